@@ -1,0 +1,1 @@
+//! A client connection to any server that speaks the MySQL protocol.

@@ -1,0 +1,1 @@
+//! Catalog, planner, executor, functions and transactions: SQL text in, rows out.

@@ -1,0 +1,1 @@
+//! Listeners, event loop, sessions and authentication.

@@ -1,0 +1,1 @@
+//! Lexer, parser and syntax tree of the MySQL dialect.

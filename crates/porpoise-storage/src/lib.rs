@@ -1,0 +1,1 @@
+//! Write-ahead log, versions in memory, redb underneath, checkpoint, recovery.

@@ -1,0 +1,1 @@
+//! Streams between processes: TCP and Unix sockets. Knows nothing of MySQL.

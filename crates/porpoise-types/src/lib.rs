@@ -1,0 +1,1 @@
+//! Values, types, collations, decimal and temporal arithmetic, row and key encodings.

@@ -1,0 +1,1 @@
+//! Porpoise: a MySQL-compatible database for the machine its application runs on.
