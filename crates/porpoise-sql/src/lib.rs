@@ -1,1 +1,3 @@
 //! Lexer, parser and syntax tree of the MySQL dialect.
+
+pub mod ast;
