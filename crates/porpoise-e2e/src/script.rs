@@ -1,0 +1,248 @@
+//! Scripts of who does what in which order: locks, isolation, deadlocks.
+//!
+//! ```text
+//! # A title, and why it matters.
+//! CREATE TABLE account (id INT PRIMARY KEY, balance INT)      setup: lines that name no session
+//! INSERT INTO account VALUES (1, 100)
+//!
+//! a: BEGIN
+//! a: UPDATE account SET balance = 50 WHERE id = 1
+//! b: UPDATE account SET balance = 70 WHERE id = 1 => waits
+//! a: COMMIT
+//! b => ok                                                      what became of the statement that waited
+//! b: SELECT balance FROM account => 70
+//! b: SELECT * FROM account WHERE id = 2 => no rows
+//! b: INSERT INTO account VALUES (1, 1) => error 1062 (23000)
+//! b closes                                                     the connection goes away without a word
+//! ```
+//!
+//! After `=>` stands what must come back: `ok`, `waits`, `no rows`, `error N (SQLSTATE)`, or rows, with values one
+//! space apart and `; ` between rows. Without it the statement must succeed at once.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use crate::server::{Server, Way};
+use crate::slt::text;
+use crate::wire::{Error, Reply, Wire};
+
+/// A statement that has not answered after this long is one that waits.
+const WAITS_MILLISECONDS: u64 = 250;
+/// A statement that need not wait answers sooner than this, however busy the machine is.
+const ANSWER_SECONDS_MAX: u64 = 10;
+
+struct Session {
+    statements: Sender<String>,
+    answers: Receiver<Result<Reply, Error>>,
+    waiting: bool,
+}
+
+impl Session {
+    fn start(mut wire: Wire) -> Session {
+        let (statements, to_run) = channel::<String>();
+        let (answer, answers) = channel();
+        std::thread::spawn(move || {
+            for statement in to_run {
+                if answer.send(wire.query(&statement)).is_err() {
+                    break;
+                }
+            }
+        });
+        Session {
+            statements,
+            answers,
+            waiting: false,
+        }
+    }
+}
+
+/// Runs one script in a database of its own. The error tells the line and what came instead.
+pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
+    let name = file
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .replace('-', "_");
+    let database = format!("script_{name}");
+    let script = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
+    let mut admin = server.connect(way, "").map_err(|e| e.to_string())?;
+    let mut run = |sql: &str| admin.query(sql).map_err(|e| format!("{sql}: {e}"));
+    run(&format!("DROP DATABASE IF EXISTS {database}"))?;
+    run(&format!("CREATE DATABASE {database}"))?;
+    run(&format!("USE {database}"))?;
+    let mut sessions: BTreeMap<String, Session> = BTreeMap::new();
+    let mut outcome = Ok(());
+    for (index, line) in script.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let done = match Step::parse(line) {
+            Step::Setup(sql) => run(sql).map(drop),
+            Step::Closes(session) => {
+                sessions.remove(session);
+                Ok(())
+            }
+            Step::Runs {
+                session,
+                sql,
+                expected,
+            } => match open(&mut sessions, session, server, way, &database) {
+                Ok(session) => session.run(sql, expected),
+                Err(e) => Err(e.to_string()),
+            },
+            Step::Answers { session, expected } => match sessions.get_mut(session) {
+                Some(session) if session.waiting => session.answer(expected),
+                _ => Err("no statement waits here".to_owned()),
+            },
+        };
+        if let Err(e) = done {
+            outcome = Err(format!("line {}: {line}\n    {e}", index + 1));
+            break;
+        }
+    }
+    if let (Ok(()), Some(name)) = (
+        &outcome,
+        sessions
+            .iter()
+            .find(|(_, s)| s.waiting)
+            .map(|(name, _)| name),
+    ) {
+        outcome = Err(format!("{name} still waits at the end"));
+    }
+    drop(sessions);
+    // A failed script may leave a transaction behind that dies with its connection, a moment later.
+    let dropped = run(&format!("DROP DATABASE {database}"));
+    outcome.and(dropped.map(drop))
+}
+
+fn open<'a>(
+    sessions: &'a mut BTreeMap<String, Session>,
+    name: &str,
+    server: &Server,
+    way: Way,
+    database: &str,
+) -> Result<&'a mut Session, Error> {
+    if !sessions.contains_key(name) {
+        sessions.insert(
+            name.to_owned(),
+            Session::start(server.connect(way, database)?),
+        );
+    }
+    Ok(sessions
+        .get_mut(name)
+        .expect("the session was just put there"))
+}
+
+impl Session {
+    fn run(&mut self, sql: &str, expected: &str) -> Result<(), String> {
+        if self.waiting {
+            return Err("this session still waits".to_owned());
+        }
+        self.statements
+            .send(sql.to_owned())
+            .map_err(|_| "the session has ended".to_owned())?;
+        if expected != "waits" {
+            return self.answer(expected);
+        }
+        match self
+            .answers
+            .recv_timeout(Duration::from_millis(WAITS_MILLISECONDS))
+        {
+            Err(RecvTimeoutError::Timeout) => {
+                self.waiting = true;
+                Ok(())
+            }
+            Err(RecvTimeoutError::Disconnected) => Err("the session has ended".to_owned()),
+            Ok(answer) => Err(format!("did not wait: {}", shown(&answer))),
+        }
+    }
+
+    fn answer(&mut self, expected: &str) -> Result<(), String> {
+        let answer = self
+            .answers
+            .recv_timeout(Duration::from_secs(ANSWER_SECONDS_MAX))
+            .map_err(|_| format!("no answer in {ANSWER_SECONDS_MAX} s"))?;
+        self.waiting = false;
+        let actual = shown(&answer);
+        let met = match expected {
+            "" | "ok" => answer.is_ok(),
+            e if e.starts_with("error") => actual
+                .strip_prefix(e)
+                .is_some_and(|rest| rest.starts_with(':') || rest.starts_with(' ')),
+            rows => actual == rows,
+        };
+        if met {
+            Ok(())
+        } else {
+            Err(format!("came back: {actual}"))
+        }
+    }
+}
+
+fn shown(answer: &Result<Reply, Error>) -> String {
+    match answer {
+        Err(Error::Server {
+            number,
+            sqlstate,
+            message,
+        }) => format!("error {number} ({sqlstate}): {message}"),
+        Err(e) => e.to_string(),
+        Ok(Reply::Done { .. }) => "ok".to_owned(),
+        Ok(Reply::Rows { rows, .. }) if rows.is_empty() => "no rows".to_owned(),
+        Ok(Reply::Rows { rows, .. }) => {
+            let row = |row: &Vec<Option<Vec<u8>>>| {
+                row.iter()
+                    .map(|value| text(value.as_deref()))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            rows.iter().map(row).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+enum Step<'a> {
+    Setup(&'a str),
+    Runs {
+        session: &'a str,
+        sql: &'a str,
+        expected: &'a str,
+    },
+    Answers {
+        session: &'a str,
+        expected: &'a str,
+    },
+    Closes(&'a str),
+}
+
+impl<'a> Step<'a> {
+    fn parse(line: &'a str) -> Step<'a> {
+        let (step, expected) = line
+            .rsplit_once("=>")
+            .map_or((line, ""), |(s, e)| (s.trim(), e.trim()));
+        let is_name = |word: &str| {
+            !word.is_empty()
+                && word
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        };
+        match step.split_once(':') {
+            Some((session, sql)) if is_name(session) => Step::Runs {
+                session,
+                sql: sql.trim(),
+                expected,
+            },
+            _ if is_name(step) => Step::Answers {
+                session: step,
+                expected,
+            },
+            _ => match step.strip_suffix(" closes") {
+                Some(session) if is_name(session) => Step::Closes(session),
+                _ => Step::Setup(line),
+            },
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A throw-away server: started in a temporary folder, ended when dropped, also when the test fails.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::wire::{Address, Error, Wire};
+
+/// How long a server may take to answer its first login.
+const START_SECONDS_MAX: u64 = 30;
+
+/// MySQL 8.4's own `sql_mode`, which MariaDB is started with so that both follow the same rules.
+const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+                        ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+
+/// The collation of MariaDB nearest to `utf8mb4_0900_ai_ci`: the same letters, and no padding either.
+const MARIADB_COLLATION: &str = "utf8mb4_uca1400_nopad_ai_ci";
+
+/// Whose behaviour is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    MariaDb,
+    Porpoise,
+}
+
+impl Product {
+    /// The label that `skipif` and `onlyif` name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Product::MariaDb => "mariadb",
+            Product::Porpoise => "porpoise",
+        }
+    }
+}
+
+/// The way in that a suite uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    UnixSocket,
+    Tcp,
+}
+
+/// A running server.
+pub struct Server {
+    pub product: Product,
+    pub socket: PathBuf,
+    pub port: u16,
+    child: Child,
+    folder: TempDir,
+}
+
+impl Server {
+    /// Starts a server with nothing in it but what a new one has.
+    ///
+    /// # Panics
+    /// When it doesn't start; the message holds the server's log.
+    pub fn start(product: Product) -> Server {
+        let folder = TempDir::with_prefix("porpoise-e2e-").expect("a temporary folder can be made");
+        let port = free_port();
+        let socket = folder.path().join("s.sock");
+        let data = folder.path().join("data");
+        let log = std::fs::File::create(folder.path().join("log")).expect("a log can be made");
+        let mut command = match product {
+            Product::MariaDb => mariadb(&data),
+            Product::Porpoise => {
+                let mut command = Command::new(porpoise_binary());
+                command.arg("serve");
+                command
+            }
+        };
+        let child = command
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--socket={}", socket.display()))
+            .arg(format!("--port={port}"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file handle can be copied"))
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|e| panic!("can't start {product:?}: {e}"));
+        let mut server = Server {
+            product,
+            socket,
+            port,
+            child,
+            folder,
+        };
+        server.wait_for_first_answer();
+        if product == Product::MariaDb {
+            server.load_time_zones();
+        }
+        server
+    }
+
+    pub fn address(&self, way: Way) -> Address {
+        match way {
+            Way::UnixSocket => Address::Unix(self.socket.clone()),
+            Way::Tcp => Address::Tcp(self.port),
+        }
+    }
+
+    /// The server's temporary folder, for files that live as long as it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Logs in as root over `way`, with `database` (or none) as the current one.
+    pub fn connect(&self, way: Way, database: &str) -> Result<Wire, Error> {
+        match self.product {
+            Product::MariaDb => {
+                let mut wire = Wire::connect(&self.address(way), "root", database, 45)?;
+                wire.query(&format!("SET NAMES utf8mb4 COLLATE {MARIADB_COLLATION}"))?;
+                Ok(wire)
+            }
+            Product::Porpoise => Wire::connect(&self.address(way), "root", database, 255),
+        }
+    }
+
+    /// What the server wrote to its log.
+    pub fn log(&self) -> String {
+        std::fs::read(self.folder.path().join("log"))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    fn wait_for_first_answer(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
+        loop {
+            if let Ok(mut wire) = self.connect(Way::UnixSocket, "")
+                && wire.query("SELECT 1").is_ok()
+            {
+                return;
+            }
+            let ended = self.child.try_wait().ok().flatten();
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "{:?} does not answer ({ended:?}):\n{}",
+                self.product,
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn load_time_zones(&self) {
+        let status = Command::new("sh")
+            .arg("-c")
+            .arg(format!(
+                "(echo 'SET SESSION sql_mode=\"\";'; mariadb-tzinfo-to-sql /usr/share/zoneinfo) 2>/dev/null |
+                 mariadb --no-defaults -uroot -S '{}' mysql",
+                self.socket.display()
+            ))
+            .status();
+        assert!(
+            status.is_ok_and(|s| s.success()),
+            "time zones can't be loaded"
+        );
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing that was written has to survive: the folder goes with the server.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn mariadb(data: &Path) -> Command {
+    let user = format!("--user={}", if is_root() { "root" } else { "" });
+    let installed = Command::new("mariadb-install-db")
+        .arg("--no-defaults")
+        .arg(format!("--datadir={}", data.display()))
+        .args(is_root().then_some(&user))
+        .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("mariadb-install-db can be run (Debian: mariadb-server)");
+    assert!(
+        installed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&installed.stdout)
+    );
+    let mut command = Command::new("mariadbd");
+    command
+        .arg("--no-defaults")
+        .args(is_root().then_some(&user))
+        .args([
+            "--bind-address=127.0.0.1",
+            "--skip-log-bin",
+            "--skip-name-resolve",
+            "--character-set-server=utf8mb4",
+        ])
+        .args([
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=128M",
+            "--innodb-fast-shutdown=3",
+        ])
+        .args([
+            "--group-concat-max-len=1024",
+            "--max-allowed-packet=64M",
+            "--loose-innodb-deadlock-report=off",
+        ])
+        .arg(format!("--collation-server={MARIADB_COLLATION}"))
+        .arg(format!("--sql-mode={SQL_MODE}"));
+    command
+}
+
+/// The program under test: `PORPOISE_BIN`, or the one of this build.
+fn porpoise_binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("PORPOISE_BIN") {
+        return path.into();
+    }
+    static BUILT: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            let built = Command::new(cargo)
+                .args(["build", "-q", "-p", "porpoise", "--bin", "porpoise"])
+                .status();
+            assert!(built.is_ok_and(|s| s.success()), "porpoise does not build");
+            let test = std::env::current_exe().expect("a running program has a path");
+            let profile = test
+                .ancestors()
+                .nth(2)
+                .expect("a test runs from target/PROFILE/deps");
+            profile.join("porpoise")
+        })
+        .clone()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("loopback has a free port")
+        .port()
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+}

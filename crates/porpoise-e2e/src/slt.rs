@@ -1,0 +1,277 @@
+//! Runs sqllogictest files, each in a database of its own, and tells of every record that fails.
+//!
+//! How a result is written in a file:
+//!
+//! | value | text |
+//! | --- | --- |
+//! | NULL | `NULL` |
+//! | empty string | `(empty)` |
+//! | bytes that are not UTF-8, or hold control characters | `0x` and hexadecimal digits |
+//! | line feed, tab, carriage return | `\n`, `\t`, `\r` |
+//! | a space at either end | `␠` |
+//! | anything else | the bytes the server sent |
+//!
+//! Columns are one space apart. The letters after `query` are checked: `I` integers and YEAR, `R` DECIMAL and floating
+//! point, `T` everything else, `?` any.
+//!
+//! `statement error 1062 \(23000\)` is matched against `ERROR 1062 (23000): text`.
+
+use std::path::{Path, PathBuf};
+
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
+
+use crate::server::{Product, Server, Way};
+use crate::wire::{Error, Reply, Wire};
+
+/// What a run of many files came to.
+#[derive(Default)]
+pub struct Tally {
+    pub files: usize,
+    pub records: usize,
+    /// The files with a failing record, and how each of those failed.
+    pub failed: Vec<(String, Vec<String>)>,
+}
+
+impl Tally {
+    pub fn summary(&self) -> String {
+        let failures: usize = self.failed.iter().map(|(_, failures)| failures.len()).sum();
+        format!(
+            "{} of {} files, {} of {} records pass",
+            self.files - self.failed.len(),
+            self.files,
+            self.records - failures,
+            self.records
+        )
+    }
+}
+
+/// The files to run: all of `tests/slt`, or those whose path holds one of `PORPOISE_SLT_FILTER`'s words.
+pub fn chosen_files() -> Vec<PathBuf> {
+    let files = crate::files_below(&crate::repository("tests/slt"), "slt");
+    match std::env::var("PORPOISE_SLT_FILTER") {
+        Ok(filter) => files
+            .into_iter()
+            .filter(|f| filter.split_whitespace().any(|w| name(f).contains(w)))
+            .collect(),
+        Err(_) => files,
+    }
+}
+
+/// A file's path below `tests/slt`.
+pub fn name(file: &Path) -> String {
+    let root = crate::repository("tests/slt");
+    file.strip_prefix(&root)
+        .unwrap_or(file)
+        .display()
+        .to_string()
+}
+
+/// Runs `files` one after the other over one way in.
+pub fn run(server: &Server, way: Way, files: &[PathBuf]) -> Tally {
+    let mut tally = Tally::default();
+    for file in files {
+        let (records, failures) = run_file(server, way, file);
+        tally.files += 1;
+        tally.records += records;
+        if !failures.is_empty() {
+            tally.failed.push((name(file), failures));
+        }
+    }
+    tally
+}
+
+/// Returns how many records the file has for this server, and the failures among them.
+fn run_file(server: &Server, way: Way, file: &Path) -> (usize, Vec<String>) {
+    let database = format!(
+        "slt_{}",
+        name(file)
+            .trim_end_matches(".slt")
+            .replace(['/', '-', '.'], "_")
+    );
+    let mut admin = match server.connect(way, "") {
+        Ok(admin) => admin,
+        Err(e) => return (1, vec![format!("can't log in: {e}")]),
+    };
+    for sql in [
+        format!("DROP DATABASE IF EXISTS {database}"),
+        format!("CREATE DATABASE {database}"),
+    ] {
+        if let Err(e) = admin.query(&sql) {
+            return (1, vec![format!("{sql}: {e}")]);
+        }
+    }
+    let mut runner = Runner::new(|| async { server.connect(way, &database).map(Session) });
+    runner.add_label(server.product.label());
+    runner.with_normalizer(|s| s.clone());
+    runner.with_column_validator(|actual, expected| {
+        actual.len() == expected.len()
+            && actual
+                .iter()
+                .zip(expected)
+                .all(|(a, e)| *e == DefaultColumnType::Any || a == e)
+    });
+    let parsed = match sqllogictest::parse_file::<DefaultColumnType>(file) {
+        Ok(parsed) => parsed,
+        Err(e) => return (1, vec![e.to_string()]),
+    };
+    let mut records = 0;
+    let mut failures = Vec::new();
+    for record in parsed {
+        records += usize::from(matches!(
+            record,
+            Record::Statement { .. } | Record::Query { .. }
+        ));
+        if let Err(e) = runner.run(record) {
+            failures.push(e.display(false).to_string());
+        }
+    }
+    runner.shutdown();
+    drop(runner);
+    if let Err(e) = admin.query(&format!("DROP DATABASE {database}")) {
+        failures.push(format!("DROP DATABASE afterwards: {e}"));
+    }
+    (records, failures)
+}
+
+struct Session(Wire);
+
+impl DB for Session {
+    type Error = Error;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
+        Ok(match self.0.query(sql)? {
+            Reply::Done { affected } => DBOutput::StatementComplete(affected),
+            Reply::Rows { columns, rows } => DBOutput::Rows {
+                types: columns.iter().map(|c| letter(c.type_code)).collect(),
+                rows: rows
+                    .iter()
+                    .map(|row| row.iter().map(|v| text(v.as_deref())).collect())
+                    .collect(),
+            },
+        })
+    }
+
+    fn error_sql_state(error: &Error) -> Option<String> {
+        match error {
+            Error::Server { sqlstate, .. } => Some(sqlstate.clone()),
+            Error::Connection(_) => None,
+        }
+    }
+}
+
+fn letter(type_code: u8) -> DefaultColumnType {
+    match type_code {
+        1..=3 | 8 | 9 | 13 => DefaultColumnType::Integer,
+        0 | 4 | 5 | 246 => DefaultColumnType::FloatingPoint,
+        _ => DefaultColumnType::Text,
+    }
+}
+
+/// A value as a file shows it; see the table at the top.
+pub fn text(value: Option<&[u8]>) -> String {
+    let Some(bytes) = value else {
+        return "NULL".to_owned();
+    };
+    if bytes.is_empty() {
+        return "(empty)".to_owned();
+    }
+    let shown = match std::str::from_utf8(bytes) {
+        Ok(text) => text
+            .replace('\n', "\\n")
+            .replace('\t', "\\t")
+            .replace('\r', "\\r"),
+        Err(_) => return hexadecimal(bytes),
+    };
+    if shown.chars().any(char::is_control) {
+        return hexadecimal(bytes);
+    }
+    let inner = shown.trim_matches(' ');
+    let start = shown.len() - shown.trim_start_matches(' ').len();
+    let end = if inner.is_empty() {
+        0
+    } else {
+        shown.len() - shown.trim_end_matches(' ').len()
+    };
+    format!("{}{}{}", "␠".repeat(start), inner, "␠".repeat(end))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold("0x".to_owned(), |text, byte| text + &format!("{byte:02X}"))
+}
+
+/// The files that Porpoise does not pass yet, as a folder's `PENDING` names them: one a line, `#` starts a comment.
+/// A line `*` stands for all of them.
+pub struct Pending(Vec<String>);
+
+impl Pending {
+    pub fn read(folder: &str) -> Pending {
+        let text =
+            std::fs::read_to_string(crate::repository(folder).join("PENDING")).unwrap_or_default();
+        let lines = text
+            .lines()
+            .map(|l| l.split('#').next().unwrap_or_default().trim());
+        Pending(lines.filter(|l| !l.is_empty()).map(str::to_owned).collect())
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.0.iter().any(|line| line == "*")
+    }
+
+    pub fn holds(&self, file: &str) -> bool {
+        self.0.iter().any(|line| line == file)
+    }
+}
+
+/// Runs the chosen files over `way` and panics, telling all, unless exactly the pending ones fail.
+pub fn assert_passes(product: Product, way: Way) {
+    let pending = match product {
+        Product::MariaDb => Pending(Vec::new()),
+        Product::Porpoise => Pending::read("tests/slt"),
+    };
+    if pending.is_everything() {
+        println!("{product:?} over {way:?}: all files are pending");
+        return;
+    }
+    let files = chosen_files();
+    assert!(!files.is_empty(), "no file is chosen");
+    let server = Server::start(product);
+    let tally = run(&server, way, &files);
+    let mut wrong = 0;
+    for (file, failures) in &tally.failed {
+        if !pending.holds(file) {
+            wrong += 1;
+            println!(
+                "\n──── {file} on {product:?} over {way:?}: {} failures",
+                failures.len()
+            );
+            failures.iter().for_each(|failure| println!("{failure}"));
+        }
+    }
+    for file in files.iter().map(|f| name(f)) {
+        if pending.holds(&file) && !tally.failed.iter().any(|(failed, _)| *failed == file) {
+            wrong += 1;
+            println!("{file} passes: take it off tests/slt/PENDING");
+        }
+    }
+    println!("\n{product:?} over {way:?}: {}", tally.summary());
+    assert_eq!(wrong, 0, "files that went wrong");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn a_value_is_shown_so_that_no_two_look_alike() {
+        assert_eq!(text(None), "NULL");
+        assert_eq!(text(Some(b"")), "(empty)");
+        assert_eq!(text(Some(b" a ")), "␠a␠");
+        assert_eq!(text(Some(b"  ")), "␠␠");
+        assert_eq!(text(Some(b"a\nb")), "a\\nb");
+        assert_eq!(text(Some(b"\xff\x00")), "0xFF00");
+        assert_eq!(text(Some(b"\x01")), "0x01");
+    }
+}
