@@ -1,0 +1,202 @@
+//! `INTERVAL` arithmetic: what `date + INTERVAL 1 MONTH` means.
+//!
+//! An interval is months plus microseconds: months move the calendar (and the day is cut to the month's last),
+//! microseconds move the clock.
+
+use super::{Date, DateTime, MICROS_PER_DAY, MICROS_PER_SECOND, days_in_month};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IntervalUnit {
+    Microsecond,
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+    SecondMicrosecond,
+    MinuteMicrosecond,
+    MinuteSecond,
+    HourMicrosecond,
+    HourSecond,
+    HourMinute,
+    DayMicrosecond,
+    DaySecond,
+    DayMinute,
+    DayHour,
+    YearMonth,
+}
+
+/// The name of each unit, how many numbers its text has, and what each is worth: months or microseconds.
+#[rustfmt::skip]
+const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
+    (IntervalUnit::Microsecond,       "MICROSECOND",        &[Micros(1)]),
+    (IntervalUnit::Second,            "SECOND",             &[SECOND]),
+    (IntervalUnit::Minute,            "MINUTE",             &[MINUTE]),
+    (IntervalUnit::Hour,              "HOUR",               &[HOUR]),
+    (IntervalUnit::Day,               "DAY",                &[DAY]),
+    (IntervalUnit::Week,              "WEEK",               &[Micros(7 * MICROS_PER_DAY)]),
+    (IntervalUnit::Month,             "MONTH",              &[Months(1)]),
+    (IntervalUnit::Quarter,           "QUARTER",            &[Months(3)]),
+    (IntervalUnit::Year,              "YEAR",               &[Months(12)]),
+    (IntervalUnit::SecondMicrosecond, "SECOND_MICROSECOND", &[SECOND, Micros(1)]),
+    (IntervalUnit::MinuteMicrosecond, "MINUTE_MICROSECOND", &[MINUTE, SECOND, Micros(1)]),
+    (IntervalUnit::MinuteSecond,      "MINUTE_SECOND",      &[MINUTE, SECOND]),
+    (IntervalUnit::HourMicrosecond,   "HOUR_MICROSECOND",   &[HOUR, MINUTE, SECOND, Micros(1)]),
+    (IntervalUnit::HourSecond,        "HOUR_SECOND",        &[HOUR, MINUTE, SECOND]),
+    (IntervalUnit::HourMinute,        "HOUR_MINUTE",        &[HOUR, MINUTE]),
+    (IntervalUnit::DayMicrosecond,    "DAY_MICROSECOND",    &[DAY, HOUR, MINUTE, SECOND, Micros(1)]),
+    (IntervalUnit::DaySecond,         "DAY_SECOND",         &[DAY, HOUR, MINUTE, SECOND]),
+    (IntervalUnit::DayMinute,         "DAY_MINUTE",         &[DAY, HOUR, MINUTE]),
+    (IntervalUnit::DayHour,           "DAY_HOUR",           &[DAY, HOUR]),
+    (IntervalUnit::YearMonth,         "YEAR_MONTH",         &[Months(12), Months(1)]),
+];
+
+#[derive(Clone, Copy)]
+enum Worth {
+    Months(i64),
+    Micros(i64),
+}
+use Worth::{Micros, Months};
+const SECOND: Worth = Micros(MICROS_PER_SECOND);
+const MINUTE: Worth = Micros(60 * MICROS_PER_SECOND);
+const HOUR: Worth = Micros(3600 * MICROS_PER_SECOND);
+const DAY: Worth = Micros(MICROS_PER_DAY);
+
+impl IntervalUnit {
+    pub fn by_name(name: &str) -> Option<IntervalUnit> {
+        UNITS.iter().find(|u| u.1.eq_ignore_ascii_case(name)).map(|u| u.0)
+    }
+
+    pub fn name(self) -> &'static str {
+        UNITS[self as usize].1
+    }
+
+    fn worths(self) -> &'static [Worth] {
+        debug_assert!(UNITS[self as usize].0 == self);
+        UNITS[self as usize].2
+    }
+
+    /// Whether adding it to a DATE gives a DATETIME.
+    pub fn has_time(self) -> bool {
+        !matches!(
+            self,
+            IntervalUnit::Day
+                | IntervalUnit::Week
+                | IntervalUnit::Month
+                | IntervalUnit::Quarter
+                | IntervalUnit::Year
+                | IntervalUnit::YearMonth
+        )
+    }
+}
+
+/// A span: calendar months and clock microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Interval {
+    pub months: i64,
+    pub micros: i64,
+}
+
+impl Interval {
+    /// A whole number of a simple unit; `None` on overflow.
+    pub fn from_count(count: i64, unit: IntervalUnit) -> Option<Interval> {
+        // A compound unit given one number means its smallest part.
+        match *unit.worths().last()? {
+            Months(m) => Some(Interval { months: count.checked_mul(m)?, micros: 0 }),
+            Micros(m) => Some(Interval { months: 0, micros: count.checked_mul(m)? }),
+        }
+    }
+
+    #[must_use]
+    pub fn neg(self) -> Interval {
+        Interval { months: self.months.saturating_neg(), micros: self.micros.saturating_neg() }
+    }
+
+    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between them, filled
+    /// from the right; a leading `-` makes all of it negative.
+    pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
+        let worths = unit.worths();
+        let text = text.trim();
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let mut parts: Vec<(&str, i64)> = Vec::new();
+        for part in text.split(|c: char| !c.is_ascii_digit()).filter(|p| !p.is_empty()) {
+            parts.push((part, part.parse().ok()?));
+        }
+        if parts.len() > worths.len() {
+            return None;
+        }
+        let mut interval = Interval::default();
+        let offset = worths.len() - parts.len();
+        for (i, (digits, n)) in parts.iter().enumerate() {
+            match worths[offset + i] {
+                Months(m) => interval.months = interval.months.checked_add(n.checked_mul(m)?)?,
+                // '1.5' SECOND_MICROSECOND is 1.500000.
+                Micros(1) if worths.len() > 1 => {
+                    let micros = n.checked_mul(10i64.checked_pow(6u32.saturating_sub(digits.len() as u32))?)?;
+                    interval.micros = interval.micros.checked_add(micros)?;
+                }
+                Micros(m) => interval.micros = interval.micros.checked_add(n.checked_mul(m)?)?,
+            }
+        }
+        Some(if negative { interval.neg() } else { interval })
+    }
+}
+
+impl DateTime {
+    /// Adds an interval; `None` if the result leaves years 0 to 9999 or the date is impossible.
+    pub fn checked_add(self, interval: Interval) -> Option<DateTime> {
+        let mut at = self;
+        if interval.months != 0 {
+            at = DateTime::from_parts(self.date().add_months(interval.months)?, self.micros_of_day());
+        }
+        if interval.micros != 0 {
+            if !at.date().is_real() {
+                return None;
+            }
+            at = DateTime::from_linear_micros(at.linear_micros().checked_add(interval.micros)?)?;
+        }
+        Some(at)
+    }
+
+    /// Whole units from `self` to `other` (`TIMESTAMPDIFF`).
+    pub fn difference(self, other: DateTime, unit: IntervalUnit) -> i64 {
+        match unit.worths().last() {
+            Some(Months(m)) => {
+                let (early, late, sign) = if self <= other { (self, other, 1) } else { (other, self, -1) };
+                let (a, b) = (early.date(), late.date());
+                let mut months =
+                    (b.year() as i64 * 12 + b.month() as i64) - (a.year() as i64 * 12 + a.month() as i64);
+                if (b.day(), late.micros_of_day()) < (a.day(), early.micros_of_day()) {
+                    months -= 1;
+                }
+                sign * (months / m)
+            }
+            Some(Micros(m)) => (other.linear_micros() - self.linear_micros()) / m,
+            None => 0,
+        }
+    }
+}
+
+impl Date {
+    /// Moves by months, cutting the day to the target month's last.
+    pub fn add_months(self, months: i64) -> Option<Date> {
+        let total = (self.year() as i64 * 12 + self.month() as i64 - 1).checked_add(months)?;
+        let year = u32::try_from(total.div_euclid(12)).ok()?;
+        let month = total.rem_euclid(12) as u32 + 1;
+        Date::new(year, month, self.day().min(days_in_month(year, month)))
+    }
+
+    /// Moves by days; `None` for an impossible date or outside the calendar.
+    pub fn add_days(self, days: i64) -> Option<Date> {
+        if !self.is_real() {
+            return None;
+        }
+        Date::from_day_number(self.day_number().checked_add(days)?)
+    }
+}

@@ -1,0 +1,92 @@
+//! `Value`: one SQL value, owned and small.
+//!
+//! A value says what it is (an integer, a text, a date …) but not which column type it came from: an ENUM's
+//! index, a SET's bit mask, a BIT and a YEAR are all `UInt`, and only the static [`DataType`](crate::DataType)
+//! beside the value tells them apart. Text is always valid UTF-8, whatever the character set of its column;
+//! bytes of the character set `binary` are `Bytes`.
+
+use crate::{Date, DateTime, Decimal, Json, Time};
+use compact_str::CompactString;
+
+/// One SQL value. At most 32 bytes; short texts and decimals live inline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    #[default]
+    Null,
+    Int(i64),
+    /// Unsigned integers, and the number behind ENUM, SET, BIT and YEAR.
+    UInt(u64),
+    Double(f64),
+    Decimal(Decimal),
+    Text(CompactString),
+    Bytes(Vec<u8>),
+    Date(Date),
+    Time(Time),
+    DateTime(DateTime),
+    Json(Json),
+}
+
+const _: () = assert!(size_of::<Value>() <= 32);
+
+impl Value {
+    pub const TRUE: Value = Value::Int(1);
+    pub const FALSE: Value = Value::Int(0);
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    pub fn text(s: impl AsRef<str>) -> Value {
+        Value::Text(CompactString::new(s))
+    }
+
+    /// The bytes of a text or binary value, borrowed.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Text(s) => Some(s.as_bytes()),
+            Value::Bytes(b) => Some(b),
+            _ => None,
+        }
+    }
+}
+
+impl From<i64> for Value {
+    fn from(v: i64) -> Value {
+        Value::Int(v)
+    }
+}
+impl From<u64> for Value {
+    fn from(v: u64) -> Value {
+        Value::UInt(v)
+    }
+}
+impl From<f64> for Value {
+    fn from(v: f64) -> Value {
+        Value::Double(v)
+    }
+}
+impl From<bool> for Value {
+    fn from(v: bool) -> Value {
+        Value::Int(v as i64)
+    }
+}
+impl From<&str> for Value {
+    fn from(v: &str) -> Value {
+        Value::text(v)
+    }
+}
+impl From<String> for Value {
+    fn from(v: String) -> Value {
+        Value::Text(v.into())
+    }
+}
+impl From<Vec<u8>> for Value {
+    fn from(v: Vec<u8>) -> Value {
+        Value::Bytes(v)
+    }
+}
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(v: Option<T>) -> Value {
+        v.map_or(Value::Null, Into::into)
+    }
+}
