@@ -25,18 +25,48 @@ struct Row {
 }
 
 const TABLE: [Row; 5] = [
-    Row { charset: Charset::Utf8mb4, name: "utf8mb4", description: "UTF-8 Unicode", default_collation: 255, max_len: 4 },
-    Row { charset: Charset::Utf8mb3, name: "utf8mb3", description: "UTF-8 Unicode", default_collation: 33, max_len: 3 },
-    Row { charset: Charset::Latin1, name: "latin1", description: "cp1252 West European", default_collation: 8, max_len: 1 },
-    Row { charset: Charset::Ascii, name: "ascii", description: "US ASCII", default_collation: 11, max_len: 1 },
-    Row { charset: Charset::Binary, name: "binary", description: "Binary pseudo charset", default_collation: 63, max_len: 1 },
+    Row {
+        charset: Charset::Utf8mb4,
+        name: "utf8mb4",
+        description: "UTF-8 Unicode",
+        default_collation: 255,
+        max_len: 4,
+    },
+    Row {
+        charset: Charset::Utf8mb3,
+        name: "utf8mb3",
+        description: "UTF-8 Unicode",
+        default_collation: 33,
+        max_len: 3,
+    },
+    Row {
+        charset: Charset::Latin1,
+        name: "latin1",
+        description: "cp1252 West European",
+        default_collation: 8,
+        max_len: 1,
+    },
+    Row {
+        charset: Charset::Ascii,
+        name: "ascii",
+        description: "US ASCII",
+        default_collation: 11,
+        max_len: 1,
+    },
+    Row {
+        charset: Charset::Binary,
+        name: "binary",
+        description: "Binary pseudo charset",
+        default_collation: 63,
+        max_len: 1,
+    },
 ];
 
 /// The characters of bytes 0x80 to 0x9F in code page 1252.
 const CP1252_HIGH: [u16; 32] = [
-    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D,
-    0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,
-    0x017E, 0x0178,
+    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039,
+    0x0152, 0x8D, 0x017D, 0x8F, 0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+    0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178,
 ];
 
 pub(crate) fn latin1_char(byte: u8) -> char {
@@ -50,13 +80,21 @@ pub(crate) fn latin1_byte(c: char) -> Option<u8> {
     let code = c as u32;
     match code {
         0..=0x7F | 0xA0..=0xFF => Some(code as u8),
-        _ => CP1252_HIGH.iter().position(|&h| h as u32 == code).map(|i| 0x80 + i as u8),
+        _ => CP1252_HIGH
+            .iter()
+            .position(|&h| h as u32 == code)
+            .map(|i| 0x80 + i as u8),
     }
 }
 
 impl Charset {
-    pub const ALL: [Charset; 5] =
-        [Charset::Utf8mb4, Charset::Utf8mb3, Charset::Latin1, Charset::Ascii, Charset::Binary];
+    pub const ALL: [Charset; 5] = [
+        Charset::Utf8mb4,
+        Charset::Utf8mb3,
+        Charset::Latin1,
+        Charset::Ascii,
+        Charset::Binary,
+    ];
 
     fn row(self) -> &'static Row {
         let row = &TABLE[self as usize];
@@ -69,7 +107,10 @@ impl Charset {
         if name.eq_ignore_ascii_case("utf8") {
             return Some(Charset::Utf8mb3);
         }
-        TABLE.iter().find(|r| r.name.eq_ignore_ascii_case(name)).map(|r| r.charset)
+        TABLE
+            .iter()
+            .find(|r| r.name.eq_ignore_ascii_case(name))
+            .map(|r| r.charset)
     }
 
     pub fn name(self) -> &'static str {
@@ -81,7 +122,8 @@ impl Charset {
     }
 
     pub fn default_collation(self) -> crate::Collation {
-        crate::Collation::by_id(self.row().default_collation).expect("every default collation is in the table")
+        crate::Collation::by_id(self.row().default_collation)
+            .expect("every default collation is in the table")
     }
 
     /// The most bytes a character takes.
@@ -100,16 +142,18 @@ impl Charset {
 
     /// Whether every character of `text` exists in this character set.
     pub fn can_hold_all(self, text: &str) -> bool {
-        matches!(self, Charset::Utf8mb4 | Charset::Binary) || text.is_ascii() || text.chars().all(|c| self.can_hold(c))
+        matches!(self, Charset::Utf8mb4 | Charset::Binary)
+            || text.is_ascii()
+            || text.chars().all(|c| self.can_hold(c))
     }
 
     /// Bytes of this character set to UTF-8. `Err` holds the offset of the first byte that is not valid in it.
     /// `binary` is read as UTF-8.
     pub fn decode(self, bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
         match self {
-            Charset::Utf8mb4 | Charset::Binary => {
-                std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|e| e.valid_up_to())
-            }
+            Charset::Utf8mb4 | Charset::Binary => std::str::from_utf8(bytes)
+                .map(Cow::Borrowed)
+                .map_err(|e| e.valid_up_to()),
             Charset::Utf8mb3 => {
                 let text = std::str::from_utf8(bytes).map_err(|e| e.valid_up_to())?;
                 match text.char_indices().find(|(_, c)| *c as u32 > 0xFFFF) {
@@ -123,7 +167,9 @@ impl Charset {
             }),
             Charset::Ascii => match bytes.iter().position(|b| !b.is_ascii()) {
                 Some(at) => Err(at),
-                None => std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|e| e.valid_up_to()),
+                None => std::str::from_utf8(bytes)
+                    .map(Cow::Borrowed)
+                    .map_err(|e| e.valid_up_to()),
             },
         }
     }

@@ -113,9 +113,15 @@ impl Collation {
 
     /// Finds a collation by its name, any case; `utf8_…` is `utf8mb3_…`.
     pub fn by_name(name: &str) -> Option<Collation> {
-        let old_style = name.get(..5).filter(|p| p.eq_ignore_ascii_case("utf8_")).map(|_| format!("utf8mb3_{}", &name[5..]));
+        let old_style = name
+            .get(..5)
+            .filter(|p| p.eq_ignore_ascii_case("utf8_"))
+            .map(|_| format!("utf8mb3_{}", &name[5..]));
         let name = old_style.as_deref().unwrap_or(name);
-        COLLATIONS.iter().find(|r| r.name.eq_ignore_ascii_case(name)).map(|r| Collation(r.id))
+        COLLATIONS
+            .iter()
+            .find(|r| r.name.eq_ignore_ascii_case(name))
+            .map(|r| Collation(r.id))
     }
 
     /// Every collation, in order of number.

@@ -133,6 +133,9 @@ pub fn to_json(value: &Value, ty: &DataType, parse: bool) -> Result<Json, JsonEr
     let _ = (ty, parse);
     match value {
         Value::Json(j) => Ok(j.clone()),
-        _ => Err(JsonError { message: "Invalid value.", position: 0 }),
+        _ => Err(JsonError {
+            message: "Invalid value.",
+            position: 0,
+        }),
     }
 }

@@ -32,7 +32,11 @@ impl IntWidth {
     /// The range of the type: signed values, or unsigned ones clamped into `i128`.
     pub fn range(self, unsigned: bool) -> (i128, i128) {
         let bits = self.bits();
-        if unsigned { (0, (1i128 << bits) - 1) } else { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) }
+        if unsigned {
+            (0, (1i128 << bits) - 1)
+        } else {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        }
     }
 
     pub fn sql_name(self) -> &'static str {
@@ -103,7 +107,11 @@ impl EnumDef {
         self.members
             .iter()
             .position(|m| m.as_str() == text)
-            .or_else(|| self.members.iter().position(|m| self.collation.eq(m.as_bytes(), text.as_bytes())))
+            .or_else(|| {
+                self.members
+                    .iter()
+                    .position(|m| self.collation.eq(m.as_bytes(), text.as_bytes()))
+            })
     }
 
     /// The text of an ENUM index; index 0 is the empty "error" member.
@@ -130,7 +138,12 @@ impl EnumDef {
 
     fn sql_members(&self, out: &mut String) {
         for (i, m) in self.members.iter().enumerate() {
-            let _ = write!(out, "{}'{}'", if i > 0 { "," } else { "" }, m.replace('\'', "''"));
+            let _ = write!(
+                out,
+                "{}'{}'",
+                if i > 0 { "," } else { "" },
+                m.replace('\'', "''")
+            );
         }
     }
 }
@@ -139,26 +152,59 @@ impl EnumDef {
 pub enum DataType {
     /// The type of a bare `NULL`.
     Null,
-    Int { width: IntWidth, unsigned: bool, zerofill: bool, display_width: Option<u8> },
+    Int {
+        width: IntWidth,
+        unsigned: bool,
+        zerofill: bool,
+        display_width: Option<u8>,
+    },
     /// 1 to 64 bits.
     Bit(u8),
-    Decimal { precision: u8, scale: u8, unsigned: bool, zerofill: bool },
-    Float { unsigned: bool, zerofill: bool, digits: Option<(u8, u8)> },
-    Double { unsigned: bool, zerofill: bool, digits: Option<(u8, u8)> },
+    Decimal {
+        precision: u8,
+        scale: u8,
+        unsigned: bool,
+        zerofill: bool,
+    },
+    Float {
+        unsigned: bool,
+        zerofill: bool,
+        digits: Option<(u8, u8)>,
+    },
+    Double {
+        unsigned: bool,
+        zerofill: bool,
+        digits: Option<(u8, u8)>,
+    },
     /// Length in characters.
-    Char { length: u32, collation: Collation },
+    Char {
+        length: u32,
+        collation: Collation,
+    },
     /// Length in characters.
-    Varchar { length: u32, collation: Collation },
-    Text { size: BlobSize, collation: Collation },
+    Varchar {
+        length: u32,
+        collation: Collation,
+    },
+    Text {
+        size: BlobSize,
+        collation: Collation,
+    },
     /// Length in bytes; padded with zero bytes.
     Binary(u32),
     /// Length in bytes.
     Varbinary(u32),
     Blob(BlobSize),
     Date,
-    Time { fsp: u8 },
-    DateTime { fsp: u8 },
-    Timestamp { fsp: u8 },
+    Time {
+        fsp: u8,
+    },
+    DateTime {
+        fsp: u8,
+    },
+    Timestamp {
+        fsp: u8,
+    },
     Year,
     Enum(Arc<EnumDef>),
     Set(Arc<EnumDef>),
@@ -166,30 +212,64 @@ pub enum DataType {
 }
 
 impl DataType {
-    pub const BIGINT: DataType =
-        DataType::Int { width: IntWidth::Big, unsigned: false, zerofill: false, display_width: None };
-    pub const BIGINT_UNSIGNED: DataType =
-        DataType::Int { width: IntWidth::Big, unsigned: true, zerofill: false, display_width: None };
-    pub const INT: DataType =
-        DataType::Int { width: IntWidth::Int, unsigned: false, zerofill: false, display_width: None };
-    pub const DOUBLE: DataType = DataType::Double { unsigned: false, zerofill: false, digits: None };
-    pub const FLOAT: DataType = DataType::Float { unsigned: false, zerofill: false, digits: None };
+    pub const BIGINT: DataType = DataType::Int {
+        width: IntWidth::Big,
+        unsigned: false,
+        zerofill: false,
+        display_width: None,
+    };
+    pub const BIGINT_UNSIGNED: DataType = DataType::Int {
+        width: IntWidth::Big,
+        unsigned: true,
+        zerofill: false,
+        display_width: None,
+    };
+    pub const INT: DataType = DataType::Int {
+        width: IntWidth::Int,
+        unsigned: false,
+        zerofill: false,
+        display_width: None,
+    };
+    pub const DOUBLE: DataType = DataType::Double {
+        unsigned: false,
+        zerofill: false,
+        digits: None,
+    };
+    pub const FLOAT: DataType = DataType::Float {
+        unsigned: false,
+        zerofill: false,
+        digits: None,
+    };
 
     pub fn varchar(length: u32) -> DataType {
-        DataType::Varchar { length, collation: Collation::UTF8MB4_0900_AI_CI }
+        DataType::Varchar {
+            length,
+            collation: Collation::UTF8MB4_0900_AI_CI,
+        }
     }
 
     pub fn decimal(precision: u8, scale: u8) -> DataType {
-        DataType::Decimal { precision, scale, unsigned: false, zerofill: false }
+        DataType::Decimal {
+            precision,
+            scale,
+            unsigned: false,
+            zerofill: false,
+        }
     }
 
     pub fn is_integer(&self) -> bool {
-        matches!(self, DataType::Int { .. } | DataType::Bit(_) | DataType::Year)
+        matches!(
+            self,
+            DataType::Int { .. } | DataType::Bit(_) | DataType::Year
+        )
     }
 
     pub fn is_numeric(&self) -> bool {
         self.is_integer()
-            || matches!(self, DataType::Decimal { .. } | DataType::Float { .. } | DataType::Double { .. })
+            || matches!(
+                self,
+                DataType::Decimal { .. } | DataType::Float { .. } | DataType::Double { .. }
+            )
     }
 
     pub fn is_unsigned(&self) -> bool {
@@ -231,7 +311,10 @@ impl DataType {
     pub fn is_temporal(&self) -> bool {
         matches!(
             self,
-            DataType::Date | DataType::Time { .. } | DataType::DateTime { .. } | DataType::Timestamp { .. }
+            DataType::Date
+                | DataType::Time { .. }
+                | DataType::DateTime { .. }
+                | DataType::Timestamp { .. }
         )
     }
 
@@ -247,7 +330,10 @@ impl DataType {
 
     /// BLOB, TEXT and JSON: no length of their own, so keys on them need a prefix.
     pub fn is_blob(&self) -> bool {
-        matches!(self, DataType::Text { .. } | DataType::Blob(_) | DataType::Json)
+        matches!(
+            self,
+            DataType::Text { .. } | DataType::Blob(_) | DataType::Json
+        )
     }
 
     /// The collation of texts of this type; `binary` for everything that has none, utf8mb4_bin for JSON.
@@ -286,10 +372,21 @@ impl DataType {
                 s.push_str(" zerofill");
             }
         };
-        let fsp = |name: &str, fsp: u8| if fsp == 0 { name.to_string() } else { format!("{name}({fsp})") };
+        let fsp = |name: &str, fsp: u8| {
+            if fsp == 0 {
+                name.to_string()
+            } else {
+                format!("{name}({fsp})")
+            }
+        };
         match self {
             DataType::Null => s.push_str("null"),
-            DataType::Int { width, unsigned, zerofill, display_width } => {
+            DataType::Int {
+                width,
+                unsigned,
+                zerofill,
+                display_width,
+            } => {
                 s.push_str(width.sql_name());
                 if *zerofill {
                     let shown = display_width.unwrap_or(width.default_display_width(true));
@@ -302,12 +399,30 @@ impl DataType {
             DataType::Bit(n) => {
                 let _ = write!(s, "bit({n})");
             }
-            DataType::Decimal { precision, scale, unsigned, zerofill } => {
+            DataType::Decimal {
+                precision,
+                scale,
+                unsigned,
+                zerofill,
+            } => {
                 let _ = write!(s, "decimal({precision},{scale})");
                 attributes(&mut s, *unsigned, *zerofill);
             }
-            DataType::Float { unsigned, zerofill, digits } | DataType::Double { unsigned, zerofill, digits } => {
-                s.push_str(if matches!(self, DataType::Float { .. }) { "float" } else { "double" });
+            DataType::Float {
+                unsigned,
+                zerofill,
+                digits,
+            }
+            | DataType::Double {
+                unsigned,
+                zerofill,
+                digits,
+            } => {
+                s.push_str(if matches!(self, DataType::Float { .. }) {
+                    "float"
+                } else {
+                    "double"
+                });
                 if let Some((m, d)) = digits {
                     let _ = write!(s, "({m},{d})");
                 }
@@ -356,14 +471,27 @@ impl DataType {
         let with_fraction = |base: u64, fsp: u8| base + if fsp > 0 { fsp as u64 + 1 } else { 0 };
         match self {
             DataType::Null => 0,
-            DataType::Int { width, unsigned, display_width, .. } => {
-                display_width.unwrap_or(width.default_display_width(*unsigned)) as u64
-            }
+            DataType::Int {
+                width,
+                unsigned,
+                display_width,
+                ..
+            } => display_width.unwrap_or(width.default_display_width(*unsigned)) as u64,
             DataType::Bit(n) => *n as u64,
-            DataType::Decimal { precision, scale, unsigned, .. } => {
-                *precision as u64 + (*scale > 0) as u64 + !*unsigned as u64
+            DataType::Decimal {
+                precision,
+                scale,
+                unsigned,
+                ..
+            } => *precision as u64 + (*scale > 0) as u64 + !*unsigned as u64,
+            DataType::Float {
+                digits: Some((m, _)),
+                ..
             }
-            DataType::Float { digits: Some((m, _)), .. } | DataType::Double { digits: Some((m, _)), .. } => *m as u64,
+            | DataType::Double {
+                digits: Some((m, _)),
+                ..
+            } => *m as u64,
             DataType::Float { .. } => 12,
             DataType::Double { .. } => 22,
             DataType::Char { length, .. } | DataType::Varchar { length, .. } => *length as u64,
@@ -374,7 +502,12 @@ impl DataType {
             DataType::Time { fsp } => with_fraction(10, *fsp),
             DataType::DateTime { fsp } | DataType::Timestamp { fsp } => with_fraction(19, *fsp),
             DataType::Year => 4,
-            DataType::Enum(def) => def.members.iter().map(|m| m.chars().count() as u64).max().unwrap_or(0),
+            DataType::Enum(def) => def
+                .members
+                .iter()
+                .map(|m| m.chars().count() as u64)
+                .max()
+                .unwrap_or(0),
             DataType::Set(def) => {
                 let chars: u64 = def.members.iter().map(|m| m.chars().count() as u64).sum();
                 chars + def.members.len().saturating_sub(1) as u64
@@ -385,8 +518,11 @@ impl DataType {
 
     /// The length in bytes that result-set metadata reports when texts are sent in `charset`.
     pub fn max_octets(&self, charset: Charset) -> u64 {
-        let bytes_per_char =
-            if self.is_string() && !self.is_binary_string() { charset.max_len() as u64 } else { 1 };
+        let bytes_per_char = if self.is_string() && !self.is_binary_string() {
+            charset.max_len() as u64
+        } else {
+            1
+        };
         (self.max_chars() * bytes_per_char).min(u32::MAX as u64)
     }
 
@@ -394,8 +530,12 @@ impl DataType {
     pub fn decimals(&self) -> u8 {
         match self {
             DataType::Decimal { scale, .. } => *scale,
-            DataType::Float { digits, .. } | DataType::Double { digits, .. } => digits.map_or(31, |(_, d)| d),
-            DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp } => *fsp,
+            DataType::Float { digits, .. } | DataType::Double { digits, .. } => {
+                digits.map_or(31, |(_, d)| d)
+            }
+            DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+                *fsp
+            }
             _ => 0,
         }
     }

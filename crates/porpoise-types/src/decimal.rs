@@ -91,8 +91,14 @@ fn count_digits(m: &BigInt) -> u32 {
 }
 
 impl Decimal {
-    pub const ZERO: Decimal = Decimal(Repr::Small { mantissa: 0, scale: 0 });
-    pub const ONE: Decimal = Decimal(Repr::Small { mantissa: 1, scale: 0 });
+    pub const ZERO: Decimal = Decimal(Repr::Small {
+        mantissa: 0,
+        scale: 0,
+    });
+    pub const ONE: Decimal = Decimal(Repr::Small {
+        mantissa: 1,
+        scale: 0,
+    });
 
     /// `mantissa / 10^scale`; a scale above 30 is rounded away.
     pub fn new(mantissa: i64, scale: u8) -> Decimal {
@@ -113,11 +119,18 @@ impl Decimal {
     /// Rounds a scale above 30 away and takes the inline form if the mantissa fits.
     fn from_big(mut mantissa: BigInt, mut scale: u32) -> Decimal {
         if scale > MAX_SCALE as u32 {
-            mantissa = divide_pow10(&mantissa, scale - MAX_SCALE as u32, Rounding::HalfAwayFromZero);
+            mantissa = divide_pow10(
+                &mantissa,
+                scale - MAX_SCALE as u32,
+                Rounding::HalfAwayFromZero,
+            );
             scale = MAX_SCALE as u32;
         }
         match mantissa.to_i64() {
-            Some(m) => Decimal(Repr::Small { mantissa: m, scale: scale as u8 }),
+            Some(m) => Decimal(Repr::Small {
+                mantissa: m,
+                scale: scale as u8,
+            }),
             None => Decimal(Repr::Big(Box::new((mantissa, scale as u8)))),
         }
     }
@@ -154,7 +167,10 @@ impl Decimal {
 
     /// The reverse of [`Decimal::mantissa_le32`].
     pub fn from_mantissa_le(bytes: &[u8], scale: u8) -> Decimal {
-        Decimal::from_big(BigInt::from_signed_bytes_le(bytes), scale.min(MAX_SCALE) as u32)
+        Decimal::from_big(
+            BigInt::from_signed_bytes_le(bytes),
+            scale.min(MAX_SCALE) as u32,
+        )
     }
 
     pub fn scale(&self) -> u8 {
@@ -167,9 +183,11 @@ impl Decimal {
     /// Digits of the number as printed, not counting a leading zero before the point; at least 1.
     pub fn digits(&self) -> u32 {
         match &self.0 {
-            Repr::Small { mantissa, scale } => {
-                (mantissa.unsigned_abs().checked_ilog10().map_or(1, |d| d + 1)).max(*scale as u32)
-            }
+            Repr::Small { mantissa, scale } => (mantissa
+                .unsigned_abs()
+                .checked_ilog10()
+                .map_or(1, |d| d + 1))
+            .max(*scale as u32),
             Repr::Big(b) => count_digits(&b.0).max(b.1 as u32),
         }
     }
@@ -198,9 +216,10 @@ impl Decimal {
     #[must_use]
     pub fn neg(&self) -> Decimal {
         match &self.0 {
-            Repr::Small { mantissa, scale } if *mantissa != i64::MIN => {
-                Decimal(Repr::Small { mantissa: -mantissa, scale: *scale })
-            }
+            Repr::Small { mantissa, scale } if *mantissa != i64::MIN => Decimal(Repr::Small {
+                mantissa: -mantissa,
+                scale: *scale,
+            }),
             _ => {
                 let (m, s) = self.parts();
                 Decimal::from_big(-m, s as u32)
@@ -210,7 +229,11 @@ impl Decimal {
 
     #[must_use]
     pub fn abs(&self) -> Decimal {
-        if self.is_negative() { self.neg() } else { self.clone() }
+        if self.is_negative() {
+            self.neg()
+        } else {
+            self.clone()
+        }
     }
 
     /// Both mantissas at the larger of the two scales.
@@ -226,7 +249,16 @@ impl Decimal {
     }
 
     fn aligned_small(&self, other: &Decimal) -> Option<(i64, i64, u8)> {
-        let (Repr::Small { mantissa: a, scale: sa }, Repr::Small { mantissa: b, scale: sb }) = (&self.0, &other.0)
+        let (
+            Repr::Small {
+                mantissa: a,
+                scale: sa,
+            },
+            Repr::Small {
+                mantissa: b,
+                scale: sb,
+            },
+        ) = (&self.0, &other.0)
         else {
             return None;
         };
@@ -260,11 +292,23 @@ impl Decimal {
 
     /// The product, at the sum of the scales but no more than 30.
     pub fn checked_mul(&self, other: &Decimal) -> Option<Decimal> {
-        if let (Repr::Small { mantissa: a, scale: sa }, Repr::Small { mantissa: b, scale: sb }) = (&self.0, &other.0)
+        if let (
+            Repr::Small {
+                mantissa: a,
+                scale: sa,
+            },
+            Repr::Small {
+                mantissa: b,
+                scale: sb,
+            },
+        ) = (&self.0, &other.0)
             && sa + sb <= MAX_SCALE
             && let Some(mantissa) = a.checked_mul(*b)
         {
-            return Some(Decimal(Repr::Small { mantissa, scale: sa + sb }));
+            return Some(Decimal(Repr::Small {
+                mantissa,
+                scale: sa + sb,
+            }));
         }
         let ((a, sa), (b, sb)) = (self.parts(), other.parts());
         Decimal::bounded(a * b, sa as u32 + sb as u32)
@@ -321,7 +365,9 @@ impl Decimal {
         }
         if let Repr::Small { mantissa, .. } = &self.0
             && scale > own
-            && let Some(m) = POW10.get((scale - own) as usize).and_then(|p| mantissa.checked_mul(*p))
+            && let Some(m) = POW10
+                .get((scale - own) as usize)
+                .and_then(|p| mantissa.checked_mul(*p))
         {
             return Decimal(Repr::Small { mantissa: m, scale });
         }
@@ -411,14 +457,32 @@ impl Decimal {
             }
         }
         let (value, overflow) = Decimal::from_digits(negative, integer, fraction, exponent);
-        Some(ParsedDecimal { value, read: at, overflow })
+        Some(ParsedDecimal {
+            value,
+            read: at,
+            overflow,
+        })
     }
 
-    fn from_digits(negative: bool, integer: &[u8], fraction: &[u8], exponent: i64) -> (Decimal, bool) {
+    fn from_digits(
+        negative: bool,
+        integer: &[u8],
+        fraction: &[u8],
+        exponent: i64,
+    ) -> (Decimal, bool) {
         let integer = &integer[integer.iter().take_while(|&&b| b == b'0').count()..];
         if exponent == 0 && integer.len() + fraction.len() <= 18 {
-            let m = integer.iter().chain(fraction).fold(0i64, |m, &d| m * 10 + (d - b'0') as i64);
-            return (Decimal(Repr::Small { mantissa: if negative { -m } else { m }, scale: fraction.len() as u8 }), false);
+            let m = integer
+                .iter()
+                .chain(fraction)
+                .fold(0i64, |m, &d| m * 10 + (d - b'0') as i64);
+            return (
+                Decimal(Repr::Small {
+                    mantissa: if negative { -m } else { m },
+                    scale: fraction.len() as u8,
+                }),
+                false,
+            );
         }
         let nines = || {
             let max = Decimal::max(MAX_DIGITS as u8, 0);
@@ -429,14 +493,20 @@ impl Decimal {
         let mut scale = fraction.len() as i64 - exponent;
         let keep = digits.len() as i64 - (scale - (MAX_SCALE as i64 + 1)).max(0);
         if keep <= 0 {
-            return (Decimal::new(0, scale.clamp(0, MAX_SCALE as i64) as u8), false);
+            return (
+                Decimal::new(0, scale.clamp(0, MAX_SCALE as i64) as u8),
+                false,
+            );
         }
         let kept = &digits[..keep.min(digits.len() as i64) as usize];
         scale -= (digits.len() - kept.len()) as i64;
         let leading = kept.iter().take_while(|&&b| b == b'0').count();
         let kept = &kept[leading..];
         if kept.is_empty() {
-            return (Decimal::new(0, scale.clamp(0, MAX_SCALE as i64) as u8), false);
+            return (
+                Decimal::new(0, scale.clamp(0, MAX_SCALE as i64) as u8),
+                false,
+            );
         }
         if kept.len() as i64 - scale > MAX_DIGITS as i64 {
             return (nines(), true);
@@ -449,9 +519,16 @@ impl Decimal {
         let mut d = Decimal::from_big(if negative { -m } else { m }, scale as u32);
         let excess = d.digits().saturating_sub(MAX_DIGITS);
         if excess > 0 {
-            d = d.rescale(d.scale().saturating_sub(excess as u8), Rounding::HalfAwayFromZero);
+            d = d.rescale(
+                d.scale().saturating_sub(excess as u8),
+                Rounding::HalfAwayFromZero,
+            );
         }
-        if d.overflows() { (nines(), true) } else { (d, false) }
+        if d.overflows() {
+            (nines(), true)
+        } else {
+            (d, false)
+        }
     }
 
     pub fn from_f64(v: f64) -> Option<Decimal> {
@@ -462,7 +539,9 @@ impl Decimal {
             return Some(Decimal::new(v as i64, 0));
         }
         let text = format!("{v:e}");
-        Decimal::parse_prefix(text.as_bytes()).filter(|p| !p.overflow).map(|p| p.value)
+        Decimal::parse_prefix(text.as_bytes())
+            .filter(|p| !p.overflow)
+            .map(|p| p.value)
     }
 
     pub fn to_f64(&self) -> f64 {
@@ -586,7 +665,10 @@ fn digits_at(text: &[u8], at: usize) -> &[u8] {
 
 impl From<i64> for Decimal {
     fn from(v: i64) -> Decimal {
-        Decimal(Repr::Small { mantissa: v, scale: 0 })
+        Decimal(Repr::Small {
+            mantissa: v,
+            scale: 0,
+        })
     }
 }
 

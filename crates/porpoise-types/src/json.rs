@@ -29,7 +29,10 @@ pub enum JsonValue {
     Time(Time),
     DateTime(DateTime),
     /// Bytes of a column type (`base64:type252:…`).
-    Opaque { type_code: u8, bytes: Vec<u8> },
+    Opaque {
+        type_code: u8,
+        bytes: Vec<u8>,
+    },
 }
 
 /// Invalid JSON text (error 3140/3141), at a byte offset.
@@ -59,7 +62,10 @@ impl Json {
     }
     pub fn parse(text: &str) -> Result<Json, JsonError> {
         let _ = text;
-        Err(JsonError { message: "Invalid value.", position: 0 })
+        Err(JsonError {
+            message: "Invalid value.",
+            position: 0,
+        })
     }
     /// Prints as MySQL does: `{"a": 1, "b": [2, 3]}`.
     pub fn write_text(&self, out: &mut Vec<u8>) {
@@ -108,7 +114,9 @@ impl JsonValue {
     pub fn get(&self, key: &str) -> Option<&JsonValue> {
         match self {
             JsonValue::Object(members) => members
-                .binary_search_by(|(k, _)| k.len().cmp(&key.len()).then_with(|| k.as_str().cmp(key)))
+                .binary_search_by(|(k, _)| {
+                    k.len().cmp(&key.len()).then_with(|| k.as_str().cmp(key))
+                })
                 .ok()
                 .map(|i| &members[i].1),
             _ => None,

@@ -26,7 +26,12 @@ pub fn skip_key_part(key: &[u8], ty: &DataType, nullable: bool, descending: bool
 
 /// The value of the first part of `key` and the part's length. `None` where the encoding can't be inverted
 /// (texts) or the key is corrupt.
-pub fn decode_key_part(key: &[u8], ty: &DataType, nullable: bool, descending: bool) -> Option<(Value, usize)> {
+pub fn decode_key_part(
+    key: &[u8],
+    ty: &DataType,
+    nullable: bool,
+    descending: bool,
+) -> Option<(Value, usize)> {
     let _ = (key, ty, nullable, descending);
     None
 }

@@ -10,7 +10,9 @@ pub struct RowLayout {
 
 impl RowLayout {
     pub fn new(types: &[DataType]) -> RowLayout {
-        RowLayout { types: types.to_vec() }
+        RowLayout {
+            types: types.to_vec(),
+        }
     }
     pub fn types(&self) -> &[DataType] {
         &self.types

@@ -11,7 +11,12 @@ pub enum StoreError {
 
 /// Converts a value of type `from` to a value of type `to`, as an assignment to a column does. NULL stays NULL:
 /// whether the column takes it is for the caller to check.
-pub fn store(value: Value, from: &DataType, to: &DataType, cx: &ConvertContext) -> Result<(Value, Loss), StoreError> {
+pub fn store(
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    cx: &ConvertContext,
+) -> Result<(Value, Loss), StoreError> {
     let _ = (from, to, cx);
     Ok((value, Loss::None))
 }

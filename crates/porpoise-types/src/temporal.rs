@@ -246,7 +246,11 @@ fn push_fraction(out: &mut Vec<u8>, micros: u32, fsp: u8) {
 fn round_micros(micros: i64, fsp: u8, truncate: bool) -> i64 {
     let unit = 10i64.pow(6 - fsp.min(6) as u32);
     let cut = micros - micros % unit;
-    let half_up = if !truncate && (micros % unit).abs() * 2 >= unit { unit * micros.signum() } else { 0 };
+    let half_up = if !truncate && (micros % unit).abs() * 2 >= unit {
+        unit * micros.signum()
+    } else {
+        0
+    };
     cut + half_up
 }
 
@@ -257,7 +261,9 @@ impl Time {
 
     /// A span of microseconds; `None` beyond 838:59:59.
     pub fn from_micros(micros: i64) -> Option<Time> {
-        (Time::MIN.0..=Time::MAX.0).contains(&micros).then_some(Time(micros))
+        (Time::MIN.0..=Time::MAX.0)
+            .contains(&micros)
+            .then_some(Time(micros))
     }
 
     /// A span of microseconds, cut to 838:59:59.
@@ -265,12 +271,19 @@ impl Time {
         Time(micros.clamp(Time::MIN.0, Time::MAX.0))
     }
 
-    pub fn new(negative: bool, hours: u32, minutes: u32, seconds: u32, micros: u32) -> Option<Time> {
+    pub fn new(
+        negative: bool,
+        hours: u32,
+        minutes: u32,
+        seconds: u32,
+        micros: u32,
+    ) -> Option<Time> {
         if minutes > 59 || seconds > 59 || micros > 999_999 {
             return None;
         }
-        let total =
-            (hours as i64 * 3600 + minutes as i64 * 60 + seconds as i64) * MICROS_PER_SECOND + micros as i64;
+        let total = (hours as i64 * 3600 + minutes as i64 * 60 + seconds as i64)
+            * MICROS_PER_SECOND
+            + micros as i64;
         Time::from_micros(if negative { -total } else { total })
     }
 
@@ -331,7 +344,11 @@ impl DateTime {
             return None;
         }
         Some(DateTime(
-            (date.0 as u64) << 37 | (hour as u64) << 32 | (minute as u64) << 26 | (second as u64) << 20 | micros as u64,
+            (date.0 as u64) << 37
+                | (hour as u64) << 32
+                | (minute as u64) << 26
+                | (second as u64) << 20
+                | micros as u64,
         ))
     }
 
@@ -368,7 +385,13 @@ impl DateTime {
     }
     pub fn from_packed(p: u64) -> Option<DateTime> {
         let date = Date::from_packed(u32::try_from(p >> 37).ok()?)?;
-        DateTime::new(date, (p >> 32 & 31) as u32, (p >> 26 & 63) as u32, (p >> 20 & 63) as u32, (p & 0xF_FFFF) as u32)
+        DateTime::new(
+            date,
+            (p >> 32 & 31) as u32,
+            (p >> 26 & 63) as u32,
+            (p >> 20 & 63) as u32,
+            (p & 0xF_FFFF) as u32,
+        )
     }
 
     /// The time of day.
@@ -377,7 +400,8 @@ impl DateTime {
     }
 
     pub fn micros_of_day(self) -> i64 {
-        (self.hour() as i64 * 3600 + self.minute() as i64 * 60 + self.second() as i64) * MICROS_PER_SECOND
+        (self.hour() as i64 * 3600 + self.minute() as i64 * 60 + self.second() as i64)
+            * MICROS_PER_SECOND
             + self.microsecond() as i64
     }
 
@@ -389,7 +413,10 @@ impl DateTime {
     /// The reverse of [`DateTime::linear_micros`]; `None` outside years 1 to 9999.
     pub fn from_linear_micros(micros: i64) -> Option<DateTime> {
         let date = Date::from_day_number(micros.div_euclid(MICROS_PER_DAY))?;
-        Some(DateTime::from_parts(date, micros.rem_euclid(MICROS_PER_DAY)))
+        Some(DateTime::from_parts(
+            date,
+            micros.rem_euclid(MICROS_PER_DAY),
+        ))
     }
 
     /// To `fsp` digits after the second, half up; `None` if that leaves year 9999 or the date is impossible.
@@ -401,7 +428,9 @@ impl DateTime {
         if !self.date().is_real() {
             return None;
         }
-        DateTime::from_linear_micros(self.linear_micros() - self.microsecond() as i64 + MICROS_PER_SECOND)
+        DateTime::from_linear_micros(
+            self.linear_micros() - self.microsecond() as i64 + MICROS_PER_SECOND,
+        )
     }
 
     #[must_use]
@@ -454,4 +483,5 @@ fn shown_fsp(micros: u32) -> u8 {
 
 display!(Date, |v, out| v.write_text(out));
 display!(Time, |v, out| v.write_text(shown_fsp(v.microsecond()), out));
-display!(DateTime, |v, out| v.write_text(shown_fsp(v.microsecond()), out));
+display!(DateTime, |v, out| v
+    .write_text(shown_fsp(v.microsecond()), out));

@@ -52,7 +52,12 @@ impl JsonPath {
     }
     /// Whether it has `*`, `**` or a range, so that it may match many values.
     pub fn is_wild(&self) -> bool {
-        self.0.iter().any(|l| matches!(l, Leg::AnyMember | Leg::AnyCell | Leg::Range(..) | Leg::Descend))
+        self.0.iter().any(|l| {
+            matches!(
+                l,
+                Leg::AnyMember | Leg::AnyCell | Leg::Range(..) | Leg::Descend
+            )
+        })
     }
     /// Every value the path matches, in document order.
     pub fn find<'a>(&self, root: &'a JsonValue) -> Vec<&'a JsonValue> {

@@ -36,7 +36,9 @@ pub fn format_parts(pattern: &str) -> (bool, bool, bool) {
         if c == '%' {
             match chars.next() {
                 Some('f') => (time, micros) = (true, true),
-                Some('H' | 'h' | 'I' | 'i' | 'k' | 'l' | 'p' | 'r' | 'S' | 's' | 'T') => time = true,
+                Some('H' | 'h' | 'I' | 'i' | 'k' | 'l' | 'p' | 'r' | 'S' | 's' | 'T') => {
+                    time = true
+                }
                 Some('%') | None => {}
                 Some(_) => date = true,
             }

@@ -67,7 +67,10 @@ const DAY: Worth = Micros(MICROS_PER_DAY);
 
 impl IntervalUnit {
     pub fn by_name(name: &str) -> Option<IntervalUnit> {
-        UNITS.iter().find(|u| u.1.eq_ignore_ascii_case(name)).map(|u| u.0)
+        UNITS
+            .iter()
+            .find(|u| u.1.eq_ignore_ascii_case(name))
+            .map(|u| u.0)
     }
 
     pub fn name(self) -> &'static str {
@@ -105,14 +108,23 @@ impl Interval {
     pub fn from_count(count: i64, unit: IntervalUnit) -> Option<Interval> {
         // A compound unit given one number means its smallest part.
         match *unit.worths().last()? {
-            Months(m) => Some(Interval { months: count.checked_mul(m)?, micros: 0 }),
-            Micros(m) => Some(Interval { months: 0, micros: count.checked_mul(m)? }),
+            Months(m) => Some(Interval {
+                months: count.checked_mul(m)?,
+                micros: 0,
+            }),
+            Micros(m) => Some(Interval {
+                months: 0,
+                micros: count.checked_mul(m)?,
+            }),
         }
     }
 
     #[must_use]
     pub fn neg(self) -> Interval {
-        Interval { months: self.months.saturating_neg(), micros: self.micros.saturating_neg() }
+        Interval {
+            months: self.months.saturating_neg(),
+            micros: self.micros.saturating_neg(),
+        }
     }
 
     /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between them, filled
@@ -125,7 +137,10 @@ impl Interval {
             None => (false, text),
         };
         let mut parts: Vec<(&str, i64)> = Vec::new();
-        for part in text.split(|c: char| !c.is_ascii_digit()).filter(|p| !p.is_empty()) {
+        for part in text
+            .split(|c: char| !c.is_ascii_digit())
+            .filter(|p| !p.is_empty())
+        {
             parts.push((part, part.parse().ok()?));
         }
         if parts.len() > worths.len() {
@@ -138,7 +153,9 @@ impl Interval {
                 Months(m) => interval.months = interval.months.checked_add(n.checked_mul(m)?)?,
                 // '1.5' SECOND_MICROSECOND is 1.500000.
                 Micros(1) if worths.len() > 1 => {
-                    let micros = n.checked_mul(10i64.checked_pow(6u32.saturating_sub(digits.len() as u32))?)?;
+                    let micros = n.checked_mul(
+                        10i64.checked_pow(6u32.saturating_sub(digits.len() as u32))?,
+                    )?;
                     interval.micros = interval.micros.checked_add(micros)?;
                 }
                 Micros(m) => interval.micros = interval.micros.checked_add(n.checked_mul(m)?)?,
@@ -153,7 +170,10 @@ impl DateTime {
     pub fn checked_add(self, interval: Interval) -> Option<DateTime> {
         let mut at = self;
         if interval.months != 0 {
-            at = DateTime::from_parts(self.date().add_months(interval.months)?, self.micros_of_day());
+            at = DateTime::from_parts(
+                self.date().add_months(interval.months)?,
+                self.micros_of_day(),
+            );
         }
         if interval.micros != 0 {
             if !at.date().is_real() {
@@ -168,10 +188,14 @@ impl DateTime {
     pub fn difference(self, other: DateTime, unit: IntervalUnit) -> i64 {
         match unit.worths().last() {
             Some(Months(m)) => {
-                let (early, late, sign) = if self <= other { (self, other, 1) } else { (other, self, -1) };
+                let (early, late, sign) = if self <= other {
+                    (self, other, 1)
+                } else {
+                    (other, self, -1)
+                };
                 let (a, b) = (early.date(), late.date());
-                let mut months =
-                    (b.year() as i64 * 12 + b.month() as i64) - (a.year() as i64 * 12 + a.month() as i64);
+                let mut months = (b.year() as i64 * 12 + b.month() as i64)
+                    - (a.year() as i64 * 12 + a.month() as i64);
                 if (b.day(), late.micros_of_day()) < (a.day(), early.micros_of_day()) {
                     months -= 1;
                 }

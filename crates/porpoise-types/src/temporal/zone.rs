@@ -28,13 +28,21 @@ impl DateTime {
 
 impl TimeZone {
     pub fn utc() -> TimeZone {
-        TimeZone { name: "+00:00".into(), rules: Rules::UTC, fixed_micros: Some(0) }
+        TimeZone {
+            name: "+00:00".into(),
+            rules: Rules::UTC,
+            fixed_micros: Some(0),
+        }
     }
 
     /// The machine's own zone, called SYSTEM.
     pub fn system() -> TimeZone {
         let rules = Rules::system();
-        TimeZone { name: "SYSTEM".into(), fixed_micros: fixed(&rules), rules }
+        TimeZone {
+            name: "SYSTEM".into(),
+            fixed_micros: fixed(&rules),
+            rules,
+        }
     }
 
     /// `SYSTEM`, `±HH:MM` from -13:59 to +14:00, or a zone's name, any case.
@@ -45,11 +53,24 @@ impl TimeZone {
         if let Some(seconds) = parse_offset(name) {
             let rules = Rules::fixed(Offset::from_seconds(seconds).ok()?);
             let minutes = seconds.abs() / 60;
-            let name = format!("{}{:02}:{:02}", if seconds < 0 { '-' } else { '+' }, minutes / 60, minutes % 60);
-            return Some(TimeZone { name, rules, fixed_micros: Some(seconds as i64 * MICROS_PER_SECOND) });
+            let name = format!(
+                "{}{:02}:{:02}",
+                if seconds < 0 { '-' } else { '+' },
+                minutes / 60,
+                minutes % 60
+            );
+            return Some(TimeZone {
+                name,
+                rules,
+                fixed_micros: Some(seconds as i64 * MICROS_PER_SECOND),
+            });
         }
         let rules = Rules::get(name).ok()?;
-        Some(TimeZone { name: rules.iana_name().unwrap_or(name).to_string(), fixed_micros: fixed(&rules), rules })
+        Some(TimeZone {
+            name: rules.iana_name().unwrap_or(name).to_string(),
+            fixed_micros: fixed(&rules),
+            rules,
+        })
     }
 
     /// As `@@time_zone` shows it.
@@ -64,7 +85,11 @@ impl TimeZone {
             return None;
         }
         if let Some(offset) = self.fixed_micros {
-            return if offset == 0 { Some(local) } else { DateTime::from_linear_micros(local.linear_micros() - offset) };
+            return if offset == 0 {
+                Some(local)
+            } else {
+                DateTime::from_linear_micros(local.linear_micros() - offset)
+            };
         }
         let date = local.date();
         let civil = jiff::civil::DateTime::new(
@@ -84,7 +109,9 @@ impl TimeZone {
             AmbiguousOffset::Gap { before, after } => {
                 // The moment of the change itself: the first second of the new offset.
                 let inside = local.linear_micros() - before.seconds() as i64 * MICROS_PER_SECOND;
-                let stamp = jiff::Timestamp::from_microsecond(inside - EPOCH_DAY * super::MICROS_PER_DAY).ok()?;
+                let stamp =
+                    jiff::Timestamp::from_microsecond(inside - EPOCH_DAY * super::MICROS_PER_DAY)
+                        .ok()?;
                 return match self.rules.preceding(stamp).next() {
                     Some(t) => DateTime::from_unix_micros(t.timestamp().as_microsecond()),
                     None => DateTime::from_linear_micros(
@@ -114,7 +141,10 @@ impl TimeZone {
 }
 
 fn fixed(rules: &Rules) -> Option<i64> {
-    rules.to_fixed_offset().ok().map(|o| o.seconds() as i64 * MICROS_PER_SECOND)
+    rules
+        .to_fixed_offset()
+        .ok()
+        .map(|o| o.seconds() as i64 * MICROS_PER_SECOND)
 }
 
 /// Seconds of `+5:30`; `None` if it is not of that form or outside -13:59 … +14:00.
@@ -125,7 +155,11 @@ fn parse_offset(text: &str) -> Option<i32> {
         _ => return None,
     };
     let (hours, minutes) = rest.split_once(':')?;
-    let number = |s: &str| (matches!(s.len(), 1 | 2) && s.bytes().all(|b| b.is_ascii_digit())).then(|| s.parse::<i32>().ok()).flatten();
+    let number = |s: &str| {
+        (matches!(s.len(), 1 | 2) && s.bytes().all(|b| b.is_ascii_digit()))
+            .then(|| s.parse::<i32>().ok())
+            .flatten()
+    };
     let (h, m) = (number(hours)?, number(minutes)?);
     let total = sign * (h * 60 + m);
     (m < 60 && (-(13 * 60 + 59)..=14 * 60).contains(&total)).then_some(total * 60)
