@@ -1,0 +1,272 @@
+//! Reading a range in order, through everything a reader can see.
+//!
+//! The sources of a row are layers, newest first: the transaction's own overlay, the generations of
+//! versions, and redb at the bottom. Each yields its keys in order; the cursor takes the smallest
+//! (or, backward, the greatest), and where two layers have the same key, the newer one speaks.
+//!
+//! ```text
+//! overlay      ·   c=9   ·   ·
+//! versions     ·   c=4   ·   d=✗      forward: a=1, c=9, e=5
+//! redb        a=1  c=2   ·  d=7  e=5
+//! ```
+//!
+//! Rows of redb are lent from its pages. Layers in memory are read in batches of growing length, by
+//! reference count. With no layer above redb, which is the usual case, nothing is merged at all.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use redb::AccessGuard;
+use smallvec::SmallVec;
+
+use crate::overlay::Writes;
+use crate::snapshot::{Snapshot, is_empty_range};
+use crate::versions::{Key, SpaceVersions, Value};
+use crate::{CommitTs, Direction, Result};
+
+const FIRST_BATCH: usize = 8;
+const BATCH_MAX: usize = 128;
+
+/// A layer of rows in memory.
+pub(crate) enum Layer {
+    Overlay(Arc<Writes>),
+    Versions(Arc<SpaceVersions>, CommitTs),
+}
+
+type Rows = redb::Range<'static, &'static [u8], &'static [u8]>;
+type Row = (
+    AccessGuard<'static, &'static [u8]>,
+    AccessGuard<'static, &'static [u8]>,
+);
+
+/// Rows of a range, one after another. Each is lent until the next call.
+///
+/// A cursor owns what it reads: it may outlive the transaction it came from, and sees neither later
+/// commits nor the transaction's own later writes.
+pub struct Cursor {
+    layers: SmallVec<[LayerCursor; 3]>,
+    rows: Option<Rows>,
+    row: Option<Row>,
+    row_is_spent: bool,
+    direction: Direction,
+    /// Keeps the pages and generations alive that the rest points into.
+    _snapshot: Snapshot,
+}
+
+/// Which source has the row to be lent.
+enum Winner {
+    Layer(usize),
+    Row,
+}
+
+impl Cursor {
+    pub(crate) fn new(
+        snapshot: Snapshot,
+        layers: SmallVec<[Layer; 3]>,
+        rows: Option<Rows>,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Cursor {
+        let layers = if is_empty_range(bounds) {
+            SmallVec::new()
+        } else {
+            layers
+                .into_iter()
+                .map(|layer| LayerCursor::new(layer, bounds, direction))
+                .filter(|layer| layer.head().is_some())
+                .collect()
+        };
+        Cursor {
+            layers,
+            rows,
+            row: None,
+            row_is_spent: true,
+            direction,
+            _snapshot: snapshot,
+        }
+    }
+
+    /// The next row's key and value, or `None` past the end.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if self.layers.is_empty() {
+            self.advance_rows()?;
+            self.row_is_spent = true;
+            return Ok(self
+                .row
+                .as_ref()
+                .map(|(key, value)| (key.value(), value.value())));
+        }
+        let winner = loop {
+            for layer in &mut self.layers {
+                layer.advance_if_spent(self.direction);
+            }
+            if self.row_is_spent {
+                self.advance_rows()?;
+            }
+            let Some(winner) = self.choose() else {
+                return Ok(None);
+            };
+            let is_deleted = match winner {
+                Winner::Layer(at) => self.layers[at].head().is_none_or(|(_, v)| v.is_none()),
+                Winner::Row => false,
+            };
+            if !is_deleted {
+                break winner;
+            }
+        };
+        Ok(match winner {
+            Winner::Layer(at) => match self.layers[at].head() {
+                Some((key, Some(value))) => Some((key, value)),
+                _ => None,
+            },
+            Winner::Row => self
+                .row
+                .as_ref()
+                .map(|(key, value)| (key.value(), value.value())),
+        })
+    }
+
+    fn advance_rows(&mut self) -> Result<()> {
+        let next = match (&mut self.rows, self.direction) {
+            (None, _) => None,
+            (Some(rows), Direction::Forward) => rows.next(),
+            (Some(rows), Direction::Backward) => rows.next_back(),
+        };
+        self.row = next.transpose()?;
+        self.row_is_spent = false;
+        if self.row.is_none() {
+            self.rows = None;
+        }
+        Ok(())
+    }
+
+    /// Finds the nearest key, and marks every source that has it as spent.
+    fn choose(&mut self) -> Option<Winner> {
+        let mut winner: Option<(Winner, &[u8])> = None;
+        let nearer = |key: &[u8], than: &Option<(Winner, &[u8])>| match than {
+            None => Ordering::Less,
+            Some((_, best)) => match self.direction {
+                Direction::Forward => key.cmp(best),
+                Direction::Backward => best.cmp(&key),
+            },
+        };
+        let mut spent = SmallVec::<[bool; 4]>::from_elem(false, self.layers.len() + 1);
+        for (at, layer) in self.layers.iter().enumerate() {
+            let Some((key, _)) = layer.head() else {
+                continue;
+            };
+            match nearer(key, &winner) {
+                Ordering::Less => {
+                    spent.fill(false);
+                    spent[at] = true;
+                    winner = Some((Winner::Layer(at), key));
+                }
+                Ordering::Equal => spent[at] = true,
+                Ordering::Greater => {}
+            }
+        }
+        if let Some((key, _)) = &self.row {
+            match nearer(key.value(), &winner) {
+                Ordering::Less => {
+                    spent.fill(false);
+                    self.row_is_spent = true;
+                    return Some(Winner::Row);
+                }
+                Ordering::Equal => self.row_is_spent = true,
+                Ordering::Greater => {}
+            }
+        }
+        let winner = winner.map(|(winner, _)| winner);
+        for (layer, spent) in self.layers.iter_mut().zip(spent) {
+            layer.is_spent = spent;
+        }
+        winner
+    }
+}
+
+/// One layer's part of the range, read ahead in batches.
+struct LayerCursor {
+    layer: Layer,
+    low: Bound<Key>,
+    high: Bound<Key>,
+    batch: Vec<(Key, Value)>,
+    at: usize,
+    batch_len: usize,
+    is_last_batch: bool,
+    is_spent: bool,
+}
+
+impl LayerCursor {
+    fn new(
+        layer: Layer,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> LayerCursor {
+        let mut cursor = LayerCursor {
+            layer,
+            low: low.map(Key::from),
+            high: high.map(Key::from),
+            batch: Vec::new(),
+            at: 0,
+            batch_len: FIRST_BATCH,
+            is_last_batch: false,
+            is_spent: false,
+        };
+        cursor.fill(direction);
+        cursor
+    }
+
+    fn head(&self) -> Option<&(Key, Value)> {
+        self.batch.get(self.at)
+    }
+
+    fn advance_if_spent(&mut self, direction: Direction) {
+        if !std::mem::take(&mut self.is_spent) {
+            return;
+        }
+        self.at += 1;
+        if self.at >= self.batch.len() && !self.is_last_batch {
+            if let Some((last, _)) = self.batch.pop() {
+                match direction {
+                    Direction::Forward => self.low = Bound::Excluded(last),
+                    Direction::Backward => self.high = Bound::Excluded(last),
+                }
+            }
+            self.batch_len = (self.batch_len * 2).min(BATCH_MAX);
+            self.fill(direction);
+        }
+    }
+
+    fn fill(&mut self, direction: Direction) {
+        self.batch.clear();
+        self.at = 0;
+        let range = (as_bytes(&self.low), as_bytes(&self.high));
+        if !is_empty_range(range) {
+            match &self.layer {
+                Layer::Versions(versions, ts) => {
+                    versions.collect(range, direction, *ts, self.batch_len, &mut self.batch);
+                }
+                Layer::Overlay(writes) => {
+                    let entries = writes.range::<[u8], _>(range);
+                    let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
+                    match direction {
+                        Direction::Forward => {
+                            self.batch.extend(entries.take(self.batch_len).map(owned));
+                        }
+                        Direction::Backward => {
+                            self.batch
+                                .extend(entries.rev().take(self.batch_len).map(owned));
+                        }
+                    }
+                }
+            }
+        }
+        self.is_last_batch = self.batch.len() < self.batch_len;
+    }
+}
+
+fn as_bytes(bound: &Bound<Key>) -> Bound<&[u8]> {
+    bound.as_ref().map(|key| &**key)
+}

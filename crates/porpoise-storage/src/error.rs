@@ -1,0 +1,170 @@
+//! What can go wrong in storage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::{error, fmt, io};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What storage could not do, and why. Cheap to clone: one failed sync fails every commit beside it.
+#[derive(Clone, Debug)]
+pub enum Error {
+    /// A file could not be read or written.
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: Arc<io::Error>,
+    },
+    /// A file holds what was never written to it. The store refuses to start.
+    Corrupt {
+        path: PathBuf,
+        offset: u64,
+        what: String,
+    },
+    /// The files were written by a newer version.
+    NewerFormat {
+        path: PathBuf,
+        found: u32,
+        supported: u32,
+    },
+    /// Another process has the store open.
+    InUse { path: PathBuf, pid: Option<u32> },
+    /// An earlier write failed; reads go on, writes don't. Holds the first failure.
+    ReadOnly { cause: Arc<Error> },
+    /// One transaction's record would not fit the log.
+    TransactionTooLarge { bytes: u64, limit: u64 },
+    /// The B-tree reported an error.
+    Tree(Arc<redb::Error>),
+    /// The store was closed.
+    Closed,
+}
+
+impl Error {
+    pub(crate) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io {
+            doing,
+            path,
+            source: Arc::new(source),
+        }
+    }
+
+    /// Whether the device behind the store has no room left (MySQL error 1021).
+    pub fn is_disk_full(&self) -> bool {
+        let full = |e: &io::Error| {
+            matches!(
+                e.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            )
+        };
+        match self {
+            Error::Io { source, .. } => full(source),
+            Error::Tree(e) => matches!(&**e, redb::Error::Io(e) if full(e)),
+            Error::ReadOnly { cause } => cause.is_disk_full(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io {
+                doing,
+                path,
+                source,
+            } => {
+                write!(f, "cannot {doing} {}: {source}", path.display())
+            }
+            Error::Corrupt { path, offset, what } => {
+                write!(
+                    f,
+                    "{} is corrupt at offset {offset}: {what}",
+                    path.display()
+                )
+            }
+            Error::NewerFormat {
+                path,
+                found,
+                supported,
+            } => write!(
+                f,
+                "{} has format version {found}; this program reads up to version {supported}",
+                path.display()
+            ),
+            Error::InUse {
+                path,
+                pid: Some(pid),
+            } => {
+                write!(f, "{} is in use by process {pid}", path.display())
+            }
+            Error::InUse { path, pid: None } => {
+                write!(f, "{} is in use by another process", path.display())
+            }
+            Error::ReadOnly { cause } => {
+                write!(f, "the store is read-only since a write failed: {cause}")
+            }
+            Error::TransactionTooLarge { bytes, limit } => {
+                write!(
+                    f,
+                    "a transaction of {bytes} bytes is over the limit of {limit}"
+                )
+            }
+            Error::Tree(e) => write!(f, "B-tree: {e}"),
+            Error::Closed => write!(f, "the store is closed"),
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            Error::ReadOnly { cause } => Some(cause),
+            Error::Tree(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! from_redb {
+    ($($kind:ident)*) => {$(
+        impl From<redb::$kind> for Error {
+            fn from(e: redb::$kind) -> Error {
+                Error::Tree(Arc::new(e.into()))
+            }
+        }
+    )*};
+}
+
+from_redb!(DatabaseError TransactionError TableError StorageError CommitError SetDurabilityError);
+
+/// Why a row lock was not granted. The transaction is as it was before; what to roll back is the
+/// caller's choice (MySQL rolls back all on a deadlock, the statement on a timeout).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockError {
+    /// This transaction was chosen to break a cycle of waits (MySQL error 1213).
+    Deadlock,
+    /// The wait took longer than asked (1205).
+    Timeout,
+    /// Somebody holds it, and the caller would not wait (3572).
+    Busy,
+    /// The wait was ended from outside (1317).
+    Interrupted,
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LockError::Deadlock => "deadlock found when trying to get a lock",
+            LockError::Timeout => "lock wait timeout exceeded",
+            LockError::Busy => "the lock is held by another transaction",
+            LockError::Interrupted => "the wait for a lock was interrupted",
+        })
+    }
+}
+
+impl error::Error for LockError {}

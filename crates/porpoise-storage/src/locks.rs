@@ -1,0 +1,460 @@
+//! Row locks: who may change a row, and who waits.
+//!
+//! A transaction locks a row before it writes it, and keeps the lock to its end. A row need not
+//! exist to be locked: what is locked is the pair of space and key, known here by its hash alone
+//! (two rows of one hash, one pair in 2^64, would merely wait for each other).
+//!
+//! Waiters queue in arrival order; only a holder that wants more (shared to exclusive) goes ahead.
+//!
+//! ```text
+//! t1 ── holds ──► row 7 ◄── waits ── t2
+//!  └─── waits ──► row 9 ◄── holds ───┘     a cycle: the cheaper of the two is refused
+//! ```
+//!
+//! Whoever is about to sleep first searches for a cycle: from its row to those in its way, to the
+//! rows they wait for, and so on. The search takes one shard's mutex at a time, so what it sees is
+//! not one moment. It is enough: a transaction releases nothing before its end, so a cycle once
+//! closed stays closed, and the last to join it sees all of it. The victim is the transaction on the
+//! cycle that has written least; among equals, the youngest.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use hashbrown::{HashMap, HashSet};
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+use twox_hash::XxHash3_64;
+
+use crate::{LockError, SpaceId, TxnId};
+
+const SHARDS: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockMode {
+    Shared,
+    Exclusive,
+}
+
+/// How long to wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Timeout(Duration),
+    NoWait,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locked {
+    /// Newly held, or held more strongly than before.
+    Granted,
+    /// The transaction had it already.
+    AlreadyHeld,
+}
+
+/// Called on the thread that is about to sleep for a lock, and when it woke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocking {
+    Begin,
+    End,
+}
+
+pub type BlockHook = Arc<dyn Fn(Blocking) + Send + Sync>;
+
+/// A way to end a transaction's wait from outside (`KILL`). Once set, waits end at once, those to
+/// come too, until it is cleared.
+#[derive(Default)]
+pub struct Interrupt {
+    is_set: AtomicBool,
+    waiting: Mutex<Option<Arc<Sleeper>>>,
+}
+
+impl Interrupt {
+    pub fn set(&self) {
+        self.is_set.store(true, Ordering::SeqCst);
+        if let Some(sleeper) = &*self.waiting.lock() {
+            sleeper.wake(Outcome::Refused(LockError::Interrupted));
+        }
+    }
+
+    pub fn clear(&self) {
+        self.is_set.store(false, Ordering::SeqCst);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::SeqCst)
+    }
+}
+
+/// The hash that stands for a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Row(u64);
+
+impl Row {
+    fn of(space: SpaceId, key: &[u8]) -> Row {
+        Row(XxHash3_64::oneshot_with_seed(u64::from(space.0) + 1, key))
+    }
+
+    fn shard(self) -> usize {
+        (self.0 >> 58) as usize % SHARDS
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Granted,
+    Refused(LockError),
+}
+
+/// A thread asleep for a lock. The first outcome given to it stands.
+struct Sleeper {
+    outcome: Mutex<Option<Outcome>>,
+    woken: Condvar,
+}
+
+impl Sleeper {
+    fn wake(&self, outcome: Outcome) -> bool {
+        let mut slot = self.outcome.lock();
+        let is_first = slot.is_none();
+        if is_first {
+            *slot = Some(outcome);
+            self.woken.notify_one();
+        }
+        is_first
+    }
+}
+
+struct Waiter {
+    txn: TxnId,
+    mode: LockMode,
+    is_upgrade: bool,
+    sleeper: Arc<Sleeper>,
+}
+
+#[derive(Default)]
+struct Entry {
+    holders: SmallVec<[(TxnId, LockMode); 2]>,
+    queue: VecDeque<Waiter>,
+}
+
+impl Entry {
+    fn admits(&self, txn: TxnId, mode: LockMode) -> bool {
+        self.holders.iter().all(|&(holder, held)| {
+            holder == txn || (mode == LockMode::Shared && held == LockMode::Shared)
+        })
+    }
+
+    fn hold(&mut self, txn: TxnId, mode: LockMode) {
+        match self.holders.iter_mut().find(|(holder, _)| *holder == txn) {
+            Some((_, held)) => *held = (*held).max(mode),
+            None => self.holders.push((txn, mode)),
+        }
+    }
+
+    /// Grants what the head of the queue waits for, as far as it goes.
+    fn grant_waiters(&mut self) {
+        while let Some(first) = self.queue.front() {
+            if !self.admits(first.txn, first.mode) {
+                return;
+            }
+            let Some(first) = self.queue.pop_front() else {
+                return;
+            };
+            if first.sleeper.wake(Outcome::Granted) {
+                self.hold(first.txn, first.mode);
+            }
+        }
+    }
+
+    /// Who has to be gone before the waiter `txn` gets its turn. Those ahead of it in the queue are in
+    /// its way too, but for no reason that the holders wouldn't tell; of them only `start` is looked for.
+    fn in_the_way_of(&self, txn: TxnId, start: TxnId) -> Obstacles {
+        let mut found = Obstacles::default();
+        let Some(place) = self.queue.iter().position(|w| w.txn == txn) else {
+            return found;
+        };
+        let mode = self.queue[place].mode;
+        let conflicts =
+            |other: LockMode| mode == LockMode::Exclusive || other == LockMode::Exclusive;
+        // Behind the last waiter ahead that conflicts, one waits for all that it waits for.
+        let last_ahead = (0..place).rev().find(|&at| conflicts(self.queue[at].mode));
+        let ahead = last_ahead.map_or(0, |at| at + 1);
+        found.start_is_ahead = self.queue.iter().take(ahead).any(|w| w.txn == start);
+        found.holders = self
+            .holders
+            .iter()
+            .filter(|&&(holder, held)| holder != txn && (ahead > 0 || conflicts(held)))
+            .map(|&(holder, _)| holder)
+            .collect();
+        found
+    }
+}
+
+#[derive(Default)]
+struct Obstacles {
+    holders: SmallVec<[TxnId; 8]>,
+    start_is_ahead: bool,
+}
+
+/// What a waiting transaction waits for, and what its rollback would cost.
+struct Waiting {
+    row: Row,
+    weight: usize,
+    sleeper: Arc<Sleeper>,
+}
+
+#[repr(align(64))]
+#[derive(Default)]
+struct Shard(Mutex<HashMap<Row, Entry>>);
+
+pub(crate) struct LockTable {
+    shards: [Shard; SHARDS],
+    waiting: Mutex<HashMap<TxnId, Waiting>>,
+    hook: ArcSwapOption<BlockHook>,
+    pub waits: AtomicU64,
+    pub deadlocks: AtomicU64,
+}
+
+/// The locks of one transaction.
+pub(crate) struct HeldLocks {
+    txn: TxnId,
+    rows: SmallVec<[Row; 8]>,
+}
+
+impl HeldLocks {
+    pub fn none(txn: TxnId) -> HeldLocks {
+        HeldLocks {
+            txn,
+            rows: SmallVec::new(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+impl LockTable {
+    pub fn new() -> LockTable {
+        LockTable {
+            shards: std::array::from_fn(|_| Shard::default()),
+            waiting: Mutex::default(),
+            hook: ArcSwapOption::empty(),
+            waits: AtomicU64::new(0),
+            deadlocks: AtomicU64::new(0),
+        }
+    }
+
+    pub fn set_hook(&self, hook: Option<BlockHook>) {
+        self.hook.store(hook.map(Arc::new));
+    }
+
+    pub fn currently_waiting(&self) -> usize {
+        self.waiting.lock().len()
+    }
+
+    pub fn lock(
+        &self,
+        held: &mut HeldLocks,
+        (space, key): (SpaceId, &[u8]),
+        mode: LockMode,
+        wait: Wait,
+        weight: usize,
+        interrupt: &Interrupt,
+    ) -> Result<Locked, LockError> {
+        let row = Row::of(space, key);
+        let txn = held.txn;
+        let (sleeper, timeout, is_upgrade) = {
+            let mut shard = self.shards[row.shard()].0.lock();
+            let entry = shard.entry(row).or_default();
+            let own = entry
+                .holders
+                .iter()
+                .find(|(holder, _)| *holder == txn)
+                .map(|&(_, m)| m);
+            if own.is_some_and(|own| own >= mode) {
+                return Ok(Locked::AlreadyHeld);
+            }
+            let is_upgrade = own.is_some();
+            if (is_upgrade || entry.queue.is_empty()) && entry.admits(txn, mode) {
+                entry.hold(txn, mode);
+                if !is_upgrade {
+                    held.rows.push(row);
+                }
+                return Ok(Locked::Granted);
+            }
+            let Wait::Timeout(timeout) = wait else {
+                return Err(LockError::Busy);
+            };
+            let sleeper = Arc::new(Sleeper {
+                outcome: Mutex::new(None),
+                woken: Condvar::new(),
+            });
+            let waiter = Waiter {
+                txn,
+                mode,
+                is_upgrade,
+                sleeper: Arc::clone(&sleeper),
+            };
+            if is_upgrade {
+                let place = entry.queue.iter().take_while(|w| w.is_upgrade).count();
+                entry.queue.insert(place, waiter);
+            } else {
+                entry.queue.push_back(waiter);
+            }
+            self.waiting.lock().insert(
+                txn,
+                Waiting {
+                    row,
+                    weight,
+                    sleeper: Arc::clone(&sleeper),
+                },
+            );
+            (sleeper, timeout, is_upgrade)
+        };
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.break_cycle(txn);
+        let outcome = self.sleep(&sleeper, timeout, interrupt);
+        self.waiting.lock().remove(&txn);
+        match outcome {
+            Outcome::Granted => {
+                if !is_upgrade {
+                    held.rows.push(row);
+                }
+                Ok(Locked::Granted)
+            }
+            Outcome::Refused(error) => {
+                self.leave_queue(row, &sleeper);
+                Err(error)
+            }
+        }
+    }
+
+    fn sleep(&self, sleeper: &Arc<Sleeper>, timeout: Duration, interrupt: &Interrupt) -> Outcome {
+        *interrupt.waiting.lock() = Some(Arc::clone(sleeper));
+        if interrupt.is_set() {
+            sleeper.wake(Outcome::Refused(LockError::Interrupted));
+        }
+        let hook = self
+            .hook
+            .load_full()
+            .filter(|_| sleeper.outcome.lock().is_none());
+        if let Some(hook) = &hook {
+            hook(Blocking::Begin);
+        }
+        // A timeout too long for the clock is as good as none.
+        let deadline = Instant::now().checked_add(timeout);
+        let outcome = {
+            let mut outcome = sleeper.outcome.lock();
+            loop {
+                if let Some(outcome) = *outcome {
+                    break outcome;
+                }
+                let is_late = match deadline {
+                    Some(at) => sleeper.woken.wait_until(&mut outcome, at).timed_out(),
+                    None => {
+                        sleeper.woken.wait(&mut outcome);
+                        false
+                    }
+                };
+                if is_late && outcome.is_none() {
+                    // From here on nobody can grant it.
+                    *outcome = Some(Outcome::Refused(LockError::Timeout));
+                }
+            }
+        };
+        *interrupt.waiting.lock() = None;
+        if let Some(hook) = &hook {
+            hook(Blocking::End);
+        }
+        outcome
+    }
+
+    fn leave_queue(&self, row: Row, sleeper: &Arc<Sleeper>) {
+        let mut shard = self.shards[row.shard()].0.lock();
+        if let Some(entry) = shard.get_mut(&row) {
+            entry.queue.retain(|w| !Arc::ptr_eq(&w.sleeper, sleeper));
+            entry.grant_waiters();
+            if entry.holders.is_empty() && entry.queue.is_empty() {
+                shard.remove(&row);
+            }
+        }
+    }
+
+    pub fn release(&self, held: HeldLocks) {
+        for row in held.rows {
+            let mut shard = self.shards[row.shard()].0.lock();
+            if let Some(entry) = shard.get_mut(&row) {
+                entry.holders.retain(|(holder, _)| *holder != held.txn);
+                entry.grant_waiters();
+                if entry.holders.is_empty() && entry.queue.is_empty() {
+                    shard.remove(&row);
+                }
+            }
+        }
+    }
+
+    /// Searches for a cycle through `start`, and refuses the cheapest transaction on it.
+    fn break_cycle(&self, start: TxnId) {
+        while let Some(cycle) = self.find_cycle(start) {
+            let waiting = self.waiting.lock();
+            let victim = cycle
+                .iter()
+                .filter_map(|txn| Some((waiting.get(txn)?, txn)))
+                .min_by_key(|(wait, txn)| (wait.weight, std::cmp::Reverse(**txn)));
+            let Some((victim, &victim_txn)) = victim else {
+                return;
+            };
+            if !victim.sleeper.wake(Outcome::Refused(LockError::Deadlock)) {
+                return; // It got an outcome meanwhile, so there is no cycle any more.
+            }
+            self.deadlocks.fetch_add(1, Ordering::Relaxed);
+            let (row, sleeper) = (victim.row, Arc::clone(&victim.sleeper));
+            drop(waiting);
+            if victim_txn == start {
+                return;
+            }
+            // Out of the queue at once, or the next search would find it again.
+            self.leave_queue(row, &sleeper);
+        }
+    }
+
+    /// The transactions of a cycle through `start`.
+    fn find_cycle(&self, start: TxnId) -> Option<Vec<TxnId>> {
+        let mut seen = HashSet::new();
+        let mut path = vec![start];
+        // Beside each transaction of the path, those in its way that are still to be visited.
+        let mut frames = vec![self.in_the_way_of(start, start).holders];
+        while let Some(rest) = frames.last_mut() {
+            let Some(next) = rest.pop() else {
+                frames.pop();
+                path.pop();
+                continue;
+            };
+            if next == start {
+                return Some(path);
+            }
+            if seen.insert(next) {
+                let obstacles = self.in_the_way_of(next, start);
+                path.push(next);
+                if obstacles.start_is_ahead {
+                    return Some(path);
+                }
+                frames.push(obstacles.holders);
+            }
+        }
+        None
+    }
+
+    fn in_the_way_of(&self, txn: TxnId, start: TxnId) -> Obstacles {
+        let Some(row) = self.waiting.lock().get(&txn).map(|w| w.row) else {
+            return Obstacles::default();
+        };
+        let shard = self.shards[row.shard()].0.lock();
+        shard
+            .get(&row)
+            .map(|entry| entry.in_the_way_of(txn, start))
+            .unwrap_or_default()
+    }
+}

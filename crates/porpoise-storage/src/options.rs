@@ -1,0 +1,101 @@
+//! How a store is opened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// Where a store lives.
+#[derive(Clone, Debug)]
+pub enum Location {
+    /// A folder of its own; made if it isn't there.
+    Path(PathBuf),
+    /// Nowhere: gone when the last handle is.
+    Memory,
+}
+
+/// What a commit waits for, numbered as `innodb_flush_log_at_trx_commit` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// 0: for nothing. The log is written and synced each second.
+    EachSecond,
+    /// 1: for the disk. What was acknowledged survives the machine.
+    AtCommit,
+    /// 2: for the operating system. What was acknowledged survives the process; the disk follows
+    /// each second.
+    WriteAtCommit,
+}
+
+/// The flush policy of a store, shared with whoever may change it while it runs.
+#[derive(Clone, Debug)]
+pub struct FlushPolicy(Arc<AtomicU8>);
+
+impl FlushPolicy {
+    pub fn new(flush: Flush) -> FlushPolicy {
+        let policy = FlushPolicy(Arc::new(AtomicU8::new(0)));
+        policy.set(flush);
+        policy
+    }
+
+    pub fn set(&self, flush: Flush) {
+        let number = match flush {
+            Flush::EachSecond => 0,
+            Flush::AtCommit => 1,
+            Flush::WriteAtCommit => 2,
+        };
+        self.0.store(number, Ordering::Release);
+    }
+
+    pub fn get(&self) -> Flush {
+        match self.0.load(Ordering::Acquire) {
+            0 => Flush::EachSecond,
+            2 => Flush::WriteAtCommit,
+            _ => Flush::AtCommit,
+        }
+    }
+}
+
+impl Default for FlushPolicy {
+    fn default() -> FlushPolicy {
+        FlushPolicy::new(Flush::AtCommit)
+    }
+}
+
+/// How a store is opened. `Options::path` and `Options::memory` give the usual ones.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub location: Location,
+    pub flush: FlushPolicy,
+    /// Memory for pages of the B-tree.
+    pub cache_bytes: usize,
+    /// A checkpoint starts when so much log has been written since the last.
+    pub checkpoint_log_bytes: u64,
+    /// A checkpoint starts when versions in memory take so much.
+    pub checkpoint_version_bytes: u64,
+    /// A checkpoint starts when nothing was committed for so long, to give memory back.
+    pub checkpoint_idle: Duration,
+    /// The length of a log file.
+    pub log_segment_bytes: u64,
+}
+
+impl Options {
+    pub fn path(folder: impl Into<PathBuf>) -> Options {
+        Options::at(Location::Path(folder.into()))
+    }
+
+    pub fn memory() -> Options {
+        Options::at(Location::Memory)
+    }
+
+    fn at(location: Location) -> Options {
+        Options {
+            location,
+            flush: FlushPolicy::default(),
+            cache_bytes: 32 << 20,
+            checkpoint_log_bytes: 64 << 20,
+            checkpoint_version_bytes: 16 << 20,
+            checkpoint_idle: Duration::from_secs(10),
+            log_segment_bytes: 16 << 20,
+        }
+    }
+}

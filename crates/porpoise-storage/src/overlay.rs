@@ -1,0 +1,131 @@
+//! What a transaction has written and not committed.
+//!
+//! A space's writes are an ordered map behind a reference count. A cursor takes the map as it is; a
+//! later write of the same transaction copies the map if a cursor still holds it. So a statement that
+//! reads a range while it writes to it never meets its own writes, and a cursor borrows nothing.
+//!
+//! Every write leaves in `undo` what it replaced. A savepoint is the length of that list; going back
+//! to it puts back what was written since, newest first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::SpaceId;
+use crate::versions::{Key, Value};
+
+pub(crate) type Writes = BTreeMap<Key, Value>;
+
+pub(crate) struct SpaceOverlay {
+    pub space: SpaceId,
+    pub writes: Arc<Writes>,
+    pub net_rows: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpaceChange {
+    Create,
+    Drop,
+}
+
+#[derive(Default)]
+pub(crate) struct Overlay {
+    pub spaces: SmallVec<[SpaceOverlay; 2]>,
+    pub changes: Vec<(SpaceId, SpaceChange)>,
+    undo: Vec<Undo>,
+}
+
+enum Undo {
+    Write {
+        space: SpaceId,
+        key: Key,
+        before: Option<Value>,
+        net_rows: i64,
+    },
+    Change,
+}
+
+/// A moment within a transaction to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Savepoint(usize);
+
+impl Overlay {
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.spaces.iter().all(|s| s.writes.is_empty())
+    }
+
+    /// How much work would be lost by a rollback: what a deadlock's victim is chosen by.
+    pub fn weight(&self) -> usize {
+        self.undo.len()
+    }
+
+    pub fn writes(&self, space: SpaceId) -> Option<&Arc<Writes>> {
+        let found = self.spaces.iter().find(|s| s.space == space)?;
+        (!found.writes.is_empty()).then_some(&found.writes)
+    }
+
+    pub fn get(&self, space: SpaceId, key: &[u8]) -> Option<&Value> {
+        self.writes(space)?.get(key)
+    }
+
+    pub fn write(&mut self, space: SpaceId, key: &[u8], value: Value, net_rows: i64) {
+        let at = match self.spaces.iter().position(|s| s.space == space) {
+            Some(at) => at,
+            None => {
+                self.spaces.push(SpaceOverlay {
+                    space,
+                    writes: Arc::default(),
+                    net_rows: 0,
+                });
+                self.spaces.len() - 1
+            }
+        };
+        let target = &mut self.spaces[at];
+        let key: Key = key.into();
+        let before = Arc::make_mut(&mut target.writes).insert(key.clone(), value);
+        target.net_rows += net_rows;
+        self.undo.push(Undo::Write {
+            space,
+            key,
+            before,
+            net_rows,
+        });
+    }
+
+    pub fn change(&mut self, space: SpaceId, change: SpaceChange) {
+        self.changes.push((space, change));
+        self.undo.push(Undo::Change);
+    }
+
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.undo.len())
+    }
+
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        while self.undo.len() > savepoint.0 {
+            match self.undo.pop() {
+                Some(Undo::Write {
+                    space,
+                    key,
+                    before,
+                    net_rows,
+                }) => {
+                    let Some(target) = self.spaces.iter_mut().find(|s| s.space == space) else {
+                        continue;
+                    };
+                    let writes = Arc::make_mut(&mut target.writes);
+                    match before {
+                        Some(value) => writes.insert(key, value),
+                        None => writes.remove(&key),
+                    };
+                    target.net_rows -= net_rows;
+                }
+                Some(Undo::Change) => {
+                    self.changes.pop();
+                }
+                None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! One transaction: what it reads, what it has written, what it has locked.
+//!
+//! ```text
+//! begin ─► read_view (at the first read) ─► lock, put, delete … ─► commit ─► Commit
+//!               ▲ refresh_view: newest commits       │ savepoint, rollback_to
+//! ```
+//!
+//! Reads come in two kinds. `get` and `range` see the read view: what was committed when it was
+//! taken. `latest_get` and `latest_range` see what is committed now, as a statement must that has
+//! locked a row to change it. Both see the transaction's own writes first.
+//!
+//! Nothing here checks that a row was locked before it was written: two transactions that write a row
+//! without locking it both commit, and the later commit stands.
+
+use std::cell::OnceCell;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::commit::Commit;
+use crate::cursor::{Cursor, Layer};
+use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
+use crate::overlay::{Overlay, Savepoint, SpaceChange};
+use crate::snapshot::Snapshot;
+use crate::store::Shared;
+use crate::{Direction, LockError, Result, SpaceId, TxnId};
+
+/// A unit of work. Dropped without `commit`, it is rolled back.
+pub struct Transaction {
+    shared: Arc<Shared>,
+    id: TxnId,
+    view: OnceCell<Snapshot>,
+    overlay: Overlay,
+    counters: Vec<(SpaceId, u64)>,
+    locks: HeldLocks,
+    interrupt: Arc<Interrupt>,
+}
+
+impl Transaction {
+    pub(crate) fn new(shared: Arc<Shared>, id: TxnId) -> Transaction {
+        Transaction {
+            shared,
+            id,
+            view: OnceCell::new(),
+            overlay: Overlay::default(),
+            counters: Vec::new(),
+            locks: HeldLocks::none(id),
+            interrupt: Arc::default(),
+        }
+    }
+
+    pub fn id(&self) -> TxnId {
+        self.id
+    }
+
+    /// Whether a commit would change anything.
+    pub fn has_writes(&self) -> bool {
+        !self.overlay.is_empty() || !self.counters.is_empty()
+    }
+
+    /// How many rows it holds locked.
+    pub fn locks_held(&self) -> usize {
+        self.locks.len()
+    }
+
+    /// Ends this transaction's waits from outside.
+    pub fn interrupt(&self) -> &Arc<Interrupt> {
+        &self.interrupt
+    }
+
+    /// Shares an interrupt that outlives the transaction: a session's.
+    pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
+        self.interrupt = interrupt;
+    }
+
+    /// What `get` and `range` read from, taken now if there is none.
+    pub fn read_view(&self) -> &Snapshot {
+        self.view.get_or_init(|| self.shared.snapshot())
+    }
+
+    pub fn has_read_view(&self) -> bool {
+        self.view.get().is_some()
+    }
+
+    /// Takes a new read view: READ COMMITTED does so for each statement.
+    pub fn refresh_view(&mut self) -> &Snapshot {
+        self.view = OnceCell::new();
+        self.read_view()
+    }
+
+    /// Gives the read view up; the next read takes a new one.
+    pub fn forget_view(&mut self) {
+        self.view = OnceCell::new();
+    }
+
+    pub fn get<R>(
+        &self,
+        space: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        match self.overlay.get(space, key) {
+            Some(own) => Ok(own.as_ref().map(|value| read(value))),
+            None => self.read_view().get(space, key, read),
+        }
+    }
+
+    pub fn range(
+        &self,
+        space: SpaceId,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Result<Cursor> {
+        self.read_view()
+            .range_under(self.own_layer(space), space, bounds, direction)
+    }
+
+    /// Reads what is committed now, not what the read view shows.
+    pub fn latest_get<R>(
+        &self,
+        space: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        match self.overlay.get(space, key) {
+            Some(own) => Ok(own.as_ref().map(|value| read(value))),
+            None => self.shared.snapshot().get(space, key, read),
+        }
+    }
+
+    /// Reads what is committed at this call, not what the read view shows.
+    pub fn latest_range(
+        &self,
+        space: SpaceId,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Result<Cursor> {
+        self.shared
+            .snapshot()
+            .range_under(self.own_layer(space), space, bounds, direction)
+    }
+
+    fn own_layer(&self, space: SpaceId) -> Option<Layer> {
+        self.overlay
+            .writes(space)
+            .map(|writes| Layer::Overlay(Arc::clone(writes)))
+    }
+
+    /// Writes a row, there or not.
+    pub fn put(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
+        self.overlay.write(space, key, Some(value.into()), 0);
+    }
+
+    /// Writes a row that the caller knows to be new, which keeps `Store::approximate_len` near.
+    pub fn insert(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
+        self.overlay.write(space, key, Some(value.into()), 1);
+    }
+
+    pub fn delete(&mut self, space: SpaceId, key: &[u8]) {
+        self.overlay.write(space, key, None, -1);
+    }
+
+    /// Makes the space known at commit. Rows may be written to it before.
+    pub fn create_space(&mut self, space: SpaceId) {
+        self.overlay.change(space, SpaceChange::Create);
+    }
+
+    /// Drops the space and all in it at commit. The time it takes doesn't grow with its rows.
+    pub fn drop_space(&mut self, space: SpaceId) {
+        self.overlay.change(space, SpaceChange::Drop);
+    }
+
+    /// Raises the space's counter to at least `value`: at once for all to see, durable with the
+    /// commit or soon after the rollback, never taken back (`AUTO_INCREMENT`).
+    pub fn set_counter(&mut self, space: SpaceId, value: u64) {
+        self.shared.raise_counter(space, value);
+        match self.counters.iter_mut().find(|(known, _)| *known == space) {
+            Some((_, highest)) => *highest = (*highest).max(value),
+            None => self.counters.push((space, value)),
+        }
+    }
+
+    /// Locks a row to the end of the transaction, whether there is such a row or not.
+    pub fn lock(
+        &mut self,
+        space: SpaceId,
+        key: &[u8],
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<Locked, LockError> {
+        let weight = self.overlay.weight();
+        let interrupt = &self.interrupt;
+        self.shared
+            .locks
+            .lock(&mut self.locks, (space, key), mode, wait, weight, interrupt)
+    }
+
+    /// A moment to go back to. Costs nothing: take one for each statement.
+    pub fn savepoint(&self) -> Savepoint {
+        self.overlay.savepoint()
+    }
+
+    /// Undoes every write and space change since the savepoint. Locks and counters stay.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        self.overlay.rollback_to(savepoint);
+    }
+
+    /// Makes the writes one, and hands them to the log. Others see them, and the row locks are free,
+    /// once the returned `Commit` is done.
+    pub fn commit(mut self) -> Result<Commit> {
+        let overlay = std::mem::take(&mut self.overlay);
+        let counters = std::mem::take(&mut self.counters);
+        let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
+        self.shared.commit(overlay, counters, locks)
+    }
+
+    pub fn rollback(self) {}
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
+        self.shared.locks.release(locks);
+        if !self.counters.is_empty() {
+            let counters = std::mem::take(&mut self.counters);
+            let nothing = HeldLocks::none(self.id);
+            // Nobody waits for it; a failure turns the store read-only and is reported there.
+            let _ = self.shared.commit(Overlay::default(), counters, nothing);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Committed versions that redb doesn't hold yet.
+//!
+//! A **generation** holds what was committed between two checkpoints. Commits go to the newest one;
+//! a checkpoint starts the next, folds the one before into redb, and forgets it:
+//!
+//! ```text
+//! time ───────────────────────────────────────────────────────────►
+//! generation 7  ▓▓▓▓▓▓▓▓▓▓ folding ┄┄┄ in redb
+//! generation 8             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ folding ┄┄
+//! generation 9                                  ▓▓▓▓▓▓▓▓▓▓
+//! ```
+//!
+//! A snapshot keeps the generations (and the redb read transaction) of its own time alive by
+//! reference count, so nothing is ever collected one by one: when the last snapshot that could read
+//! a generation is gone, all of it is freed.
+//!
+//! Within a generation each space is a lock-free ordered map from (key, timestamp) to value, the
+//! newest version of a key first. A reader at time `ts` seeks (key, ts): the first entry at or after
+//! it is what it sees.
+//!
+//! ```text
+//! (a, 9) (a, 4) (b, 7) (c, 8) (c, 3)      reader at 7 of c: seeks (c, 7), finds (c, 3)
+//! ```
+
+use std::borrow::Borrow;
+use std::cmp::Ordering as Order;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crossbeam_skiplist::SkipMap;
+use crossbeam_skiplist::map::Entry;
+
+use crate::space_table::SpaceTable;
+use crate::{CommitTs, Direction, SpaceId};
+
+pub(crate) type Key = Arc<[u8]>;
+/// `None` is a deletion.
+pub(crate) type Value = Option<Arc<[u8]>>;
+
+/// What an entry costs beside its bytes: two `Arc` headers, the node and its tower, allocator slack.
+const ENTRY_OVERHEAD_BYTES: u64 = 128;
+
+pub(crate) struct Generation {
+    pub spaces: SpaceTable<Arc<SpaceVersions>>,
+    /// The newest commit that readers may see. Moves only forward, in commit order.
+    visible: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Generation {
+    /// A generation for the commits after `ts`.
+    pub fn after(ts: CommitTs) -> Generation {
+        Generation {
+            spaces: SpaceTable::new(),
+            visible: AtomicU64::new(ts.0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub fn visible(&self) -> CommitTs {
+        CommitTs(self.visible.load(Ordering::Acquire))
+    }
+
+    pub fn publish(&self, ts: CommitTs) {
+        self.visible.store(ts.0, Ordering::Release);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn space(&self, space: SpaceId) -> &Arc<SpaceVersions> {
+        self.spaces
+            .get_or_insert_with(space, || Arc::new(SpaceVersions::new()))
+    }
+
+    /// Adds a space's writes of one commit. They are seen once `publish` reaches its timestamp.
+    pub fn insert(
+        &self,
+        space: SpaceId,
+        ts: CommitTs,
+        net_rows: i64,
+        writes: impl IntoIterator<Item = (Key, Value)>,
+    ) {
+        let versions = self.space(space);
+        let mut bytes = 0;
+        for (key, value) in writes {
+            let value_len = value.as_ref().map_or(0, |v| v.len());
+            bytes += (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
+            versions.map.insert(VersionKey { key, ts: ts.0 }, value);
+        }
+        versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// One space's versions within a generation.
+pub(crate) struct SpaceVersions {
+    map: SkipMap<VersionKey, Value>,
+    /// Rows added less rows removed, as far as the writers knew.
+    pub net_rows: AtomicI64,
+    /// The commit that dropped the space; `u64::MAX` while there is none.
+    dropped_at: AtomicU64,
+}
+
+/// How many versions of one key are stepped over before a seek is cheaper.
+const STEPS_BEFORE_SEEK: usize = 4;
+
+impl SpaceVersions {
+    fn new() -> SpaceVersions {
+        SpaceVersions {
+            map: SkipMap::new(),
+            net_rows: AtomicI64::new(0),
+            dropped_at: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    pub fn entries(&self) -> usize {
+        self.map.len()
+    }
+
+    pub fn drop_at(&self, ts: CommitTs) {
+        self.dropped_at.fetch_min(ts.0, Ordering::AcqRel);
+    }
+
+    pub fn is_dropped(&self, ts: CommitTs) -> bool {
+        self.dropped_at.load(Ordering::Acquire) <= ts.0
+    }
+
+    /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.
+    pub fn get<R>(&self, key: &[u8], ts: CommitTs, read: impl FnOnce(&Value) -> R) -> Option<R> {
+        let entry = self.seek(Bound::Included(Probe { key, ts: ts.0 }))?;
+        (*entry.key().key == *key).then(|| read(entry.value()))
+    }
+
+    /// Appends up to `limit` visible entries of the range, in the direction's order. Fewer mean that
+    /// there are no more.
+    pub fn collect(
+        &self,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        ts: CommitTs,
+        limit: usize,
+        out: &mut Vec<(Key, Value)>,
+    ) {
+        match direction {
+            Direction::Forward => self.collect_forward(range, ts.0, limit, out),
+            Direction::Backward => self.collect_backward(range, ts.0, limit, out),
+        }
+    }
+
+    fn collect_forward(
+        &self,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        ts: u64,
+        limit: usize,
+        out: &mut Vec<(Key, Value)>,
+    ) {
+        let full = out.len() + limit;
+        let mut at = self.seek(match low {
+            Bound::Included(key) => Bound::Included(Probe { key, ts }),
+            Bound::Excluded(key) => Bound::Excluded(Probe { key, ts: 0 }),
+            Bound::Unbounded => Bound::Unbounded,
+        });
+        while out.len() < full {
+            let Some(entry) = at else { return };
+            let key = &entry.key().key;
+            if past_high(key, high) {
+                return;
+            }
+            at = if entry.key().ts > ts {
+                self.step(&entry, |next| {
+                    *next.key().key != **key || next.key().ts <= ts
+                })
+                .unwrap_or_else(|| self.seek(Bound::Included(Probe { key, ts })))
+            } else {
+                out.push((key.clone(), entry.value().clone()));
+                self.step(&entry, |next| *next.key().key != **key)
+                    .unwrap_or_else(|| self.seek(Bound::Excluded(Probe { key, ts: 0 })))
+            };
+        }
+    }
+
+    /// Steps on until `found`; `None` when that is not near and a seek is due.
+    #[allow(clippy::option_option)]
+    fn step<'a>(
+        &self,
+        from: &Entry<'a, VersionKey, Value>,
+        found: impl Fn(&Entry<'a, VersionKey, Value>) -> bool,
+    ) -> Option<Option<Entry<'a, VersionKey, Value>>> {
+        let mut at = from.next();
+        for _ in 0..STEPS_BEFORE_SEEK {
+            match at {
+                Some(entry) if !found(&entry) => at = entry.next(),
+                arrived => return Some(arrived),
+            }
+        }
+        None
+    }
+
+    fn collect_backward(
+        &self,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        ts: u64,
+        limit: usize,
+        out: &mut Vec<(Key, Value)>,
+    ) {
+        let full = out.len() + limit;
+        let mut at = self.seek_back(match high {
+            Bound::Included(key) => Bound::Included(Probe { key, ts: 0 }),
+            Bound::Excluded(key) => Bound::Excluded(Probe { key, ts: u64::MAX }),
+            Bound::Unbounded => Bound::Unbounded,
+        });
+        while out.len() < full {
+            // Going back, the oldest version of a key comes first.
+            let Some(oldest) = at else { return };
+            let key = &oldest.key().key;
+            if before_low(key, low) {
+                return;
+            }
+            if oldest.key().ts <= ts
+                && let Some(seen) = self.seek(Bound::Included(Probe { key, ts }))
+            {
+                out.push((key.clone(), seen.value().clone()));
+            }
+            at = self.seek_back(Bound::Excluded(Probe { key, ts: u64::MAX }));
+        }
+    }
+
+    fn seek(&self, from: Bound<Probe<'_>>) -> Option<Entry<'_, VersionKey, Value>> {
+        self.map
+            .lower_bound::<dyn Position + '_>(as_position(&from))
+    }
+
+    fn seek_back(&self, from: Bound<Probe<'_>>) -> Option<Entry<'_, VersionKey, Value>> {
+        self.map
+            .upper_bound::<dyn Position + '_>(as_position(&from))
+    }
+}
+
+pub(crate) fn past_high(key: &[u8], high: Bound<&[u8]>) -> bool {
+    match high {
+        Bound::Included(high) => key > high,
+        Bound::Excluded(high) => key >= high,
+        Bound::Unbounded => false,
+    }
+}
+
+pub(crate) fn before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
+    match low {
+        Bound::Included(low) => key < low,
+        Bound::Excluded(low) => key <= low,
+        Bound::Unbounded => false,
+    }
+}
+
+struct VersionKey {
+    key: Key,
+    ts: u64,
+}
+
+/// A place in a space's versions, to be sought without an owned key.
+struct Probe<'a> {
+    key: &'a [u8],
+    ts: u64,
+}
+
+trait Position {
+    fn key(&self) -> &[u8];
+    fn ts(&self) -> u64;
+}
+
+impl Position for VersionKey {
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+    fn ts(&self) -> u64 {
+        self.ts
+    }
+}
+
+impl Position for Probe<'_> {
+    fn key(&self) -> &[u8] {
+        self.key
+    }
+    fn ts(&self) -> u64 {
+        self.ts
+    }
+}
+
+fn as_position<'a, 'k>(bound: &'a Bound<Probe<'k>>) -> Bound<&'a (dyn Position + 'a)> {
+    match bound {
+        Bound::Included(probe) => Bound::Included(probe),
+        Bound::Excluded(probe) => Bound::Excluded(probe),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+impl<'a> Borrow<dyn Position + 'a> for VersionKey {
+    fn borrow(&self) -> &(dyn Position + 'a) {
+        self
+    }
+}
+
+impl Ord for dyn Position + '_ {
+    fn cmp(&self, other: &Self) -> Order {
+        self.key().cmp(other.key()).then(other.ts().cmp(&self.ts()))
+    }
+}
+
+impl PartialOrd for dyn Position + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for dyn Position + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for dyn Position + '_ {}
+
+impl Ord for VersionKey {
+    fn cmp(&self, other: &Self) -> Order {
+        self.key.cmp(&other.key).then(other.ts.cmp(&self.ts))
+    }
+}
+
+impl PartialOrd for VersionKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for VersionKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for VersionKey {}
