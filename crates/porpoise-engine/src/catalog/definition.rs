@@ -1,0 +1,219 @@
+//! What the catalog knows of schemas, tables, columns and indexes.
+//!
+//! Definitions are immutable and shared (`Arc`): a plan keeps the `Arc<Table>` it was made for, and
+//! DDL replaces the whole definition by one with a higher `version`. What changes without DDL (the
+//! AUTO_INCREMENT counter, statistics, the metadata lock) hangs off a table as [`TableState`], which
+//! all versions of the table share.
+//!
+//! How a table lies in storage:
+//!
+//!     table.space          primary key bytes ──────────────► row, by `table.layout` (every column)
+//!     index.space          index key bytes [+ primary key] ─► entry: primary key bytes + indexed columns
+//!
+//! A table without a primary key has a hidden 8-byte row number for one. Index entries are described
+//! in [`crate::executor::index_entry`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use compact_str::CompactString;
+use porpoise_storage::SpaceId;
+use porpoise_types::{Collation, DataType, RowLayout, Value};
+
+use crate::expr::Expr;
+
+/// Names a table for its whole life, across renames and ALTERs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u32);
+
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub name: CompactString,
+    pub collation: Collation,
+}
+
+/// A base table or a temporary table.
+#[derive(Debug)]
+pub struct Table {
+    pub id: TableId,
+    /// Grows with every change of the definition; unique over all tables.
+    pub version: u64,
+    pub schema: CompactString,
+    pub name: CompactString,
+    pub space: SpaceId,
+    pub columns: Vec<Column>,
+    /// The primary key, where there is one, is the first.
+    pub indexes: Vec<Index>,
+    pub checks: Vec<Check>,
+    /// The stored row: every column, virtual generated ones included, in definition order.
+    pub layout: Arc<RowLayout>,
+    pub collation: Collation,
+    pub comment: String,
+    /// Table options to print back, such as `ROW_FORMAT=DYNAMIC`, in the order given.
+    pub options: Vec<(CompactString, String)>,
+    pub temporary: bool,
+    /// Seconds since 1970.
+    pub created_s: i64,
+    pub state: Arc<TableState>,
+}
+
+/// What lives beside a table's definition and outlives its versions.
+#[derive(Debug)]
+pub struct TableState {
+    /// The next AUTO_INCREMENT value; 0 until it was read from storage.
+    pub auto_increment: AtomicU64,
+    /// The next hidden row number of a table without a primary key; 0 until it was read.
+    pub row_number: AtomicU64,
+    pub statistics: ArcSwap<Statistics>,
+    pub metadata_lock: porpoise_locks::MetadataLock,
+}
+
+/// What ANALYZE TABLE found; the planner's guesses where it was never run.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Distinct values of each index's first 1, 2, … parts, by index name.
+    pub cardinality: hashbrown::HashMap<CompactString, Vec<u64>>,
+    pub analyzed: bool,
+}
+
+#[derive(Debug)]
+pub struct Column {
+    pub name: CompactString,
+    pub ty: DataType,
+    pub nullable: bool,
+    pub default: ColumnDefault,
+    /// `ON UPDATE CURRENT_TIMESTAMP(fsp)`.
+    pub on_update_now: bool,
+    pub auto_increment: bool,
+    pub generated: Option<Generated>,
+    pub visible: bool,
+    pub comment: String,
+}
+
+#[derive(Debug)]
+pub enum ColumnDefault {
+    /// Neither given nor NULL: error 1364 in strict mode.
+    None,
+    Literal(Value),
+    /// `CURRENT_TIMESTAMP(fsp)`.
+    Now,
+    /// `DEFAULT (expression)`: over the row's earlier columns, slot 0 of the frame.
+    Expression {
+        sql: String,
+        expr: Arc<Expr>,
+    },
+}
+
+/// A generated column. Both kinds are stored in the row here; the difference is only shown.
+#[derive(Debug)]
+pub struct Generated {
+    /// As SHOW CREATE TABLE prints it.
+    pub sql: String,
+    /// Over the row itself, slot 0 of the frame.
+    pub expr: Arc<Expr>,
+    pub stored: bool,
+}
+
+#[derive(Debug)]
+pub struct Check {
+    pub name: CompactString,
+    pub sql: String,
+    /// Over the row itself, slot 0 of the frame.
+    pub expr: Arc<Expr>,
+    pub enforced: bool,
+}
+
+#[derive(Debug)]
+pub struct Index {
+    pub name: CompactString,
+    pub space: SpaceId,
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    pub visible: bool,
+    pub comment: String,
+    /// Positions of the table's columns that an entry of a secondary index holds whole (no prefix),
+    /// primary key columns included, in the order of `entry_layout`. Empty for the primary key.
+    pub entry_columns: Vec<usize>,
+    pub entry_layout: Arc<RowLayout>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    Primary,
+    Unique,
+    NonUnique,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexPart {
+    /// Position in `table.columns`.
+    pub column: usize,
+    /// In characters (bytes for binary strings).
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+
+impl Index {
+    pub fn is_unique(&self) -> bool {
+        self.kind != IndexKind::NonUnique
+    }
+}
+
+impl Table {
+    pub fn primary_key(&self) -> Option<&Index> {
+        self.indexes
+            .first()
+            .filter(|index| index.kind == IndexKind::Primary)
+    }
+
+    pub fn column_position(&self, name: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    pub fn index_position(&self, name: &str) -> Option<usize> {
+        self.indexes
+            .iter()
+            .position(|index| index.name.eq_ignore_ascii_case(name))
+    }
+
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.auto_increment)
+    }
+}
+
+impl TableState {
+    pub fn new() -> TableState {
+        TableState {
+            auto_increment: AtomicU64::new(0),
+            row_number: AtomicU64::new(0),
+            statistics: ArcSwap::default(),
+            metadata_lock: porpoise_locks::MetadataLock::new(),
+        }
+    }
+
+    /// Makes the next AUTO_INCREMENT value at least `next`.
+    pub fn raise_auto_increment(&self, next: u64) {
+        self.auto_increment.fetch_max(next, Ordering::Relaxed);
+    }
+}
+
+impl Default for TableState {
+    fn default() -> TableState {
+        TableState::new()
+    }
+}
+
+/// A view: its text, bound anew by every statement that names it.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub schema: CompactString,
+    pub name: CompactString,
+    pub version: u64,
+    /// The SELECT in canonical form.
+    pub sql: String,
+    pub columns: Vec<CompactString>,
+    pub definer: String,
+}

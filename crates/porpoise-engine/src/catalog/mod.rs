@@ -1,0 +1,81 @@
+//! Schemas, tables, views, accounts: what exists, and how DDL changes it.
+//!
+//! A [`Catalog`] is an immutable picture of everything; the engine holds the newest one in an
+//! `ArcSwap`. A statement takes one picture and keeps it to its end. DDL makes a new picture and
+//! publishes it when its storage transaction is durable.
+
+mod definition;
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use porpoise_types::{DataType, Value};
+
+pub use definition::*;
+
+use crate::error::Result;
+use crate::executor::Exec;
+
+/// One picture of all schemas.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Grows with every change.
+    pub version: u64,
+    /// By lower-cased name? No: names compare as written (`lower_case_table_names=0`).
+    pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
+}
+
+#[derive(Debug)]
+pub struct SchemaEntry {
+    pub schema: Schema,
+    pub relations: HashMap<CompactString, Relation>,
+}
+
+/// What a name in FROM can stand for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    Table(Arc<Table>),
+    View(Arc<View>),
+    Virtual(&'static VirtualTable),
+}
+
+impl Catalog {
+    pub fn schema(&self, name: &str) -> Option<&Arc<SchemaEntry>> {
+        self.schemas.get(name)
+    }
+
+    /// A table or view. `information_schema`'s and `performance_schema`'s names compare in any case.
+    pub fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        if let Some(table) = VirtualTable::find(schema, name) {
+            return Some(Relation::Virtual(table));
+        }
+        self.schemas.get(schema)?.relations.get(name).cloned()
+    }
+}
+
+/// A read-only table whose rows are made by code when a statement reads it.
+pub struct VirtualTable {
+    pub schema: &'static str,
+    pub name: &'static str,
+    /// Name, type, nullable.
+    pub columns: &'static [(&'static str, fn() -> DataType, bool)],
+    /// Calls back once a row, with a value a column.
+    pub rows: RowMaker,
+}
+
+/// Makes a virtual table's rows.
+pub type RowMaker =
+    fn(&mut Exec<'_>, &mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>) -> Result<()>;
+
+impl std::fmt::Debug for VirtualTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}
+
+impl VirtualTable {
+    pub fn find(_schema: &str, _name: &str) -> Option<&'static VirtualTable> {
+        None
+    }
+}

@@ -1,0 +1,288 @@
+//! Errors and warnings, with MySQL's numbers, SQLSTATEs and words.
+//!
+//! One table, a row an error: a constructor's name, the number, the SQLSTATE and the message with
+//! `{}` where its arguments go. `Error::duplicate_entry(value, key)` makes error 1062. A warning is
+//! the same thing with a lower [`Level`], so that strict mode can turn one into the other.
+//!
+//! Source: MySQL 8.4 Reference Manual, Error Messages (server error message reference).
+
+use std::fmt;
+
+/// How bad a condition is, as `SHOW WARNINGS` prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Note,
+    Warning,
+    Error,
+}
+
+impl Level {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Note => "Note",
+            Level::Warning => "Warning",
+            Level::Error => "Error",
+        }
+    }
+}
+
+/// An error as a client sees it. One pointer wide, so that a `Result` stays small.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Condition>);
+
+/// A number, a SQLSTATE and a text: an error or a warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub number: u16,
+    pub sqlstate: &'static str,
+    pub message: String,
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn new(number: u16, sqlstate: &'static str, message: impl Into<String>) -> Error {
+        Error(Box::new(Condition {
+            number,
+            sqlstate,
+            message: message.into(),
+        }))
+    }
+
+    pub fn number(&self) -> u16 {
+        self.0.number
+    }
+
+    pub fn sqlstate(&self) -> &'static str {
+        self.0.sqlstate
+    }
+
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    pub fn condition(&self) -> &Condition {
+        &self.0
+    }
+
+    pub fn into_condition(self) -> Condition {
+        *self.0
+    }
+}
+
+impl From<Condition> for Error {
+    fn from(condition: Condition) -> Error {
+        Error(Box::new(condition))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ERROR {} ({}): {}",
+            self.0.number, self.0.sqlstate, self.0.message
+        )
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The text of a value inside a message, cut as MySQL cuts it.
+pub const MESSAGE_VALUE_CHARS_MAX: usize = 64;
+
+macro_rules! errors {
+    ($($name:ident($($arg:ident),*) = $number:literal $state:literal $text:literal;)*) => {
+        impl Error {
+            $(
+                #[doc = concat!("Error ", $number, " (", $state, "): ", $text)]
+                pub fn $name($($arg: impl fmt::Display),*) -> Error {
+                    Error::new($number, $state, format!($text $(, $arg)*))
+                }
+            )*
+        }
+        /// Numbers by name, to compare with [`Error::number`].
+        #[allow(non_upper_case_globals)]
+        pub mod number {
+            $(pub const $name: u16 = $number;)*
+        }
+    };
+}
+
+errors! {
+    database_exists(name) = 1007 "HY000" "Can't create database '{}'; database exists";
+    cannot_drop_database(name) = 1008 "HY000" "Can't drop database '{}'; database doesn't exist";
+    server_shutdown() = 1053 "08S01" "Server shutdown in progress";
+    disk_full(file) = 1021 "HY000" "Disk full ({}); waiting for someone to free some space...";
+    dup_key(table) = 1022 "23000" "Can't write; duplicate key in table '{}'";
+    engine_error(code) = 1030 "HY000" "Got error {} from storage engine";
+    out_of_memory() = 1037 "HY001" "Out of memory; restart server and try again";
+    too_many_connections() = 1040 "08004" "Too many connections";
+    handshake_error() = 1043 "08S01" "Bad handshake";
+    db_access_denied(user, host, db) = 1044 "42000" "Access denied for user '{}'@'{}' to database '{}'";
+    access_denied(user, host, using_password) = 1045 "28000" "Access denied for user '{}'@'{}' (using password: {})";
+    no_database_selected() = 1046 "3D000" "No database selected";
+    unknown_command() = 1047 "08S01" "Unknown command";
+    column_cannot_be_null(column) = 1048 "23000" "Column '{}' cannot be null";
+    unknown_database(name) = 1049 "42000" "Unknown database '{}'";
+    table_exists(name) = 1050 "42S01" "Table '{}' already exists";
+    unknown_table(name) = 1051 "42S02" "Unknown table '{}'";
+    ambiguous_column(column, clause) = 1052 "23000" "Column '{}' in {} is ambiguous";
+    unknown_column(column, clause) = 1054 "42S22" "Unknown column '{}' in '{}'";
+    not_in_group_by(expression) = 1055 "42000" "'{}' isn't in GROUP BY";
+    cannot_group_on(expression) = 1056 "42000" "Can't group on '{}'";
+    column_count_mismatch(row) = 1136 "21S01" "Column count doesn't match value count at row {}";
+    identifier_too_long(name) = 1059 "42000" "Identifier name '{}' is too long";
+    duplicate_column(column) = 1060 "42S21" "Duplicate column name '{}'";
+    duplicate_key_name(key) = 1061 "42000" "Duplicate key name '{}'";
+    duplicate_entry(value, key) = 1062 "23000" "Duplicate entry '{}' for key '{}'";
+    wrong_column_specifier(column) = 1063 "42000" "Incorrect column specifier for column '{}'";
+    syntax_error(near, line) = 1064 "42000" "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{}' at line {}";
+    empty_query() = 1065 "42000" "Query was empty";
+    not_unique_table(name) = 1066 "42000" "Not unique table/alias: '{}'";
+    invalid_default(column) = 1067 "42000" "Invalid default value for '{}'";
+    multiple_primary_key() = 1068 "42000" "Multiple primary key defined";
+    too_many_keys(most) = 1069 "42000" "Too many keys specified; max {} keys allowed";
+    too_many_key_parts(most) = 1070 "42000" "Too many key parts specified; max {} parts allowed";
+    key_too_long(bytes) = 1071 "42000" "Specified key was too long; max key length is {} bytes";
+    key_column_missing(column) = 1072 "42000" "Key column '{}' doesn't exist in table";
+    blob_cannot_be_key(column) = 1073 "42000" "BLOB column '{}' can't be used in key specification with the used table type";
+    column_length_too_big(column, most) = 1074 "42000" "Column length too big for column '{}' (max = {}); use BLOB or TEXT instead";
+    wrong_auto_key() = 1075 "42000" "Incorrect table definition; there can be only one auto column and it must be defined as a key";
+    forcing_close(id, user) = 1080 "08S01" "Forcing close of thread {}  user: '{}'";
+    wrong_sub_key() = 1089 "HY000" "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
+    cannot_remove_all_fields() = 1090 "42000" "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
+    cannot_drop_field_or_key(name) = 1091 "42000" "Can't DROP '{}'; check that column/key exists";
+    update_table_used(table) = 1093 "HY000" "You can't specify target table '{}' for update in FROM clause";
+    no_such_thread(id) = 1094 "HY000" "Unknown thread id: {}";
+    kill_denied(id) = 1095 "HY000" "You are not owner of thread {}";
+    no_tables_used() = 1096 "HY000" "No tables used";
+    too_big_set(column) = 1097 "HY000" "Too many strings for column {} and SET";
+    table_not_locked_for_write(table) = 1099 "HY000" "Table '{}' was locked with a READ lock and can't be updated";
+    table_not_locked(table) = 1100 "HY000" "Table '{}' was not locked with LOCK TABLES";
+    blob_cannot_have_default(column) = 1101 "42000" "BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value";
+    wrong_db_name(name) = 1102 "42000" "Incorrect database name '{}'";
+    wrong_table_name(name) = 1103 "42000" "Incorrect table name '{}'";
+    too_big_select() = 1104 "42000" "The SELECT would examine more than MAX_JOIN_SIZE rows; check your WHERE and use SET SQL_BIG_SELECTS=1 or SET MAX_JOIN_SIZE=# if the SELECT is okay";
+    unknown_procedure(name) = 1106 "42000" "Unknown procedure '{}'";
+    unknown_table_in(table, clause) = 1109 "42S02" "Unknown table '{}' in {}";
+    field_specified_twice(column) = 1110 "42000" "Column '{}' specified twice";
+    invalid_group_function_use() = 1111 "HY000" "Invalid use of group function";
+    table_must_have_columns() = 1113 "42000" "A table must have at least 1 column";
+    unknown_character_set(name) = 1115 "42000" "Unknown character set: '{}'";
+    too_many_columns() = 1117 "HY000" "Too many columns";
+    row_too_big(bytes) = 1118 "42000" "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    primary_cannot_have_null() = 1171 "42000" "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
+    wrong_value_count() = 1222 "21000" "The used SELECT statements have a different number of columns";
+    mix_of_group_and_fields(position, column) = 1140 "42000" "In aggregated query without GROUP BY, expression #{} of SELECT list contains nonaggregated column '{}'; this is incompatible with sql_mode=only_full_group_by";
+    only_full_group_by(position, clause, column) = 1055 "42000" "Expression #{} of {} is not in GROUP BY clause and contains nonaggregated column '{}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    no_such_grant(user, host) = 1141 "42000" "There is no such grant defined for user '{}' on host '{}'";
+    table_access_denied(command, user, host, table) = 1142 "42000" "{} command denied to user '{}'@'{}' for table '{}'";
+    column_access_denied(command, user, host, column, table) = 1143 "42000" "{} command denied to user '{}'@'{}' for column '{}' in table '{}'";
+    illegal_grant_for_table() = 1144 "42000" "Illegal GRANT/REVOKE command; please consult the manual to see which privileges can be used";
+    no_such_table(schema, table) = 1146 "42S02" "Table '{}.{}' doesn't exist";
+    no_such_table_grant(user, host, table) = 1147 "42000" "There is no such grant defined for user '{}' on host '{}' on table '{}'";
+    packet_too_large() = 1153 "08S01" "Got a packet bigger than 'max_allowed_packet' bytes";
+    string_too_long() = 1162 "42000" "Result string is longer than 'max_allowed_packet' bytes";
+    duplicate_key_on_alter(key) = 1169 "23000" "Can't write, because of unique constraint, to table '{}'";
+    key_without_length(column) = 1170 "42000" "BLOB/TEXT column '{}' used in key specification without a key length";
+    too_many_rows() = 1172 "42000" "Result consisted of more than one row";
+    requires_primary_key() = 1173 "42000" "This table type requires a primary key";
+    update_without_key() = 1175 "HY000" "You are using safe update mode and you tried to update a table without a WHERE that uses a KEY column. ";
+    key_does_not_exist(key, table) = 1176 "42000" "Key '{}' doesn't exist in table '{}'";
+    error_during_commit(text) = 1180 "HY000" "Got error {} during COMMIT";
+    unknown_system_variable(name) = 1193 "HY000" "Unknown system variable '{}'";
+    new_abort_warning(id, db, user, host, why) = 1184 "08S01" "Aborted connection {} to db: '{}' user: '{}' host: '{}' ({})";
+    lock_wait_timeout() = 1205 "HY000" "Lock wait timeout exceeded; try restarting transaction";
+    wrong_arguments(function) = 1210 "HY000" "Incorrect arguments to {}";
+    deadlock() = 1213 "40001" "Deadlock found when trying to get lock; try restarting transaction";
+    cannot_add_foreign_key() = 1215 "HY000" "Cannot add foreign key constraint";
+    wrong_usage(a, b) = 1221 "HY000" "Incorrect usage of {} and {}";
+    specific_access_denied(privilege) = 1227 "42000" "Access denied; you need (at least one of) the {} privilege(s) for this operation";
+    local_variable(name) = 1228 "HY000" "Variable '{}' is a SESSION variable and can't be used with SET GLOBAL";
+    global_variable(name) = 1229 "HY000" "Variable '{}' is a GLOBAL variable and should be set with SET GLOBAL";
+    no_default(name) = 1230 "42000" "Variable '{}' doesn't have a default value";
+    wrong_value_for_variable(name, value) = 1231 "42000" "Variable '{}' can't be set to the value of '{}'";
+    wrong_type_for_variable(name) = 1232 "42000" "Incorrect argument type to variable '{}'";
+    variable_cannot_be_read(name) = 1233 "HY000" "Variable '{}' can only be set, not read";
+    not_supported_yet(feature) = 1235 "42000" "This version of Porpoise doesn't yet support '{}'";
+    incorrect_global_local_variable(name, kind) = 1238 "HY000" "Variable '{}' is a {} variable";
+    operand_columns(count) = 1241 "21000" "Operand should contain {} column(s)";
+    subquery_returns_many_rows() = 1242 "21000" "Subquery returns more than 1 row";
+    unknown_statement_handler(id, command) = 1243 "HY000" "Unknown prepared statement handler ({}) given to {}";
+    illegal_reference(name, why) = 1247 "42S22" "Reference '{}' not supported ({})";
+    derived_must_have_alias() = 1248 "42000" "Every derived table must have its own alias";
+    table_not_in_from(table, clause) = 1250 "42000" "Table '{}' from one of the SELECTs cannot be used in {}";
+    collation_charset_mismatch(collation, charset) = 1253 "42000" "COLLATION '{}' is not valid for CHARACTER SET '{}'";
+    data_too_long_row_lost(row) = 1261 "01000" "Row {} doesn't contain data for all columns";
+    null_to_not_null(column, row) = 1263 "22004" "Column set to default value; NULL supplied to NOT NULL column '{}' at row {}";
+    out_of_range_column(column, row) = 1264 "22003" "Out of range value for column '{}' at row {}";
+    data_truncated(column, row) = 1265 "01000" "Data truncated for column '{}' at row {}";
+    cannot_aggregate_collations(a, ca, b, cb, operation) = 1267 "HY000" "Illegal mix of collations ({},{}) and ({},{}) for operation '{}'";
+    unknown_collation(name) = 1273 "HY000" "Unknown collation: '{}'";
+    too_big_row_group() = 1118 "42000" "Row size too large";
+    unknown_storage_engine(name) = 1286 "42000" "Unknown storage engine '{}'";
+    deprecated_syntax(what, instead) = 1287 "HY000" "'{}' is deprecated and will be removed in a future release. Please use {} instead";
+    non_updatable_table(table, statement) = 1288 "HY000" "The target table {} of the {} is not updatable";
+    read_only_option(option) = 1290 "HY000" "The MySQL server is running with the {} option so it cannot execute this statement";
+    duplicated_value_in_type(column, value, kind) = 1291 "HY000" "Column '{}' has duplicated value '{}' in {}";
+    truncated_wrong_value(kind, value) = 1292 "22007" "Incorrect {} value: '{}'";
+    truncated_wrong_value_truncated(kind, value) = 1292 "22007" "Truncated incorrect {} value: '{}'";
+    invalid_on_update(column) = 1294 "HY000" "Invalid ON UPDATE clause for '{}' column";
+    unsupported_in_prepared() = 1295 "HY000" "This command is not supported in the prepared statement protocol yet";
+    unknown_time_zone(name) = 1298 "HY000" "Unknown or incorrect time zone: '{}'";
+    warn_invalid_character_string(charset, value) = 1300 "HY000" "Invalid {} character string: '{}'";
+    savepoint_does_not_exist(name) = 1305 "42000" "SAVEPOINT {} does not exist";
+    routine_does_not_exist(kind, name) = 1305 "42000" "{} {} does not exist";
+    query_interrupted() = 1317 "70100" "Query execution was interrupted";
+    column_count_of_view() = 1353 "HY000" "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts";
+    no_default_for_field(column) = 1364 "HY000" "Field '{}' doesn't have a default value";
+    division_by_zero() = 1365 "22012" "Division by 0";
+    incorrect_value_for_column(kind, value, column, row) = 1366 "HY000" "Incorrect {} value: '{}' for column '{}' at row {}";
+    truncated_value_for_column(kind, value, column, row) = 1292 "22007" "Incorrect {} value: '{}' for column '{}' at row {}";
+    illegal_value_for_type(kind, value) = 1367 "22007" "Illegal {} '{}' value found during parsing";
+    password_no_match() = 1133 "42000" "Can't find any matching row in the user table";
+    cannot_create_user(operation, who) = 1396 "HY000" "Operation {} failed for {}";
+    data_too_long(column, row) = 1406 "22001" "Data too long for column '{}' at row {}";
+    datetime_overflow(function) = 1441 "22008" "Datetime function: {} field overflow";
+    not_allowed_in_transaction() = 1179 "25000" "You are not allowed to execute this command in a transaction";
+    read_only_transaction() = 1792 "25006" "Cannot execute statement in a READ ONLY transaction.";
+    transaction_characteristics() = 1568 "25001" "Transaction characteristics can't be changed while a transaction is in progress";
+    parameter_count(function) = 1582 "42000" "Incorrect parameter count in the call to native function '{}'";
+    function_does_not_exist(schema, name) = 1305 "42000" "FUNCTION {}.{} does not exist";
+    wrong_parameters_to_native(function) = 1583 "42000" "Incorrect parameters in the call to native function '{}'";
+    value_out_of_range(kind, expression) = 1690 "22003" "{} value is out of range in '{}'";
+    spatial_not_null() = 1252 "42000" "All parts of a SPATIAL index must be NOT NULL";
+    unknown_explain_format(name) = 1791 "HY000" "Unknown EXPLAIN format name: '{}'";
+    generated_column_not_allowed(column, table) = 3105 "HY000" "The value specified for generated column '{}' in table '{}' is not allowed.";
+    unsupported_on_generated(what) = 3106 "HY000" "'{}' is not supported for generated columns.";
+    generated_refers_forward() = 3107 "HY000" "Generated column can refer only to generated columns defined prior to it.";
+    generated_refers_auto_increment(column) = 3109 "HY000" "Generated column '{}' cannot refer to auto-increment column.";
+    dependent_generated_column(column) = 3108 "HY000" "Column '{}' has a generated column dependency.";
+    generated_function_not_allowed(column) = 3102 "HY000" "Expression of generated column '{}' contains a disallowed function.";
+    invalid_json_text(position, message) = 3140 "22032" "Invalid JSON text: \"{1}\" at position {0} in value for column.";
+    invalid_json_text_in_parameter(parameter, function, message, position) = 3141 "22032" "Invalid JSON text in argument {} to function {}: \"{}\" at position {}.";
+    invalid_json_path(position) = 3143 "42000" "Invalid JSON path expression. The error is around character position {}.";
+    invalid_type_for_json(parameter, function) = 3146 "22032" "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type is required.";
+    json_in_key(column) = 3152 "42000" "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
+    json_null_key() = 3158 "22032" "JSON documents may not contain NULL member names.";
+    check_violated(name) = 3819 "HY000" "Check constraint '{}' is violated.";
+    check_not_found(name) = 3821 "HY000" "Check constraint '{}' is not found in the table.";
+    duplicate_check(name) = 3822 "HY000" "Duplicate check constraint name '{}'.";
+    check_refers_auto_increment(name) = 3818 "HY000" "Check constraint '{}' cannot refer to an auto-increment column.";
+    lock_nowait() = 3572 "HY000" "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
+    query_timeout() = 3024 "HY000" "Query execution was interrupted, maximum statement execution time exceeded";
+    invalid_group_order_position(position) = 1054 "42S22" "Unknown column '{}' in 'order clause'";
+    recursive_cte_depth(count) = 3636 "HY000" "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
+    plugin_not_loaded(name) = 1524 "HY000" "Plugin '{}' is not loaded";
+    not_supported_auth_mode() = 1251 "08004" "Client does not support authentication protocol requested by server; consider upgrading MySQL client";
+    idle_timeout() = 4031 "HY000" "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";
+    gipk_invisible_column(column) = 4028 "HY000" "A table must have at least one visible column: '{}'";
+    server_is_read_only(why) = 1836 "HY000" "Running in read-only mode: {}";
+}

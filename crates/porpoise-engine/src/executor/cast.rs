@@ -1,0 +1,229 @@
+//! Conversions inside expressions: CAST, CONVERT, and those the planner puts in by itself.
+//!
+//! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and how
+//! MySQL words what got lost.
+
+use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
+
+/// What a cast lost, with the kind of value that MySQL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// "Truncated incorrect INTEGER value".
+    Truncated(&'static str),
+    /// "Incorrect datetime value".
+    Incorrect(&'static str),
+    OutOfRange,
+}
+
+pub type Cast = (Value, Option<(Lost, String)>);
+
+/// Converts a value that is not NULL. The second part is for a warning.
+pub fn cast(
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    cx: &ConvertContext,
+) -> Result<Cast, JsonError> {
+    let lost = |loss: Loss, what: Lost, value: &Value| match loss {
+        Loss::None | Loss::Rounded | Loss::SpacesCut => None,
+        _ => Some((what, convert::to_text(value, from))),
+    };
+    // ENUM, SET, BIT and YEAR hold integers, but are text (BIT: bytes) to whoever wants text.
+    Ok(match to {
+        DataType::Null => (value, None),
+        DataType::Int { .. } | DataType::Bit(_) | DataType::Year
+            if matches!(value, Value::Int(_) | Value::UInt(_)) =>
+        {
+            (integer_as(value, is_unsigned(to)), None)
+        }
+        DataType::Int { .. } | DataType::Bit(_) | DataType::Year => {
+            let number = numeric_text(value, from);
+            if is_unsigned(to) {
+                let (converted, loss) = convert::to_uint(&number);
+                if loss == Loss::OutOfRange {
+                    // Negative text becomes its two's complement, as a negative number does.
+                    let (signed, loss) = convert::to_int(&number);
+                    if loss != Loss::OutOfRange {
+                        return Ok((
+                            Value::UInt(signed as u64),
+                            lost(loss, Lost::Truncated("INTEGER"), &number),
+                        ));
+                    }
+                }
+                (
+                    Value::UInt(converted),
+                    lost(loss, Lost::Truncated("INTEGER"), &number),
+                )
+            } else {
+                let (converted, loss) = convert::to_int(&number);
+                if loss == Loss::OutOfRange && converted > 0 {
+                    let (unsigned, loss) = convert::to_uint(&number);
+                    if loss != Loss::OutOfRange {
+                        return Ok((
+                            Value::Int(unsigned as i64),
+                            lost(loss, Lost::Truncated("INTEGER"), &number),
+                        ));
+                    }
+                }
+                (
+                    Value::Int(converted),
+                    lost(loss, Lost::Truncated("INTEGER"), &number),
+                )
+            }
+        }
+        DataType::Double { .. } => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = convert::to_double(&number);
+            (
+                Value::Double(converted),
+                lost(loss, Lost::Truncated("DOUBLE"), &number),
+            )
+        }
+        DataType::Float { .. } => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = convert::to_double(&number);
+            (
+                Value::Double(f64::from(converted as f32)),
+                lost(loss, Lost::Truncated("FLOAT"), &number),
+            )
+        }
+        DataType::Decimal {
+            precision, scale, ..
+        } => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = convert::to_decimal(&number);
+            let mut note = lost(loss, Lost::Truncated("DECIMAL"), &number);
+            let mut rounded = converted.rescale(*scale, Rounding::HalfAwayFromZero);
+            if rounded.integer_digits() > u32::from(*precision - *scale) {
+                let most = porpoise_types::Decimal::max(*precision, *scale);
+                rounded = if rounded.is_negative() {
+                    most.neg()
+                } else {
+                    most
+                };
+                note = Some((Lost::OutOfRange, convert::to_text(&number, from)));
+            }
+            (Value::Decimal(rounded), note)
+        }
+        DataType::Date => {
+            let (converted, loss) = convert::to_date(&value, cx);
+            (
+                converted.map_or(Value::Null, Value::Date),
+                temporal_loss(converted.is_none(), loss, "date", &value, from),
+            )
+        }
+        DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+            let (converted, loss) = convert::to_datetime(&value, cx);
+            let note = temporal_loss(converted.is_none(), loss, "datetime", &value, from);
+            let rounded = converted.and_then(|moment| {
+                if cx.truncate_fractions {
+                    Some(moment.truncate(*fsp))
+                } else {
+                    moment.round(*fsp)
+                }
+            });
+            (rounded.map_or(Value::Null, Value::DateTime), note)
+        }
+        DataType::Time { fsp } => {
+            let (converted, loss) = convert::to_time(&value, cx);
+            let note = temporal_loss(converted.is_none(), loss, "time", &value, from);
+            let rounded = converted.map(|time| {
+                if cx.truncate_fractions {
+                    time.truncate(*fsp)
+                } else {
+                    time.round(*fsp)
+                }
+            });
+            (rounded.map_or(Value::Null, Value::Time), note)
+        }
+        DataType::Json => (
+            Value::Json(convert::to_json(
+                &value,
+                from,
+                from.is_string() && !from.is_binary_string(),
+            )?),
+            None,
+        ),
+        DataType::Binary(length) => {
+            let mut bytes = convert::to_bytes(&value, from);
+            let note = (bytes.len() > *length as usize)
+                .then(|| (Lost::Truncated("BINARY"), convert::to_text(&value, from)));
+            bytes.resize(*length as usize, 0);
+            (Value::Bytes(bytes), note)
+        }
+        DataType::Varbinary(length) => {
+            let mut bytes = match value {
+                Value::Bytes(bytes) => bytes,
+                value => convert::to_bytes(&value, from),
+            };
+            bytes.truncate(*length as usize);
+            (Value::Bytes(bytes), None)
+        }
+        DataType::Blob(_) => match value {
+            Value::Bytes(bytes) => (Value::Bytes(bytes), None),
+            value => (Value::Bytes(convert::to_bytes(&value, from)), None),
+        },
+        DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
+            let text = text_of(value, from);
+            match text.char_indices().nth(*length as usize) {
+                Some((end, _)) => {
+                    let cut = Value::text(&text[..end]);
+                    (cut, Some((Lost::Truncated("CHAR"), text.to_string())))
+                }
+                None => (Value::Text(text), None),
+            }
+        }
+        DataType::Text { .. } => (Value::Text(text_of(value, from)), None),
+        DataType::Enum(_) | DataType::Set(_) => {
+            match porpoise_types::store(value.clone(), from, to, cx) {
+                Ok((stored, _)) => (stored, None),
+                Err(_) => (value, None),
+            }
+        }
+    })
+}
+
+fn is_unsigned(ty: &DataType) -> bool {
+    match ty {
+        DataType::Int { unsigned, .. } => *unsigned,
+        _ => true,
+    }
+}
+
+fn integer_as(value: Value, unsigned: bool) -> Value {
+    match (value, unsigned) {
+        (Value::Int(v), true) => Value::UInt(v as u64),
+        (Value::UInt(v), false) => Value::Int(v as i64),
+        (value, _) => value,
+    }
+}
+
+/// Bytes in a numeric context: their text's number. (Hexadecimal literals were made integers by the planner.)
+fn numeric_text(value: Value, _from: &DataType) -> Value {
+    match value {
+        Value::Bytes(bytes) => Value::text(String::from_utf8_lossy(&bytes)),
+        value => value,
+    }
+}
+
+fn text_of(value: Value, from: &DataType) -> porpoise_types::CompactString {
+    match value {
+        Value::Text(text) => text,
+        Value::Bytes(bytes) => porpoise_types::CompactString::from_utf8_lossy(&bytes),
+        value => convert::to_text(&value, from).into(),
+    }
+}
+
+fn temporal_loss(
+    is_null: bool,
+    loss: Loss,
+    kind: &'static str,
+    value: &Value,
+    from: &DataType,
+) -> Option<(Lost, String)> {
+    match loss {
+        Loss::None | Loss::Rounded | Loss::SpacesCut => None,
+        _ if is_null => Some((Lost::Incorrect(kind), convert::to_text(value, from))),
+        _ => Some((Lost::Truncated(kind), convert::to_text(value, from))),
+    }
+}

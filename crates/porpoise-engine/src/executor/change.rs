@@ -1,0 +1,234 @@
+//! UPDATE and DELETE.
+//!
+//! The plan's scan locks each target row before it is yielded. A simple statement changes rows as it meets
+//! them: its cursors read what was there when they were opened. With joins or ORDER BY the rows are
+//! collected first, and each target row is changed once, however often it was joined.
+
+use hashbrown::HashSet;
+use porpoise_types::{KeyBuf, Value};
+
+use crate::catalog::Table;
+use crate::error::{Level, Result};
+use crate::executor::row_buffer::RowBuffer;
+use crate::executor::write::{Written, duplicate_entry};
+use crate::executor::{Exec, insert, operator};
+use crate::expr::Slot;
+use crate::planner::plan::{Assignment, Delete, Update};
+use crate::reply::Completion;
+
+/// What became of a row under UPDATE.
+#[derive(Debug, PartialEq)]
+pub enum Updated {
+    Changed,
+    /// Every column has the value it had.
+    Same,
+    /// Another row has its new key in the index at this position; the refused row is in the slot.
+    Duplicate(usize),
+}
+
+/// Applies assignments to the row in a slot (locked, its key beside it), left to right, each seeing those before.
+pub fn update_current(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    assignments: &[Assignment],
+) -> Result<Updated> {
+    let position = slot.0 as usize;
+    let old = exec.frame.slots[position].bytes.clone();
+    let key = exec.frame.slots[position].key.clone();
+    let mut values: Vec<Value> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(column, definition)| exec.column(slot, column, &definition.ty))
+        .collect();
+    for (number, assignment) in assignments.iter().enumerate() {
+        let column = &table.columns[assignment.column];
+        if number > 0 {
+            exec.fill(slot, &values)?;
+        }
+        values[assignment.column] = match &assignment.value {
+            None => insert::default_value(exec, column, true)?,
+            Some(expr) => {
+                let value = expr.eval(exec)?;
+                insert::store(exec, column, value, &expr.ty)?
+            }
+        };
+    }
+    insert::finish_row(exec, table, slot, &mut values)?;
+    if exec.frame.slots[position].bytes == old {
+        return Ok(Updated::Same);
+    }
+    let mut stamped = false;
+    for (number, column) in table.columns.iter().enumerate() {
+        if column.on_update_now
+            && assignments
+                .iter()
+                .all(|assignment| assignment.column != number)
+        {
+            values[number] = insert::now_for(exec, &column.ty);
+            stamped = true;
+        }
+    }
+    if stamped {
+        insert::finish_row(exec, table, slot, &mut values)?;
+    }
+    let new = std::mem::take(&mut exec.frame.slots[position].bytes);
+    let written = exec.update_row(table, &key, &old, &new);
+    exec.frame.slots[position].bytes = new;
+    match written? {
+        Written::Done => {
+            if let Some(number) = table.auto_increment_column() {
+                // A greater value given by UPDATE is not counted, as in InnoDB, but must not be generated again.
+                if assignments
+                    .iter()
+                    .any(|assignment| assignment.column == number)
+                {
+                    if let Value::Int(value @ 1..) = values[number] {
+                        exec.raise_auto_increment(table, value as u64 + 1)?;
+                    }
+                }
+            }
+            Ok(Updated::Changed)
+        }
+        Written::Duplicate { index, .. } => Ok(Updated::Duplicate(index)),
+    }
+}
+
+pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
+    exec.session.ignore_errors = plan.ignore;
+    let (mut matched, mut changed) = (0, 0);
+    let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
+    let once = plan.targets.len() > 1 || !plan.in_place;
+    for_each_row(
+        exec,
+        &plan.node,
+        plan.in_place,
+        plan.limit.as_ref(),
+        &mut |exec| {
+            for (number, target) in plan.targets.iter().enumerate() {
+                let row = &exec.frame.slots[target.slot.0 as usize];
+                if row.null || (once && !seen[number].insert(row.key.clone())) {
+                    continue;
+                }
+                if once && !reread(exec, &target.table, target.slot)? {
+                    continue;
+                }
+                matched += 1;
+                exec.row_number += 1;
+                let updated =
+                    match update_current(exec, &target.table, target.slot, &target.assignments) {
+                        Err(error) if plan.ignore && insert::is_row_error(&error) => {
+                            exec.warn(Level::Warning, error.into_condition());
+                            continue;
+                        }
+                        updated => updated?,
+                    };
+                match updated {
+                    Updated::Changed => changed += 1,
+                    Updated::Same => {}
+                    Updated::Duplicate(index) => {
+                        let row = exec.frame.slots[target.slot.0 as usize].bytes.clone();
+                        let error = duplicate_entry(exec, &target.table, index, &row);
+                        if !plan.ignore {
+                            return Err(error);
+                        }
+                        exec.warn(Level::Warning, error.into_condition());
+                    }
+                }
+            }
+            Ok(())
+        },
+    )?;
+    let warnings = exec.session.warnings.len();
+    Ok(Completion {
+        affected_rows: if exec.session.found_rows_flag {
+            matched
+        } else {
+            changed
+        },
+        last_insert_id: 0,
+        warnings: 0,
+        message: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+    })
+}
+
+pub fn run_delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
+    exec.session.ignore_errors = plan.ignore;
+    let mut deleted = 0;
+    let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
+    let once = plan.targets.len() > 1 || !plan.in_place;
+    for_each_row(
+        exec,
+        &plan.node,
+        plan.in_place,
+        plan.limit.as_ref(),
+        &mut |exec| {
+            for (number, (table, slot)) in plan.targets.iter().enumerate() {
+                let row = &exec.frame.slots[slot.0 as usize];
+                if row.null || (once && !seen[number].insert(row.key.clone())) {
+                    continue;
+                }
+                if once && !reread(exec, table, *slot)? {
+                    continue;
+                }
+                let row = std::mem::take(&mut exec.frame.slots[slot.0 as usize]);
+                let outcome = exec.delete_row(table, &row.key, &row.bytes);
+                exec.frame.slots[slot.0 as usize] = row;
+                outcome?;
+                deleted += 1;
+            }
+            Ok(())
+        },
+    )?;
+    Ok(Completion {
+        affected_rows: deleted,
+        ..Completion::default()
+    })
+}
+
+/// A collected row may be stale: an earlier row's change may have come after it was read.
+fn reread(exec: &mut Exec<'_>, table: &Table, slot: Slot) -> Result<bool> {
+    let key = exec.frame.slots[slot.0 as usize].key.clone();
+    match exec.lock_and_read(table, &key)? {
+        Some(row) => {
+            exec.frame.slots[slot.0 as usize].bytes = row;
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+fn for_each_row(
+    exec: &mut Exec<'_>,
+    node: &crate::planner::plan::Node,
+    in_place: bool,
+    limit: Option<&crate::expr::Expr>,
+    each: &mut dyn FnMut(&mut Exec<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut left = match limit {
+        Some(limit) => operator::count_of(exec, limit)?,
+        None => u64::MAX,
+    };
+    let mut input = operator::build(node);
+    input.open(exec)?;
+    if in_place {
+        while left > 0 && input.next(exec)? {
+            left -= 1;
+            each(exec)?;
+        }
+        return Ok(());
+    }
+    let slots = operator::slots_of(node);
+    let mut rows = RowBuffer::default();
+    while left > 0 && input.next(exec)? {
+        left -= 1;
+        rows.push(&exec.frame, &slots);
+    }
+    for row in 0..rows.len() {
+        exec.check_interrupt()?;
+        rows.restore(row, &mut exec.frame, &slots);
+        each(exec)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! What an index holds.
+//!
+//!     key    parts, each encoded                       when unique and no part is NULL
+//!            parts, each encoded + primary key         otherwise
+//!     value  length of the primary key (u16) | primary key | indexed columns, by `index.entry_layout`
+//!
+//! The value tells the row's key without decoding, and the columns that a covering scan reads without
+//! the row. A part cut to a prefix is not among them: it isn't the column's value.
+
+use porpoise_types::{KeyBuf, Value, encode_key_part};
+use smallvec::SmallVec;
+
+use crate::catalog::{Index, Table};
+
+/// An index key of one row, and whether a part of it is NULL (NULLs never collide).
+pub struct IndexKey {
+    /// The encoded parts.
+    pub parts: KeyBuf,
+    pub has_null: bool,
+}
+
+/// Encodes an index's parts of a stored row.
+pub fn parts_of(table: &Table, index: &Index, row: &[u8]) -> IndexKey {
+    let mut key = IndexKey {
+        parts: KeyBuf::new(),
+        has_null: false,
+    };
+    for part in &index.parts {
+        let column = &table.columns[part.column];
+        let value = table.layout.get(row, part.column);
+        key.has_null |= value.is_null();
+        encode_key_part(
+            &value,
+            &column.ty,
+            column.nullable,
+            part.descending,
+            part.prefix,
+            &mut key.parts,
+        );
+    }
+    key
+}
+
+/// The storage key of a secondary index's entry.
+pub fn entry_key(index: &Index, key: &IndexKey, primary_key: &[u8]) -> KeyBuf {
+    let mut out = key.parts.clone();
+    if !index.is_unique() || key.has_null {
+        out.extend_from_slice(primary_key);
+    }
+    out
+}
+
+/// The value of a secondary index's entry.
+pub fn entry_value(
+    table: &Table,
+    index: &Index,
+    primary_key: &[u8],
+    row: &[u8],
+    out: &mut Vec<u8>,
+) {
+    out.clear();
+    out.extend_from_slice(&(primary_key.len() as u16).to_le_bytes());
+    out.extend_from_slice(primary_key);
+    let values: SmallVec<[Value; 8]> = index
+        .entry_columns
+        .iter()
+        .map(|&column| table.layout.get(row, column))
+        .collect();
+    index.entry_layout.encode(&values, out);
+}
+
+/// Splits an entry's value into the primary key and the indexed columns.
+pub fn split(entry: &[u8]) -> (&[u8], &[u8]) {
+    let Some((length, rest)) = entry.split_first_chunk::<2>() else {
+        return (&[], &[]);
+    };
+    rest.split_at_checked(u16::from_le_bytes(*length) as usize)
+        .unwrap_or((&[], &[]))
+}

@@ -1,0 +1,250 @@
+//! Runs plans.
+//!
+//! [`Exec`] is the state of one execution: the frame of current rows, the parameters, the session,
+//! the view of storage. The parts, in the order a plan meets them:
+//!
+//! 1. [`statement`] takes a whole plan: runs a query into the reply, or a change into the transaction.
+//! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
+//! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
+//! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
+//! 5. [`write`] changes one row with all its indexes; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
+
+pub mod cast;
+pub mod change;
+pub mod eval;
+pub mod index_entry;
+pub mod insert;
+pub mod key_range;
+pub mod operator;
+pub mod row_buffer;
+pub mod statement;
+mod subquery;
+mod window;
+pub mod write;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
+use porpoise_types::{DataType, DateTime, KeyBuf, Value};
+
+use crate::catalog::Catalog;
+use crate::engine::Shared;
+use crate::error::{Condition, Error, Level, Result};
+use crate::planner::plan::SlotLayout;
+use crate::session::SessionState;
+use row_buffer::RowBuffer;
+use subquery::SubplanResult;
+
+/// The state of one execution of one statement.
+pub struct Exec<'a> {
+    pub frame: Frame,
+    pub layouts: &'a [SlotLayout],
+    pub parameters: &'a [Value],
+    pub session: &'a mut SessionState,
+    pub engine: &'a Shared,
+    pub catalog: &'a Catalog,
+    pub view: View<'a>,
+    /// NOW(): when the statement began, in UTC microseconds since 1970.
+    pub started_us: i64,
+    /// Which row of the statement is being written, from 1: warnings and errors name it.
+    pub row_number: u64,
+    /// Results of uncorrelated subqueries, by `Subplan::number`.
+    subplans: HashMap<usize, Arc<SubplanResult>>,
+    /// Rows of derived tables that are materialised once, by `Node::Derived::materialize`.
+    materialized: HashMap<usize, Arc<RowBuffer>>,
+    /// The last round's rows of recursive tables, by `Node::Recursive::working`.
+    working: HashMap<usize, Arc<RowBuffer>>,
+}
+
+/// What an execution reads from, and writes to.
+pub enum View<'a> {
+    /// No table is read.
+    None,
+    /// An autocommit read.
+    Snapshot(Snapshot),
+    Transaction(&'a mut Transaction),
+}
+
+/// The current row of every slot.
+#[derive(Default)]
+pub struct Frame {
+    pub slots: Vec<Row>,
+}
+
+impl Frame {
+    pub fn with_slots(count: usize) -> Frame {
+        Frame {
+            slots: std::iter::repeat_with(Row::default).take(count).collect(),
+        }
+    }
+}
+
+/// A slot's current row, encoded; its buffers are used again for the next one.
+#[derive(Default)]
+pub struct Row {
+    pub bytes: Vec<u8>,
+    /// The row's storage key, for rows of tables: the primary key's bytes, or the hidden row number's.
+    pub key: KeyBuf,
+    /// All columns are NULL: the right side of an outer join without a match.
+    pub null: bool,
+}
+
+impl Row {
+    pub fn set(&mut self, bytes: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.null = false;
+    }
+
+    pub fn set_key(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    pub fn set_null(&mut self) {
+        self.bytes.clear();
+        self.key.clear();
+        self.null = true;
+    }
+}
+
+impl<'a> Exec<'a> {
+    pub fn new(
+        session: &'a mut SessionState,
+        engine: &'a Shared,
+        catalog: &'a Catalog,
+        view: View<'a>,
+        layouts: &'a [SlotLayout],
+        parameters: &'a [Value],
+    ) -> Exec<'a> {
+        let started_us = session.statement_started_us;
+        Exec {
+            frame: Frame::with_slots(layouts.len()),
+            layouts,
+            parameters,
+            session,
+            engine,
+            catalog,
+            view,
+            started_us,
+            row_number: 0,
+            subplans: HashMap::new(),
+            materialized: HashMap::new(),
+            working: HashMap::new(),
+        }
+    }
+
+    /// Adds to the statement's warnings.
+    pub fn warn(&mut self, level: Level, condition: Condition) {
+        self.session.warn(level, condition);
+    }
+
+    /// NOW() in the session's time zone, with microseconds.
+    pub fn now(&self) -> DateTime {
+        self.session.to_local(self.started_us)
+    }
+
+    /// The transaction, for statements that write or lock.
+    pub fn transaction(&mut self) -> Result<&mut Transaction> {
+        match &mut self.view {
+            View::Transaction(transaction) => Ok(transaction),
+            _ => Err(Error::read_only_transaction()),
+        }
+    }
+
+    /// Ends a statement that was killed or ran out of time. Called once a row.
+    #[inline]
+    pub fn check_interrupt(&self) -> Result<()> {
+        if self.session.interrupt.is_set() {
+            Err(self.session.interrupt_error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Rows of a space between bounds. `latest` reads what is committed now, for locking reads.
+    pub(crate) fn cursor(
+        &self,
+        space: SpaceId,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        direction: Direction,
+        latest: bool,
+    ) -> Result<Cursor> {
+        Ok(match &self.view {
+            View::None => return Err(Error::engine_error("no view of storage")),
+            View::Snapshot(snapshot) => snapshot.range(space, (low, high), direction)?,
+            View::Transaction(transaction) if latest => {
+                transaction.latest_range(space, (low, high), direction)?
+            }
+            View::Transaction(transaction) => transaction.range(space, (low, high), direction)?,
+        })
+    }
+
+    /// Reads one value where it lies.
+    pub(crate) fn read<R>(
+        view: &View<'_>,
+        space: SpaceId,
+        key: &[u8],
+        latest: bool,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        Ok(match view {
+            View::None => return Err(Error::engine_error("no view of storage")),
+            View::Snapshot(snapshot) => snapshot.get(space, key, read)?,
+            View::Transaction(transaction) if latest => transaction.latest_get(space, key, read)?,
+            View::Transaction(transaction) => transaction.get(space, key, read)?,
+        })
+    }
+
+    /// Encodes values as the slot's row.
+    pub(crate) fn fill(&mut self, slot: crate::expr::Slot, values: &[Value]) -> Result<()> {
+        let slot = slot.0 as usize;
+        let row = &mut self.frame.slots[slot];
+        row.bytes.clear();
+        row.null = false;
+        let layout = &self.layouts[slot];
+        let stamped = values.iter().zip(&layout.types).any(|(value, ty)| {
+            matches!(
+                (value, ty),
+                (Value::DateTime(_), DataType::Timestamp { .. })
+            )
+        });
+        if !stamped {
+            layout.layout.encode(values, &mut row.bytes);
+            return Ok(());
+        }
+        // TIMESTAMPs lie in UTC.
+        let mut values = values.to_vec();
+        for (value, ty) in values.iter_mut().zip(&layout.types) {
+            if let (Value::DateTime(local), DataType::Timestamp { .. }) = (&*value, ty) {
+                *value = Value::DateTime(self.session.to_utc(*local).unwrap_or_default());
+            }
+        }
+        layout.layout.encode(&values, &mut row.bytes);
+        Ok(())
+    }
+}
+
+impl From<porpoise_storage::Error> for Error {
+    fn from(error: porpoise_storage::Error) -> Error {
+        if error.is_disk_full() {
+            return Error::disk_full(error);
+        }
+        Error::engine_error(error)
+    }
+}
+
+impl From<porpoise_storage::LockError> for Error {
+    fn from(error: porpoise_storage::LockError) -> Error {
+        use porpoise_storage::LockError;
+        match error {
+            LockError::Deadlock => Error::deadlock(),
+            LockError::Timeout => Error::lock_wait_timeout(),
+            LockError::Busy => Error::lock_nowait(),
+            LockError::Interrupted => Error::query_interrupted(),
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Plans: what the planner makes and the executor runs. Immutable, shared, cached.
+//!
+//! A plan is a tree of [`Node`]s. Each node yields rows one at a time *into slots of the frame* (see
+//! [`crate::expr::Slot`]); a node's doc says which. Scans fill their own slot with the stored row; a
+//! filter passes its input's slots on; a grouping, a projection or a derived table encodes a row of
+//! its own into its own slot. The root's output expressions then read the slots.
+//!
+//!     SELECT c.name, COUNT(*) FROM customer c JOIN orders o ON o.customer = c.id GROUP BY c.name
+//!
+//!     Query      output: slot2.0, slot2.1
+//!       Group      → slot2 (name, count)
+//!         NestedLoop
+//!           Scan customer  → slot0
+//!           Scan orders by index(customer) = slot0.id → slot1
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_types::{DataType, RowLayout};
+
+use crate::catalog::{Table, TableId};
+use crate::expr::{Expr, Slot};
+use crate::functions::AggregateFunction;
+use crate::reply::ResultColumn;
+
+/// A whole statement, ready to run any number of times with other parameters.
+#[derive(Debug)]
+pub struct Plan {
+    pub kind: PlanKind,
+    /// How many slots the frame needs, with the layout of each.
+    pub slots: Vec<SlotLayout>,
+    /// How many parameters the statement has.
+    pub parameter_count: usize,
+    /// Tables the plan read, by the version it saw: the plan is stale when one has another.
+    pub dependencies: Vec<(TableId, u64)>,
+    /// How to take each table's metadata lock, in order of name.
+    pub tables: Vec<(Arc<Table>, TableUse)>,
+    /// How many subplans there are (their results are cached by number).
+    pub subplan_count: usize,
+    /// False for statements whose plan must not be kept (they read what no version guards).
+    pub cacheable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableUse {
+    Read,
+    Write,
+}
+
+#[derive(Clone, Debug)]
+pub struct SlotLayout {
+    /// Name for EXPLAIN.
+    pub name: CompactString,
+    pub layout: Arc<RowLayout>,
+    /// Types of the layout's columns.
+    pub types: Vec<DataType>,
+    /// With a covering index the stored row is the index's entry: where in it each of the table's
+    /// columns lies (`Expr` columns always count as the table does). `None`: as the layout has them.
+    pub map: Option<Vec<u16>>,
+}
+
+impl SlotLayout {
+    /// Where in the stored row a column lies.
+    #[inline]
+    pub fn position(&self, column: usize) -> usize {
+        match &self.map {
+            None => column,
+            Some(map) => map
+                .get(column)
+                .map_or(usize::MAX, |&position| position as usize),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub enum PlanKind {
+    Query(Query),
+    Insert(Insert),
+    Update(Update),
+    Delete(Delete),
+}
+
+#[derive(Debug)]
+pub struct Query {
+    pub node: Node,
+    pub output: Vec<Expr>,
+    pub columns: Vec<ResultColumn>,
+    /// SQL_CALC_FOUND_ROWS: run on behind the limit and count.
+    pub calc_found_rows: bool,
+    /// `INTO @a, @b`.
+    pub into: Vec<CompactString>,
+}
+
+/// A query inside an expression.
+#[derive(Clone, Debug)]
+pub struct Subplan {
+    /// Position of its cached result in the execution's state.
+    pub number: usize,
+    pub node: Arc<Node>,
+    pub output: Vec<Expr>,
+    /// Reads slots of an enclosing query: must run again whenever those change.
+    pub correlated: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowLock {
+    #[default]
+    None,
+    Shared(OnLocked),
+    Exclusive(OnLocked),
+}
+
+/// What a locking read does with a row that somebody else holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLocked {
+    Wait,
+    Fail,
+    Skip,
+}
+
+/// A part of an index: rows between two bounds of its leading parts.
+#[derive(Clone, Debug)]
+pub struct KeyRange {
+    /// Leading parts fixed to a value (`=`, or IS NULL when the flag is set: `<=>`).
+    pub equal: Vec<KeyPart>,
+    /// Bounds on the part after them.
+    pub lower: Option<KeyBound>,
+    pub upper: Option<KeyBound>,
+}
+
+#[derive(Clone, Debug)]
+pub struct KeyPart {
+    pub value: Expr,
+    /// `<=>`: NULL matches NULL. Otherwise a NULL makes the range empty.
+    pub null_safe: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct KeyBound {
+    pub value: Expr,
+    pub inclusive: bool,
+}
+
+/// How a scan reaches its rows.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Every row, in primary key order (`reverse` turns it round).
+    Full,
+    /// `index` is a position in `table.indexes`. Ranges are disjoint where they are constant; the
+    /// executor orders and merges them when it has the values.
+    Index {
+        index: usize,
+        ranges: Vec<KeyRange>,
+        covering: bool,
+    },
+    /// At most one row: every part of a unique index is fixed and none is NULL.
+    Point {
+        index: usize,
+        key: Vec<Expr>,
+        covering: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub slot: Slot,
+    pub table: Arc<Table>,
+    pub access: Access,
+    pub reverse: bool,
+    pub lock: RowLock,
+    /// Which columns the statement reads from this slot; with a covering index, all are in its entry.
+    pub columns_read: Vec<bool>,
+    /// Conditions on this table alone (and on slots filled before), checked as soon as the row is there.
+    pub filter: Vec<Expr>,
+    /// The planner's guess of rows yielded an opening, for EXPLAIN.
+    pub rows_estimate: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    Inner,
+    /// A row of NULLs for the right side where nothing matches.
+    Left,
+    /// The left row once if something matches.
+    Semi,
+    /// The left row if nothing matches.
+    Anti,
+}
+
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// No table: one empty row.
+    One,
+    /// No row (an impossible WHERE).
+    Empty,
+    Scan(Box<Scan>),
+    /// Rows computed from expressions: VALUES ROW(…). Fills `slot`.
+    Values {
+        slot: Slot,
+        rows: Vec<Vec<Expr>>,
+    },
+    /// A table made by code: information_schema, performance_schema. Fills `slot`.
+    Virtual {
+        slot: Slot,
+        table: &'static crate::catalog::VirtualTable,
+        filter: Vec<Expr>,
+    },
+    /// A derived table, view or CTE: runs `input`, encodes `output` into `slot`. Materialised once an
+    /// execution when `materialize` (a number shared by all references to the same CTE).
+    Derived {
+        slot: Slot,
+        input: Box<Node>,
+        output: Vec<Expr>,
+        materialize: Option<usize>,
+        correlated: bool,
+    },
+    /// WITH RECURSIVE: `seed`, then `step` over the last round's rows (which `Node::Working` reads), until none come.
+    Recursive {
+        slot: Slot,
+        seed: Box<Node>,
+        seed_output: Vec<Expr>,
+        step: Box<Node>,
+        step_output: Vec<Expr>,
+        distinct: bool,
+        working: usize,
+    },
+    /// The rows of the last round of the recursive table `working`.
+    Working {
+        slot: Slot,
+        working: usize,
+    },
+    Filter {
+        input: Box<Node>,
+        conditions: Vec<Expr>,
+    },
+    /// For each left row, the right side opened anew. `condition` is on both sides' slots.
+    NestedLoop {
+        left: Box<Node>,
+        right: Box<Node>,
+        kind: JoinKind,
+        condition: Vec<Expr>,
+    },
+    /// Builds a hash table of the right side's rows by `right_keys`, probes with `left_keys`.
+    HashJoin {
+        left: Box<Node>,
+        right: Box<Node>,
+        kind: JoinKind,
+        left_keys: Vec<Expr>,
+        right_keys: Vec<Expr>,
+        condition: Vec<Expr>,
+        right_slots: Vec<Slot>,
+    },
+    /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
+    Group(Box<Group>),
+    /// Encodes expressions into `slot` (before a sort or a distinct that needs them computed).
+    Project {
+        input: Box<Node>,
+        slot: Slot,
+        output: Vec<Expr>,
+    },
+    /// Sorts by keys; keeps only `limit` rows where given (offset + count). Saves and restores `slots`.
+    Sort {
+        input: Box<Node>,
+        keys: Vec<SortKey>,
+        limit: Option<Box<Expr>>,
+        slots: Vec<Slot>,
+    },
+    /// Lets the first row of each distinct combination pass.
+    Distinct {
+        input: Box<Node>,
+        keys: Vec<Expr>,
+    },
+    Limit {
+        input: Box<Node>,
+        offset: Option<Box<Expr>>,
+        count: Option<Box<Expr>>,
+    },
+    /// UNION/INTERSECT/EXCEPT: each input's output is encoded into `slot`.
+    SetOperation {
+        slot: Slot,
+        op: SetOperator,
+        distinct: bool,
+        inputs: Vec<(Node, Vec<Expr>)>,
+    },
+    Window(Box<Window>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOperator {
+    Union,
+    Intersect,
+    Except,
+}
+
+#[derive(Clone, Debug)]
+pub struct SortKey {
+    pub expr: Expr,
+    pub descending: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub input: Node,
+    pub slot: Slot,
+    pub keys: Vec<Expr>,
+    pub aggregates: Vec<Aggregate>,
+    /// The input comes ordered by the keys: no hash table needed.
+    pub ordered: bool,
+    pub rollup: bool,
+    /// No GROUP BY: one row even for no input.
+    pub scalar: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    pub function: &'static AggregateFunction,
+    pub arguments: Vec<Expr>,
+    pub distinct: bool,
+    /// GROUP_CONCAT's ORDER BY and SEPARATOR.
+    pub order: Vec<SortKey>,
+    pub separator: Option<String>,
+    pub ty: DataType,
+    pub nullable: bool,
+}
+
+/// Window functions over one window; fills `slot` with their results beside the input's slots.
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub input: Node,
+    pub slot: Slot,
+    pub partition: Vec<Expr>,
+    pub order: Vec<SortKey>,
+    pub functions: Vec<WindowCall>,
+    /// Slots of the input to save and restore.
+    pub slots: Vec<Slot>,
+}
+
+#[derive(Clone, Debug)]
+pub struct WindowCall {
+    pub kind: WindowKind,
+    pub arguments: Vec<Expr>,
+    pub frame: WindowFrame,
+    pub ty: DataType,
+}
+
+#[derive(Clone, Debug)]
+pub enum WindowKind {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lag,
+    Lead,
+    FirstValue,
+    LastValue,
+    NthValue,
+    Aggregate(&'static AggregateFunction),
+}
+
+#[derive(Clone, Debug)]
+pub struct WindowFrame {
+    pub rows: bool,
+    pub start: FrameBound,
+    pub end: FrameBound,
+}
+
+#[derive(Clone, Debug)]
+pub enum FrameBound {
+    UnboundedPreceding,
+    Preceding(Box<Expr>),
+    CurrentRow,
+    Following(Box<Expr>),
+    UnboundedFollowing,
+}
+
+#[derive(Debug)]
+pub struct Insert {
+    pub table: Arc<Table>,
+    /// The row being built: every column of the table; expressions in `values` and defaults read it.
+    pub slot: Slot,
+    /// Positions of the columns that the source gives, in its order.
+    pub columns: Vec<usize>,
+    pub source: InsertSource,
+    pub duplicates: OnDuplicate,
+    pub ignore: bool,
+}
+
+#[derive(Debug)]
+pub enum InsertSource {
+    /// `None` is DEFAULT.
+    Values(Vec<Vec<Option<Expr>>>),
+    Query {
+        node: Node,
+        output: Vec<Expr>,
+    },
+}
+
+#[derive(Debug)]
+pub enum OnDuplicate {
+    Error,
+    Replace,
+    /// Assignments over the existing row (`slot`) with the refused row in `new_slot` (VALUES(), row alias).
+    Update {
+        new_slot: Slot,
+        assignments: Vec<Assignment>,
+    },
+}
+
+/// `column = value`; `None` is DEFAULT.
+#[derive(Debug)]
+pub struct Assignment {
+    pub column: usize,
+    pub value: Option<Expr>,
+}
+
+#[derive(Debug)]
+pub struct Update {
+    pub node: Node,
+    pub targets: Vec<UpdateTarget>,
+    pub ignore: bool,
+    pub limit: Option<Expr>,
+    /// One table, no ORDER BY: rows may be changed while they are read (the scan locks them).
+    /// Otherwise target rows are collected first.
+    pub in_place: bool,
+}
+
+#[derive(Debug)]
+pub struct UpdateTarget {
+    pub table: Arc<Table>,
+    pub slot: Slot,
+    pub assignments: Vec<Assignment>,
+}
+
+#[derive(Debug)]
+pub struct Delete {
+    pub node: Node,
+    pub targets: Vec<(Arc<Table>, Slot)>,
+    pub ignore: bool,
+    pub limit: Option<Expr>,
+    pub in_place: bool,
+}

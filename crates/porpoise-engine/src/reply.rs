@@ -1,0 +1,103 @@
+//! Where a statement's answer goes.
+//!
+//! The executor writes rows straight into a [`Reply`]: the server's encodes them into the
+//! connection's reply buffer, in the text or the binary protocol; the embedded connection's keeps
+//! them as values. The engine knows neither.
+//!
+//! A statement answers with exactly one of: `ok`; or `begin_rows`, any number of rows, `end_rows`; or
+//! an `Err` from the call that ran it (also after rows have begun).
+//!
+//!     begin_rows(columns)
+//!       begin_row()  int(7)  text("x")  null()  end_row()?      once a row
+//!     end_rows(status)
+
+use compact_str::CompactString;
+use porpoise_types::{DataType, Date, DateTime, Time};
+
+use crate::error::Result;
+
+/// One column of a result, as COM_QUERY's column definition and `mysql_fetch_field` show it.
+#[derive(Clone, Debug)]
+pub struct ResultColumn {
+    pub schema: CompactString,
+    /// The table's alias; empty for an expression.
+    pub table: CompactString,
+    pub original_table: CompactString,
+    pub name: CompactString,
+    /// The column's own name; empty for an expression.
+    pub original_name: CompactString,
+    pub ty: DataType,
+    pub nullable: bool,
+    pub key: ColumnKey,
+    pub auto_increment: bool,
+    /// The column has neither a default nor NULL (NO_DEFAULT_VALUE_FLAG).
+    pub no_default: bool,
+    /// TIMESTAMP/DATETIME with ON UPDATE CURRENT_TIMESTAMP.
+    pub on_update_now: bool,
+}
+
+/// The part a column has in its table's keys (PRI, UNI, MUL).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColumnKey {
+    #[default]
+    None,
+    Primary,
+    Unique,
+    Multiple,
+}
+
+impl ResultColumn {
+    /// A column that is an expression: no table, no schema.
+    pub fn expression(
+        name: impl Into<CompactString>,
+        ty: DataType,
+        nullable: bool,
+    ) -> ResultColumn {
+        ResultColumn {
+            schema: CompactString::default(),
+            table: CompactString::default(),
+            original_table: CompactString::default(),
+            name: name.into(),
+            original_name: CompactString::default(),
+            ty,
+            nullable,
+            key: ColumnKey::None,
+            auto_increment: false,
+            no_default: false,
+            on_update_now: false,
+        }
+    }
+}
+
+/// What an OK packet tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Changed rows (or matched ones under CLIENT_FOUND_ROWS; the engine chooses by the session's flag).
+    pub affected_rows: u64,
+    pub last_insert_id: u64,
+    pub warnings: u16,
+    /// Human-readable summary, such as `Records: 3  Duplicates: 0  Warnings: 0`; often empty.
+    pub message: String,
+}
+
+/// The receiver of one statement's answer. Calls that may have to wait for a slow reader return an
+/// error when the reader is gone; the statement then ends there.
+pub trait Reply {
+    fn ok(&mut self, completion: &Completion) -> Result<()>;
+
+    fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()>;
+    fn begin_row(&mut self);
+    fn null(&mut self);
+    fn int(&mut self, value: i64);
+    fn uint(&mut self, value: u64);
+    /// A FLOAT column's value.
+    fn float(&mut self, value: f32);
+    fn double(&mut self, value: f64);
+    /// Text, raw bytes, and everything that travels as its text: DECIMAL, ENUM, SET, JSON; BIT as its bytes.
+    fn bytes(&mut self, value: &[u8]);
+    fn date(&mut self, value: Date);
+    fn datetime(&mut self, value: DateTime, fsp: u8);
+    fn time(&mut self, value: Time, fsp: u8);
+    fn end_row(&mut self) -> Result<()>;
+    fn end_rows(&mut self, completion: &Completion) -> Result<()>;
+}

@@ -1,0 +1,220 @@
+//! What a session keeps between statements and expressions read: variables, the current schema, the
+//! account, warnings, the counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use porpoise_storage::Interrupt;
+use porpoise_types::{
+    Charset, Collation, ConvertContext, DataType, DateMode, DateTime, TimeZone, Value,
+};
+
+use crate::catalog::Table;
+use crate::error::{Condition, Error, Level, Result};
+use crate::variables::SqlMode;
+
+/// How many warnings a statement keeps (`max_error_count`).
+const WARNINGS_MAX: usize = 1024;
+
+pub struct SessionState {
+    pub connection_id: u64,
+    /// The current schema.
+    pub schema: Option<CompactString>,
+    /// USER(): the name and host the client came with.
+    pub user: CompactString,
+    pub host: CompactString,
+    pub sql_mode: SqlMode,
+    pub time_zone: TimeZone,
+    /// `collation_connection`: of literals.
+    pub collation: Collation,
+    /// `character_set_results`; `None` sends what is stored.
+    pub results_charset: Option<Charset>,
+    pub user_variables: HashMap<CompactString, (Value, DataType)>,
+    pub temporary_tables: HashMap<(CompactString, CompactString), Arc<Table>>,
+    pub last_insert_id: u64,
+    pub row_count: i64,
+    pub found_rows: u64,
+    pub warnings: Vec<(Level, Condition)>,
+    /// Warnings of the statement, those not kept included.
+    pub warnings_total: usize,
+    /// CLIENT_FOUND_ROWS: affected rows are matched rows.
+    pub found_rows_flag: bool,
+    /// The running statement said IGNORE.
+    pub ignore_errors: bool,
+    /// When the running statement began, in UTC microseconds since 1970.
+    pub statement_started_us: i64,
+    /// Set by KILL and time limits; storage's waits end by it too.
+    pub interrupt: Arc<Interrupt>,
+    /// Whether `interrupt` was set by `max_execution_time`.
+    pub timed_out: Arc<AtomicBool>,
+    /// `innodb_lock_wait_timeout`, in seconds.
+    pub lock_wait_timeout_s: u64,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
+    pub cte_max_recursion_depth: u64,
+    pub div_precision_increment: u8,
+    pub group_concat_max_len: u64,
+    pub max_allowed_packet: u64,
+}
+
+impl SessionState {
+    pub fn new(connection_id: u64) -> SessionState {
+        SessionState {
+            connection_id,
+            schema: None,
+            user: CompactString::default(),
+            host: CompactString::default(),
+            sql_mode: SqlMode::default(),
+            time_zone: TimeZone::system(),
+            collation: Collation::UTF8MB4_0900_AI_CI,
+            results_charset: None,
+            user_variables: HashMap::new(),
+            temporary_tables: HashMap::new(),
+            last_insert_id: 0,
+            row_count: 0,
+            found_rows: 0,
+            warnings: Vec::new(),
+            warnings_total: 0,
+            found_rows_flag: false,
+            ignore_errors: false,
+            statement_started_us: 0,
+            interrupt: Arc::default(),
+            timed_out: Arc::default(),
+            lock_wait_timeout_s: 50,
+            auto_increment_increment: 1,
+            auto_increment_offset: 1,
+            cte_max_recursion_depth: 1000,
+            div_precision_increment: 4,
+            group_concat_max_len: 1024,
+            max_allowed_packet: 64 << 20,
+        }
+    }
+
+    pub fn warn(&mut self, level: Level, condition: Condition) {
+        self.warnings_total += 1;
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push((level, condition));
+        }
+    }
+
+    pub fn clear_warnings(&mut self) {
+        self.warnings.clear();
+        self.warnings_total = 0;
+    }
+
+    /// As an OK packet counts them.
+    pub fn warning_count(&self) -> u16 {
+        u16::try_from(self.warnings_total).unwrap_or(u16::MAX)
+    }
+
+    /// A moment (UTC microseconds since 1970) in the session's time zone.
+    pub fn to_local(&self, utc_us: i64) -> DateTime {
+        DateTime::from_unix_micros(utc_us)
+            .map_or_else(DateTime::default, |utc| self.time_zone.from_utc(utc))
+    }
+
+    /// A TIMESTAMP's stored moment in the session's time zone. Zero stays zero.
+    pub fn from_utc(&self, utc: DateTime) -> DateTime {
+        if utc == DateTime::default() {
+            utc
+        } else {
+            self.time_zone.from_utc(utc)
+        }
+    }
+
+    /// A local time as TIMESTAMP stores it; `None` beyond 1970-2038.
+    pub fn to_utc(&self, local: DateTime) -> Option<DateTime> {
+        /// 2038-01-19 03:14:07.999999 UTC.
+        const TIMESTAMP_MAX_US: i64 = 2_147_483_647_999_999;
+        if local == DateTime::default() {
+            return Some(local);
+        }
+        let utc = self.time_zone.to_utc(local)?;
+        (1_000_000..=TIMESTAMP_MAX_US)
+            .contains(&utc.unix_micros())
+            .then_some(utc)
+    }
+
+    /// What conversions need to know: today, and which dates the SQL mode allows.
+    pub fn conversion(&self, now_us: i64) -> ConvertContext {
+        ConvertContext {
+            today: self.to_local(now_us).date(),
+            dates: self.date_mode(),
+            truncate_fractions: self.sql_mode.time_truncate_fractional(),
+        }
+    }
+
+    pub fn date_mode(&self) -> DateMode {
+        DateMode {
+            no_zero_date: self.sql_mode.no_zero_date() && self.sql_mode.strict(),
+            no_zero_in_date: self.sql_mode.no_zero_in_date() && self.sql_mode.strict(),
+            allow_invalid_dates: self.sql_mode.allow_invalid_dates(),
+        }
+    }
+
+    pub fn user_variable(&self, name: &str) -> Value {
+        self.user_variables
+            .get(name)
+            .map_or(Value::Null, |(value, _)| value.clone())
+    }
+
+    pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
+        self.user_variables.insert(name.into(), (value, ty));
+    }
+
+    /// A division by zero: NULL with a warning, or an error where a strict mode wants one.
+    pub fn division_by_zero(&mut self) -> Result<()> {
+        if self.sql_mode.error_for_division_by_zero() {
+            self.warn(Level::Warning, Error::division_by_zero().into_condition());
+        }
+        Ok(())
+    }
+
+    pub fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_secs(self.lock_wait_timeout_s)
+    }
+
+    pub fn cte_max_recursion_depth(&self) -> u64 {
+        self.cte_max_recursion_depth
+    }
+
+    /// `auto_increment_increment` and `auto_increment_offset`.
+    pub fn auto_increment_grid(&self) -> (u64, u64) {
+        (self.auto_increment_increment, self.auto_increment_offset)
+    }
+
+    /// Whether results travel in another character set than they are held in.
+    #[inline]
+    pub fn converts_results(&self) -> bool {
+        self.results_charset.is_some_and(|charset| {
+            !matches!(
+                charset,
+                Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary
+            )
+        })
+    }
+
+    /// Text in the results' character set; what it can't hold becomes `?`.
+    pub fn encode_result(&self, text: &[u8]) -> Vec<u8> {
+        match self.results_charset {
+            Some(charset) => {
+                let mut encoded = Vec::with_capacity(text.len());
+                charset.encode(&String::from_utf8_lossy(text), &mut encoded);
+                encoded
+            }
+            None => text.to_vec(),
+        }
+    }
+
+    /// Why the statement was interrupted.
+    pub fn interrupt_error(&self) -> Error {
+        if self.timed_out.load(Ordering::Relaxed) {
+            Error::query_timeout()
+        } else {
+            Error::query_interrupted()
+        }
+    }
+}
