@@ -50,6 +50,15 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
+/// Where in a [`PacketReader`] its latest packet lies.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketPlace {
+    sequence: u8,
+    joined: bool,
+    start: usize,
+    end: usize,
+}
+
 #[derive(Clone, Copy)]
 struct Header {
     length: usize,
@@ -200,30 +209,53 @@ impl PacketReader {
     /// [`Error::PacketsOutOfOrder`]; the stream is of no use after either.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
+        let place = self.take_packet()?;
+        Ok(place.map(|place| self.lent(place)))
+    }
+
+    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but tells only where it lies, so that
+    /// this reader isn't borrowed meanwhile.
+    #[inline]
+    pub fn take_packet(&mut self) -> Result<Option<PacketPlace>, Error> {
         if self.pieces_lent || self.next_piece.is_some() {
-            return self.next_joined();
+            return self.take_joined();
         }
         match split_packet(&self.buffer[self.start..self.end], self.max_allowed_packet) {
-            // The packet is taken by its place, as what `split_packet` lends can't outlive the change of `start`.
             Ok(Some((Packet { sequence, .. }, used))) => {
-                let payload = self.start + HEADER_BYTES..self.start + used;
-                self.start += used;
-                Ok(Some(Packet {
+                let place = PacketPlace {
                     sequence,
-                    payload: &self.buffer[payload],
-                }))
+                    joined: false,
+                    start: self.start + HEADER_BYTES,
+                    end: self.start + used,
+                };
+                self.start += used;
+                Ok(Some(place))
             }
             Ok(None) => Ok(None),
-            Err(Error::PacketInPieces) => self.next_joined(),
+            Err(Error::PacketInPieces) => self.take_joined(),
             Err(error) => Err(error),
         }
     }
 
-    fn next_joined(&mut self) -> Result<Option<Packet<'_>>, Error> {
+    /// The packet at `place`, which the last [`take_packet`](Self::take_packet) told; any other place lends other bytes.
+    #[inline]
+    pub fn lent(&self, place: PacketPlace) -> Packet<'_> {
+        let from = if place.joined {
+            &self.pieces
+        } else {
+            &self.buffer
+        };
+        Packet {
+            sequence: place.sequence,
+            payload: from.get(place.start..place.end).unwrap_or_default(),
+        }
+    }
+
+    fn take_joined(&mut self) -> Result<Option<PacketPlace>, Error> {
         if self.pieces_lent {
             self.pieces_lent = false;
             self.pieces = Vec::new();
-            return self.next_packet();
+            return self.take_packet();
         }
         while let Some(Header { length, sequence }) = header(&self.buffer[self.start..self.end]) {
             if self.pieces.len() + length > self.max_allowed_packet {
@@ -241,9 +273,11 @@ impl PacketReader {
             if length < PIECE_BYTES_MAX {
                 self.next_piece = None;
                 self.pieces_lent = true;
-                return Ok(Some(Packet {
+                return Ok(Some(PacketPlace {
                     sequence,
-                    payload: &self.pieces,
+                    joined: true,
+                    start: 0,
+                    end: self.pieces.len(),
                 }));
             }
             self.next_piece = Some(sequence.wrapping_add(1));

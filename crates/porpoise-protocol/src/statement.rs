@@ -300,9 +300,15 @@ fn long_value(long: &[u8], ValueType { column_type, .. }: ValueType) -> Value<'_
 
 /// Appends the parameters of an execute for a [`ParameterBlock`]: NULL bits, types, values.
 ///
-/// With QUERY_ATTRIBUTES the count and empty names go along.
+/// With QUERY_ATTRIBUTES the count and empty names go along. A parameter that `is_long`, sent as long data before,
+/// is announced as a blob and has no value here.
 #[inline]
-pub fn put_parameters(out: &mut Vec<u8>, values: &[Value<'_>], capabilities: Capabilities) {
+pub fn put_parameters(
+    out: &mut Vec<u8>,
+    values: &[Value<'_>],
+    is_long: impl Fn(usize) -> bool,
+    capabilities: Capabilities,
+) {
     if values.is_empty() {
         return;
     }
@@ -314,20 +320,23 @@ pub fn put_parameters(out: &mut Vec<u8>, values: &[Value<'_>], capabilities: Cap
     out.put_zeros(values.len().div_ceil(8));
     out.push(1);
     for (at, value) in values.iter().enumerate() {
-        if *value == Value::Null {
+        let long = is_long(at);
+        if *value == Value::Null && !long {
             out[nulls + at / 8] |= 1 << (at % 8);
         }
         let ValueType {
             column_type,
             unsigned,
-        } = value.parameter_type();
+        } = if long { Value::Bytes(&[]) } else { *value }.parameter_type();
         out.extend_from_slice(&[column_type as u8, if unsigned { UNSIGNED } else { 0 }]);
         if named {
             out.push(0);
         }
     }
-    for value in values {
-        value.put(out);
+    for (at, value) in values.iter().enumerate() {
+        if !is_long(at) {
+            value.put(out);
+        }
     }
 }
 
@@ -338,6 +347,7 @@ pub fn write_execute(
     statement: u32,
     cursor: CursorFlags,
     values: &[Value<'_>],
+    is_long: impl Fn(usize) -> bool,
     capabilities: Capabilities,
 ) {
     writer.set_sequence(0);
@@ -346,7 +356,7 @@ pub fn write_execute(
         out.put_u32(statement);
         out.push(cursor.bits());
         out.put_u32(1);
-        put_parameters(out, values, capabilities);
+        put_parameters(out, values, is_long, capabilities);
     });
 }
 
@@ -466,7 +476,14 @@ mod tests {
 
     fn executed(values: &[Value<'_>], capabilities: Capabilities) -> Vec<u8> {
         let mut writer = PacketWriter::new();
-        write_execute(&mut writer, 1, CursorFlags::empty(), values, capabilities);
+        write_execute(
+            &mut writer,
+            1,
+            CursorFlags::empty(),
+            values,
+            |_| false,
+            capabilities,
+        );
         writer.bytes()[4..].to_vec()
     }
 

@@ -54,6 +54,48 @@ pub struct Time {
     pub microseconds: u32,
 }
 
+impl std::fmt::Display for Date {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Date { year, month, day } = self;
+        write!(formatter, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
+impl std::fmt::Display for DateTime {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DateTime {
+            date,
+            hour,
+            minute,
+            second,
+            microsecond,
+        } = self;
+        write!(formatter, "{date} {hour:02}:{minute:02}:{second:02}")?;
+        fmt_fraction(formatter, *microsecond)
+    }
+}
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.negative { "-" } else { "" };
+        let hours = u64::from(self.days) * 24 + u64::from(self.hours);
+        write!(
+            formatter,
+            "{sign}{hours:02}:{:02}:{:02}",
+            self.minutes, self.seconds
+        )?;
+        fmt_fraction(formatter, self.microseconds)
+    }
+}
+
+/// Six digits, or nothing where the fraction is zero: how many a column has isn't known here.
+fn fmt_fraction(formatter: &mut std::fmt::Formatter<'_>, microseconds: u32) -> std::fmt::Result {
+    match microseconds {
+        0 => Ok(()),
+        microseconds => write!(formatter, ".{microseconds:06}"),
+    }
+}
+
 /// The type of a parameter or of a column, as much as decoding its binary value needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ValueType {
@@ -177,6 +219,58 @@ impl<'a> Value<'a> {
             Value::DateTime(datetime) => put_datetime(out, datetime),
             Value::Time(time) => put_time(out, time),
         }
+    }
+}
+
+macro_rules! value_from {
+    ($($from:ty => $variant:ident as $as:ty,)*) => {
+        $(impl From<$from> for Value<'_> {
+            #[inline]
+            fn from(value: $from) -> Self {
+                Self::$variant(value as $as)
+            }
+        })*
+    };
+}
+
+value_from! {
+    i8 => Int as i64,
+    i16 => Int as i64,
+    i32 => Int as i64,
+    i64 => Int as i64,
+    u8 => UInt as u64,
+    u16 => UInt as u64,
+    u32 => UInt as u64,
+    u64 => UInt as u64,
+    bool => Int as i64,
+    f32 => Float as f32,
+    f64 => Double as f64,
+    Date => Date as Date,
+    DateTime => DateTime as DateTime,
+    Time => Time as Time,
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text.as_bytes())
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(text.as_bytes())
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
     }
 }
 

@@ -1,1 +1,219 @@
-//! Streams between processes: TCP and Unix sockets. Knows nothing of MySQL.
+//! Streams between processes. Knows nothing of MySQL.
+//!
+//! A [`Stream`] is two-way bytes to another process, in order and whole; how they travel is its own affair.
+//! [`connect`] dials an [`Endpoint`]. What every stream tells of itself is what the layers above have to know:
+//! whether anybody else could read along ([`Stream::is_private`]), and whether the peer is on this machine.
+//!
+//! | endpoint | stream | private |
+//! | --- | --- | --- |
+//! | [`Endpoint::Tcp`] | a TCP connection, without Nagle's delay | no |
+//! | [`Endpoint::Unix`] | a Unix socket | yes |
+//!
+//! ```no_run
+//! use porpoise_transport::{Endpoint, connect};
+//! use std::io::Write;
+//!
+//! let endpoint = Endpoint::Unix("/run/mysqld/mysqld.sock".into());
+//! let mut stream = connect(&endpoint, None)?;
+//! stream.write_all(b"hello")?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Two-way bytes to another process.
+pub trait Stream: Read + Write + Send + std::fmt::Debug {
+    /// How long a read may wait; forever with `None`. A read that waited in vain fails with
+    /// [`io::ErrorKind::WouldBlock`] or [`io::ErrorKind::TimedOut`].
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// How long a write may wait; forever with `None`.
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// Whether nobody but the two ends can read what passes.
+    fn is_private(&self) -> bool;
+
+    /// Whether the peer is on this machine.
+    fn is_local(&self) -> bool;
+
+    /// What it is, for people: `TCP/IP`, `UNIX socket`.
+    fn kind(&self) -> &'static str;
+
+    /// Ends both directions; the peer sees it at once.
+    fn shutdown(&self) -> io::Result<()>;
+}
+
+impl Stream for TcpStream {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        TcpStream::set_read_timeout(self, timeout)
+    }
+
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        TcpStream::set_write_timeout(self, timeout)
+    }
+
+    fn is_private(&self) -> bool {
+        false
+    }
+
+    fn is_local(&self) -> bool {
+        self.peer_addr().is_ok_and(|peer| peer.ip().is_loopback())
+    }
+
+    fn kind(&self) -> &'static str {
+        "TCP/IP"
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        TcpStream::shutdown(self, Shutdown::Both)
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        UnixStream::set_read_timeout(self, timeout)
+    }
+
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        UnixStream::set_write_timeout(self, timeout)
+    }
+
+    fn is_private(&self) -> bool {
+        true
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> &'static str {
+        "UNIX socket"
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        UnixStream::shutdown(self, Shutdown::Both)
+    }
+}
+
+/// Where to find a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A host, by name or address, and a port.
+    Tcp {
+        /// A name that resolves, an IPv4 address, or an IPv6 address without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+            Self::Unix(path) => write!(formatter, "{}", path.display()),
+        }
+    }
+}
+
+/// Dials `endpoint`. A host with several addresses is tried address by address, `timeout` in all.
+pub fn connect(endpoint: &Endpoint, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+    match endpoint {
+        Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port, timeout)?)),
+        Endpoint::Unix(path) => {
+            // Refused or accepted at once: a Unix socket has no way to wait but a full backlog.
+            let address = SocketAddr::from_pathname(path)?;
+            Ok(Box::new(UnixStream::connect_addr(&address)?))
+        }
+    }
+}
+
+fn connect_tcp(host: &str, port: u16, timeout: Option<Duration>) -> io::Result<TcpStream> {
+    let deadline = timeout.map(|timeout| Instant::now() + timeout);
+    let mut failure = io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("no address for host '{host}'"),
+    );
+    for address in (host, port).to_socket_addrs()? {
+        let dialled =
+            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                None => TcpStream::connect(address),
+                Some(Duration::ZERO) => return Err(io::ErrorKind::TimedOut.into()),
+                Some(left) => TcpStream::connect_timeout(&address, left),
+            };
+        match dialled {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_tcp_stream_is_dialled_without_delay_and_carries_bytes() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::Tcp {
+            host: "localhost".into(),
+            port: listener.local_addr().unwrap().port(),
+        };
+        let mut near = connect(&endpoint, Some(Duration::from_secs(5))).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.write_all(b"ping").unwrap();
+        let mut bytes = [0; 4];
+        far.read_exact(&mut bytes).unwrap();
+        assert_eq!(&bytes, b"ping");
+        assert!(near.is_local() && !near.is_private());
+        near.shutdown().unwrap();
+        assert_eq!(far.read(&mut bytes).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_read_that_waits_in_vain_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut near = connect(&Endpoint::Unix(path), None).unwrap();
+        let _far = listener.accept().unwrap();
+        near.set_read_timeout(Some(Duration::from_millis(10)))
+            .unwrap();
+        let error = near.read(&mut [0]).unwrap_err();
+        assert!(matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+        ));
+        assert!(near.is_private());
+    }
+
+    #[test]
+    fn a_port_that_nobody_listens_on_refuses() {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let endpoint = Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            port,
+        };
+        let error = connect(&endpoint, Some(Duration::from_secs(5))).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

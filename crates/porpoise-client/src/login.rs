@@ -1,0 +1,200 @@
+//! Logging in, and logging in again: the client's side of the password plugins.
+
+use crate::connection::Connection;
+use crate::{Error, Options};
+use porpoise_protocol::auth::{self, caching_sha2, public_key};
+use porpoise_protocol::command::Command;
+use porpoise_protocol::flags::Capabilities;
+use porpoise_protocol::handshake::{
+    Attributes, AuthStep, ChangeUser, Greeting, Login, NONCE_BYTES, put_attribute,
+};
+use porpoise_protocol::reply::ErrPacket;
+
+/// What the greeting told, and what both ends can do.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Server {
+    pub(crate) version: String,
+    pub(crate) connection_id: u32,
+    pub(crate) capabilities: Capabilities,
+    nonce: [u8; NONCE_BYTES],
+}
+
+/// What this client can do on every connection.
+const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
+    .union(Capabilities::LONG_FLAG)
+    .union(Capabilities::PROTOCOL_41)
+    .union(Capabilities::TRANSACTIONS)
+    .union(Capabilities::SECURE_CONNECTION)
+    .union(Capabilities::MULTI_RESULTS)
+    .union(Capabilities::PS_MULTI_RESULTS)
+    .union(Capabilities::PLUGIN_AUTH)
+    .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA)
+    .union(Capabilities::CONNECT_ATTRS)
+    .union(Capabilities::SESSION_TRACK)
+    .union(Capabilities::DEPRECATE_EOF);
+
+/// Capabilities a server must have.
+const REQUIRED: Capabilities = Capabilities::PROTOCOL_41.union(Capabilities::SECURE_CONNECTION);
+
+fn wanted(options: &Options) -> Capabilities {
+    let mut capabilities = CAPABILITIES;
+    capabilities.set(Capabilities::CONNECT_WITH_DB, options.database.is_some());
+    capabilities.set(Capabilities::MULTI_STATEMENTS, options.multi_statements);
+    capabilities.set(Capabilities::FOUND_ROWS, options.found_rows);
+    capabilities
+}
+
+fn attributes(options: &Options) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_attribute(&mut bytes, "_client_name", "porpoise-client");
+    put_attribute(&mut bytes, "_client_version", env!("CARGO_PKG_VERSION"));
+    put_attribute(&mut bytes, "_os", std::env::consts::OS);
+    put_attribute(&mut bytes, "_platform", std::env::consts::ARCH);
+    put_attribute(&mut bytes, "_pid", &std::process::id().to_string());
+    for (name, value) in &options.attributes {
+        put_attribute(&mut bytes, name, value);
+    }
+    bytes
+}
+
+/// Texts that the protocol ends with a zero byte can't have one.
+fn check(options: &Options) -> Result<(), Error> {
+    let database = options.database.as_deref().unwrap_or_default();
+    if options.user.contains('\0') || database.contains('\0') {
+        return Err(Error::Options("a name holds a zero byte".into()));
+    }
+    Ok(())
+}
+
+/// Reads the greeting and logs in.
+pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
+    let options = connection.options().clone();
+    check(&options)?;
+    let place = connection.read_packet()?;
+    let packet = connection.packet(place);
+    if let Some(error) = ErrPacket::parse(packet.payload)? {
+        return Err(Error::from_server(error));
+    }
+    let greeting = Greeting::parse(packet.payload)?;
+    if !greeting.capabilities.contains(REQUIRED) {
+        return Err(porpoise_protocol::Error::UnsupportedHandshake.into());
+    }
+    let server = Server {
+        version: String::from_utf8_lossy(greeting.server_version).into_owned(),
+        connection_id: greeting.connection_id,
+        capabilities: wanted(&options) & greeting.capabilities,
+        nonce: greeting.nonce,
+    };
+    let plugin = known(greeting.auth_plugin).to_owned();
+    let sequence = packet.sequence.wrapping_add(1);
+    let secure = connection.stream().is_private();
+    let answer = auth::answer(
+        plugin.as_bytes(),
+        options.password.as_bytes(),
+        &server.nonce,
+        secure,
+    )?;
+    let attributes = attributes(&options);
+    let login = Login {
+        capabilities: server.capabilities,
+        max_packet_bytes: u32::try_from(options.max_allowed_packet).unwrap_or(u32::MAX),
+        collation: u8::try_from(options.collation)
+            .unwrap_or(porpoise_protocol::codes::UTF8MB4_GENERAL_CI as u8),
+        user: options.user.as_bytes(),
+        auth_response: &answer,
+        database: options.database.as_deref().map(str::as_bytes),
+        auth_plugin: Some(plugin.as_bytes()),
+        attributes: Attributes::new(&attributes),
+        zstd_level: None,
+    };
+    connection.writer().set_sequence(sequence);
+    login.write(connection.writer());
+    connection.flush()?;
+    connection.server = server;
+    authenticate(connection, &options, plugin)
+}
+
+/// Logs in again.
+pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Result<(), Error> {
+    check(options)?;
+    let plugin = auth::NATIVE_PASSWORD;
+    let nonce = connection.server.nonce;
+    let answer = auth::answer(
+        plugin.as_bytes(),
+        options.password.as_bytes(),
+        &nonce,
+        false,
+    )?;
+    let capabilities = connection.capabilities();
+    let attributes = attributes(options);
+    Command::ChangeUser(ChangeUser {
+        user: options.user.as_bytes(),
+        auth_response: &answer,
+        database: options.database.as_deref().unwrap_or_default().as_bytes(),
+        collation: Some(options.collation),
+        auth_plugin: Some(plugin.as_bytes()),
+        attributes: Attributes::new(&attributes),
+    })
+    .write(connection.writer(), capabilities);
+    connection.flush()?;
+    authenticate(connection, options, plugin.to_owned())
+}
+
+/// The plugin to answer with first: the server's, unless this client hasn't got it. The server then names the
+/// account's.
+fn known(plugin: &[u8]) -> &'static str {
+    match plugin {
+        plugin if plugin == auth::CACHING_SHA2_PASSWORD.as_bytes() => auth::CACHING_SHA2_PASSWORD,
+        _ => auth::NATIVE_PASSWORD,
+    }
+}
+
+/// Answers until the server says yes or no.
+fn authenticate(
+    connection: &mut Connection,
+    options: &Options,
+    plugin: String,
+) -> Result<(), Error> {
+    let password = options.password.as_bytes();
+    let secure = connection.stream().is_private();
+    let mut plugin = plugin;
+    let mut nonce = connection.server.nonce.to_vec();
+    loop {
+        let place = connection.read_packet()?;
+        let packet = connection.packet(place);
+        let sequence = packet.sequence.wrapping_add(1);
+        if let Some(error) = ErrPacket::parse(packet.payload)? {
+            return Err(Error::from_server(error));
+        }
+        let answer = match AuthStep::parse(packet.payload)? {
+            None => return connection.set_outcome(place),
+            Some(AuthStep::Switch {
+                plugin: named,
+                nonce: fresh,
+            }) => {
+                plugin = String::from_utf8_lossy(named).into_owned();
+                nonce = fresh.to_vec();
+                Some(auth::answer(plugin.as_bytes(), password, &nonce, secure)?)
+            }
+            Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => match bytes {
+                [caching_sha2::FAST_AUTH_SUCCESS] => None,
+                [caching_sha2::FULL_AUTH_NEEDED] if secure => Some(caching_sha2::clear(password)),
+                [caching_sha2::FULL_AUTH_NEEDED] => {
+                    if !options.get_server_public_key && !connection.stream().is_local() {
+                        return Err(porpoise_protocol::Error::InsecureChannel.into());
+                    }
+                    Some(vec![caching_sha2::PUBLIC_KEY_REQUEST])
+                }
+                pem => Some(public_key::encrypt(password, &nonce, pem)?),
+            },
+            Some(AuthStep::More(_)) => {
+                return Err(porpoise_protocol::Error::UnknownAuthPlugin.into());
+            }
+        };
+        if let Some(answer) = answer {
+            connection.writer().set_sequence(sequence);
+            connection.writer().write(&answer);
+            connection.flush()?;
+        }
+    }
+}
