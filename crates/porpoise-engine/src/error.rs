@@ -280,6 +280,13 @@ errors! {
     query_timeout() = 3024 "HY000" "Query execution was interrupted, maximum statement execution time exceeded";
     invalid_group_order_position(position) = 1054 "42S22" "Unknown column '{}' in 'order clause'";
     recursive_cte_depth(count) = 3636 "HY000" "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
+    net_error_on_write() = 1160 "08S01" "Got an error writing communication packets";
+    net_read_interrupted() = 1159 "08S01" "Got timeout reading communication packets";
+    packets_out_of_order() = 1156 "08S01" "Got packets out of order";
+    malformed_packet() = 1835 "HY000" "Malformed communication packet.";
+    too_many_parameters() = 1390 "HY000" "Prepared statement contains too many placeholders";
+    statement_has_no_open_cursor(id) = 1421 "HY000" "The statement ({}) has no open cursor.";
+    change_user_denied(user, host, using_password) = 1873 "28000" "Access denied trying to change to user '{}'@'{}' (using password: {}). Disconnecting.";
     plugin_not_loaded(name) = 1524 "HY000" "Plugin '{}' is not loaded";
     not_supported_auth_mode() = 1251 "08004" "Client does not support authentication protocol requested by server; consider upgrading MySQL client";
     idle_timeout() = 4031 "HY000" "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";

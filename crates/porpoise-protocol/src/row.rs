@@ -100,6 +100,31 @@ impl<'w> TextRowWriter<'w> {
     }
 }
 
+/// A row of the text protocol between two of its values, when its writer is needed elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct TextRowState {
+    start: usize,
+}
+
+impl<'w> TextRowWriter<'w> {
+    /// Lets go of the writer. The row stays open: nothing else may be written before it is resumed.
+    #[inline]
+    pub fn suspend(mut self) -> TextRowState {
+        self.finished = true;
+        TextRowState { start: self.start }
+    }
+
+    /// Goes on with a row in the writer it was begun in.
+    #[inline]
+    pub fn resume(writer: &'w mut PacketWriter, state: TextRowState) -> Self {
+        Self {
+            writer,
+            start: state.start,
+            finished: false,
+        }
+    }
+}
+
 impl Drop for TextRowWriter<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -262,6 +287,39 @@ impl<'w> BinaryRowWriter<'w> {
     fn value(&mut self) -> &mut Vec<u8> {
         self.bit += 1;
         self.writer.open()
+    }
+}
+
+/// A row of the binary protocol between two of its values, when its writer is needed elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct BinaryRowState {
+    start: usize,
+    nulls: usize,
+    bit: usize,
+}
+
+impl<'w> BinaryRowWriter<'w> {
+    /// Lets go of the writer. The row stays open: nothing else may be written before it is resumed.
+    #[inline]
+    pub fn suspend(mut self) -> BinaryRowState {
+        self.finished = true;
+        BinaryRowState {
+            start: self.start,
+            nulls: self.nulls,
+            bit: self.bit,
+        }
+    }
+
+    /// Goes on with a row in the writer it was begun in.
+    #[inline]
+    pub fn resume(writer: &'w mut PacketWriter, state: BinaryRowState) -> Self {
+        Self {
+            writer,
+            start: state.start,
+            nulls: state.nulls,
+            bit: state.bit,
+            finished: false,
+        }
     }
 }
 

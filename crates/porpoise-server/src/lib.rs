@@ -1,1 +1,37 @@
-//! Listeners, event loop, sessions and authentication.
+//! Listeners, event loop, sessions and authentication: what makes an engine a server.
+//!
+//! It is the way in over sockets. It knows packets (by `porpoise-protocol`) and statements' answers (by the
+//! engine's `Reply`), and nothing of SQL: a statement is bytes that go to a session, whose rows come back
+//! into the reply buffer.
+//!
+//! In the order a client meets them:
+//!
+//! 1. [`listener`]: a TCP port, a Unix socket. [`stream`]: one connection's bytes.
+//! 2. [`connection`]: one connection, from greeting to end. First a [`newcomer`], which has to prove who it is;
+//!    then a [`client`], whose commands run on a session.
+//! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.
+//! 4. [`worker`]: the event loop that serves thousands of connections with a few threads, with [`timers`] for
+//!    their deadlines; [`crew`]: what happens when a statement has to wait.
+//! 5. [`server`]: all of it together, started and stopped.
+//!
+//! [`options`] reads option files and command lines the way `mysqld` does.
+
+pub mod engine;
+pub mod options;
+
+mod client;
+mod connection;
+mod crew;
+mod listener;
+mod newcomer;
+mod outlet;
+mod reply;
+mod server;
+mod stream;
+mod timers;
+mod worker;
+
+pub use server::{Server, ServerOptions, StartError, Stopper};
+
+/// What the greeting says this server is.
+pub const SERVER_VERSION: &str = "8.4.3-Porpoise";

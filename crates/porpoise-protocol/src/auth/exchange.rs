@@ -67,8 +67,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// For an account's credential and the nonce of the greeting. `secure` is TLS, a Unix socket or shared memory:
-    /// a channel over which the password may go as it is.
+    /// For an account's credential and the nonce of the greeting. `secure` is TLS, a Unix socket, shared memory
+    /// or the machine's own loopback: a channel over which the password may go as it is.
     pub fn new(credential: Credential, nonce: [u8; NONCE_BYTES], secure: bool) -> Self {
         Self {
             credential,
@@ -108,13 +108,14 @@ impl Exchange {
     ) -> Result<Outcome, Error> {
         match std::mem::replace(&mut self.expecting, Expecting::Nothing) {
             Expecting::PluginAnswer => Ok(self.plugin_answer(packet, writer)),
-            Expecting::PasswordOrKeyRequest if self.secure => {
-                Ok(self.password(caching_sha2::parse_clear(packet)?))
-            }
+            // A client that doesn't take the channel for secure asks for the key: a password ends in a zero byte.
             Expecting::PasswordOrKeyRequest if packet == [caching_sha2::PUBLIC_KEY_REQUEST] => {
                 AuthStep::More(key()?.public_pem().as_bytes()).write(writer);
                 self.expecting = Expecting::EncryptedPassword;
                 Ok(Outcome::Continue)
+            }
+            Expecting::PasswordOrKeyRequest if self.secure => {
+                Ok(self.password(caching_sha2::parse_clear(packet)?))
             }
             Expecting::PasswordOrKeyRequest | Expecting::EncryptedPassword => {
                 Ok(match key()?.decrypt(packet, &self.nonce) {

@@ -1,0 +1,456 @@
+//! One connection, from its greeting to its end.
+//!
+//! ```text
+//!   greet ─► Newcomer ── right password ──► Client ── command ─► reply ─► command ─► …
+//!               │ wrong, or too slow                    │ commit not on disk: the reply is held back
+//!               ▼                                       ▼ quit, killed, idle too long, gone
+//!             closed                                  closed: its transaction is rolled back
+//! ```
+//!
+//! What a connection can do depends on who it is: a [`Newcomer`] has no session, and nothing that takes
+//! one can be called on it. [`Connection`] is what both share: the socket, the packets under way, the
+//! deadline. It is served by whichever thread runs its event loop, on that thread's buffers.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::engine::Error;
+use crate::engine::session::Control;
+use crate::engine::storage::Commit;
+use mio::{Registry, Token};
+use porpoise_protocol::flags::Capabilities;
+use porpoise_protocol::frame::{PacketReader, PacketWriter};
+use porpoise_protocol::reply::ErrPacket;
+
+use crate::client::{Client, Done};
+use crate::newcomer::{Newcomer, Progress};
+use crate::outlet::{Outlet, Sent};
+use crate::server::Shared;
+use crate::stream::{Peer, Stream};
+use crate::worker::{Desk, Letter, Mailbox};
+
+/// Commands served in a row before other connections have their turn.
+const TURN_COMMANDS_MAX: usize = 32;
+
+/// What a login may take before anybody has said who they are.
+const LOGIN_BYTES_MAX: usize = 1 << 20;
+
+/// What a connection waits for after it was served.
+pub(crate) enum Next {
+    /// Its client's next packet.
+    Idle,
+    /// Its next turn: there is more to do.
+    Again,
+    /// Room in its socket.
+    Full,
+    /// Its commit on disk; the reply is held back.
+    Committing(Commit),
+    /// Nothing: it is over.
+    Close,
+}
+
+enum Phase {
+    Newcomer(Box<Newcomer>),
+    Client(Box<Client>),
+    /// The socket is all that is left.
+    Over,
+}
+
+pub(crate) struct Connection {
+    id: u64,
+    peer: Peer,
+    outlet: Outlet,
+    /// A packet that has begun to come in.
+    leftover: Option<Box<PacketReader>>,
+    phase: Phase,
+    server: Arc<Shared>,
+    home: Option<(Token, Arc<Mailbox>)>,
+    /// Its client has closed the socket, or the socket is broken.
+    gone: bool,
+    expired: bool,
+    watches_room: bool,
+    /// What else is to be said is said; when it is sent, the connection closes.
+    last_words: bool,
+    began: Instant,
+}
+
+/// How one packet went.
+pub(crate) enum Step {
+    Reply,
+    Committing(Commit),
+    Admitted(Box<Client>),
+    Close,
+}
+
+impl Connection {
+    /// Says hello to a client that has just connected; nothing if it is turned away.
+    pub fn greet(stream: Stream, peer: Peer, server: &Arc<Shared>) -> Option<Box<Connection>> {
+        let mut outlet = Outlet::new(stream, server.bytes_sent.clone());
+        let mut writer = PacketWriter::new();
+        let Some(seat) = server.take_seat() else {
+            server
+                .status_connection_error_max
+                .fetch_add(1, Ordering::Relaxed);
+            write_error(
+                &mut writer,
+                &Error::too_many_connections(),
+                Capabilities::empty(),
+            );
+            // It is turned away whether it listens or not.
+            let _ = outlet.send(&mut writer);
+            return None;
+        };
+        let id = server.engine.next_connection_id();
+        let newcomer = Newcomer::greet(id, peer, seat, &mut writer);
+        if outlet.send(&mut writer).is_err() {
+            return None;
+        }
+        Some(Box::new(Connection {
+            id,
+            peer,
+            outlet,
+            leftover: None,
+            phase: Phase::Newcomer(Box::new(newcomer)),
+            server: server.clone(),
+            home: None,
+            gone: false,
+            expired: false,
+            watches_room: false,
+            last_words: false,
+            began: Instant::now(),
+        }))
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub fn mailbox(&self) -> &Arc<Mailbox> {
+        &self
+            .home
+            .as_ref()
+            .expect("a connection is served only after it was registered")
+            .1
+    }
+
+    pub fn control(&self) -> Option<&Arc<Control>> {
+        match &self.phase {
+            Phase::Client(client) => Some(client.control()),
+            Phase::Newcomer(_) | Phase::Over => None,
+        }
+    }
+
+    pub fn register(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        mailbox: Arc<Mailbox>,
+    ) -> io::Result<()> {
+        self.home = Some((token, mailbox));
+        self.outlet.stream.register(registry, token)
+    }
+
+    pub fn watch_writable(&mut self, registry: &Registry, token: Token) {
+        if !self.watches_room {
+            self.watches_room = true;
+            if let Err(error) = self.outlet.stream.watch_writable(registry, token, true) {
+                tracing::error!("can't watch a connection: {error}");
+            }
+        }
+    }
+
+    /// Leaves the event loop for good.
+    pub fn close(&mut self, registry: &Registry) {
+        // A socket that isn't watched any more closes just the same.
+        let _ = self.outlet.stream.deregister(registry);
+    }
+
+    /// When it has waited too long, for whatever it waits for now.
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let patience = match &self.phase {
+            Phase::Newcomer(_) => return Some(self.began + self.server.connect_timeout()),
+            Phase::Client(client) if self.outlet.has_waiting() => client.net_write_timeout(),
+            Phase::Client(client) if self.leftover.is_some() => client.net_read_timeout(),
+            Phase::Client(client) => client.idle_timeout(),
+            Phase::Over => Duration::from_secs(1),
+        };
+        Some(now + patience)
+    }
+
+    pub fn expire(&mut self) {
+        self.expired = true;
+    }
+
+    pub fn hang_up(&mut self) {
+        self.gone = true;
+    }
+
+    /// After a panic in its statement.
+    pub fn fail(&mut self) -> Next {
+        self.phase = Phase::Over;
+        Next::Close
+    }
+
+    /// Takes what its client sent, and answers, until there is no more or it has to wait.
+    pub fn serve(&mut self, desk: &mut Desk) -> Next {
+        if self.outlet.has_waiting() {
+            match self.outlet.send_waiting() {
+                Ok(Sent::All) if self.last_words => return Next::Close,
+                Ok(Sent::All) => {}
+                Ok(Sent::Some) if self.expired || self.gone => {
+                    return self.abort("no reader for its reply");
+                }
+                Ok(Sent::Some) => return Next::Full,
+                Err(_) => return self.abort("its client is gone"),
+            }
+        }
+        if self.last_words
+            || self
+                .control()
+                .is_some_and(|control| control.is_connection_killed())
+        {
+            return Next::Close;
+        }
+        if std::mem::take(&mut self.expired) {
+            return self.time_out(&mut desk.writer);
+        }
+        if let Some(leftover) = self.leftover.take() {
+            desk.reader = *leftover;
+        }
+        desk.reader.set_max_allowed_packet(match &self.phase {
+            Phase::Client(client) => client.max_allowed_packet(),
+            Phase::Newcomer(_) | Phase::Over => LOGIN_BYTES_MAX,
+        });
+        let next = self.converse(desk);
+        if matches!(next, Next::Close) {
+            desk.reader.clear();
+        } else if desk.reader.is_mid_packet() {
+            let reader = std::mem::replace(&mut desk.reader, PacketReader::new(0));
+            self.leftover = Some(Box::new(reader));
+        }
+        next
+    }
+
+    fn converse(&mut self, desk: &mut Desk) -> Next {
+        let mut commands = 0;
+        let mut drained = false;
+        loop {
+            loop {
+                if commands >= TURN_COMMANDS_MAX {
+                    return Next::Again;
+                }
+                let packet = match desk.reader.next_packet() {
+                    Ok(Some(packet)) => packet,
+                    Ok(None) => break,
+                    Err(error) => return self.refuse(&wire_error(error), &mut desk.writer),
+                };
+                commands += 1;
+                let writer = &mut desk.writer;
+                writer.set_sequence(packet.sequence.wrapping_add(1));
+                let step = match &mut self.phase {
+                    Phase::Client(client) => client.obey(packet.payload, writer, &mut self.outlet),
+                    Phase::Newcomer(newcomer) => {
+                        match newcomer.answer(
+                            packet.payload,
+                            &self.outlet.stream,
+                            &self.server,
+                            writer,
+                        ) {
+                            Progress::Continue => Step::Reply,
+                            Progress::Admitted(login) => {
+                                match newcomer.sit_down(
+                                    *login,
+                                    &self.server,
+                                    self.outlet.stream.peer_uid(),
+                                    writer,
+                                ) {
+                                    Some(client) => Step::Admitted(client),
+                                    None => Step::Close,
+                                }
+                            }
+                            Progress::Refused => Step::Close,
+                        }
+                    }
+                    Phase::Over => Step::Close,
+                };
+                match step {
+                    Step::Reply => {}
+                    Step::Admitted(client) => {
+                        if let Some((token, mailbox)) = &self.home {
+                            let (token, mailbox) = (*token, Arc::downgrade(mailbox));
+                            client.control().on_kill(Box::new(move || {
+                                if let Some(mailbox) = mailbox.upgrade() {
+                                    mailbox.send(Letter::Killed(token));
+                                }
+                            }));
+                        }
+                        desk.reader
+                            .set_max_allowed_packet(client.max_allowed_packet());
+                        self.phase = Phase::Client(client);
+                    }
+                    Step::Committing(commit) => {
+                        self.outlet.hold(writer);
+                        return Next::Committing(commit);
+                    }
+                    Step::Close => return self.say_last_words(writer),
+                }
+                if writer.is_empty() {
+                    continue;
+                }
+                match self.outlet.send(writer) {
+                    Ok(Sent::All) => {}
+                    Ok(Sent::Some) => return Next::Full,
+                    Err(_) => return self.abort("its client is gone"),
+                }
+            }
+            if drained && !self.gone {
+                return Next::Idle;
+            }
+            let room = desk.reader.spare();
+            let asked = room.len();
+            match self.outlet.stream.read(room) {
+                Ok(0) => return self.left(),
+                Ok(count) => {
+                    desk.reader.filled(count);
+                    self.server
+                        .bytes_received
+                        .fetch_add(count as u64, Ordering::Relaxed);
+                    drained = count < asked;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Idle,
+                Err(_) => return self.left(),
+            }
+        }
+    }
+
+    /// The commit that its reply waited for is durable, or failed.
+    pub fn commit_is_durable(&mut self, result: crate::engine::storage::Result<()>) -> Next {
+        if let Err(error) = result {
+            // What was promised to be kept isn't: nothing that this connection is told now could be relied on.
+            tracing::error!("connection {}: its commit failed: {error}", self.id);
+            self.outlet.forget();
+            return Next::Close;
+        }
+        match self.outlet.send_waiting() {
+            Ok(Sent::All) if self.gone => Next::Again,
+            Ok(Sent::All) => Next::Idle,
+            Ok(Sent::Some) => Next::Full,
+            Err(_) => self.abort("its client is gone"),
+        }
+    }
+
+    fn time_out(&mut self, writer: &mut PacketWriter) -> Next {
+        let capabilities = match &self.phase {
+            Phase::Newcomer(_) => {
+                self.server.aborted_connects.fetch_add(1, Ordering::Relaxed);
+                return Next::Close;
+            }
+            Phase::Client(client) => client.capabilities(),
+            Phase::Over => return Next::Close,
+        };
+        let error = if self.leftover.is_some() {
+            Error::net_read_interrupted()
+        } else {
+            Error::idle_timeout()
+        };
+        self.server.aborted_clients.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(
+            "connection {} ({}): {}",
+            self.id,
+            self.peer.display(),
+            error.message()
+        );
+        writer.set_sequence(0);
+        write_error(writer, &error, capabilities);
+        self.say_last_words(writer)
+    }
+
+    /// Its client broke the protocol.
+    fn refuse(&mut self, error: &Error, writer: &mut PacketWriter) -> Next {
+        let capabilities = match &self.phase {
+            Phase::Client(client) => client.capabilities(),
+            Phase::Newcomer(_) | Phase::Over => Capabilities::empty(),
+        };
+        self.count_aborted();
+        writer.set_sequence(1);
+        write_error(writer, error, capabilities);
+        self.say_last_words(writer)
+    }
+
+    fn say_last_words(&mut self, writer: &mut PacketWriter) -> Next {
+        self.phase = Phase::Over;
+        if writer.is_empty() {
+            return Next::Close;
+        }
+        self.last_words = true;
+        match self.outlet.send(writer) {
+            Ok(Sent::Some) => Next::Full,
+            Ok(Sent::All) | Err(_) => Next::Close,
+        }
+    }
+
+    /// Its client closed the socket without saying goodbye.
+    fn left(&mut self) -> Next {
+        self.abort("its client is gone")
+    }
+
+    fn abort(&mut self, why: &str) -> Next {
+        tracing::info!(
+            "connection {} ({}) was aborted: {why}",
+            self.id,
+            self.peer.display()
+        );
+        self.count_aborted();
+        self.outlet.forget();
+        self.phase = Phase::Over;
+        Next::Close
+    }
+
+    fn count_aborted(&self) {
+        let counter = match &self.phase {
+            Phase::Newcomer(_) => &self.server.aborted_connects,
+            Phase::Client(_) => &self.server.aborted_clients,
+            Phase::Over => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn write_error(writer: &mut PacketWriter, error: &Error, capabilities: Capabilities) {
+    let mut sqlstate = ErrPacket::GENERAL;
+    if let Ok(state) = <[u8; 5]>::try_from(error.sqlstate().as_bytes()) {
+        sqlstate = state;
+    }
+    ErrPacket {
+        number: error.number(),
+        sqlstate,
+        message: error.message().as_bytes(),
+    }
+    .write(writer, capabilities);
+}
+
+/// What a client got wrong, as MySQL tells it.
+pub(crate) fn wire_error(error: porpoise_protocol::Error) -> Error {
+    use porpoise_protocol::Error as Wire;
+    match error {
+        Wire::PacketTooLarge | Wire::PacketInPieces => Error::packet_too_large(),
+        Wire::PacketsOutOfOrder => Error::packets_out_of_order(),
+        Wire::UnsupportedHandshake => Error::not_supported_auth_mode(),
+        Wire::UnknownCommand(_) => Error::unknown_command(),
+        Wire::NoSuchParameter => Error::wrong_arguments("mysqld_stmt_execute"),
+        Wire::Malformed(_) | Wire::UnknownAuthPlugin | Wire::InsecureChannel | Wire::PublicKey => {
+            Error::malformed_packet()
+        }
+    }
+}
+
+impl From<Done> for Step {
+    fn from(done: Done) -> Step {
+        match done.commit {
+            Some(commit) => Step::Committing(commit),
+            None => Step::Reply,
+        }
+    }
+}

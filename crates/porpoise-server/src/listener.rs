@@ -1,0 +1,147 @@
+//! The doors: a TCP port and a Unix socket, opened before the server says it is ready.
+//!
+//! A Unix socket's file outlives the process that made it. One that nobody listens on is removed
+//! and made again; one that somebody answers is in use, and starting fails.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use mio::event::Source;
+use mio::{Interest, Registry, Token};
+
+use crate::stream::{Peer, Stream};
+
+#[derive(Debug)]
+pub enum Listener {
+    Tcp(mio::net::TcpListener),
+    Unix {
+        listener: mio::net::UnixListener,
+        _file: SocketFile,
+    },
+}
+
+/// The path of a Unix socket; the file goes when this does.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Listener {
+    pub fn tcp(address: SocketAddr) -> io::Result<Listener> {
+        mio::net::TcpListener::bind(address).map(Listener::Tcp)
+    }
+
+    pub fn unix(path: &Path) -> io::Result<Listener> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => {
+                match std::os::unix::net::UnixStream::connect(path) {
+                    Ok(_) => {
+                        return Err(io::Error::new(
+                            io::ErrorKind::AddrInUse,
+                            "another server listens on it",
+                        ));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                        fs::remove_file(path)?
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "it exists and is not a socket",
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let listener = mio::net::UnixListener::bind(path)?;
+        let file = SocketFile(path.to_path_buf());
+        // Whoever may look at the folder may connect: accounts and passwords decide who gets in.
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+        Ok(Listener::Unix {
+            listener,
+            _file: file,
+        })
+    }
+
+    /// The address it really has: port 0 asks for any free one.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Unix { .. } => None,
+        }
+    }
+
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match self {
+            Listener::Tcp(listener) => listener.register(registry, token, Interest::READABLE),
+            Listener::Unix { listener, .. } => {
+                listener.register(registry, token, Interest::READABLE)
+            }
+        }
+    }
+
+    /// The next client that knocked; `WouldBlock` when there is none.
+    pub fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, address) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+                Ok((Stream::Tcp(stream), Peer::Tcp(address)))
+            }
+            Listener::Unix { listener, .. } => {
+                let (stream, _) = listener.accept()?;
+                Ok((Stream::Unix(stream), Peer::Unix))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_left_behind_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sock");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let listener = Listener::unix(&path).unwrap();
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_socket_somebody_listens_on_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sock");
+        let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert_eq!(
+            Listener::unix(&path).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse
+        );
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_plain_file_is_never_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("precious");
+        fs::write(&path, "text").unwrap();
+        assert!(Listener::unix(&path).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+    }
+}

@@ -1,0 +1,488 @@
+//! A connection that has not yet said who it is, and the exchange that finds out.
+//!
+//! ```text
+//! Greeting ─► login ─► the account's plugin asks and checks ─► a seat? ─► a session
+//! ```
+//!
+//! A user that doesn't exist is asked the same questions as one that does, and refused with the same words
+//! after the same steps, so that nobody learns which accounts there are.
+//!
+//! An account with the plugin `auth_socket` has no password: it is for the operating system's user of the
+//! same name, at the other end of a Unix socket. For `root` that is also the user that runs the server:
+//! who can read the database's files needs no password to read the database.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::engine::accounts::Account;
+use crate::engine::{Error, Login};
+use parking_lot::Mutex;
+use porpoise_protocol::auth::{
+    self, Credential, Exchange, Outcome, caching_sha2, native, public_key::ServerKey,
+};
+use porpoise_protocol::flags::{Capabilities, Status};
+use porpoise_protocol::frame::PacketWriter;
+use porpoise_protocol::handshake::{ChangeUser, FirstPacket, Greeting, NONCE_BYTES};
+use porpoise_types::Collation;
+
+use crate::client::Client;
+use crate::connection::{wire_error, write_error};
+use crate::crew;
+use crate::server::{Seat, Shared};
+use crate::stream::{Peer, Stream};
+
+/// What this server can do.
+pub(crate) const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
+    .union(Capabilities::FOUND_ROWS)
+    .union(Capabilities::LONG_FLAG)
+    .union(Capabilities::CONNECT_WITH_DB)
+    .union(Capabilities::NO_SCHEMA)
+    .union(Capabilities::ODBC)
+    .union(Capabilities::IGNORE_SPACE)
+    .union(Capabilities::PROTOCOL_41)
+    .union(Capabilities::INTERACTIVE)
+    .union(Capabilities::IGNORE_SIGPIPE)
+    .union(Capabilities::TRANSACTIONS)
+    .union(Capabilities::RESERVED)
+    .union(Capabilities::SECURE_CONNECTION)
+    .union(Capabilities::MULTI_STATEMENTS)
+    .union(Capabilities::MULTI_RESULTS)
+    .union(Capabilities::PS_MULTI_RESULTS)
+    .union(Capabilities::PLUGIN_AUTH)
+    .union(Capabilities::CONNECT_ATTRS)
+    .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA)
+    .union(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS)
+    .union(Capabilities::SESSION_TRACK)
+    .union(Capabilities::DEPRECATE_EOF)
+    .union(Capabilities::QUERY_ATTRIBUTES);
+
+const AUTH_SOCKET: &str = "auth_socket";
+
+/// What all logins share: passwords seen, as their fast hashes, and the key that hides them on TCP.
+#[derive(Default)]
+pub(crate) struct Gate {
+    /// By account; beside the stored hash it was checked with, so that a new password forgets it.
+    cache: Mutex<HashMap<(String, String), (String, caching_sha2::Cached)>>,
+    key: OnceLock<ServerKey>,
+    key_making: Mutex<()>,
+    /// What an account that doesn't exist is checked with.
+    decoy: OnceLock<caching_sha2::Stored>,
+}
+
+impl Gate {
+    /// Made when the first client asks for it: it takes a second, off the event loop.
+    fn key(&self) -> Result<&ServerKey, porpoise_protocol::Error> {
+        if let Some(key) = self.key.get() {
+            return Ok(key);
+        }
+        crew::leave_loop();
+        let _one_is_enough = self.key_making.lock();
+        if self.key.get().is_none() {
+            // Somebody else can't have set it: the lock is held.
+            let _ = self.key.set(ServerKey::generate()?);
+        }
+        Ok(self.key.get().expect("it was just set"))
+    }
+
+    fn remember(&self, account: &Account, cached: caching_sha2::Cached) {
+        let whose = (account.user.to_string(), account.host.to_string());
+        self.cache
+            .lock()
+            .insert(whose, (account.authentication_string.to_string(), cached));
+    }
+
+    fn cached(&self, account: &Account) -> Option<caching_sha2::Cached> {
+        let whose = (account.user.to_string(), account.host.to_string());
+        let cache = self.cache.lock();
+        let (stored, cached) = cache.get(&whose)?;
+        (*stored == *account.authentication_string).then_some(*cached)
+    }
+
+    fn credential(&self, account: Option<&Account>) -> Option<Credential> {
+        let Some(account) = account else {
+            let stored = self
+                .decoy
+                .get_or_init(|| caching_sha2::Stored::of(&auth::nonce()))
+                .clone();
+            return Some(Credential::CachingSha2 {
+                stored: Some(stored),
+                cached: None,
+            });
+        };
+        let text = &*account.authentication_string;
+        match &*account.plugin {
+            auth::NATIVE_PASSWORD if text.is_empty() => Some(Credential::Native(None)),
+            auth::NATIVE_PASSWORD => {
+                native::Stored::parse(text).map(|stored| Credential::Native(Some(stored)))
+            }
+            auth::CACHING_SHA2_PASSWORD if text.is_empty() => Some(Credential::CachingSha2 {
+                stored: None,
+                cached: None,
+            }),
+            auth::CACHING_SHA2_PASSWORD => {
+                let stored = caching_sha2::Stored::parse(text.as_bytes())?;
+                Some(Credential::CachingSha2 {
+                    stored: Some(stored),
+                    cached: self.cached(account),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Who somebody says they are, and how they want to be served.
+pub(crate) struct Claim {
+    user: String,
+    schema: Option<String>,
+    pub capabilities: Capabilities,
+    collation: u16,
+    attributes: Vec<(String, String)>,
+    /// They gave a password, right or wrong.
+    with_password: bool,
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Claim {
+    /// By COM_CHANGE_USER, which keeps what the connection can do.
+    fn change(change: &ChangeUser<'_>, capabilities: Capabilities, collation: u16) -> Claim {
+        Claim {
+            user: text(change.user),
+            schema: Some(text(change.database)).filter(|name| !name.is_empty()),
+            capabilities,
+            collation: change.collation.unwrap_or(collation),
+            attributes: change
+                .attributes
+                .iter()
+                .map(|(name, value)| (text(name), text(value)))
+                .collect(),
+            with_password: !change.auth_response.is_empty(),
+        }
+    }
+}
+
+/// Somebody proving who they are, at the start of a connection or by COM_CHANGE_USER.
+pub(crate) struct Proof {
+    pub claim: Claim,
+    account: Option<Arc<Account>>,
+    exchange: Option<Exchange>,
+}
+
+pub(crate) enum Verdict {
+    /// The writer holds the next question.
+    Continue,
+    Proven(Arc<Account>),
+    Refused(Error),
+}
+
+impl Proof {
+    fn begin(
+        claim: Claim,
+        plugin: Option<&[u8]>,
+        answer: &[u8],
+        (nonce, peer, stream): ([u8; NONCE_BYTES], Peer, &Stream),
+        server: &Shared,
+        writer: &mut PacketWriter,
+    ) -> (Proof, Verdict) {
+        let account = server
+            .engine
+            .accounts()
+            .lookup(&claim.user, &peer.host(), peer.ip());
+        let mut proof = Proof {
+            claim,
+            account,
+            exchange: None,
+        };
+        if let Some(account) = &proof.account
+            && &*account.plugin == AUTH_SOCKET
+        {
+            let verdict = match is_socket_owner(account, stream) {
+                true => Verdict::Proven(account.clone()),
+                false => Verdict::Refused(proof.denied(peer)),
+            };
+            return (proof, verdict);
+        }
+        let Some(credential) = server.gate.credential(proof.account.as_deref()) else {
+            let error = match &proof.account {
+                Some(account) => Error::plugin_not_loaded(&account.plugin),
+                None => proof.denied(peer),
+            };
+            return (proof, Verdict::Refused(error));
+        };
+        let capabilities = proof.claim.capabilities;
+        if !capabilities.contains(Capabilities::PLUGIN_AUTH)
+            && credential.plugin() != auth::NATIVE_PASSWORD
+        {
+            return (proof, Verdict::Refused(Error::not_supported_auth_mode()));
+        }
+        let mut exchange = Exchange::new(credential, nonce, peer.is_private());
+        let outcome = exchange.begin(plugin, answer, writer, || server.gate.key());
+        proof.exchange = Some(exchange);
+        let verdict = proof.judge(outcome, peer, server);
+        (proof, verdict)
+    }
+
+    /// Takes the answer to a question.
+    pub fn answer(
+        &mut self,
+        packet: &[u8],
+        peer: Peer,
+        server: &Shared,
+        writer: &mut PacketWriter,
+    ) -> Verdict {
+        let Some(exchange) = &mut self.exchange else {
+            return Verdict::Refused(Error::malformed_packet());
+        };
+        self.claim.with_password |= !packet.is_empty() && packet != [0];
+        let outcome = exchange.answer(packet, writer, || server.gate.key());
+        self.judge(outcome, peer, server)
+    }
+
+    fn judge(
+        &mut self,
+        outcome: Result<Outcome, porpoise_protocol::Error>,
+        peer: Peer,
+        server: &Shared,
+    ) -> Verdict {
+        match (outcome, &self.account) {
+            (Ok(Outcome::Continue), _) => Verdict::Continue,
+            (Ok(Outcome::Accepted(seen)), Some(account)) => {
+                if let Some(cached) = seen {
+                    server.gate.remember(account, cached);
+                }
+                Verdict::Proven(account.clone())
+            }
+            (Ok(Outcome::Accepted(_) | Outcome::Denied), _) => Verdict::Refused(self.denied(peer)),
+            (Err(error), _) => Verdict::Refused(wire_error(error)),
+        }
+    }
+
+    fn denied(&self, peer: Peer) -> Error {
+        Error::access_denied(
+            &self.claim.user,
+            peer.host(),
+            if self.claim.with_password {
+                "YES"
+            } else {
+                "NO"
+            },
+        )
+    }
+
+    /// What the engine needs to open a session.
+    pub fn login(&self, account: Arc<Account>, id: u64, peer: Peer) -> Login {
+        let claim = &self.claim;
+        Login {
+            connection_id: id,
+            account,
+            user: claim.user.as_str().into(),
+            host: peer.host().into(),
+            peer: peer.display().into(),
+            schema: claim.schema.as_deref().map(Into::into),
+            collation: Collation::by_id(claim.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
+            found_rows: claim.capabilities.contains(Capabilities::FOUND_ROWS),
+            ignore_space: claim.capabilities.contains(Capabilities::IGNORE_SPACE),
+            interactive: claim.capabilities.contains(Capabilities::INTERACTIVE),
+            attributes: claim.attributes.clone(),
+        }
+    }
+}
+
+/// The process at the other end belongs to the operating system's user that the account is for.
+fn is_socket_owner(account: &Account, stream: &Stream) -> bool {
+    let Some(uid) = stream.peer_uid() else {
+        return false;
+    };
+    let is_root = &*account.user == "root";
+    if is_root && (uid == 0 || uid == rustix::process::geteuid().as_raw()) {
+        return true;
+    }
+    !is_root && user_name(uid).is_some_and(|name| name == *account.user)
+}
+
+/// The name of an operating system's user, by `/etc/passwd`.
+fn user_name(uid: u32) -> Option<String> {
+    let uid = uid.to_string();
+    std::fs::read_to_string("/etc/passwd")
+        .ok()?
+        .lines()
+        .find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)? == uid).then(|| name.to_string())
+        })
+}
+
+pub(crate) struct Newcomer {
+    id: u64,
+    peer: Peer,
+    nonce: [u8; NONCE_BYTES],
+    seat: Option<Seat>,
+    proof: Option<Proof>,
+}
+
+pub(crate) enum Progress {
+    Continue,
+    Admitted(Box<Login>),
+    Refused,
+}
+
+impl Newcomer {
+    pub fn greet(id: u64, peer: Peer, seat: Seat, writer: &mut PacketWriter) -> Newcomer {
+        let nonce = auth::nonce();
+        Greeting {
+            server_version: crate::SERVER_VERSION.as_bytes(),
+            connection_id: id as u32,
+            nonce,
+            capabilities: CAPABILITIES,
+            collation: porpoise_protocol::codes::UTF8MB4_0900_AI_CI as u8,
+            status: Status::AUTOCOMMIT,
+            auth_plugin: auth::CACHING_SHA2_PASSWORD.as_bytes(),
+        }
+        .write(writer);
+        Newcomer {
+            id,
+            peer,
+            nonce,
+            seat: Some(seat),
+            proof: None,
+        }
+    }
+
+    /// Takes the login, or the answer to the plugin's question.
+    pub fn answer(
+        &mut self,
+        packet: &[u8],
+        stream: &Stream,
+        server: &Shared,
+        writer: &mut PacketWriter,
+    ) -> Progress {
+        let verdict = match &mut self.proof {
+            Some(proof) => proof.answer(packet, self.peer, server, writer),
+            None => match FirstPacket::parse(packet) {
+                Ok(FirstPacket::Login(login)) => {
+                    let claim = Claim {
+                        user: text(login.user),
+                        schema: login.database.map(text),
+                        capabilities: login.capabilities & CAPABILITIES,
+                        collation: u16::from(login.collation),
+                        attributes: login
+                            .attributes
+                            .iter()
+                            .map(|(name, value)| (text(name), text(value)))
+                            .collect(),
+                        with_password: !matches!(login.auth_response, [] | [0]),
+                    };
+                    let whence = (self.nonce, self.peer, stream);
+                    let (proof, verdict) = Proof::begin(
+                        claim,
+                        login.auth_plugin,
+                        login.auth_response,
+                        whence,
+                        server,
+                        writer,
+                    );
+                    self.proof = Some(proof);
+                    verdict
+                }
+                Ok(FirstPacket::SslRequest(_)) => Verdict::Refused(Error::handshake_error()),
+                Err(porpoise_protocol::Error::UnsupportedHandshake) => {
+                    Verdict::Refused(Error::not_supported_auth_mode())
+                }
+                Err(_) => Verdict::Refused(Error::handshake_error()),
+            },
+        };
+        match (verdict, &self.proof) {
+            (Verdict::Continue, _) => Progress::Continue,
+            (Verdict::Proven(account), Some(proof)) => {
+                Progress::Admitted(Box::new(proof.login(account, self.id, self.peer)))
+            }
+            (Verdict::Proven(_), None) => self.refuse(&Error::handshake_error(), server, writer),
+            (Verdict::Refused(error), _) => self.refuse(&error, server, writer),
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.proof
+            .as_ref()
+            .map_or(Capabilities::PROTOCOL_41, |proof| proof.claim.capabilities)
+    }
+
+    fn refuse(&self, error: &Error, server: &Shared, writer: &mut PacketWriter) -> Progress {
+        server
+            .aborted_connects
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        tracing::info!(
+            "connection {} from {}: {}",
+            self.id,
+            self.peer.display(),
+            error.message()
+        );
+        write_error(writer, error, self.capabilities());
+        Progress::Refused
+    }
+
+    /// Opens the session of somebody who has proven who they are. The last seat is for an administrator.
+    pub fn sit_down(
+        &mut self,
+        login: Login,
+        server: &Arc<Shared>,
+        peer_uid: Option<u32>,
+        writer: &mut PacketWriter,
+    ) -> Option<Box<Client>> {
+        let _ = peer_uid;
+        let seat = self.seat.take()?;
+        let capabilities = self.capabilities();
+        let collation = login.collation;
+        let account = login.account.clone();
+        let session = if seat.is_reserved() && !account.is_administrator() {
+            server
+                .status_connection_error_max
+                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Err(Error::too_many_connections())
+        } else {
+            server.engine.connect(login)
+        };
+        match session {
+            Ok(session) => {
+                let client = Client::new(
+                    session,
+                    seat,
+                    capabilities,
+                    self.peer,
+                    self.nonce,
+                    collation,
+                    server.clone(),
+                );
+                Some(Box::new(client.welcome(writer)))
+            }
+            Err(error) => {
+                self.refuse(&error, server, writer);
+                None
+            }
+        }
+    }
+}
+
+/// COM_CHANGE_USER: the same exchange in the middle of a connection.
+pub(crate) fn change_user(
+    change: &ChangeUser<'_>,
+    capabilities: Capabilities,
+    collation: u16,
+    (nonce, peer, stream): ([u8; NONCE_BYTES], Peer, &Stream),
+    server: &Shared,
+    writer: &mut PacketWriter,
+) -> (Proof, Verdict) {
+    let claim = Claim::change(change, capabilities, collation);
+    Proof::begin(
+        claim,
+        change.auth_plugin,
+        change.auth_response,
+        (nonce, peer, stream),
+        server,
+        writer,
+    )
+}

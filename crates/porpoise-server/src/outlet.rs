@@ -1,0 +1,124 @@
+//! The way out: a connection's socket and the bytes that did not fit into it yet.
+//!
+//! A reply is written at once, without asking first whether there is room: there nearly always is.
+//! What doesn't fit waits here, and the event loop is told when there is room again. Only a statement in
+//! the middle of a large result waits itself ([`Outlet::send_all`]), after leaving the event loop to
+//! another thread.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use porpoise_protocol::frame::PacketWriter;
+
+use crate::crew;
+use crate::stream::Stream;
+
+/// How often a statement that waits for its client looks whether it was killed.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+pub(crate) struct Outlet {
+    pub stream: Stream,
+    /// Bytes to send before any other.
+    waiting: Vec<u8>,
+    sent: usize,
+    /// Bytes sent in all, of every connection.
+    counter: Arc<AtomicU64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    All,
+    /// The rest waits for room.
+    Some,
+}
+
+impl Outlet {
+    pub fn new(stream: Stream, counter: Arc<AtomicU64>) -> Outlet {
+        Outlet {
+            stream,
+            waiting: Vec::new(),
+            sent: 0,
+            counter,
+        }
+    }
+
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Keeps a reply back until its commit is durable.
+    pub fn hold(&mut self, writer: &mut PacketWriter) {
+        if self.waiting.is_empty() {
+            self.waiting = writer.bytes().to_vec();
+        } else {
+            self.waiting.extend_from_slice(writer.bytes());
+        }
+        writer.clear();
+    }
+
+    /// Drops what was held back.
+    pub fn forget(&mut self) {
+        self.waiting = Vec::new();
+        self.sent = 0;
+    }
+
+    /// Sends a reply as far as there is room.
+    pub fn send(&mut self, writer: &mut PacketWriter) -> io::Result<Sent> {
+        if self.has_waiting() {
+            self.hold(writer);
+            return self.send_waiting();
+        }
+        let written = match self.stream.write(writer.bytes()) {
+            Ok(written) => written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => {
+                writer.clear();
+                return Err(error);
+            }
+        };
+        self.counter.fetch_add(written as u64, Ordering::Relaxed);
+        if written == writer.len() {
+            writer.clear();
+            return Ok(Sent::All);
+        }
+        self.waiting = writer.bytes()[written..].to_vec();
+        writer.clear();
+        Ok(Sent::Some)
+    }
+
+    /// Sends what waits, as far as there is room.
+    pub fn send_waiting(&mut self) -> io::Result<Sent> {
+        while self.sent < self.waiting.len() {
+            match self.stream.write(&self.waiting[self.sent..]) {
+                Ok(written) => {
+                    self.sent += written;
+                    self.counter.fetch_add(written as u64, Ordering::Relaxed);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Sent::Some),
+                Err(error) => return Err(error),
+            }
+        }
+        self.forget();
+        Ok(Sent::All)
+    }
+
+    /// Sends everything, waiting on this thread while the client is slow, `patience` at most without any progress.
+    pub fn send_all(&mut self, writer: &mut PacketWriter, patience: Duration) -> io::Result<()> {
+        let mut sent = self.send(writer)?;
+        let mut since = Instant::now();
+        while sent == Sent::Some {
+            crew::leave_loop();
+            let before = self.sent;
+            self.stream.wait_writable(LOOK_UP.min(patience))?;
+            sent = self.send_waiting()?;
+            if self.sent != before {
+                since = Instant::now();
+            } else if since.elapsed() >= patience {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
+    }
+}

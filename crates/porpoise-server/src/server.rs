@@ -1,0 +1,250 @@
+//! The server: listeners, workers, and what all connections share.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::engine::Engine;
+use parking_lot::{Condvar, Mutex};
+
+use crate::crew::{self, Crew};
+use crate::listener::Listener;
+use crate::newcomer::Gate;
+use crate::worker::{EventLoop, Letter, Mailbox};
+
+/// Where a server is to be reached, and with how many threads it serves.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// Addresses to listen on; port 0 takes any free port.
+    pub tcp: Vec<SocketAddr>,
+    /// The path of a Unix socket.
+    pub socket: Option<PathBuf>,
+    /// Event loops; 0 for one a core.
+    pub workers: usize,
+}
+
+/// Why a server didn't start.
+#[derive(Debug)]
+pub enum StartError {
+    Tcp(SocketAddr, io::Error),
+    Socket(PathBuf, io::Error),
+    Worker(io::Error),
+}
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StartError::Tcp(address, error) => write!(f, "can't listen on {address}: {error}"),
+            StartError::Socket(path, error) => {
+                write!(f, "can't listen on {}: {error}", path.display())
+            }
+            StartError::Worker(error) => write!(f, "can't start a worker: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What every connection can reach.
+pub(crate) struct Shared {
+    pub engine: Engine,
+    pub crew: Arc<Crew>,
+    pub gate: Gate,
+    mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
+    seats_taken: Arc<AtomicUsize>,
+    stop: Stop,
+    pub bytes_sent: Arc<AtomicU64>,
+    pub bytes_received: AtomicU64,
+    pub aborted_clients: AtomicU64,
+    pub aborted_connects: AtomicU64,
+    pub status_connection_error_max: AtomicU64,
+}
+
+#[derive(Clone, Default)]
+struct Stop(Arc<(Mutex<bool>, Condvar)>);
+
+/// One of the `max_connections` places. Dropping it gives it back.
+pub(crate) struct Seat {
+    taken: Arc<AtomicUsize>,
+    reserved: bool,
+}
+
+impl Seat {
+    /// The one place beyond `max_connections`, for an administrator.
+    pub fn is_reserved(&self) -> bool {
+        self.reserved
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// A place for a new connection, if there is one left.
+    pub fn take_seat(&self) -> Option<Seat> {
+        let most = usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX);
+        let taken = self.seats_taken.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat {
+            taken: self.seats_taken.clone(),
+            reserved: taken >= most,
+        };
+        (taken <= most).then_some(seat)
+    }
+
+    pub fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.engine.variables().connect_timeout())
+    }
+
+    pub fn mailboxes(&self) -> &[Arc<Mailbox>] {
+        self.mailboxes.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// COM_STATISTICS' line of figures.
+    pub fn statistics(&self) -> String {
+        self.engine.statistics()
+    }
+
+    pub fn request_stop(&self) {
+        self.stop.request();
+    }
+}
+
+impl Stop {
+    fn request(&self) {
+        *self.0.0.lock() = true;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut requested = self.0.0.lock();
+        while !*requested {
+            self.0.1.wait(&mut requested);
+        }
+    }
+}
+
+/// Asks a server to stop, from any thread.
+#[derive(Clone)]
+pub struct Stopper(Stop);
+
+impl Stopper {
+    /// Wakes [`Server::wait`].
+    pub fn stop(&self) {
+        self.0.request();
+    }
+}
+
+/// A running server. Dropping it stops it.
+pub struct Server {
+    shared: Arc<Shared>,
+    tcp: Vec<SocketAddr>,
+    socket: Option<PathBuf>,
+    stopped: AtomicBool,
+}
+
+/// How long statements may go on after a stop before they are interrupted.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long interrupted statements may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Opens the doors and serves what comes in, until [`stop`](Self::stop).
+    pub fn start(engine: Engine, options: &ServerOptions) -> Result<Server, StartError> {
+        let mut listeners = Vec::new();
+        for &address in &options.tcp {
+            listeners
+                .push(Listener::tcp(address).map_err(|error| StartError::Tcp(address, error))?);
+        }
+        if let Some(path) = &options.socket {
+            listeners.push(
+                Listener::unix(path).map_err(|error| StartError::Socket(path.clone(), error))?,
+            );
+        }
+        let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
+        engine.set_block_hook(Arc::new(crew::leave_loop));
+        let shared = Arc::new(Shared {
+            engine,
+            crew: Arc::default(),
+            gate: Gate::default(),
+            mailboxes: OnceLock::new(),
+            seats_taken: Arc::default(),
+            stop: Stop::default(),
+            bytes_sent: Arc::default(),
+            bytes_received: AtomicU64::new(0),
+            aborted_clients: AtomicU64::new(0),
+            aborted_connects: AtomicU64::new(0),
+            status_connection_error_max: AtomicU64::new(0),
+        });
+        let workers = match options.workers {
+            0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            workers => workers,
+        };
+        let mut polls = Vec::new();
+        for _ in 0..workers {
+            polls.push(EventLoop::new().map_err(StartError::Worker)?);
+        }
+        let mailboxes = polls.iter().map(|(_, mailbox)| mailbox.clone()).collect();
+        if shared.mailboxes.set(mailboxes).is_err() {
+            unreachable!("the workers are set once, here");
+        }
+        // The first worker opens the door; it hands new connections to whichever has the fewest.
+        for (poll, mailbox) in polls {
+            let doors = std::mem::take(&mut listeners);
+            let event_loop = EventLoop::with_listeners(shared.clone(), poll, mailbox, doors)
+                .map_err(StartError::Worker)?;
+            shared.crew.run(event_loop);
+        }
+        Ok(Server {
+            shared,
+            tcp,
+            socket: options.socket.clone(),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// The TCP addresses it listens on.
+    pub fn tcp_addresses(&self) -> &[SocketAddr] {
+        &self.tcp
+    }
+
+    /// The Unix socket it listens on.
+    pub fn socket_path(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.shared.stop.clone())
+    }
+
+    /// Waits until somebody asks it to stop: a [`Stopper`], or a client with SHUTDOWN.
+    pub fn wait(&self) {
+        self.shared.stop.wait();
+    }
+
+    /// Closes the doors and idle connections, lets statements end or interrupts them, and waits for all of it.
+    /// The engine stays open.
+    pub fn stop(&self) {
+        if self.stopped.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let grace_ends = Instant::now() + GRACE;
+        for mailbox in self.shared.mailboxes() {
+            mailbox.send(Letter::Stop(grace_ends));
+        }
+        if !self.shared.crew.end(GRACE + PATIENCE) {
+            tracing::warn!("some statements did not end in time");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

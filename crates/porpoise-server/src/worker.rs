@@ -1,0 +1,645 @@
+//! A worker: an event loop over its connections.
+//!
+//! ```text
+//!  ┌─► mail ──► serve each ready connection to the end of what it sent ──► nothing ready?
+//!  │                                                                        │
+//!  │     1. look once more without sleeping; commits that wait are synced on this thread
+//!  │     2. look for a little longer, as long as that has been worth it lately ([`Spin`])
+//!  └──── 3. sleep until a socket, a letter or a deadline
+//! ```
+//!
+//! A connection is in its slot, or out: being served by the thread that runs this loop, or by one that
+//! had to leave the loop because its statement waits ([`crate::crew`]). That thread sends the
+//! connection back by mail. While it is out, its socket is still watched, so that a client that dies is
+//! noticed at once, whatever its statement waits for.
+//!
+//! A commit that is not yet on disk keeps its connection in the slot, with its reply held back,
+//! until a letter says it is durable.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::engine::session::Control;
+use crate::engine::storage::Commit;
+use mio::{Events, Poll, Token};
+use parking_lot::Mutex;
+use porpoise_protocol::frame::{PacketReader, PacketWriter};
+
+use crate::connection::{Connection, Next};
+use crate::crew::{self, Crew};
+use crate::listener::Listener;
+use crate::server::Shared;
+use crate::timers::{Deadline, Timers};
+
+const WAKE: Token = Token(usize::MAX);
+/// Listeners' tokens lie below [`WAKE`], connections' from 0 up.
+const FIRST_LISTENER: usize = usize::MAX - 64;
+const EVENTS_MAX: usize = 256;
+
+/// After an `accept` that failed (no file descriptors left), the time to the next one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a thread needs to serve any connection, one at a time: a buffer for each direction. A connection
+/// that waits for its next command has none of its own.
+pub(crate) struct Desk {
+    pub reader: PacketReader,
+    pub writer: PacketWriter,
+}
+
+impl Default for Desk {
+    fn default() -> Desk {
+        Desk {
+            reader: PacketReader::new(0),
+            writer: PacketWriter::new(),
+        }
+    }
+}
+
+impl Desk {
+    /// Gives back what a large statement left.
+    pub fn tidy(&mut self) {
+        *self = Desk::default();
+    }
+}
+
+/// How other threads reach a worker.
+pub(crate) struct Mailbox {
+    letters: Mutex<Vec<Letter>>,
+    /// The worker sleeps, or is about to: a letter must be followed by a wake.
+    asleep: AtomicBool,
+    waker: mio::Waker,
+    /// Connections that this worker has.
+    pub connections: AtomicUsize,
+}
+
+pub(crate) enum Letter {
+    /// A client that another worker has accepted.
+    Adopt(Box<Connection>),
+    /// A statement that waited on its own thread is done.
+    Return(Token, Box<Connection>, Next),
+    /// The connection's commit is on disk, or never will be.
+    Durable(Token, crate::engine::storage::Result<()>),
+    /// The connection was killed: look at it, even if its client is silent.
+    Killed(Token),
+    /// End: idle connections now, statements at the given time.
+    Stop(Instant),
+}
+
+impl Mailbox {
+    pub fn send(&self, letter: Letter) {
+        self.letters.lock().push(letter);
+        // The order of this and of the worker's own store and look: one of the two sees the other.
+        if self.asleep.swap(false, Ordering::SeqCst)
+            && let Err(error) = self.waker.wake()
+        {
+            tracing::error!("can't wake a worker: {error}");
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.letters.lock().is_empty()
+    }
+}
+
+enum Place {
+    Free,
+    Here(Box<Connection>),
+    /// Being served; its client may be noticed to be gone meanwhile.
+    Out(Option<Arc<Control>>),
+}
+
+struct Slot {
+    /// Told apart from the connections that had this slot before.
+    generation: u32,
+    place: Place,
+    deadline: Deadline,
+    /// In the ready queue.
+    queued: bool,
+    /// Something happened that it couldn't be served for: it was out, or its commit is pending.
+    woken: bool,
+    /// Its reply is held back until its commit is durable.
+    committing: bool,
+}
+
+pub(crate) struct EventLoop {
+    server: Arc<Shared>,
+    mailbox: Arc<Mailbox>,
+    poll: Poll,
+    events: Events,
+    listeners: Vec<Listener>,
+    accept_again: Option<Instant>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    ready: VecDeque<Token>,
+    timers: Timers,
+    spin: Spin,
+    commits_pending: usize,
+    stopping: Option<Instant>,
+    now: Instant,
+}
+
+fn token(index: usize, generation: u32) -> Token {
+    Token((generation as usize & 0x7FFF_FFFF) << 32 | index)
+}
+
+impl EventLoop {
+    pub fn new() -> io::Result<(Poll, Arc<Mailbox>)> {
+        let poll = Poll::new()?;
+        let waker = mio::Waker::new(poll.registry(), WAKE)?;
+        let mailbox = Mailbox {
+            letters: Mutex::default(),
+            asleep: AtomicBool::new(false),
+            waker,
+            connections: AtomicUsize::new(0),
+        };
+        Ok((poll, Arc::new(mailbox)))
+    }
+
+    pub fn with_listeners(
+        server: Arc<Shared>,
+        poll: Poll,
+        mailbox: Arc<Mailbox>,
+        mut listeners: Vec<Listener>,
+    ) -> io::Result<Box<EventLoop>> {
+        for (at, listener) in listeners.iter_mut().enumerate() {
+            listener.register(poll.registry(), Token(FIRST_LISTENER + at))?;
+        }
+        Ok(Box::new(EventLoop {
+            server,
+            mailbox,
+            poll,
+            events: Events::with_capacity(EVENTS_MAX),
+            listeners,
+            accept_again: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            timers: Timers::default(),
+            spin: Spin::default(),
+            commits_pending: 0,
+            stopping: None,
+            now: Instant::now(),
+        }))
+    }
+
+    pub fn crew(&self) -> Arc<Crew> {
+        self.server.crew.clone()
+    }
+
+    /// Runs until the server ends or until a statement has to wait; then another thread has the loop.
+    pub fn run(mut self: Box<Self>, desk: &mut Desk) {
+        loop {
+            self.read_mail();
+            while let Some(token) = self.ready.pop_front() {
+                let Some(mut connection) = self.check_out(token) else {
+                    continue;
+                };
+                crew::lay_aside(self);
+                let next = serve(&mut connection, desk);
+                match crew::take_back() {
+                    Some(back) => self = back,
+                    None => {
+                        let mailbox = connection.mailbox().clone();
+                        mailbox.send(Letter::Return(token, connection, next));
+                        return;
+                    }
+                }
+                self.check_in(token, connection, next);
+            }
+            if self.has_ended() {
+                return;
+            }
+            self.wait();
+            self.expire();
+        }
+    }
+
+    // ── Slots ────────────────────────────────────────────────────────────────────────────────
+
+    fn slot(&mut self, token: Token) -> Option<&mut Slot> {
+        let (index, generation) = (token.0 & 0xFFFF_FFFF, token.0 >> 32);
+        self.slots.get_mut(index).filter(|slot| {
+            slot.generation as usize == generation && !matches!(slot.place, Place::Free)
+        })
+    }
+
+    fn adopt(&mut self, mut connection: Box<Connection>) {
+        let index = match self.free.pop() {
+            Some(index) => index as usize,
+            None => {
+                self.slots.push(Slot {
+                    generation: 0,
+                    place: Place::Free,
+                    deadline: Deadline::default(),
+                    queued: false,
+                    woken: false,
+                    committing: false,
+                });
+                self.slots.len() - 1
+            }
+        };
+        let token = token(index, self.slots[index].generation);
+        if let Err(error) = connection.register(self.poll.registry(), token, self.mailbox.clone()) {
+            tracing::error!("can't watch a connection: {error}");
+            self.free.push(index as u32);
+            return;
+        }
+        self.mailbox.connections.fetch_add(1, Ordering::Relaxed);
+        let due = connection.due(self.now);
+        let slot = &mut self.slots[index];
+        slot.place = Place::Here(connection);
+        self.timers.set(token, &mut slot.deadline, due);
+        if self.stopping.is_some() {
+            self.queue(token);
+        }
+    }
+
+    fn release(&mut self, token: Token) {
+        let index = token.0 & 0xFFFF_FFFF;
+        let slot = &mut self.slots[index];
+        *slot = Slot {
+            generation: slot.generation.wrapping_add(1) & 0x7FFF_FFFF,
+            place: Place::Free,
+            deadline: Deadline::default(),
+            queued: false,
+            woken: false,
+            committing: false,
+        };
+        self.free.push(index as u32);
+        self.mailbox.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn queue(&mut self, token: Token) {
+        let Some(slot) = self.slot(token) else { return };
+        match slot.place {
+            Place::Here(_) if !slot.committing => {
+                if !slot.queued {
+                    slot.queued = true;
+                    self.ready.push_back(token);
+                }
+            }
+            _ => slot.woken = true,
+        }
+    }
+
+    fn check_out(&mut self, token: Token) -> Option<Box<Connection>> {
+        let slot = self.slot(token)?;
+        slot.queued = false;
+        let out = Place::Out(match &slot.place {
+            Place::Here(connection) => connection.control().cloned(),
+            _ => return None,
+        });
+        match std::mem::replace(&mut slot.place, out) {
+            Place::Here(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    fn check_in(&mut self, token: Token, mut connection: Box<Connection>, next: Next) {
+        let mut next = next;
+        if self.stopping.is_some() && matches!(next, Next::Idle) {
+            next = Next::Close;
+        }
+        let mut again = false;
+        match &mut next {
+            Next::Close => {
+                connection.close(self.poll.registry());
+                drop(connection);
+                self.release(token);
+                return;
+            }
+            Next::Idle => {}
+            Next::Again => again = true,
+            Next::Full => connection.watch_writable(self.poll.registry(), token),
+            Next::Committing(_) => {}
+        }
+        let due = connection.due(self.now);
+        let Some(slot) = self.slot(token) else { return };
+        slot.place = Place::Here(connection);
+        let committing = if let Next::Committing(commit) = next {
+            Some(commit)
+        } else {
+            None
+        };
+        slot.committing = committing.is_some();
+        again |= std::mem::take(&mut slot.woken);
+        let index = token.0 & 0xFFFF_FFFF;
+        let slot = &mut self.slots[index];
+        self.timers.set(token, &mut slot.deadline, due);
+        if let Some(commit) = committing {
+            self.commits_pending += 1;
+            slot.woken = again;
+            self.await_durable(token, commit);
+        } else if again {
+            self.queue(token);
+        }
+    }
+
+    fn await_durable(&self, token: Token, commit: Commit) {
+        let mailbox = self.mailbox.clone();
+        commit.on_durable(Box::new(move |result| {
+            mailbox.send(Letter::Durable(token, result))
+        }));
+    }
+
+    // ── What happens ─────────────────────────────────────────────────────────────────────────
+
+    fn read_mail(&mut self) {
+        let letters = {
+            let mut letters = self.mailbox.letters.lock();
+            if letters.is_empty() {
+                return;
+            }
+            std::mem::take(&mut *letters)
+        };
+        for letter in letters {
+            match letter {
+                Letter::Adopt(connection) => self.adopt(connection),
+                Letter::Return(token, connection, next) => {
+                    // Its socket may have had something to say that nobody took.
+                    if let Some(slot) = self.slot(token) {
+                        slot.woken = true;
+                    }
+                    self.check_in(token, connection, next);
+                }
+                Letter::Durable(token, result) => self.durable(token, result),
+                Letter::Killed(token) => self.queue(token),
+                Letter::Stop(grace_ends) => self.stop(grace_ends),
+            }
+        }
+    }
+
+    fn durable(&mut self, token: Token, result: crate::engine::storage::Result<()>) {
+        self.commits_pending = self.commits_pending.saturating_sub(1);
+        let Some(slot) = self.slot(token) else { return };
+        if !std::mem::take(&mut slot.committing) {
+            return;
+        }
+        let Some(mut connection) = self.check_out(token) else {
+            return;
+        };
+        let next = connection.commit_is_durable(result);
+        self.check_in(token, connection, next);
+    }
+
+    fn stop(&mut self, grace_ends: Instant) {
+        self.listeners.clear();
+        self.stopping = Some(grace_ends);
+        for index in 0..self.slots.len() {
+            let token = token(index, self.slots[index].generation);
+            self.queue(token);
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stopping.is_some() && self.free.len() == self.slots.len() && self.mailbox.is_empty()
+    }
+
+    /// Deadlines that are over: the connection learns of it when it is served.
+    fn expire(&mut self) {
+        while let Some((token, entry)) = self.timers.pop(self.now) {
+            let now = self.now;
+            let index = token.0 & 0xFFFF_FFFF;
+            if self.slot(token).is_none() {
+                continue;
+            }
+            let slot = &mut self.slots[index];
+            match &mut slot.place {
+                Place::Here(connection) if slot.deadline.is_over(now) && !slot.committing => {
+                    connection.expire();
+                    self.timers.set(token, &mut slot.deadline, None);
+                    self.timers.put_back(token, &mut slot.deadline, entry);
+                    self.queue(token);
+                }
+                Place::Here(_) if !slot.committing => {
+                    self.timers.put_back(token, &mut slot.deadline, entry)
+                }
+                // It gets a deadline of its own when it is back.
+                _ => {
+                    self.timers.set(token, &mut slot.deadline, None);
+                    self.timers.put_back(token, &mut slot.deadline, entry);
+                }
+            }
+        }
+        if self
+            .stopping
+            .is_some_and(|grace_ends| grace_ends <= self.now)
+        {
+            for slot in &self.slots {
+                if let Place::Out(Some(control)) = &slot.place {
+                    control.kill_connection();
+                }
+            }
+        }
+        if self.accept_again.is_some_and(|at| at <= self.now) {
+            self.accept_again = None;
+            for at in 0..self.listeners.len() {
+                self.accept(at);
+            }
+        }
+    }
+
+    fn accept(&mut self, at: usize) {
+        while let Some(listener) = self.listeners.get(at) {
+            match listener.accept() {
+                Ok((stream, peer)) => {
+                    if let Some(connection) = Connection::greet(stream, peer, &self.server) {
+                        self.place(connection);
+                    }
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return,
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                    _ => {
+                        tracing::warn!("can't accept a connection: {error}");
+                        self.accept_again = Some(self.now + ACCEPT_PAUSE);
+                        return;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Gives a new connection to the worker that has the fewest.
+    fn place(&mut self, connection: Box<Connection>) {
+        let fewest = self
+            .server
+            .mailboxes()
+            .iter()
+            .min_by_key(|mailbox| mailbox.connections.load(Ordering::Relaxed));
+        match fewest.cloned() {
+            Some(mailbox) if !Arc::ptr_eq(&mailbox, &self.mailbox) => {
+                mailbox.send(Letter::Adopt(connection))
+            }
+            _ => self.adopt(connection),
+        }
+    }
+
+    // ── Waiting ──────────────────────────────────────────────────────────────────────────────
+
+    fn wait(&mut self) {
+        let from = Instant::now();
+        self.now = from;
+        if self.look(Some(Duration::ZERO)) {
+            return;
+        }
+        if self.commits_pending > 0 {
+            // Nothing else to do: the sync costs no hand-over to another thread when it is done here.
+            if let Err(error) = self.server.engine.sync_pending() {
+                tracing::error!("can't sync the log: {error}");
+            }
+            self.now = Instant::now();
+            if !self.mailbox.is_empty() || self.look(Some(Duration::ZERO)) {
+                return;
+            }
+        }
+        let spin_ends = from + self.spin.worth();
+        loop {
+            let now = Instant::now();
+            if now >= spin_ends {
+                break;
+            }
+            rustix::thread::sched_yield();
+            if self.look(Some(Duration::ZERO)) || !self.mailbox.is_empty() {
+                self.now = Instant::now();
+                self.spin.won(self.now - from);
+                return;
+            }
+        }
+        self.sleep();
+        self.spin.slept(self.now - from);
+    }
+
+    fn sleep(&mut self) {
+        let patience = [
+            self.timers.patience(self.now),
+            self.accept_again
+                .map(|at| at.saturating_duration_since(self.now)),
+            self.stopping.map(|_| Duration::from_millis(20)),
+        ];
+        self.mailbox.asleep.store(true, Ordering::SeqCst);
+        if self.mailbox.is_empty() {
+            self.look(patience.into_iter().flatten().min());
+        }
+        self.mailbox.asleep.store(false, Ordering::SeqCst);
+        self.now = Instant::now();
+    }
+
+    /// Asks the system which sockets are ready, and queues their connections.
+    fn look(&mut self, patience: Option<Duration>) -> bool {
+        if let Err(error) = self.poll.poll(&mut self.events, patience)
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            tracing::error!("can't poll: {error}");
+        }
+        if self.events.is_empty() {
+            return false;
+        }
+        let mut events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        let mut found = false;
+        for event in &events {
+            match event.token() {
+                WAKE => {}
+                Token(at) if at >= FIRST_LISTENER => {
+                    self.accept(at - FIRST_LISTENER);
+                    found = true;
+                }
+                token => {
+                    self.queue(token);
+                    found = true;
+                    if event.is_read_closed() || event.is_error() {
+                        self.hang_up(token);
+                    }
+                }
+            }
+        }
+        events.clear();
+        self.events = events;
+        found
+    }
+
+    /// The client is gone. A statement that waits is told; any other finds out when it reads or writes.
+    fn hang_up(&mut self, token: Token) {
+        let Some(slot) = self.slot(token) else { return };
+        match &mut slot.place {
+            Place::Here(connection) => connection.hang_up(),
+            Place::Out(Some(control)) => control.kill_connection(),
+            Place::Out(None) | Place::Free => {}
+        }
+    }
+}
+
+/// Serves a connection; one whose statement panics is closed, and the server goes on.
+fn serve(connection: &mut Connection, desk: &mut Desk) -> Next {
+    catch_unwind(AssertUnwindSafe(|| connection.serve(desk))).unwrap_or_else(|_| {
+        tracing::error!(
+            "connection {} was closed: its statement panicked",
+            connection.id()
+        );
+        desk.tidy();
+        connection.fail()
+    })
+}
+
+/// How long to look for the next event before sleeping, learned from how long it took lately.
+///
+/// A sleeping thread is woken in [`WAKE_COST`]; a thread that still looks sees the event at once. So looking pays when
+/// events come sooner than about that, and wastes a core when they don't.
+struct Spin {
+    /// Moving average of the time from running out of work to the next event.
+    gap: Duration,
+}
+
+const SPIN_MAX: Duration = Duration::from_micros(60);
+const WAKE_COST: Duration = Duration::from_micros(50);
+
+impl Default for Spin {
+    fn default() -> Spin {
+        Spin { gap: SPIN_MAX * 4 }
+    }
+}
+
+impl Spin {
+    fn worth(&self) -> Duration {
+        if self.gap > SPIN_MAX {
+            Duration::ZERO
+        } else {
+            (self.gap * 3).min(SPIN_MAX)
+        }
+    }
+
+    fn won(&mut self, took: Duration) {
+        self.gap = (self.gap * 7 + took.min(SPIN_MAX * 8)) / 8;
+    }
+
+    fn slept(&mut self, took: Duration) {
+        self.won(took.saturating_sub(WAKE_COST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spinning_starts_when_events_come_quickly_and_ends_when_they_dont() {
+        let mut spin = Spin::default();
+        assert_eq!(spin.worth(), Duration::ZERO);
+        for _ in 0..40 {
+            spin.slept(Duration::from_micros(65));
+        }
+        assert!(
+            spin.worth() > Duration::from_micros(20),
+            "{:?}",
+            spin.worth()
+        );
+        for _ in 0..40 {
+            spin.slept(Duration::from_millis(3));
+        }
+        assert_eq!(spin.worth(), Duration::ZERO);
+    }
+}
