@@ -9,7 +9,7 @@ use redb::{
 };
 
 use crate::space_table::SpaceTable;
-use crate::{CommitTs, Result, SpaceId};
+use crate::{CommitTs, Error, Result, SpaceId};
 
 pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
@@ -17,7 +17,8 @@ pub(crate) struct Base {
     /// Every commit up to this one is in the tree.
     #[allow(dead_code)]
     pub ts: CommitTs,
-    transaction: ReadTransaction,
+    /// `None` once the store is closed.
+    transaction: Option<ReadTransaction>,
     tables: SpaceTable<Option<Table>>,
 }
 
@@ -25,9 +26,18 @@ impl Base {
     pub fn open(database: &redb::Database, ts: CommitTs) -> Result<Base> {
         Ok(Base {
             ts,
-            transaction: database.begin_read()?,
+            transaction: Some(database.begin_read()?),
             tables: SpaceTable::new(),
         })
+    }
+
+    /// What is left when the store is closed.
+    pub fn closed() -> Base {
+        Base {
+            ts: CommitTs(0),
+            transaction: None,
+            tables: SpaceTable::new(),
+        }
     }
 
     /// The space's tree; `None` while no checkpoint has put anything into it.
@@ -36,7 +46,8 @@ impl Base {
             return Ok(table.as_ref());
         }
         let name = table_name(space);
-        let opened = match self.transaction.open_table(definition(&name)) {
+        let transaction = self.transaction.as_ref().ok_or(Error::Closed)?;
+        let opened = match transaction.open_table(definition(&name)) {
             Ok(table) => Some(table),
             Err(TableError::TableDoesNotExist(_)) => None,
             Err(e) => return Err(e.into()),

@@ -30,16 +30,17 @@
 //! # Ok::<(), porpoise_storage::Error>(())
 //! ```
 
-#![allow(dead_code)]
-
 mod base;
+mod checkpoint;
 mod commit;
 mod cursor;
 mod error;
 mod ids;
 mod locks;
+mod log;
 mod options;
 mod overlay;
+mod payload;
 mod snapshot;
 mod space_table;
 mod store;

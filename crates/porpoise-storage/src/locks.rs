@@ -407,7 +407,10 @@ impl LockTable {
                 return;
             };
             if !victim.sleeper.wake(Outcome::Refused(LockError::Deadlock)) {
-                return; // It got an outcome meanwhile, so there is no cycle any more.
+                // It got an outcome meanwhile, so this is no cycle any more; there may be another.
+                drop(waiting);
+                std::thread::yield_now();
+                continue;
             }
             self.deadlocks.fetch_add(1, Ordering::Relaxed);
             let (row, sleeper) = (victim.row, Arc::clone(&victim.sleeper));

@@ -1,31 +1,64 @@
-//! The store: everything that its transactions share.
+//! The store: everything that its transactions share, and the two threads behind it.
+//!
+//! ```text
+//! folder/
+//! ├ LOCK              the process that has the store open
+//! ├ tree.redb         the B-trees, as of the last checkpoint
+//! ├ log-…             the log since then
+//! └ log.spare         the next log segment
+//! ```
+//!
+//! `porpoise-sync` syncs once a second what no commit waited for. `porpoise-fold` makes checkpoints.
+//! Neither is on the path of a commit.
 
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use smallvec::smallvec;
 
 use crate::base::Base;
-use crate::commit::Commit;
+use crate::commit::{Commit, GroupCommit, Need};
 use crate::locks::{BlockHook, HeldLocks, LockTable};
-use crate::options::Options;
-use crate::overlay::{Overlay, SpaceChange};
+use crate::log::{Payload, make_spare, open_log};
+use crate::options::{FlushPolicy, Location, Options};
+use crate::overlay::Overlay;
+use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
-use crate::versions::Generation;
-use crate::{CommitTs, Result, SpaceId, TxnId};
+use crate::versions::{Generation, Key};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
 
-/// An open database of ordered spaces. Clones share it.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How long after a failed checkpoint it is tried again.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
+/// Commits wait for the checkpoint when versions take so many times their share of memory.
+const BACKPRESSURE_FACTOR: u64 = 4;
+
+/// An open database of ordered spaces. Clones share it; the last one dropped closes it, leaving a
+/// checkpoint to `close`.
 #[derive(Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store(Arc<Handle>);
 
-/// What a store has done and holds. Counts are since it was opened.
+/// What a store has done since it was opened, and what it holds.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     pub commits: u64,
+    pub syncs: u64,
+    pub checkpoints: u64,
+    /// How far the log has been written, and how far synced.
+    pub log_written: u64,
+    pub log_synced: u64,
+    /// Log that a start would have to read.
+    pub log_bytes: u64,
+    /// Memory taken by versions not yet in the B-tree.
     pub version_bytes: u64,
     pub lock_waits: u64,
     pub locks_waiting: u64,
@@ -34,56 +67,183 @@ pub struct Stats {
 
 pub(crate) struct Shared {
     pub locks: LockTable,
-    epoch: ArcSwap<Epoch>,
-    counters: SpaceTable<AtomicU64>,
-    next_space: AtomicU32,
+    pub epoch: ArcSwap<Epoch>,
+    pub counters: SpaceTable<Counter>,
+    pub next_space: AtomicU32,
+    pub group: GroupCommit,
+    pub database: Mutex<Option<redb::Database>>,
     next_txn: AtomicU64,
-    commits: AtomicU64,
-    publish: Mutex<()>,
-    _database: redb::Database,
+    flush: FlushPolicy,
+    limits: Limits,
+    is_over_limit: AtomicBool,
+    folded_to: AtomicU64,
+    checkpoints: AtomicU64,
+    is_stopping: AtomicBool,
+    sync_bell: Bell,
+    fold_bell: Bell,
+    folded_bell: Bell,
+}
+
+struct Limits {
+    log_bytes: u64,
+    version_bytes: u64,
+    idle: Duration,
+}
+
+/// An `AUTO_INCREMENT` high water mark, and how much of it the tree has.
+pub(crate) struct Counter {
+    pub value: AtomicU64,
+    pub folded: AtomicU64,
+}
+
+/// Wakes a thread that sleeps for a while or until called.
+#[derive(Default)]
+struct Bell {
+    is_rung: Mutex<bool>,
+    rung: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.is_rung.lock() = true;
+        self.rung.notify_all();
+    }
+
+    fn wait(&self, at_most: Duration) {
+        let mut is_rung = self.is_rung.lock();
+        if !*is_rung {
+            self.rung.wait_for(&mut is_rung, at_most);
+        }
+        *is_rung = false;
+    }
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    lock_file: Mutex<Option<File>>,
 }
 
 impl Store {
     /// Opens the store, replaying what its log holds beyond the last checkpoint.
     pub fn open(options: &Options) -> Result<Store> {
-        let database = redb::Builder::new()
-            .set_cache_size(options.cache_bytes)
-            .create_with_backend(redb::backends::InMemoryBackend::new())?;
-        let base = Arc::new(Base::open(&database, CommitTs(0))?);
-        let generations = smallvec![Arc::new(Generation::after(CommitTs(0)))];
-        Ok(Store(Arc::new(Shared {
-            locks: LockTable::new(),
-            epoch: ArcSwap::from_pointee(Epoch { generations, base }),
+        let (database, folder, lock_file) = match &options.location {
+            Location::Path(folder) => {
+                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                let lock_file = take_folder(folder)?;
+                let path = folder.join("tree.redb");
+                let database = redb_builder(options).create(&path)?;
+                (database, Some(folder.as_path()), Some(lock_file))
+            }
+            Location::Memory => {
+                let backend = redb::backends::InMemoryBackend::new();
+                (
+                    redb_builder(options).create_with_backend(backend)?,
+                    None,
+                    None,
+                )
+            }
+        };
+        let tree_path = folder.map(|f| f.join("tree.redb")).unwrap_or_default();
+        let (state, counters) = checkpoint::open_tree(&database, &tree_path)?;
+        let generation = Arc::new(Generation::after(state.ts));
+        let mut replay = Replay {
+            generation: &generation,
             counters: SpaceTable::new(),
-            next_space: AtomicU32::new(1),
+            next_space: state.next_space,
+            last_ts: state.ts,
+        };
+        for (space, value) in counters {
+            let counter = Counter {
+                value: value.into(),
+                folded: value.into(),
+            };
+            replay.counters.get_or_insert_with(space, || counter);
+        }
+        let log = match folder {
+            Some(folder) => {
+                let apply = |ts, payload: &[u8]| replay.apply(ts, payload);
+                Some(open_log(
+                    folder,
+                    options.log_segment_bytes,
+                    state.lsn,
+                    apply,
+                )?)
+            }
+            None => None,
+        };
+        generation.publish(replay.last_ts);
+        let base = Arc::new(Base::open(&database, state.ts)?);
+        let epoch = Epoch {
+            generations: smallvec![Arc::clone(&generation)],
+            base,
+        };
+        let Replay {
+            counters,
+            next_space,
+            last_ts,
+            ..
+        } = replay;
+        let shared = Arc::new(Shared {
+            locks: LockTable::new(),
+            epoch: ArcSwap::from_pointee(epoch),
+            counters,
+            next_space: AtomicU32::new(next_space),
+            group: GroupCommit::new(log, generation, last_ts),
+            database: Mutex::new(Some(database)),
             next_txn: AtomicU64::new(1),
-            commits: AtomicU64::new(0),
-            publish: Mutex::new(()),
-            _database: database,
-        })))
+            flush: options.flush.clone(),
+            limits: Limits {
+                log_bytes: options.checkpoint_log_bytes,
+                version_bytes: options.checkpoint_version_bytes,
+                idle: options.checkpoint_idle,
+            },
+            is_over_limit: AtomicBool::new(false),
+            folded_to: AtomicU64::new(state.lsn.0),
+            checkpoints: AtomicU64::new(0),
+            is_stopping: AtomicBool::new(false),
+            sync_bell: Bell::default(),
+            fold_bell: Bell::default(),
+            folded_bell: Bell::default(),
+        });
+        shared.note_growth();
+        let threads = vec![
+            spawn("porpoise-sync", &shared, sync_each_second)?,
+            spawn("porpoise-fold", &shared, fold_when_due)?,
+        ];
+        let handle = Handle {
+            shared,
+            threads: Mutex::new(threads),
+            lock_file: Mutex::new(lock_file),
+        };
+        Ok(Store(Arc::new(handle)))
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
     }
 
     /// Everything committed so far.
     pub fn snapshot(&self) -> Snapshot {
-        self.0.snapshot()
+        self.shared().snapshot()
     }
 
     pub fn begin(&self) -> Transaction {
-        let id = TxnId(self.0.next_txn.fetch_add(1, Ordering::Relaxed));
-        Transaction::new(Arc::clone(&self.0), id)
+        let id = TxnId(self.shared().next_txn.fetch_add(1, Ordering::Relaxed));
+        Transaction::new(Arc::clone(self.shared()), id)
     }
 
     /// A number no space has or had.
     pub fn allocate_space(&self) -> SpaceId {
-        SpaceId(self.0.next_space.fetch_add(1, Ordering::Relaxed))
+        SpaceId(self.shared().next_space.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The highest value ever given to `Transaction::set_counter`; 0 if there was none.
     pub fn counter(&self, space: SpaceId) -> u64 {
-        self.0
+        self.shared()
             .counters
             .get(space)
-            .map_or(0, |counter| counter.load(Ordering::Acquire))
+            .map_or(0, |c| c.value.load(Ordering::Acquire))
     }
 
     /// Rows in the space, more or less: exact after a checkpoint, and as good as the writers'
@@ -92,33 +252,54 @@ impl Store {
         self.snapshot().approximate_len(space).unwrap_or(0)
     }
 
-    /// Syncs what waits for the disk on this thread, unless another thread is at it. Returns whether
-    /// nothing waits any more.
-    pub fn sync_pending(&self) -> Result<bool> {
-        Ok(true)
+    /// Finishes, on this thread, the commits that wait for the disk. `false` if another thread is
+    /// at it: that thread will finish those with callbacks, too.
+    pub fn sync_pending(&self) -> bool {
+        self.shared().group.lead(self.shared(), Need::Publish)
+    }
+
+    /// The flush policy, to be read or changed.
+    pub fn flush_policy(&self) -> &FlushPolicy {
+        &self.shared().flush
     }
 
     /// Folds all versions into the B-tree and drops the log before them.
     pub fn checkpoint(&self) -> Result<()> {
-        Ok(())
+        checkpoint::run(self.shared()).map(|_| ())
     }
 
-    /// Makes a checkpoint and gives the files back. Later commits fail.
+    /// Makes a checkpoint and gives the files back. What is done with the store later fails.
     pub fn close(&self) -> Result<()> {
-        Ok(())
+        if self.shared().is_stopping.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let made = self.checkpoint();
+        self.0.shut();
+        made
     }
 
     /// Has `hook` called on a thread that is about to sleep for a row lock, and when it woke.
     pub fn set_block_hook(&self, hook: Option<BlockHook>) {
-        self.0.locks.set_hook(hook);
+        self.shared().locks.set_hook(hook);
     }
 
     pub fn stats(&self) -> Stats {
-        let shared = &self.0;
-        let epoch = shared.epoch.load();
+        let shared = self.shared();
+        let written = shared.group.written().0;
         Stats {
-            commits: shared.commits.load(Ordering::Relaxed),
-            version_bytes: epoch.generations.iter().map(|g| g.bytes()).sum(),
+            commits: shared.group.commits.load(Ordering::Relaxed),
+            syncs: shared.group.syncs.load(Ordering::Relaxed),
+            checkpoints: shared.checkpoints.load(Ordering::Relaxed),
+            log_written: written,
+            log_synced: shared.group.synced().0,
+            log_bytes: written.saturating_sub(shared.folded_to.load(Ordering::Relaxed)),
+            version_bytes: shared
+                .epoch
+                .load()
+                .generations
+                .iter()
+                .map(|g| g.bytes())
+                .sum(),
             lock_waits: shared.locks.waits.load(Ordering::Relaxed),
             locks_waiting: shared.locks.currently_waiting() as u64,
             deadlocks: shared.locks.deadlocks.load(Ordering::Relaxed),
@@ -132,40 +313,285 @@ impl Shared {
     }
 
     pub fn raise_counter(&self, space: SpaceId, value: u64) {
-        self.counters
-            .get_or_insert_with(space, || AtomicU64::new(0))
+        counter_in(&self.counters, space)
+            .value
             .fetch_max(value, Ordering::AcqRel);
     }
 
+    pub fn has_new_counters(&self) -> bool {
+        self.counters.iter().any(|(_, counter)| {
+            counter.value.load(Ordering::Relaxed) > counter.folded.load(Ordering::Relaxed)
+        })
+    }
+
     pub fn commit(
-        &self,
+        self: &Arc<Self>,
         overlay: Overlay,
-        _counters: Vec<(SpaceId, u64)>,
+        counters: Vec<(SpaceId, u64)>,
         locks: HeldLocks,
     ) -> Result<Commit> {
-        let ts = {
-            let _one_at_a_time = self.publish.lock();
-            let epoch = self.epoch.load();
-            let generation = epoch.newest();
-            if overlay.is_empty() {
-                generation.visible()
-            } else {
-                let ts = CommitTs(generation.visible().0 + 1);
-                for written in overlay.spaces {
-                    let writes = Arc::unwrap_or_clone(written.writes);
-                    generation.insert(written.space, ts, written.net_rows, writes);
-                }
-                for (space, change) in overlay.changes {
-                    if change == SpaceChange::Drop {
-                        generation.space(space).drop_at(ts);
-                    }
-                }
-                generation.publish(ts);
-                self.commits.fetch_add(1, Ordering::Relaxed);
-                ts
+        if overlay.is_empty() && counters.is_empty() {
+            self.locks.release(locks);
+            let ts = self.epoch.load().newest().visible();
+            return Ok(Commit::of_nothing(Arc::clone(self), ts));
+        }
+        let admitted = self
+            .group
+            .check_writable()
+            .and_then(|()| self.payload(&overlay, &counters));
+        let payload = match admitted {
+            Ok(payload) => payload,
+            Err(error) => {
+                self.locks.release(locks);
+                return Err(error);
             }
         };
-        self.locks.release(locks);
-        Ok(Commit::done(ts))
+        self.wait_for_room();
+        let need = Need::of(self.flush.get());
+        let commit = self.group.enqueue(self, overlay, &payload, locks, need);
+        if need < Need::Sync {
+            self.group.lead(self, Need::Publish);
+        }
+        Ok(commit)
+    }
+
+    /// What a rolled back transaction leaves: its counters. Nobody waits for them.
+    pub fn log_counters(self: &Arc<Self>, counters: Vec<(SpaceId, u64)>, txn: TxnId) {
+        let overlay = Overlay::default();
+        if self.group.check_writable().is_ok()
+            && let Ok(payload) = self.payload(&overlay, &counters)
+        {
+            let locks = HeldLocks::none(txn);
+            drop(
+                self.group
+                    .enqueue(self, overlay, &payload, locks, Need::Publish),
+            );
+        }
+    }
+
+    fn payload(&self, overlay: &Overlay, counters: &[(SpaceId, u64)]) -> Result<Payload> {
+        match self.group.has_log() {
+            true => Payload::new(encode(overlay, counters)),
+            false => Payload::new(Vec::new()),
+        }
+    }
+
+    /// Has the checkpoint start if there is enough for it.
+    pub fn note_growth(&self) {
+        let log_bytes = self
+            .group
+            .written()
+            .0
+            .saturating_sub(self.folded_to.load(Ordering::Relaxed));
+        let is_over = log_bytes > self.limits.log_bytes
+            || self.epoch.load().newest().bytes() > self.limits.version_bytes;
+        if is_over && !self.is_over_limit.swap(true, Ordering::AcqRel) {
+            self.fold_bell.ring();
+        }
+    }
+
+    pub fn note_fold(&self, lsn: Lsn) {
+        self.folded_to.fetch_max(lsn.0, Ordering::AcqRel);
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.folded_bell.ring();
+    }
+
+    /// Holds a commit back while versions pile up faster than they are folded.
+    fn wait_for_room(&self) {
+        let limit = self
+            .limits
+            .version_bytes
+            .saturating_mul(BACKPRESSURE_FACTOR);
+        let is_crowded = || {
+            self.is_over_limit.load(Ordering::Acquire) && self.epoch.load().newest().bytes() > limit
+        };
+        // A checkpoint that fails must not stop commits for good.
+        for _ in 0..10 {
+            if !is_crowded() {
+                return;
+            }
+            self.folded_bell.wait(Duration::from_millis(50));
+        }
+    }
+}
+
+fn counter_in(counters: &SpaceTable<Counter>, space: SpaceId) -> &Counter {
+    counters.get_or_insert_with(space, || Counter {
+        value: AtomicU64::new(0),
+        folded: AtomicU64::new(0),
+    })
+}
+
+impl Handle {
+    /// Stops the threads, syncs the log and lets the files go.
+    fn shut(&self) {
+        if self.shared.is_stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.shared.sync_bell.ring();
+        self.shared.fold_bell.ring();
+        for thread in self.threads.lock().drain(..) {
+            let _ = thread.join();
+        }
+        self.shared.group.sync_in_background(&self.shared);
+        self.shared.group.fail(Error::Closed);
+        let generation = Arc::new(Generation::after(CommitTs(0)));
+        let closed = Epoch {
+            generations: smallvec![generation],
+            base: Arc::new(Base::closed()),
+        };
+        self.shared.epoch.store(Arc::new(closed));
+        drop(self.shared.database.lock().take());
+        drop(self.lock_file.lock().take());
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shut();
+    }
+}
+
+fn redb_builder(options: &Options) -> redb::Builder {
+    let mut builder = redb::Builder::new();
+    builder.set_cache_size(options.cache_bytes);
+    builder
+}
+
+/// Makes this process the folder's only user.
+fn take_folder(folder: &Path) -> Result<File> {
+    let path = folder.join("LOCK");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = options.open(&path).map_err(Error::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = file.read_to_string(&mut holder);
+            let pid = holder.trim().parse().ok();
+            return Err(Error::InUse {
+                path: folder.to_path_buf(),
+                pid,
+            });
+        }
+        Err(fs::TryLockError::Error(e)) => return Err(Error::io("lock", &path)(e)),
+    }
+    let mut sign = || {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    sign().map_err(Error::io("write to", &path))?;
+    Ok(file)
+}
+
+/// Puts the log's records back into memory.
+struct Replay<'a> {
+    generation: &'a Generation,
+    counters: SpaceTable<Counter>,
+    next_space: u32,
+    last_ts: CommitTs,
+}
+
+impl Replay<'_> {
+    fn apply(&mut self, ts: CommitTs, payload: &[u8]) -> Result<(), String> {
+        if ts <= self.last_ts {
+            return Err(format!("commit {} follows commit {}", ts.0, self.last_ts.0));
+        }
+        for operation in decode(payload) {
+            let key = |bytes: &[u8]| Key::from(bytes);
+            let (space, write, net_rows) = match operation? {
+                Operation::Put {
+                    space,
+                    key: k,
+                    value,
+                } => (space, Some((key(k), Some(value.into()))), 0),
+                Operation::Delete { space, key: k } => (space, Some((key(k), None)), 0),
+                Operation::Rows { space, net } => (space, None, net),
+                Operation::Create { space } => (space, None, 0),
+                Operation::Drop { space } => {
+                    self.generation.space(space).drop_at(ts);
+                    (space, None, 0)
+                }
+                Operation::Counter { space, value } => {
+                    counter_in(&self.counters, space)
+                        .value
+                        .fetch_max(value, Ordering::Relaxed);
+                    continue;
+                }
+            };
+            self.generation.insert(space, ts, net_rows, write);
+            self.next_space = self.next_space.max(space.0.saturating_add(1));
+        }
+        self.last_ts = ts;
+        Ok(())
+    }
+}
+
+fn spawn(name: &'static str, shared: &Arc<Shared>, work: fn(&Shared)) -> Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new()
+        .name(name.to_string())
+        .spawn(move || work(&shared))
+        .map_err(Error::io("start a thread for", PathBuf::from(name)))
+}
+
+fn sync_each_second(shared: &Shared) {
+    while !shared.is_stopping.load(Ordering::Acquire) {
+        shared.sync_bell.wait(SYNC_INTERVAL);
+        shared.group.sync_in_background(shared);
+        if let Err(error) = make_spare_segment(shared) {
+            tracing::warn!(%error, "cannot prepare the next log segment");
+        }
+    }
+}
+
+fn make_spare_segment(shared: &Shared) -> Result<()> {
+    let tail = shared.group.written();
+    let wanted = shared
+        .group
+        .with_files(|files| files.wants_spare(tail))
+        .flatten();
+    let Some((folder, capacity)) = wanted else {
+        return Ok(());
+    };
+    let made = make_spare(&folder, capacity)?;
+    shared
+        .group
+        .with_files(|files| files.adopt_spare(&made))
+        .transpose()?;
+    Ok(())
+}
+
+fn fold_when_due(shared: &Shared) {
+    let mut last_commits = 0;
+    let mut quiet_since = Instant::now();
+    while !shared.is_stopping.load(Ordering::Acquire) {
+        shared.fold_bell.wait(SYNC_INTERVAL);
+        let commits = shared.group.commits.load(Ordering::Relaxed);
+        if commits != last_commits {
+            (last_commits, quiet_since) = (commits, Instant::now());
+        }
+        let is_quiet = quiet_since.elapsed() >= shared.limits.idle;
+        if !shared.is_over_limit.load(Ordering::Acquire) && !is_quiet {
+            continue;
+        }
+        if shared.is_stopping.load(Ordering::Acquire) {
+            return;
+        }
+        match checkpoint::run(shared) {
+            Ok(_) => {
+                shared.is_over_limit.store(false, Ordering::Release);
+                shared.note_growth();
+            }
+            Err(Error::Closed | Error::ReadOnly { .. }) => {
+                shared.fold_bell.wait(CHECKPOINT_RETRY);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint failed and will be tried again");
+                shared.fold_bell.wait(CHECKPOINT_RETRY);
+            }
+        }
     }
 }

@@ -205,7 +205,7 @@ impl Transaction {
     }
 
     /// Makes the writes one, and hands them to the log. Others see them, and the row locks are free,
-    /// once the returned `Commit` is done.
+    /// once the returned `Commit` is done. On an error nothing was written.
     pub fn commit(mut self) -> Result<Commit> {
         let overlay = std::mem::take(&mut self.overlay);
         let counters = std::mem::take(&mut self.counters);
@@ -213,6 +213,7 @@ impl Transaction {
         self.shared.commit(overlay, counters, locks)
     }
 
+    /// Undoes everything but counters, and releases the locks.
     pub fn rollback(self) {}
 }
 
@@ -221,10 +222,8 @@ impl Drop for Transaction {
         let locks = std::mem::replace(&mut self.locks, HeldLocks::none(self.id));
         self.shared.locks.release(locks);
         if !self.counters.is_empty() {
-            let counters = std::mem::take(&mut self.counters);
-            let nothing = HeldLocks::none(self.id);
-            // Nobody waits for it; a failure turns the store read-only and is reported there.
-            let _ = self.shared.commit(Overlay::default(), counters, nothing);
+            self.shared
+                .log_counters(std::mem::take(&mut self.counters), self.id);
         }
     }
 }

@@ -25,14 +25,14 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering as Order;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_skiplist::SkipMap;
 use crossbeam_skiplist::map::Entry;
 
 use crate::space_table::SpaceTable;
-use crate::{CommitTs, Direction, SpaceId};
+use crate::{CommitTs, Direction, Lsn, SpaceId};
 
 pub(crate) type Key = Arc<[u8]>;
 /// `None` is a deletion.
@@ -46,6 +46,8 @@ pub(crate) struct Generation {
     /// The newest commit that readers may see. Moves only forward, in commit order.
     visible: AtomicU64,
     bytes: AtomicU64,
+    /// Once it takes no more commits: the position in the log behind its last.
+    pub ends_at: OnceLock<Lsn>,
 }
 
 impl Generation {
@@ -55,6 +57,7 @@ impl Generation {
             spaces: SpaceTable::new(),
             visible: AtomicU64::new(ts.0),
             bytes: AtomicU64::new(0),
+            ends_at: OnceLock::new(),
         }
     }
 
@@ -68,6 +71,11 @@ impl Generation {
 
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether no commit has come here.
+    pub fn is_untouched(&self) -> bool {
+        self.spaces.iter().next().is_none()
     }
 
     pub fn space(&self, space: SpaceId) -> &Arc<SpaceVersions> {
@@ -116,6 +124,19 @@ impl SpaceVersions {
         }
     }
 
+    /// The newest version of each key, in order: what the B-tree is to hold.
+    pub fn newest(&self) -> impl Iterator<Item = (Key, Value)> {
+        let mut last: Option<Key> = None;
+        self.map.iter().filter_map(move |entry| {
+            let key = &entry.key().key;
+            if last.as_ref() == Some(key) {
+                return None;
+            }
+            last = Some(key.clone());
+            Some((key.clone(), entry.value().clone()))
+        })
+    }
+
     pub fn entries(&self) -> usize {
         self.map.len()
     }
@@ -126,6 +147,10 @@ impl SpaceVersions {
 
     pub fn is_dropped(&self, ts: CommitTs) -> bool {
         self.dropped_at.load(Ordering::Acquire) <= ts.0
+    }
+
+    pub fn is_dropped_ever(&self) -> bool {
+        self.is_dropped(CommitTs(u64::MAX - 1))
     }
 
     /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.

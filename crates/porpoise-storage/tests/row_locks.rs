@@ -1,0 +1,290 @@
+//! Who waits for whom, and who is refused.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use porpoise_storage::LockMode::{Exclusive, Shared};
+use porpoise_storage::{Blocking, LockError, Locked, Options, SpaceId, Store, Transaction, Wait};
+
+const SPACE: SpaceId = SpaceId(1);
+const LONG: Wait = Wait::Timeout(Duration::from_secs(20));
+
+fn store() -> Store {
+    Store::open(&Options::memory()).unwrap()
+}
+
+fn until_waiting(store: &Store, number: u64) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while store.stats().locks_waiting < number {
+        assert!(Instant::now() < deadline, "nobody went to wait");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Has another thread lock a row; what comes back is the outcome and the transaction.
+fn lock_elsewhere(
+    mut work: Transaction,
+    key: &'static [u8],
+    mode: porpoise_storage::LockMode,
+) -> mpsc::Receiver<(Result<Locked, LockError>, Transaction)> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let outcome = work.lock(SPACE, key, mode, LONG);
+        let _ = sender.send((outcome, work));
+    });
+    receiver
+}
+
+#[test]
+fn shared_locks_coexist_and_keep_an_exclusive_one_out() {
+    let store = store();
+    let (mut a, mut b, mut c) = (store.begin(), store.begin(), store.begin());
+    assert_eq!(
+        a.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Ok(Locked::Granted)
+    );
+    assert_eq!(
+        a.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Ok(Locked::AlreadyHeld)
+    );
+    assert_eq!(
+        b.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Ok(Locked::Granted)
+    );
+    assert_eq!(
+        c.lock(SPACE, b"x", Exclusive, Wait::NoWait),
+        Err(LockError::Busy)
+    );
+    let soon = Wait::Timeout(Duration::from_millis(20));
+    assert_eq!(
+        c.lock(SPACE, b"x", Exclusive, soon),
+        Err(LockError::Timeout)
+    );
+    drop(b);
+    assert_eq!(
+        a.lock(SPACE, b"x", Exclusive, Wait::NoWait),
+        Ok(Locked::Granted)
+    );
+    assert_eq!(
+        a.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Ok(Locked::AlreadyHeld)
+    );
+    assert_eq!(
+        c.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Err(LockError::Busy)
+    );
+    a.rollback();
+    assert_eq!(
+        c.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Ok(Locked::Granted)
+    );
+}
+
+#[test]
+fn the_same_key_in_two_spaces_is_two_rows() {
+    let store = store();
+    let (mut a, mut b) = (store.begin(), store.begin());
+    a.lock(SpaceId(1), b"x", Exclusive, Wait::NoWait).unwrap();
+    b.lock(SpaceId(2), b"x", Exclusive, Wait::NoWait).unwrap();
+}
+
+#[test]
+fn waiters_are_served_in_the_order_they_came() {
+    let store = store();
+    let mut holder = store.begin();
+    holder.lock(SPACE, b"x", Exclusive, Wait::NoWait).unwrap();
+    let first = lock_elsewhere(store.begin(), b"x", Exclusive);
+    until_waiting(&store, 1);
+    let second = lock_elsewhere(store.begin(), b"x", Shared);
+    until_waiting(&store, 2);
+    holder.commit().unwrap().wait().unwrap();
+    let (outcome, first) = first.recv().unwrap();
+    assert_eq!(outcome, Ok(Locked::Granted));
+    assert!(second.recv_timeout(Duration::from_millis(50)).is_err());
+    drop(first);
+    assert_eq!(second.recv().unwrap().0, Ok(Locked::Granted));
+}
+
+#[test]
+fn a_newcomer_does_not_overtake_a_waiter_it_would_hold_up() {
+    let store = store();
+    let mut reader = store.begin();
+    reader.lock(SPACE, b"x", Shared, Wait::NoWait).unwrap();
+    let writer = lock_elsewhere(store.begin(), b"x", Exclusive);
+    until_waiting(&store, 1);
+    let mut newcomer = store.begin();
+    assert_eq!(
+        newcomer.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Err(LockError::Busy)
+    );
+    drop(reader);
+    assert_eq!(writer.recv().unwrap().0, Ok(Locked::Granted));
+}
+
+#[test]
+fn of_two_that_wait_for_each_other_the_one_with_less_to_lose_is_refused() {
+    let store = store();
+    let (mut busy, mut idle) = (store.begin(), store.begin());
+    busy.lock(SPACE, b"x", Exclusive, Wait::NoWait).unwrap();
+    busy.put(SPACE, b"x", b"1");
+    idle.lock(SPACE, b"y", Exclusive, Wait::NoWait).unwrap();
+    let idle = lock_elsewhere(idle, b"x", Exclusive);
+    until_waiting(&store, 1);
+    let busy = lock_elsewhere(busy, b"y", Exclusive);
+    let (outcome, idle) = idle.recv().unwrap();
+    assert_eq!(outcome, Err(LockError::Deadlock));
+    assert!(
+        busy.recv_timeout(Duration::from_millis(20)).is_err(),
+        "the victim still holds y"
+    );
+    drop(idle);
+    assert_eq!(busy.recv().unwrap().0, Ok(Locked::Granted));
+    assert_eq!(store.stats().deadlocks, 1);
+}
+
+#[test]
+fn two_holders_that_both_want_more_are_a_deadlock() {
+    let store = store();
+    let (mut older, mut younger) = (store.begin(), store.begin());
+    older.lock(SPACE, b"x", Shared, Wait::NoWait).unwrap();
+    younger.lock(SPACE, b"x", Shared, Wait::NoWait).unwrap();
+    let older = lock_elsewhere(older, b"x", Exclusive);
+    until_waiting(&store, 1);
+    assert_eq!(
+        younger.lock(SPACE, b"x", Exclusive, LONG),
+        Err(LockError::Deadlock)
+    );
+    drop(younger);
+    assert_eq!(older.recv().unwrap().0, Ok(Locked::Granted));
+}
+
+#[test]
+fn a_cycle_of_many_through_a_queue_is_found() {
+    let store = store();
+    let mut works: Vec<_> = (0..4).map(|_| store.begin()).collect();
+    let keys: [&'static [u8]; 4] = [b"a", b"b", b"c", b"d"];
+    for (work, key) in works.iter_mut().zip(keys) {
+        work.lock(SPACE, key, Exclusive, Wait::NoWait).unwrap();
+    }
+    let mut bystander = store.begin();
+    bystander.lock(SPACE, b"z", Shared, Wait::NoWait).unwrap();
+    let queued = lock_elsewhere(bystander, b"b", Shared);
+    until_waiting(&store, 1);
+    let mut last = works.pop().unwrap();
+    let mut waiting = Vec::new();
+    for (number, work) in works.into_iter().enumerate() {
+        waiting.push(lock_elsewhere(work, keys[number + 1], Exclusive));
+        until_waiting(&store, number as u64 + 2);
+    }
+    assert_eq!(
+        last.lock(SPACE, b"a", Exclusive, LONG),
+        Err(LockError::Deadlock),
+        "the youngest"
+    );
+    drop(last);
+    let granted_next = [
+        waiting.pop().unwrap(),
+        waiting.pop().unwrap(),
+        queued,
+        waiting.pop().unwrap(),
+    ];
+    for one in granted_next {
+        assert_eq!(one.recv().unwrap().0, Ok(Locked::Granted));
+    }
+}
+
+#[test]
+fn a_wait_ends_when_it_is_interrupted_and_leaves_no_trace() {
+    let store = store();
+    let mut holder = store.begin();
+    holder.lock(SPACE, b"x", Exclusive, Wait::NoWait).unwrap();
+    let work = store.begin();
+    let interrupt = Arc::clone(work.interrupt());
+    let waiting = lock_elsewhere(work, b"x", Exclusive);
+    until_waiting(&store, 1);
+    interrupt.set();
+    let (outcome, mut work) = waiting.recv().unwrap();
+    assert_eq!(outcome, Err(LockError::Interrupted));
+    assert_eq!(
+        work.lock(SPACE, b"x", Exclusive, LONG),
+        Err(LockError::Interrupted)
+    );
+    interrupt.clear();
+    assert_eq!(
+        work.lock(SPACE, b"x", Exclusive, Wait::NoWait),
+        Err(LockError::Busy)
+    );
+    drop(holder);
+    assert_eq!(work.lock(SPACE, b"x", Exclusive, LONG), Ok(Locked::Granted));
+}
+
+#[test]
+fn the_block_hook_surrounds_a_wait_and_only_a_wait() {
+    let store = store();
+    let balance = Arc::new((AtomicI32::new(0), AtomicI32::new(0)));
+    let seen = Arc::clone(&balance);
+    store.set_block_hook(Some(Arc::new(move |blocking| {
+        match blocking {
+            Blocking::Begin => &seen.0,
+            Blocking::End => &seen.1,
+        }
+        .fetch_add(1, Ordering::SeqCst);
+    })));
+    let (mut a, mut b) = (store.begin(), store.begin());
+    a.lock(SPACE, b"x", Exclusive, LONG).unwrap();
+    b.lock(SPACE, b"y", Exclusive, LONG).unwrap();
+    assert_eq!(balance.0.load(Ordering::SeqCst), 0);
+    let _ = b.lock(
+        SPACE,
+        b"x",
+        Exclusive,
+        Wait::Timeout(Duration::from_millis(5)),
+    );
+    assert_eq!(balance.0.load(Ordering::SeqCst), 1);
+    assert_eq!(balance.1.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn under_random_contention_everybody_gets_through_or_is_refused() {
+    let store = store();
+    let granted = AtomicI32::new(0);
+    thread::scope(|scope| {
+        for seed in 0..8u64 {
+            let (store, granted) = (&store, &granted);
+            scope.spawn(move || {
+                let mut random = seed * 0x9e37_79b9 + 1;
+                for _ in 0..500 {
+                    let mut work = store.begin();
+                    for _ in 0..3 {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        let key = [(random % 6) as u8];
+                        let mode = if random & 64 == 0 { Shared } else { Exclusive };
+                        match work.lock(SPACE, &key, mode, LONG) {
+                            Ok(_) => {
+                                granted.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Err(LockError::Deadlock) => break,
+                            Err(other) => panic!("{other}"),
+                        }
+                        if random & 7 == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(granted.load(Ordering::Relaxed) > 4000);
+    assert_eq!(store.stats().locks_waiting, 0);
+    let mut last = store.begin();
+    for key in 0..6 {
+        assert_eq!(
+            last.lock(SPACE, &[key], Exclusive, Wait::NoWait),
+            Ok(Locked::Granted)
+        );
+    }
+}
