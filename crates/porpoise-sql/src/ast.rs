@@ -942,7 +942,7 @@ pub struct Derived {
     pub lateral: bool,
     /// The query.
     pub query: Query,
-    /// The alias.
+    /// The alias; empty when not written, which is error 1248.
     pub alias: Ident,
     /// The columns' names, when written.
     pub columns: Vec<Ident>,
@@ -1549,6 +1549,7 @@ pub struct ForeignKey {
 
 /// One of the parenthesised list of CREATE TABLE.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // Nearly all are columns.
 pub enum TableElement {
     /// A column.
     Column(ColumnDef),

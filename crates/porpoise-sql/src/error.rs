@@ -1,0 +1,68 @@
+//! What a parser says when it doesn't understand.
+
+use std::fmt;
+
+/// How many characters of the statement an error repeats.
+const NEAR_MAX: usize = 80;
+
+/// Why a statement could not be parsed, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// Why.
+    pub kind: ParseErrorKind,
+    /// Byte offset of the token that didn't fit.
+    pub offset: usize,
+    /// Its line in the statement, from 1.
+    pub line: usize,
+    /// The text from that token on, at most 80 characters.
+    pub near: String,
+}
+
+/// Why a statement could not be parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParseErrorKind {
+    /// The token is not allowed here: error 1064.
+    Syntax,
+    /// Nested deeper than [`crate::parser::DEPTH_MAX`], or a tree higher than [`crate::parser::HEIGHT_MAX`]:
+    /// error 1436, `Thread stack overrun`.
+    TooDeep,
+}
+
+impl ParseError {
+    /// An error at byte `offset` of `sql`, whose statement began at byte `start`.
+    pub(crate) fn new(kind: ParseErrorKind, sql: &[u8], start: usize, offset: usize) -> ParseError {
+        let line = 1 + sql
+            .get(start..offset)
+            .unwrap_or(&[])
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count();
+        let rest = sql.get(offset..).unwrap_or(&[]);
+        // Four bytes are the most a character takes.
+        let rest = String::from_utf8_lossy(rest.get(..NEAR_MAX * 4).unwrap_or(rest));
+        ParseError {
+            kind,
+            offset,
+            line,
+            near: rest.chars().take(NEAR_MAX).collect(),
+        }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ParseErrorKind::Syntax => write!(
+                f,
+                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version \
+                 for the right syntax to use near '{}' at line {}",
+                self.near, self.line
+            ),
+            ParseErrorKind::TooDeep => {
+                write!(f, "The statement is nested too deeply near '{}'", self.near)
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
