@@ -1,24 +1,111 @@
 //! One database: its storage, catalog, variables and sessions.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use arc_swap::ArcSwap;
-use porpoise_storage::Store;
+use parking_lot::RwLock;
+use porpoise_storage::{Location, Store};
 
 use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::session::cache::PlanCache;
+use crate::session::process::Processes;
+use crate::session::{Login, Session};
+use crate::variables::GlobalVariables;
 
 /// What all sessions of a database share.
 pub struct Shared {
     pub store: Store,
     pub catalog: ArcSwap<Catalog>,
+    pub variables: GlobalVariables,
+    pub plans: PlanCache,
+    pub processes: Processes,
+    connection_ids: AtomicU64,
+    block_hook: RwLock<Option<BlockHook>>,
 }
+
+/// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
+pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
 /// A running database.
 #[derive(Clone)]
 pub struct Engine {
-    pub shared: std::sync::Arc<Shared>,
+    pub shared: Arc<Shared>,
 }
 
 pub struct EngineOptions {
-    pub location: porpoise_storage::Location,
+    pub location: Location,
     /// Start-up values of system variables, by name.
     pub variables: Vec<(String, String)>,
+}
+
+impl Engine {
+    /// Opens a database, making it if it isn't there.
+    pub fn open(options: EngineOptions) -> Result<Engine> {
+        let variables = GlobalVariables::new(&options.variables)?;
+        let mut storage = match options.location {
+            Location::Path(folder) => porpoise_storage::Options::path(folder),
+            Location::Memory => porpoise_storage::Options::memory(),
+        };
+        storage.flush = variables.flush_policy().clone();
+        storage.cache_bytes = variables.cache_bytes();
+        let store = Store::open(&storage)?;
+        let catalog = crate::catalog::load(&store)?;
+        let shared = Shared {
+            store,
+            catalog: ArcSwap::from_pointee(catalog),
+            variables,
+            plans: PlanCache::default(),
+            processes: Processes::default(),
+            connection_ids: AtomicU64::new(1),
+            block_hook: RwLock::new(None),
+        };
+        Ok(Engine {
+            shared: Arc::new(shared),
+        })
+    }
+
+    pub fn variables(&self) -> &GlobalVariables {
+        &self.shared.variables
+    }
+
+    pub fn next_connection_id(&self) -> u64 {
+        self.shared.connection_ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Opens a session for somebody whose identity has been proven.
+    pub fn connect(&self, login: Login) -> Result<Session> {
+        Session::open(self.clone(), login)
+    }
+
+    /// Syncs the log on this thread if commits wait and nobody is at it.
+    pub fn sync_pending(&self) -> Result<bool> {
+        Ok(self.shared.store.sync_pending())
+    }
+
+    pub fn set_block_hook(&self, hook: BlockHook) {
+        *self.shared.block_hook.write() = Some(hook.clone());
+        self.shared
+            .store
+            .set_block_hook(Some(Arc::new(move |blocking| {
+                if blocking == porpoise_storage::Blocking::Begin {
+                    hook();
+                }
+            })));
+    }
+
+    /// Writes a checkpoint and lets the folder go.
+    pub fn close(&self) -> Result<()> {
+        Ok(self.shared.store.close()?)
+    }
+}
+
+impl Shared {
+    /// Tells the event loop that this thread is about to wait.
+    pub fn before_waiting(&self) {
+        if let Some(hook) = &*self.block_hook.read() {
+            hook();
+        }
+    }
 }

@@ -10,7 +10,9 @@
 //!                            porpoise_sql parser ─► planner           porpoise_storage
 //!                                        └── catalog::Catalog ───────────────────┘
 
+pub mod accounts;
 pub mod catalog;
+pub mod ddl;
 pub mod engine;
 pub mod error;
 pub mod executor;

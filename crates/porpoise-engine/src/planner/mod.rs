@@ -1,31 +1,93 @@
 //! From syntax tree to plan: names, types, access paths, join order.
 //!
-//! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]).
+//! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]) and bound
+//!    queries ([`query`]).
 //! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort elimination.
 //! 3. [`explain`] prints what came out.
+//!
+//! ```text
+//! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
+//! ```
 
+pub mod explain;
 pub mod plan;
 
 use porpoise_sql::ast;
-use porpoise_types::DataType;
+use porpoise_types::{DataType, Value};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Table};
 use crate::error::Result;
+use crate::expr::Expr;
 use crate::session::SessionState;
 
 /// What a statement is planned against.
 pub struct Context<'a> {
     pub catalog: &'a Catalog,
     pub session: &'a SessionState,
-    /// The types of the parameters' values, where they are known; a `?` of unknown type is text that
+    /// The types of the parameters' values, where they are known; a `?` of unknown type (`DataType::Null`)
     /// compares as what it meets.
     pub parameters: &'a [DataType],
+    /// The values of the literals that were lifted out of the text; empty where the parameters are `?`s.
+    /// A plan that depends on one says so in [`plan::Plan::fixed_parameters`].
+    pub literals: &'a [Value],
     /// The statement's text: column names come from it.
     pub sql: &'a [u8],
+    /// How many rows tables have.
+    pub row_counts: &'a dyn RowCounts,
+}
+
+/// Guesses how many rows a table has.
+pub trait RowCounts {
+    fn rows(&self, table: &Table) -> u64;
+}
+
+/// Knows nothing: every table has a thousand rows.
+pub struct NoRowCounts;
+
+impl RowCounts for NoRowCounts {
+    fn rows(&self, _: &Table) -> u64 {
+        1000
+    }
+}
+
+impl RowCounts for porpoise_storage::Store {
+    fn rows(&self, table: &Table) -> u64 {
+        self.approximate_len(table.space)
+    }
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
 pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan> {
     let _ = (statement, context);
     Err(crate::Error::not_supported_yet("statements"))
+}
+
+/// Binds an expression over one table's row, which is in slot 0: generated columns, defaults, CHECKs.
+/// `clause` names where it stands in error 1054.
+pub fn bind_table_expression(
+    expr: &ast::Expr,
+    table: &Table,
+    clause: &'static str,
+    session: &SessionState,
+) -> Result<Expr> {
+    let _ = (expr, table, clause, session);
+    Err(crate::Error::not_supported_yet("statements"))
+}
+
+/// Binds an expression that may hold uncorrelated subqueries but names no columns: SET, DO, LIMIT. The plan's
+/// node is one empty row and its output the expressions.
+pub fn plan_expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<plan::Plan> {
+    let _ = (exprs, context);
+    Err(crate::Error::not_supported_yet("statements"))
+}
+
+/// Binds one expression without columns or subqueries.
+pub fn bind_standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
+    let _ = (expr, session);
+    Err(crate::Error::not_supported_yet("statements"))
+}
+
+/// The name of a column that is an expression: its text.
+pub fn column_name(text: &[u8]) -> compact_str::CompactString {
+    String::from_utf8_lossy(text).into()
 }

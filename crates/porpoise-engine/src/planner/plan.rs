@@ -39,6 +39,28 @@ pub struct Plan {
     pub subplan_count: usize,
     /// False for statements whose plan must not be kept (they read what no version guards).
     pub cacheable: bool,
+    /// A query that locks rows (FOR UPDATE, FOR SHARE): it needs a transaction as a change does.
+    pub locks_rows: bool,
+    /// Lifted literals on whose value, not only type, the plan depends.
+    pub fixed_parameters: Vec<usize>,
+}
+
+impl Plan {
+    /// Whether it needs a transaction.
+    pub fn writes(&self) -> bool {
+        self.locks_rows || !matches!(self.kind, PlanKind::Query(_))
+    }
+
+    /// Whether every table is still the one it was made for.
+    pub fn is_current(&self, catalog: &crate::catalog::Catalog) -> bool {
+        self.tables.iter().all(|(table, _)| {
+            table.temporary
+                || matches!(
+                    catalog.relation(&table.schema, &table.name),
+                    Some(crate::catalog::Relation::Table(now)) if now.version == table.version
+                )
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +107,8 @@ pub struct Query {
     pub node: Node,
     pub output: Vec<Expr>,
     pub columns: Vec<ResultColumn>,
+    /// Columns that are named by a piece of the statement's text which holds a lifted literal: where it is.
+    pub name_spans: Vec<Option<porpoise_sql::ast::Span>>,
     /// SQL_CALC_FOUND_ROWS: run on behind the limit and count.
     pub calc_found_rows: bool,
     /// `INTO @a, @b`.

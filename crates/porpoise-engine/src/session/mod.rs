@@ -1,9 +1,724 @@
 //! One connection's statements: from text to the plan that runs, and what is kept between them.
+//!
+//! The life of a text statement:
+//!
+//! 1. [`Session::query`] starts the clock, clears the last statement's warnings.
+//! 2. `porpoise_sql::digest` hashes the text without its literals; [`cache`] has the plan, or
+//! 3. the text is parsed and planned ([`crate::planner::plan`]), and the plan kept.
+//! 4. [`Session::run_plan`] takes the tables' metadata locks, a snapshot or the transaction, and runs the plan.
+//! 5. Behind a change in autocommit mode comes the commit; the caller holds the answer back until it is durable.
+//!
+//! Statements that have no plan (SET, SHOW, DDL, transactions, accounts) go from the parser to [`dispatch`].
 
+pub mod cache;
+mod dispatch;
+mod prepared;
+pub mod process;
+mod set;
 mod state;
+pub mod transaction;
 
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use porpoise_sql::{LiteralValue, Literals, Modes, ParamMask, ast};
+use porpoise_storage::Commit;
+use porpoise_types::{Collation, DataType, Decimal, Value};
+
+pub use prepared::Prepared;
 pub use state::SessionState;
 
+use crate::catalog::Catalog;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::executor::{Exec, View, statement};
+use crate::planner::plan::{Plan, PlanKind};
+use crate::planner::{self, Context};
+use crate::reply::Reply;
+use cache::{CachedPlan, PlanKey, SessionPlans};
+use prepared::PreparedStatement;
+use process::{Command, Control};
+use transaction::TransactionState;
+
+/// Who comes in, proven by the caller.
+#[derive(Clone, Debug, Default)]
+pub struct Login {
+    pub connection_id: u64,
+    /// The account that was matched: the name and host pattern of CURRENT_USER().
+    pub account: Option<Arc<crate::accounts::Account>>,
+    /// The name and host that the client came with.
+    pub user: CompactString,
+    pub host: CompactString,
+    /// The process list's Host: with the port.
+    pub peer: CompactString,
+    pub schema: Option<CompactString>,
+    pub collation: Option<Collation>,
+    /// CLIENT_FOUND_ROWS.
+    pub found_rows: bool,
+    /// CLIENT_IGNORE_SPACE.
+    pub ignore_space: bool,
+    pub interactive: bool,
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What a call ran.
+pub struct Ran {
+    /// Where the next statement of the text begins; the text's length if there is none.
+    pub rest: usize,
+    /// The answer must be held back until this is durable.
+    pub commit: Option<Commit>,
+}
+
+/// One connection's state.
 pub struct Session {
     pub state: SessionState,
+    pub(crate) engine: Engine,
+    pub(crate) transaction: TransactionState,
+    pub(crate) control: Arc<Control>,
+    plans: SessionPlans,
+    prepared: HashMap<u32, PreparedStatement>,
+    named: HashMap<CompactString, u32>,
+    next_statement_id: u32,
+    literals: Literals,
+    parameters: Vec<Value>,
+    pub(crate) login: Login,
+    tracked: Tracked,
+}
+
+/// Changes of session state that a client may ask to be told of.
+#[derive(Clone, Debug, Default)]
+pub struct Tracked {
+    pub schema: Option<CompactString>,
+    pub variables: Vec<(CompactString, CompactString)>,
+    pub transaction_state: Option<CompactString>,
+    pub transaction_characteristics: Option<CompactString>,
+    pub state_changed: bool,
+}
+
+fn now_us() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros() as i64)
+}
+
+impl Session {
+    pub(crate) fn open(engine: Engine, login: Login) -> Result<Session> {
+        let control = Arc::new(Control::new(
+            login.connection_id,
+            login.user.clone(),
+            login.peer.clone(),
+        ));
+        let mut session = Session {
+            state: SessionState::new(login.connection_id),
+            engine,
+            transaction: TransactionState::default(),
+            control,
+            plans: SessionPlans::default(),
+            prepared: HashMap::new(),
+            named: HashMap::new(),
+            next_statement_id: 1,
+            literals: Literals::new(),
+            parameters: Vec::new(),
+            login: Login::default(),
+            tracked: Tracked::default(),
+        };
+        session.log_in(login)?;
+        session.engine.shared.processes.add(session.control.clone());
+        Ok(session)
+    }
+
+    /// Sets the state of a fresh session for somebody.
+    fn log_in(&mut self, login: Login) -> Result<()> {
+        let mut state = SessionState::new(login.connection_id);
+        state.interrupt = self.control.interrupt.clone();
+        state.user = login.user.clone();
+        state.host = login.host.clone();
+        state.account = login.account.clone();
+        state.found_rows_flag = login.found_rows;
+        self.engine.shared.variables.start_session(&mut state);
+        if let Some(collation) = login.collation {
+            state.collation = collation;
+        }
+        self.state = state;
+        self.transaction.isolation = self.state.isolation;
+        self.login = login;
+        if let Some(schema) = self.login.schema.clone() {
+            self.init_db(&schema)?;
+        }
+        Ok(())
+    }
+
+    pub fn id(&self) -> u64 {
+        self.state.connection_id
+    }
+
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.open
+    }
+
+    pub fn autocommit(&self) -> bool {
+        self.state.autocommit
+    }
+
+    pub fn current_schema(&self) -> Option<&str> {
+        self.state.schema.as_deref()
+    }
+
+    pub fn no_backslash_escapes(&self) -> bool {
+        self.state.sql_mode.no_backslash_escapes()
+    }
+
+    pub fn take_tracked(&mut self) -> Tracked {
+        std::mem::take(&mut self.tracked)
+    }
+
+    pub(crate) fn track_variable(&mut self, name: &str, value: &str) {
+        self.tracked.variables.push((name.into(), value.into()));
+        self.tracked.state_changed = true;
+    }
+
+    /// Runs the first statement of `sql`.
+    ///
+    /// The answer goes to `reply`; an error comes back, after which nothing of the statement is left.
+    pub fn query(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<Ran> {
+        self.begin_statement(Command::Query, sql);
+        let ran = self.query_inner(sql, reply);
+        self.end_statement(&ran);
+        ran
+    }
+
+    fn query_inner(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<Ran> {
+        let modes = self.modes();
+        let mut literals = std::mem::take(&mut self.literals);
+        let digest = porpoise_sql::digest(sql, modes, &mut literals);
+        let Some(digest) = digest else {
+            self.literals = literals;
+            return self.parse_and_run(sql, modes, reply);
+        };
+        let catalog = self.engine.shared.catalog.load();
+        let environment = self.environment();
+        let shared = self.engine.shared.clone();
+        let mut found = self.plans.find(
+            &shared.plans,
+            PlanKey {
+                statement: digest.shape,
+                environment,
+            },
+            catalog.version,
+        );
+        if found.is_none() {
+            if let Some(mask) = shared.plans.mask(digest.shape) {
+                let statement = digest.key(sql, &literals, &mask);
+                found = self.plans.find(
+                    &shared.plans,
+                    PlanKey {
+                        statement,
+                        environment,
+                    },
+                    catalog.version,
+                );
+            }
+        }
+        let outcome = match found {
+            Some(cached) => {
+                let mut parameters = std::mem::take(&mut self.parameters);
+                parameters.clear();
+                let mask = cached.mask.clone();
+                self.literal_values(sql, &literals, mask.as_ref(), modes, &mut parameters);
+                let ran = self.run_cached(
+                    &cached,
+                    &catalog,
+                    sql,
+                    Some((digest, &literals)),
+                    &parameters,
+                    reply,
+                );
+                self.parameters = parameters;
+                ran.map(|commit| Ran {
+                    rest: sql.len(),
+                    commit,
+                })
+            }
+            None => self.plan_and_run(sql, modes, digest, &literals, &catalog, environment, reply),
+        };
+        literals.clear();
+        self.literals = literals;
+        outcome
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn plan_and_run(
+        &mut self,
+        sql: &[u8],
+        modes: Modes,
+        digest: porpoise_sql::Digest,
+        literals: &Literals,
+        catalog: &Arc<Catalog>,
+        environment: u64,
+        reply: &mut dyn Reply,
+    ) -> Result<Ran> {
+        let Some((parsed, mask)) =
+            porpoise_sql::parse_digested(sql, modes).map_err(|error| syntax_error(sql, &error))?
+        else {
+            return Err(Error::empty_query());
+        };
+        if !porpoise_sql::digest::is_cacheable(&parsed.statement) {
+            return self.parse_and_run(sql, modes, reply);
+        }
+        let mut parameters = Vec::new();
+        self.literal_values(sql, literals, Some(&mask), modes, &mut parameters);
+        let types: Vec<DataType> = literals
+            .iter()
+            .map(|literal| self.literal_type(literal.value(sql, modes)))
+            .collect();
+        let context = Context {
+            catalog,
+            session: &self.state,
+            parameters: &types,
+            literals: &parameters,
+            sql,
+            row_counts: &self.engine.shared.store,
+        };
+        let plan = planner::plan(&parsed.statement, &context)?;
+        let cacheable = plan.cacheable
+            && plan.fixed_parameters.is_empty()
+            && self.state.temporary_tables.is_empty();
+        let cached = Arc::new(CachedPlan {
+            plan,
+            catalog_version: catalog.version,
+            sql: sql.into(),
+            source: Some((digest, literals.clone())),
+            mask: Some(mask.clone()),
+        });
+        if cacheable {
+            let key = PlanKey {
+                statement: digest.key(sql, literals, &mask),
+                environment,
+            };
+            let shared = &self.engine.shared.plans;
+            if key.statement != digest.shape {
+                shared.keep_mask(digest.shape, mask);
+            }
+            shared.keep(key, cached.clone());
+            self.plans.keep(key, cached.clone());
+        }
+        let commit = self.run_cached(&cached, catalog, sql, None, &parameters, reply)?;
+        Ok(Ran {
+            rest: sql.len(),
+            commit,
+        })
+    }
+
+    /// Literals that are parameters, by their numbers; the others' places stay NULL.
+    fn literal_values(
+        &self,
+        sql: &[u8],
+        literals: &Literals,
+        mask: Option<&ParamMask>,
+        modes: Modes,
+        out: &mut Vec<Value>,
+    ) {
+        for (number, literal) in literals.iter().enumerate() {
+            let lifted = mask.is_none_or(|mask| mask.has(number as u32));
+            out.push(if lifted {
+                literal_value(literal.value(sql, modes))
+            } else {
+                Value::Null
+            });
+        }
+    }
+
+    fn literal_type(&self, value: LiteralValue<'_>) -> DataType {
+        match value {
+            LiteralValue::Int(v) if v > i64::MAX as u64 => DataType::BIGINT_UNSIGNED,
+            LiteralValue::Int(_) => DataType::BIGINT,
+            LiteralValue::Decimal(text) => {
+                let decimal = parse_decimal(text);
+                let scale = decimal.scale();
+                DataType::decimal((decimal.integer_digits() as u8 + scale).clamp(1, 65), scale)
+            }
+            LiteralValue::Double(_) => DataType::DOUBLE,
+            LiteralValue::String(bytes) => DataType::Varchar {
+                length: String::from_utf8_lossy(&bytes).chars().count() as u32,
+                collation: self.state.collation,
+            },
+            LiteralValue::Hex(bytes) | LiteralValue::Bit(bytes) => {
+                DataType::Varbinary(bytes.len() as u32)
+            }
+        }
+    }
+
+    /// The hash of what planning depends on beside text and catalog.
+    fn environment(&self) -> u64 {
+        let mut hasher = foldhash_state().build_hasher();
+        self.state.schema.hash(&mut hasher);
+        self.state.sql_mode.hash(&mut hasher);
+        self.state.collation.id().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Takes a statement without a cached plan from the parser on.
+    fn parse_and_run(&mut self, sql: &[u8], modes: Modes, reply: &mut dyn Reply) -> Result<Ran> {
+        let parsed = porpoise_sql::parse_statement(sql, 0, modes)
+            .map_err(|error| syntax_error(sql, &error))?;
+        let Some(parsed) = parsed else {
+            return Err(Error::empty_query());
+        };
+        let rest = parsed.next;
+        if parsed.placeholders > 0 {
+            return Err(syntax_error_near(sql, parsed.span.start as usize));
+        }
+        let text = parsed.span.of(sql);
+        let commit = self.run_parsed(&parsed.statement, sql, text, &[], &[], reply)?;
+        Ok(Ran { rest, commit })
+    }
+
+    /// Runs a parsed statement with parameters. `sql` is what its spans refer to.
+    pub(crate) fn run_parsed(
+        &mut self,
+        statement: &ast::Statement,
+        sql: &[u8],
+        text: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        match statement {
+            ast::Statement::Query(_)
+            | ast::Statement::Insert(_)
+            | ast::Statement::Update(_)
+            | ast::Statement::Delete(_) => {
+                let catalog = self.engine.shared.catalog.load_full();
+                let context = Context {
+                    catalog: &catalog,
+                    session: &self.state,
+                    parameters: types,
+                    literals: &[],
+                    sql,
+                    row_counts: &self.engine.shared.store,
+                };
+                let plan = planner::plan(statement, &context)?;
+                self.run_plan(&plan, &catalog, parameters, None, reply)
+            }
+            _ => self.dispatch(statement, sql, text, types, parameters, reply),
+        }
+    }
+
+    fn run_cached(
+        &mut self,
+        cached: &Arc<CachedPlan>,
+        catalog: &Arc<Catalog>,
+        sql: &[u8],
+        source: Option<(porpoise_sql::Digest, &Literals)>,
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        // Columns named by a text that holds literals are named by the current text.
+        if let (PlanKind::Query(query), Some(to), Some((digest, literals))) =
+            (&cached.plan.kind, source, &cached.source)
+        {
+            if query.name_spans.iter().any(Option::is_some) {
+                let map = porpoise_sql::SourceMap {
+                    from: (*digest, literals),
+                    to: (to.0, to.1),
+                };
+                let mut columns = query.columns.clone();
+                for (column, span) in columns.iter_mut().zip(&query.name_spans) {
+                    if let Some(span) = span {
+                        column.name = planner::column_name(map.map(*span).of(sql));
+                    }
+                }
+                return self.run_plan(&cached.plan, catalog, parameters, Some(&columns), reply);
+            }
+        }
+        self.run_plan(&cached.plan, catalog, parameters, None, reply)
+    }
+
+    /// Runs a plan in the session's transaction, or one of its own.
+    pub(crate) fn run_plan(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+        columns: Option<&[crate::reply::ResultColumn]>,
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        self.check_privileges(plan)?;
+        let shared = self.engine.shared.clone();
+        let writes = plan.writes();
+        if writes && (self.transaction.read_only || self.state.transaction_read_only) {
+            return Err(Error::read_only_transaction());
+        }
+        let in_transaction = self.transaction.open || !self.state.autocommit;
+        let timeout = self.state.metadata_lock_timeout();
+        for (table, _) in &plan.tables {
+            self.transaction.tables.take(table, &shared, timeout)?;
+        }
+        // DDL may have come between planning and the locks.
+        let newest = shared.catalog.load();
+        if newest.version != catalog.version && !plan.is_current(&newest) {
+            drop(newest);
+            self.end_autocommit_tables();
+            return Err(Error::new(
+                1412,
+                "HY000",
+                "Table definition has changed, please retry transaction",
+            ));
+        }
+        drop(newest);
+        if !in_transaction && !writes {
+            let view = if plan.tables.is_empty() {
+                View::None
+            } else {
+                View::Snapshot(shared.store.snapshot())
+            };
+            let mut exec = Exec::new(
+                &mut self.state,
+                &shared,
+                catalog,
+                view,
+                &plan.slots,
+                parameters,
+            );
+            let ran = statement::run(&mut exec, plan, columns, reply);
+            self.end_autocommit_tables();
+            return ran.map(|()| None);
+        }
+        if in_transaction && !plan.tables.is_empty() {
+            self.transaction.open = true;
+        }
+        let isolation = self.transaction.isolation;
+        let mut storage = match self.transaction.storage.take() {
+            Some(storage) => storage,
+            None => {
+                self.transaction.storage(&shared, &self.state);
+                self.transaction
+                    .storage
+                    .take()
+                    .ok_or_else(|| Error::engine_error("no transaction"))?
+            }
+        };
+        if isolation.refreshes() {
+            storage.forget_view();
+        }
+        let savepoint = storage.savepoint();
+        let view = View::Transaction(&mut storage);
+        let mut exec = Exec::new(
+            &mut self.state,
+            &shared,
+            catalog,
+            view,
+            &plan.slots,
+            parameters,
+        );
+        let ran = statement::run(&mut exec, plan, columns, reply);
+        drop(exec);
+        self.state.ignore_errors = false;
+        match ran {
+            Ok(()) => {
+                self.transaction.storage = Some(storage);
+                if in_transaction {
+                    Ok(None)
+                } else {
+                    self.transaction.commit()
+                }
+            }
+            Err(error) => {
+                if !in_transaction || error.number() == crate::error::number::deadlock {
+                    drop(storage);
+                    self.transaction.rollback();
+                } else {
+                    storage.rollback_to(savepoint);
+                    self.transaction.storage = Some(storage);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn end_autocommit_tables(&mut self) {
+        if !self.transaction.open && self.state.autocommit {
+            self.transaction.tables.release();
+        }
+    }
+
+    fn check_privileges(&self, plan: &Plan) -> Result<()> {
+        crate::accounts::check_plan(&self.state, plan)
+    }
+
+    fn modes(&self) -> Modes {
+        let mode = self.state.sql_mode;
+        let mut modes = Modes::NONE;
+        for (is_set, flag) in [
+            (mode.ansi_quotes(), Modes::ANSI_QUOTES),
+            (mode.pipes_as_concat(), Modes::PIPES_AS_CONCAT),
+            (mode.no_backslash_escapes(), Modes::NO_BACKSLASH_ESCAPES),
+            (mode.high_not_precedence(), Modes::HIGH_NOT_PRECEDENCE),
+            (
+                mode.ignore_space() || self.login.ignore_space,
+                Modes::IGNORE_SPACE,
+            ),
+            (mode.real_as_float(), Modes::REAL_AS_FLOAT),
+        ] {
+            if is_set {
+                modes = modes.with(flag);
+            }
+        }
+        modes
+    }
+
+    fn begin_statement(&mut self, command: Command, sql: &[u8]) {
+        let now = now_us();
+        self.state.statement_started_us = now;
+        self.control.begin(command, sql, now);
+        if self.state.interrupt.is_set() && !self.control.is_connection_killed() {
+            self.state.interrupt.clear();
+        }
+    }
+
+    fn end_statement(&mut self, ran: &Result<Ran>) {
+        if let Err(error) = ran {
+            self.state.keep_error(error.condition().clone());
+            self.state.row_count = -1;
+        }
+        self.state.ignore_errors = false;
+        self.control.end(self.state.statement_started_us);
+    }
+
+    /// USE, and COM_INIT_DB.
+    pub fn init_db(&mut self, name: &str) -> Result<()> {
+        crate::accounts::check_schema_visible(&self.state, name)?;
+        let catalog = self.engine.shared.catalog.load();
+        let Some(schema) = catalog.schema_name(name) else {
+            return Err(Error::unknown_database(name));
+        };
+        self.state.schema = Some(schema.clone());
+        self.control.set_schema(Some(schema.clone()));
+        self.tracked.schema = Some(schema);
+        self.tracked.state_changed = true;
+        Ok(())
+    }
+
+    /// COM_RESET_CONNECTION: as if just connected, without authenticating again.
+    pub fn reset(&mut self) -> Result<()> {
+        self.clear()?;
+        let schema = self.state.schema.clone();
+        let login = Login {
+            schema: None,
+            ..self.login.clone()
+        };
+        self.log_in(login)?;
+        self.state.schema = schema;
+        Ok(())
+    }
+
+    /// COM_CHANGE_USER, after the new user has proven who they are.
+    pub fn change_user(&mut self, login: Login) -> Result<()> {
+        self.clear()?;
+        self.log_in(login)
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.transaction.rollback();
+        self.drop_temporary_tables()?;
+        self.prepared.clear();
+        self.named.clear();
+        self.plans.clear();
+        self.tracked = Tracked::default();
+        Ok(())
+    }
+
+    pub(crate) fn drop_temporary_tables(&mut self) -> Result<()> {
+        if self.state.temporary_tables.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = self.engine.shared.store.begin();
+        for (_, table) in self.state.temporary_tables.drain() {
+            transaction.drop_space(table.space);
+            for index in table
+                .indexes
+                .iter()
+                .filter(|index| index.space != table.space)
+            {
+                transaction.drop_space(index.space);
+            }
+        }
+        transaction.commit()?.wait()?;
+        Ok(())
+    }
+
+    pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
+        let commit = self.transaction.commit();
+        self.end_transaction();
+        commit
+    }
+
+    pub(crate) fn rollback(&mut self) {
+        self.transaction.rollback();
+        self.end_transaction();
+    }
+
+    /// What SET TRANSACTION said of one transaction ends with it.
+    fn end_transaction(&mut self) {
+        self.transaction.read_only = false;
+        self.transaction.isolation = self.state.isolation;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.transaction.rollback();
+        // A failure here leaves spaces that nothing names: dropped at the next start.
+        let _ = self.drop_temporary_tables();
+        self.engine.shared.processes.remove(self.control.id);
+    }
+}
+
+fn foldhash_state() -> &'static std::hash::RandomState {
+    static STATE: std::sync::LazyLock<std::hash::RandomState> =
+        std::sync::LazyLock::new(std::hash::RandomState::new);
+    &STATE
+}
+
+fn parse_decimal(text: &str) -> Decimal {
+    porpoise_types::convert::to_decimal(&Value::text(text)).0
+}
+
+/// A literal's value.
+pub(crate) fn literal_value(value: LiteralValue<'_>) -> Value {
+    match value {
+        LiteralValue::Int(v) => i64::try_from(v).map_or(Value::UInt(v), Value::Int),
+        LiteralValue::Decimal(text) => Value::Decimal(parse_decimal(text)),
+        LiteralValue::Double(v) => Value::Double(v),
+        LiteralValue::String(bytes) => Value::text(String::from_utf8_lossy(&bytes)),
+        LiteralValue::Hex(bytes) | LiteralValue::Bit(bytes) => Value::Bytes(bytes),
+    }
+}
+
+/// Error 1064 with the text at the position, and its line.
+fn syntax_error_near(sql: &[u8], position: usize) -> Error {
+    /// How much of the rest of the statement the message shows.
+    const NEAR_CHARS_MAX: usize = 80;
+    let position = position.min(sql.len());
+    let line = 1 + sql[..position]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count();
+    let near: String = String::from_utf8_lossy(&sql[position..])
+        .chars()
+        .take(NEAR_CHARS_MAX)
+        .collect();
+    Error::syntax_error(near, line)
+}
+
+pub(crate) fn syntax_error(sql: &[u8], error: &porpoise_sql::ParseError) -> Error {
+    let _ = sql;
+    dispatch::parse_error(error)
 }

@@ -12,8 +12,10 @@ use porpoise_types::{
     Charset, Collation, ConvertContext, DataType, DateMode, DateTime, TimeZone, Value,
 };
 
+use crate::accounts::Account;
 use crate::catalog::Table;
 use crate::error::{Condition, Error, Level, Result};
+use crate::session::transaction::Isolation;
 use crate::variables::SqlMode;
 
 /// How many warnings a statement keeps (`max_error_count`).
@@ -58,6 +60,13 @@ pub struct SessionState {
     pub div_precision_increment: u8,
     pub group_concat_max_len: u64,
     pub max_allowed_packet: u64,
+    pub autocommit: bool,
+    pub isolation: Isolation,
+    pub transaction_read_only: bool,
+    /// `lock_wait_timeout`, in seconds: for metadata locks.
+    pub metadata_lock_timeout_s: u64,
+    /// CURRENT_USER().
+    pub account: Option<Arc<Account>>,
 }
 
 impl SessionState {
@@ -90,6 +99,11 @@ impl SessionState {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 64 << 20,
+            autocommit: true,
+            isolation: Isolation::default(),
+            transaction_read_only: false,
+            metadata_lock_timeout_s: 31_536_000,
+            account: None,
         }
     }
 
@@ -175,6 +189,15 @@ impl SessionState {
 
     pub fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(self.lock_wait_timeout_s)
+    }
+
+    pub fn metadata_lock_timeout(&self) -> Duration {
+        Duration::from_secs(self.metadata_lock_timeout_s)
+    }
+
+    /// Puts the error that ended a statement among its warnings, as SHOW WARNINGS and SHOW ERRORS show it.
+    pub fn keep_error(&mut self, condition: Condition) {
+        self.warn(Level::Error, condition);
     }
 
     pub fn cte_max_recursion_depth(&self) -> u64 {

@@ -1,0 +1,31 @@
+//! Accounts and privileges.
+
+use compact_str::CompactString;
+
+use crate::error::Result;
+use crate::planner::plan::Plan;
+use crate::session::SessionState;
+
+/// An account: a user name and a host pattern, how it proves itself, and what it may do.
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub user: CompactString,
+    pub host: CompactString,
+    pub plugin: CompactString,
+    pub authentication_string: CompactString,
+}
+
+/// Whether the session may run a plan (1142, 1143).
+pub fn check_plan(_state: &SessionState, _plan: &Plan) -> Result<()> {
+    Ok(())
+}
+
+/// Whether the session may know of a schema (1044).
+pub fn check_schema_visible(_state: &SessionState, _schema: &str) -> Result<()> {
+    Ok(())
+}
+
+/// Whether the session may kill others' (CONNECTION_ADMIN).
+pub fn may_kill(_state: &SessionState) -> bool {
+    true
+}

@@ -1,0 +1,298 @@
+//! Statements without a plan: transactions, USE, SET, SHOW, DDL, accounts, PREPARE, KILL and the rest.
+
+use porpoise_sql::{ParseError, ParseErrorKind, ast};
+use porpoise_storage::Commit;
+use porpoise_types::{DataType, Value, convert};
+
+use crate::engine::Shared;
+use crate::error::{Error, Result};
+use crate::executor::{Exec, View};
+use crate::planner::plan::PlanKind;
+use crate::planner::{self, Context};
+use crate::reply::{Completion, Reply, ResultColumn};
+use crate::session::Session;
+
+pub(super) fn parse_error(error: &ParseError) -> Error {
+    match error.kind {
+        ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
+        ParseErrorKind::TooDeep => Error::new(
+            1436,
+            "HY000",
+            "Thread stack overrun:  the statement is nested too deeply",
+        ),
+    }
+}
+
+impl Session {
+    pub(super) fn dispatch(
+        &mut self,
+        statement: &ast::Statement,
+        sql: &[u8],
+        text: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        use ast::Statement as S;
+        if !matches!(statement, S::Show(_)) {
+            self.state.clear_warnings();
+        }
+        let mut commit = None;
+        match statement {
+            S::Begin {
+                consistent_snapshot,
+                read_only,
+            } => {
+                commit = self.commit()?;
+                self.transaction.open = true;
+                self.transaction.read_only = read_only.unwrap_or(false);
+                if *consistent_snapshot {
+                    let shared = self.engine.shared.clone();
+                    self.transaction.storage(&shared, &self.state).read_view();
+                }
+            }
+            S::Commit(completion) => {
+                commit = self.commit()?;
+                self.complete(completion)?;
+            }
+            S::Rollback(completion) => {
+                self.rollback();
+                self.complete(completion)?;
+            }
+            S::Savepoint(name) => {
+                if self.transaction.open || !self.state.autocommit {
+                    let shared = self.engine.shared.clone();
+                    self.transaction.open = true;
+                    self.transaction.set_savepoint(name, &shared, &self.state);
+                }
+            }
+            S::RollbackTo(name) => self.transaction.rollback_to(name)?,
+            S::ReleaseSavepoint(name) => self.transaction.release_savepoint(name)?,
+            S::Use(name) => self.init_db(name)?,
+            S::Do(expressions) => {
+                for expression in expressions {
+                    self.evaluate(expression, sql, types, parameters)?;
+                }
+            }
+            S::Kill { query, id } => {
+                let (id, _) = self.evaluate(id, sql, types, parameters)?;
+                self.kill(convert::to_uint(&id).0, *query)?;
+            }
+            S::Prepare { name, source } => {
+                let source = match source {
+                    ast::PrepareSource::Text(text) => text.to_vec(),
+                    ast::PrepareSource::Variable(variable) => convert::to_bytes(
+                        &self.state.user_variable(&variable.to_ascii_lowercase()),
+                        &DataType::varchar(0),
+                    ),
+                };
+                self.deallocate(name);
+                let prepared = self.prepare_inner(&source)?;
+                self.named
+                    .insert(name.to_ascii_lowercase().into(), prepared.id);
+            }
+            S::Execute { name, using } => {
+                let Some(&id) = self.named.get(name.to_ascii_lowercase().as_str()) else {
+                    return Err(Error::unknown_statement_handler(&**name, "EXECUTE"));
+                };
+                let values: Vec<Value> = using
+                    .iter()
+                    .map(|variable| self.state.user_variable(&variable.to_ascii_lowercase()))
+                    .collect();
+                return self.execute_prepared(id, &values, reply);
+            }
+            S::Deallocate(name) => {
+                if !self.deallocate(name) {
+                    return Err(Error::unknown_statement_handler(
+                        &**name,
+                        "DEALLOCATE PREPARE",
+                    ));
+                }
+            }
+            S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
+            S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
+            _ => return crate::ddl::execute(self, statement, sql, text, reply),
+        }
+        reply.ok(&Completion {
+            warnings: self.state.warning_count(),
+            ..Completion::default()
+        })?;
+        Ok(commit)
+    }
+
+    /// AND CHAIN and RELEASE.
+    fn complete(&mut self, completion: &ast::Completion) -> Result<()> {
+        if completion.chain == Some(true) {
+            self.transaction.open = true;
+        }
+        if completion.release == Some(true) {
+            self.control.kill_connection();
+        }
+        Ok(())
+    }
+
+    fn deallocate(&mut self, name: &str) -> bool {
+        match self.named.remove(name.to_ascii_lowercase().as_str()) {
+            Some(id) => {
+                self.close_statement(id);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn kill(&mut self, id: u64, query: bool) -> Result<()> {
+        let Some(control) = self.engine.shared.processes.find(id) else {
+            return Err(Error::no_such_thread(id));
+        };
+        if control.user != self.state.user && !crate::accounts::may_kill(&self.state) {
+            return Err(Error::kill_denied(id));
+        }
+        if query {
+            control.kill_query();
+        } else {
+            control.kill_connection();
+        }
+        if id == self.id() {
+            return Err(Error::query_interrupted());
+        }
+        Ok(())
+    }
+
+    /// An expression's value and type, with no tables in sight. Subqueries are allowed.
+    pub(crate) fn evaluate(
+        &mut self,
+        expr: &ast::Expr,
+        sql: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+    ) -> Result<(Value, DataType)> {
+        let shared = self.engine.shared.clone();
+        let catalog = shared.catalog.load_full();
+        let context = Context {
+            catalog: &catalog,
+            session: &self.state,
+            parameters: types,
+            literals: &[],
+            sql,
+            row_counts: &shared.store,
+        };
+        let plan = planner::plan_expressions(&[expr], &context)?;
+        let PlanKind::Query(query) = &plan.kind else {
+            return Err(Error::engine_error("an expression's plan"));
+        };
+        let snapshot = shared.store.snapshot();
+        let view = match &mut self.transaction.storage {
+            Some(transaction) => View::Transaction(transaction),
+            None => View::Snapshot(snapshot),
+        };
+        let mut exec = Exec::new(
+            &mut self.state,
+            &shared,
+            &catalog,
+            view,
+            &plan.slots,
+            parameters,
+        );
+        let Some(bound) = query.output.first() else {
+            return Err(Error::engine_error("an expression's plan"));
+        };
+        let value = bound.eval(&mut exec)?;
+        Ok((value, bound.ty.clone()))
+    }
+
+    fn explain(
+        &mut self,
+        explain: &ast::Explain,
+        sql: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let shared: std::sync::Arc<Shared> = self.engine.shared.clone();
+        let catalog = shared.catalog.load_full();
+        let context = Context {
+            catalog: &catalog,
+            session: &self.state,
+            parameters: types,
+            literals: &[],
+            sql,
+            row_counts: &shared.store,
+        };
+        let _ = parameters;
+        let (columns, rows) = planner::explain::explain(explain, &context)?;
+        self.reply_rows(&columns, &rows, reply)?;
+        Ok(None)
+    }
+
+    /// Sends rows that were made in memory.
+    pub(crate) fn reply_rows(
+        &mut self,
+        columns: &[ResultColumn],
+        rows: &[Vec<Value>],
+        reply: &mut dyn Reply,
+    ) -> Result<()> {
+        let shared = self.engine.shared.clone();
+        let catalog = shared.catalog.load_full();
+        reply.begin_rows(columns)?;
+        let exec = Exec::new(&mut self.state, &shared, &catalog, View::None, &[], &[]);
+        for row in rows {
+            reply.begin_row();
+            for (value, column) in row.iter().zip(columns) {
+                crate::executor::statement::write_value(&exec, value, &column.ty, reply);
+            }
+            reply.end_row()?;
+        }
+        let warnings = self.state.warning_count();
+        reply.end_rows(&Completion {
+            warnings,
+            ..Completion::default()
+        })
+    }
+
+    /// The columns that a statement without a plan answers with, for COM_STMT_PREPARE. Those of SHOW and the like
+    /// are told when they run.
+    pub(super) fn columns_of(&mut self, _statement: &ast::Statement) -> Result<Vec<ResultColumn>> {
+        Ok(Vec::new())
+    }
+
+    /// COM_FIELD_LIST: the columns of a table.
+    pub fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ResultColumn>> {
+        let Some(schema) = self.state.schema.clone() else {
+            return Err(Error::no_database_selected());
+        };
+        let shared = self.engine.shared.clone();
+        let catalog = shared.catalog.load_full();
+        let sql = format!(
+            "SELECT * FROM `{}`.`{}`",
+            schema.replace('`', "``"),
+            table.replace('`', "``")
+        );
+        let parsed = porpoise_sql::parse_statement(sql.as_bytes(), 0, porpoise_sql::Modes::NONE);
+        let Ok(Some(parsed)) = parsed else {
+            return Err(Error::no_such_table(schema, table));
+        };
+        let context = Context {
+            catalog: &catalog,
+            session: &self.state,
+            parameters: &[],
+            literals: &[],
+            sql: sql.as_bytes(),
+            row_counts: &shared.store,
+        };
+        let plan = planner::plan(&parsed.statement, &context)?;
+        let PlanKind::Query(query) = plan.kind else {
+            return Ok(Vec::new());
+        };
+        let pattern = if wildcard.is_empty() { "%" } else { wildcard };
+        let matches = |column: &ResultColumn| {
+            porpoise_types::like(
+                column.name.as_bytes(),
+                pattern.as_bytes(),
+                Some('\\'),
+                porpoise_types::Collation::UTF8MB4_GENERAL_CI,
+            )
+        };
+        Ok(query.columns.into_iter().filter(matches).collect())
+    }
+}

@@ -1,0 +1,285 @@
+//! Prepared statements: COM_STMT_PREPARE's and PREPARE's alike.
+//!
+//! A statement is parsed once. It is planned when it is prepared, to tell its columns, and again when it
+//! runs with parameters of other types than the plan was made for; plans are kept in the statement cache
+//! under the text and the types.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use porpoise_sql::{Modes, ast};
+use porpoise_storage::Commit;
+use porpoise_types::{DataType, Value};
+
+use crate::error::{Error, Result};
+use crate::planner::plan::{Plan, PlanKind};
+use crate::planner::{self, Context};
+use crate::reply::{Reply, ResultColumn};
+use crate::session::cache::{CachedPlan, PlanKey};
+use crate::session::process::Command;
+use crate::session::{Ran, Session, foldhash_state, syntax_error};
+
+/// What a client learns of a statement it prepared.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub id: u32,
+    pub parameters: Vec<ResultColumn>,
+    pub columns: Vec<ResultColumn>,
+    pub warnings: u16,
+}
+
+pub(crate) struct PreparedStatement {
+    statement: Arc<ast::Statement>,
+    sql: Arc<[u8]>,
+    placeholders: usize,
+    /// The plan that ran last, and the parameters' types it was made for.
+    last: Option<(Vec<DataType>, u64, Arc<CachedPlan>)>,
+}
+
+impl Session {
+    /// Prepares the only statement of `sql`.
+    pub fn prepare(&mut self, sql: &[u8]) -> Result<Prepared> {
+        self.begin_statement(Command::Prepare, sql);
+        self.state.clear_warnings();
+        let prepared = self.prepare_inner(sql);
+        if let Err(error) = &prepared {
+            self.state.keep_error(error.condition().clone());
+        }
+        self.control.end(self.state.statement_started_us);
+        prepared
+    }
+
+    pub(crate) fn prepare_inner(&mut self, sql: &[u8]) -> Result<Prepared> {
+        let modes: Modes = self.modes();
+        let parsed = porpoise_sql::parse_statement(sql, 0, modes)
+            .map_err(|error| syntax_error(sql, &error))?;
+        let Some(parsed) = parsed else {
+            return Err(Error::empty_query());
+        };
+        if let Ok(Some(second)) = porpoise_sql::parse_statement(sql, parsed.next, modes) {
+            let rest = &sql[second.span.start as usize..];
+            return Err(Error::syntax_error(
+                String::from_utf8_lossy(&rest[..rest.len().min(80)]),
+                1,
+            ));
+        }
+        if matches!(
+            parsed.statement,
+            ast::Statement::Prepare { .. }
+                | ast::Statement::Execute { .. }
+                | ast::Statement::Deallocate(_)
+        ) {
+            return Err(Error::unsupported_in_prepared());
+        }
+        let placeholders = parsed.placeholders as usize;
+        let columns = if plannable(&parsed.statement) {
+            let types = vec![DataType::Null; placeholders];
+            let catalog = self.engine.shared.catalog.load();
+            let context = Context {
+                catalog: &catalog,
+                session: &self.state,
+                parameters: &types,
+                literals: &[],
+                sql,
+                row_counts: &self.engine.shared.store,
+            };
+            let plan = planner::plan(&parsed.statement, &context)?;
+            match plan.kind {
+                PlanKind::Query(query) if query.into.is_empty() => query.columns,
+                _ => Vec::new(),
+            }
+        } else {
+            self.columns_of(&parsed.statement)?
+        };
+        let id = self.next_statement_id;
+        self.next_statement_id = self.next_statement_id.wrapping_add(1).max(1);
+        let statement = PreparedStatement {
+            statement: Arc::new(parsed.statement),
+            sql: sql.into(),
+            placeholders,
+            last: None,
+        };
+        self.prepared.insert(id, statement);
+        let parameter = ResultColumn::expression("?", DataType::varchar(0), true);
+        Ok(Prepared {
+            id,
+            parameters: vec![parameter; placeholders],
+            columns,
+            warnings: self.state.warning_count(),
+        })
+    }
+
+    /// Runs a prepared statement.
+    pub fn execute(&mut self, id: u32, parameters: &[Value], reply: &mut dyn Reply) -> Result<Ran> {
+        let Some(prepared) = self.prepared.get(&id) else {
+            return Err(Error::unknown_statement_handler(id, "mysqld_stmt_execute"));
+        };
+        let sql = prepared.sql.clone();
+        self.begin_statement(Command::Execute, &sql);
+        let ran = self
+            .execute_prepared(id, parameters, reply)
+            .map(|commit| Ran {
+                rest: sql.len(),
+                commit,
+            });
+        self.end_statement(&ran);
+        ran
+    }
+
+    pub(crate) fn execute_prepared(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let Some(prepared) = self.prepared.get(&id) else {
+            return Err(Error::unknown_statement_handler(id, "EXECUTE"));
+        };
+        if prepared.placeholders != parameters.len() {
+            return Err(Error::wrong_arguments("EXECUTE"));
+        }
+        if !plannable(&prepared.statement) {
+            let (statement, sql) = (prepared.statement.clone(), prepared.sql.clone());
+            let types: Vec<DataType> = parameters
+                .iter()
+                .map(|value| type_of(value, &self.state))
+                .collect();
+            return self.run_parsed(&statement, &sql, &sql, &types, parameters, reply);
+        }
+        self.state.clear_warnings();
+        let catalog = self.engine.shared.catalog.load();
+        let environment = self.environment();
+        // The plan that ran last fits unless types, catalog or environment changed.
+        if let Some((types, for_environment, cached)) = &prepared.last {
+            let fits = cached.catalog_version == catalog.version
+                && *for_environment == environment
+                && types
+                    .iter()
+                    .zip(parameters)
+                    .all(|(ty, value)| same_class(ty, value));
+            if fits {
+                let cached = cached.clone();
+                return self.run_cached(&cached, &catalog, &[], None, parameters, reply);
+            }
+        }
+        let types: Vec<DataType> = parameters
+            .iter()
+            .map(|value| type_of(value, &self.state))
+            .collect();
+        let hashers = [1u64, 2].map(|seed| {
+            let mut hasher = foldhash_state().build_hasher();
+            seed.hash(&mut hasher);
+            prepared.sql.hash(&mut hasher);
+            types.hash(&mut hasher);
+            hasher
+        });
+        let statement = u128::from(hashers[0].finish()) << 64 | u128::from(hashers[1].finish());
+        let key = PlanKey {
+            statement,
+            environment,
+        };
+        let shared = self.engine.shared.clone();
+        let cached = match self.plans.find(&shared.plans, key, catalog.version) {
+            Some(cached) => cached,
+            None => {
+                let context = Context {
+                    catalog: &catalog,
+                    session: &self.state,
+                    parameters: &types,
+                    literals: &[],
+                    sql: &prepared.sql,
+                    row_counts: &shared.store,
+                };
+                let plan: Plan = planner::plan(&prepared.statement, &context)?;
+                let keep = plan.cacheable && self.state.temporary_tables.is_empty();
+                let cached = Arc::new(CachedPlan {
+                    plan,
+                    catalog_version: catalog.version,
+                    sql: (&*prepared.sql).into(),
+                    source: None,
+                    mask: None,
+                });
+                if keep {
+                    shared.plans.keep(key, cached.clone());
+                }
+                cached
+            }
+        };
+        if cached.plan.cacheable && self.state.temporary_tables.is_empty() {
+            if let Some(prepared) = self.prepared.get_mut(&id) {
+                prepared.last = Some((types, environment, cached.clone()));
+            }
+        }
+        self.run_cached(&cached, &catalog, &[], None, parameters, reply)
+    }
+
+    pub fn close_statement(&mut self, id: u32) {
+        self.prepared.remove(&id);
+        self.named.retain(|_, named| *named != id);
+    }
+
+    /// How many parameters a prepared statement has.
+    pub fn parameter_count(&self, id: u32) -> Option<usize> {
+        self.prepared.get(&id).map(|prepared| prepared.placeholders)
+    }
+
+    /// How many statements are prepared.
+    pub fn prepared_count(&self) -> usize {
+        self.prepared.len()
+    }
+}
+
+fn plannable(statement: &ast::Statement) -> bool {
+    matches!(
+        statement,
+        ast::Statement::Query(_)
+            | ast::Statement::Insert(_)
+            | ast::Statement::Update(_)
+            | ast::Statement::Delete(_)
+    )
+}
+
+/// Whether a value may stand where the plan expects a parameter of a type.
+fn same_class(ty: &DataType, value: &Value) -> bool {
+    match (ty, value) {
+        (DataType::Null, Value::Null)
+        | (
+            DataType::Int {
+                unsigned: false, ..
+            },
+            Value::Int(_),
+        )
+        | (DataType::Int { unsigned: true, .. }, Value::UInt(_))
+        | (DataType::Double { .. }, Value::Double(_))
+        | (DataType::Varchar { .. }, Value::Text(_))
+        | (DataType::Varbinary(_), Value::Bytes(_))
+        | (DataType::Date, Value::Date(_))
+        | (DataType::Time { .. }, Value::Time(_))
+        | (DataType::DateTime { .. }, Value::DateTime(_))
+        | (DataType::Json, Value::Json(_)) => true,
+        (DataType::Decimal { scale, .. }, Value::Decimal(value)) => value.scale() == *scale,
+        _ => false,
+    }
+}
+
+/// The type a parameter's value stands for. Lengths don't matter: they would make plans of their own.
+pub(crate) fn type_of(value: &Value, state: &crate::session::SessionState) -> DataType {
+    /// Longer than any parameter.
+    const LENGTH: u32 = 65_535;
+    match value {
+        Value::Null => DataType::Null,
+        Value::Int(_) => DataType::BIGINT,
+        Value::UInt(_) => DataType::BIGINT_UNSIGNED,
+        Value::Double(_) => DataType::DOUBLE,
+        Value::Decimal(value) => DataType::decimal(65, value.scale()),
+        Value::Text(_) => DataType::Varchar {
+            length: LENGTH,
+            collation: state.collation,
+        },
+        Value::Bytes(_) => DataType::Varbinary(LENGTH),
+        Value::Date(_) => DataType::Date,
+        Value::Time(_) => DataType::Time { fsp: 6 },
+        Value::DateTime(_) => DataType::DateTime { fsp: 6 },
+        Value::Json(_) => DataType::Json,
+    }
+}

@@ -1,0 +1,181 @@
+//! Transactions as a session has them: autocommit, explicit ones, savepoints, isolation levels, and the
+//! metadata locks they hold.
+//!
+//!     autocommit read      a snapshot, for the statement
+//!     autocommit change    a storage transaction, committed behind the statement
+//!     BEGIN … COMMIT       one storage transaction, made by its first statement that needs it
+//!
+//! A statement that fails takes back its own writes only; a deadlock rolls back the whole transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use compact_str::CompactString;
+use porpoise_storage::{Commit, Savepoint, Transaction};
+
+use crate::catalog::Table;
+use crate::engine::Shared;
+use crate::error::{Error, Result};
+use crate::session::SessionState;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    #[default]
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadUncommitted => "READ-UNCOMMITTED",
+            Isolation::ReadCommitted => "READ-COMMITTED",
+            Isolation::RepeatableRead => "REPEATABLE-READ",
+            Isolation::Serializable => "SERIALIZABLE",
+        }
+    }
+
+    pub fn by_name(name: &str) -> Option<Isolation> {
+        [
+            Isolation::ReadUncommitted,
+            Isolation::ReadCommitted,
+            Isolation::RepeatableRead,
+            Isolation::Serializable,
+        ]
+        .into_iter()
+        .find(|isolation| {
+            isolation
+                .name()
+                .eq_ignore_ascii_case(&name.replace(' ', "-"))
+        })
+    }
+
+    /// Whether each statement reads what is newest.
+    pub fn refreshes(self) -> bool {
+        matches!(self, Isolation::ReadCommitted | Isolation::ReadUncommitted)
+    }
+}
+
+/// The metadata locks of a transaction: each table it used, by the state all the table's versions share.
+#[derive(Default)]
+pub struct HeldTables(Vec<Arc<Table>>);
+
+impl HeldTables {
+    /// Takes a table's metadata lock shared, once a transaction.
+    pub fn take(&mut self, table: &Arc<Table>, shared: &Shared, timeout: Duration) -> Result<()> {
+        if self
+            .0
+            .iter()
+            .any(|held| Arc::ptr_eq(&held.state, &table.state))
+        {
+            return Ok(());
+        }
+        let lock = &table.state.metadata_lock;
+        if !lock.try_shared() {
+            shared.before_waiting();
+            if !lock.shared(timeout) {
+                return Err(Error::lock_wait_timeout());
+            }
+        }
+        self.0.push(table.clone());
+        Ok(())
+    }
+
+    /// How many shared entries it has on a table: DDL of the same session may go past them.
+    pub fn count(&self, table: &Table) -> u32 {
+        self.0
+            .iter()
+            .filter(|held| Arc::ptr_eq(&held.state, &table.state))
+            .count() as u32
+    }
+
+    pub fn release(&mut self) {
+        for table in self.0.drain(..) {
+            table.state.metadata_lock.unlock_shared();
+        }
+    }
+}
+
+impl Drop for HeldTables {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// The session's current transaction.
+#[derive(Default)]
+pub struct TransactionState {
+    /// BEGIN was said (or autocommit is off and a statement ran).
+    pub open: bool,
+    pub read_only: bool,
+    pub storage: Option<Transaction>,
+    pub isolation: Isolation,
+    savepoints: Vec<(CompactString, Savepoint)>,
+    pub tables: HeldTables,
+}
+
+impl TransactionState {
+    /// The storage transaction, made now if there is none.
+    pub fn storage(&mut self, shared: &Shared, state: &SessionState) -> &mut Transaction {
+        self.storage.get_or_insert_with(|| {
+            let mut transaction = shared.store.begin();
+            transaction.set_interrupt(state.interrupt.clone());
+            transaction
+        })
+    }
+
+    /// Ends it by a commit. `None` where there was nothing to commit.
+    pub fn commit(&mut self) -> Result<Option<Commit>> {
+        self.open = false;
+        self.savepoints.clear();
+        let committed = match self.storage.take() {
+            Some(transaction) if transaction.has_writes() => {
+                transaction.commit().map(Some).map_err(Error::from)
+            }
+            _ => Ok(None),
+        };
+        self.tables.release();
+        committed
+    }
+
+    pub fn rollback(&mut self) {
+        self.open = false;
+        self.savepoints.clear();
+        self.storage = None;
+        self.tables.release();
+    }
+
+    pub fn set_savepoint(&mut self, name: &str, shared: &Shared, state: &SessionState) {
+        let savepoint = self.storage(shared, state).savepoint();
+        self.savepoints
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.savepoints.push((name.into(), savepoint));
+    }
+
+    fn position(&self, name: &str) -> Result<usize> {
+        self.savepoints
+            .iter()
+            .position(|(known, _)| known.eq_ignore_ascii_case(name))
+            .ok_or_else(|| Error::savepoint_does_not_exist(name))
+    }
+
+    /// Undoes what came after the savepoint, and forgets the savepoints set after it.
+    pub fn rollback_to(&mut self, name: &str) -> Result<()> {
+        let position = self.position(name)?;
+        self.savepoints.truncate(position + 1);
+        if let (Some(transaction), Some((_, savepoint))) =
+            (&mut self.storage, self.savepoints.last())
+        {
+            transaction.rollback_to(savepoint.clone());
+        }
+        Ok(())
+    }
+
+    pub fn release_savepoint(&mut self, name: &str) -> Result<()> {
+        let position = self.position(name)?;
+        self.savepoints.truncate(position);
+        Ok(())
+    }
+}
