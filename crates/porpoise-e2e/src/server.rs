@@ -12,8 +12,9 @@ use crate::wire::{Address, Error, Wire};
 /// How long a server may take to answer its first login.
 const START_SECONDS_MAX: u64 = 30;
 
-/// MySQL 8.4's own `sql_mode`, which MariaDB is started with so that both follow the same rules.
-const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
+/// MySQL 8.4's own `sql_mode`, which MariaDB is started with so that both follow the same rules, and the word that makes
+/// MariaDB round fractions of seconds as MySQL does.
+const SQL_MODE: &str = "TIME_ROUND_FRACTIONAL,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
                         ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 /// The collation of MariaDB nearest to `utf8mb4_0900_ai_ci`: the same letters, and no padding either.
