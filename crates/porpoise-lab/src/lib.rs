@@ -1,1 +1,77 @@
-//! Load generator and experiments.
+//! The load generator: how many transactions a second a server does, and how long the slow ones take.
+//!
+//! It knows servers only through `porpoise-client`, so the same run measures Porpoise over each of its ways in, and
+//! MariaDB or MySQL beside it. The table and the statements are those of sysbench's OLTP workloads, so figures can be
+//! laid beside sysbench's own.
+//!
+//! 1. [`Target`]: a way in, a name and where to connect.
+//! 2. [`BenchPlan`]: which [`Workload`]s, with how many threads, for how long.
+//! 3. [`bench::run`]: loads the table, runs every workload on every target in turn, round after round, so that what
+//!    the machine does meanwhile hits all of them alike.
+//! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
+//!
+//! ```no_run
+//! use porpoise_lab::{BenchPlan, Target, Workload, bench};
+//!
+//! let targets = [
+//!     Target::new("MariaDB", "mysql://sb:sb@localhost/sbtest?socket=/tmp/mariadb.sock")?,
+//!     Target::new("Unix socket", "mysql://sb:sb@localhost/sbtest?socket=/tmp/porpoise.sock")?,
+//! ];
+//! let plan = BenchPlan { workloads: vec![Workload::PointSelect], threads: vec![1, 8], ..BenchPlan::default() };
+//! print!("{}", bench::run(&targets, &plan)?);
+//! # Ok::<(), porpoise_lab::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod bench;
+mod histogram;
+mod progress;
+mod report;
+mod table;
+mod workload;
+
+pub use bench::{BenchPlan, Target};
+pub use histogram::Histogram;
+pub use report::{Measurement, Report};
+pub use table::Table;
+pub use workload::{Mode, Workload};
+
+/// Why a run came to nothing.
+#[derive(Debug)]
+pub enum Error {
+    /// A target can't be reached, or refused a statement in a way that isn't part of any workload.
+    Target {
+        /// The target's name.
+        target: String,
+        /// What was being done.
+        doing: String,
+        /// The client's error.
+        error: porpoise_client::Error,
+    },
+    /// A plan that can't be run.
+    Plan(String),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Target {
+                target,
+                doing,
+                error,
+            } => write!(formatter, "{target}, {doing}: {error}"),
+            Self::Plan(what) => formatter.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Target { error, .. } => Some(error),
+            Self::Plan(_) => None,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Short runs against MariaDB: every workload works on a server that is not ours, and its figures are plausible.
+
+use porpoise_e2e::server::{Product, Server};
+use porpoise_lab::{BenchPlan, Error, Mode, Target, Workload, bench};
+use std::time::Duration;
+
+fn targets(server: &Server) -> [Target; 2] {
+    let url = format!("mysql://root@127.0.0.1:{}/sbtest", server.port);
+    let socket = server.socket.display();
+    [
+        Target::new(
+            "Unix socket",
+            &format!("{url}?transport=unix&socket={socket}"),
+        )
+        .unwrap(),
+        Target::new("TCP", &format!("{url}?transport=tcp")).unwrap(),
+    ]
+}
+
+#[test]
+fn every_workload_runs_over_each_way_in() {
+    let server = Server::start(Product::MariaDb);
+    let targets = targets(&server);
+    let plan = BenchPlan {
+        workloads: Workload::all().collect(),
+        threads: vec![2],
+        rows: 2_000,
+        duration: Duration::from_millis(300),
+        warm_up: Duration::from_millis(50),
+        progress: false,
+        ..BenchPlan::default()
+    };
+    let report = bench::run(&targets, &plan).unwrap();
+    println!("{report}");
+    assert_eq!(report.measurements.len(), 2 * plan.workloads.len());
+    for measurement in &report.measurements {
+        let statements = match measurement.workload {
+            Workload::ReadOnly => 16.0,
+            Workload::ReadWrite => 20.0,
+            Workload::WriteOnly => 6.0,
+            _ => 1.0,
+        };
+        assert!(
+            measurement.transactions_per_second > 10.0,
+            "{measurement:?}"
+        );
+        assert!(measurement.latency_p95 > Duration::ZERO, "{measurement:?}");
+        if measurement.errors == 0 {
+            let expected = measurement.transactions_per_second * statements;
+            assert!(
+                (measurement.queries_per_second - expected).abs() < 1.0,
+                "{measurement:?}"
+            );
+        }
+    }
+    let mut wire = porpoise_client::Connection::connect(&targets[0].options).unwrap();
+    let rows = wire
+        .rows("SELECT MIN(id), COUNT(*) >= 2000, MIN(LENGTH(c)), MAX(LENGTH(pad)) FROM sbtest1")
+        .unwrap();
+    assert_eq!(rows.to_text(), [["1", "1", "119", "59"]]);
+}
+
+#[test]
+fn one_second_of_text_statements_on_many_tables() {
+    let server = Server::start(Product::MariaDb);
+    let plan = BenchPlan {
+        workloads: vec![Workload::ReadWrite],
+        threads: vec![4],
+        tables: 3,
+        rows: 500,
+        mode: Mode::Text,
+        duration: Duration::from_secs(1),
+        warm_up: Duration::ZERO,
+        rounds: 3,
+        ..BenchPlan::default()
+    };
+    let report = bench::run(&targets(&server)[..1], &plan).unwrap();
+    assert_eq!(report.measurements.len(), 1);
+    assert!(report.measurements[0].transactions_per_second > 10.0);
+}
+
+#[test]
+fn a_target_that_is_not_there_is_named() {
+    let target = Target::new("nobody", "mysql://root@127.0.0.1:1/sbtest?transport=tcp").unwrap();
+    let plan = BenchPlan {
+        load: false,
+        progress: false,
+        duration: Duration::from_secs(5),
+        ..BenchPlan::default()
+    };
+    let error = bench::run(&[target], &plan).unwrap_err();
+    assert!(
+        matches!(&error, Error::Target { target, .. } if target == "nobody"),
+        "{error}"
+    );
+    assert!(matches!(bench::run(&[], &plan), Err(Error::Plan(_))));
+}
