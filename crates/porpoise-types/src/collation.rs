@@ -1,10 +1,45 @@
-//! Collations: how texts compare, sort, hash, fold and match.
+//! Collations: how texts compare, sort, hash, fold and match (MySQL 8.4 manual, chapter 12).
 //!
-//! Texts come as UTF-8 bytes whatever the collation's character set.
+//! Texts come as UTF-8 bytes whatever the collation's character set; bytes that are not UTF-8 compare as characters
+//! above all others. A collation turns a text into weights and compares those. Three families do all of them:
+//!
+//! ```text
+//! folded    one weight a character, from a table of upper cases    general_ci, latin1, ascii, bin
+//! bytes     the text itself                                        binary, utf8mb4_0900_bin
+//! uca       zero or more elements a character, in 1 to 3 levels    utf8mb4_0900_*, *_unicode_ci
+//! ```
+//!
+//! ASCII, which is most of what databases compare, never leaves a loop over one 128-byte table.
+//!
+//! **PAD SPACE** collations compare as if the shorter text went on with spaces for ever; then `'a' = 'a  '` and
+//! `'a\t' < 'a'`. **NO PAD** collations don't.
+//!
+//! **Sort keys** order as the texts do when compared byte by byte, are equal for texts that compare equal, and know
+//! their own end. A key of a PAD SPACE collation writes each run of n spaces as
+//!
+//! ```text
+//! space  1  n        what follows is less than a space
+//! space  2           the end
+//! space  3  ~n       what follows is greater than a space
+//! ```
+//!
+//! which is exactly how padded texts order. The other keys end with 0x00 (after each level) or 00 00.
+//!
+//! The weights of the `0900` collations are Unicode's own (UCA 9.0.0, in `unicode/`), contractions between adjacent
+//! characters included. The `unicode_ci` and `unicode_520_ci` collations, which MySQL bases on UCA 4.0.0 and 5.2.0,
+//! use the same weights here: letters assigned or reordered by Unicode since then may sort differently.
+
+mod fold;
+mod matching;
+mod uca;
+
+pub use matching::like;
 
 use crate::Charset;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::hash::Hasher;
+use std::ops::Range;
 
 /// A collation, by MySQL's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,7 +91,7 @@ const NO_PAD: bool = false;
 
 /// Every collation, one a row.
 #[rustfmt::skip]
-pub static COLLATIONS: [CollationRow; 22] = [
+pub static COLLATIONS: [CollationRow; 18] = [
     //  id   name                     charset           default pad   sort length, kind
     row(8,   "latin1_swedish_ci",     Charset::Latin1,  YES, PAD,    1, Kind::Latin1 { table: Latin1Table::Swedish }),
     row(11,  "ascii_general_ci",      Charset::Ascii,   YES, PAD,    1, Kind::AsciiCi),
@@ -76,10 +111,6 @@ pub static COLLATIONS: [CollationRow; 22] = [
     row(278, "utf8mb4_0900_as_cs",    Charset::Utf8mb4, NO,  NO_PAD, 0, Kind::Uca { levels: 3 }),
     row(305, "utf8mb4_0900_as_ci",    Charset::Utf8mb4, NO,  NO_PAD, 0, Kind::Uca { levels: 2 }),
     row(309, "utf8mb4_0900_bin",      Charset::Utf8mb4, NO,  NO_PAD, 1, Kind::Binary),
-    row(76,  "utf8mb3_tolower_ci",    Charset::Utf8mb3, NO,  PAD,    1, Kind::GeneralCi),
-    row(223, "utf8mb3_general_mysql500_ci", Charset::Utf8mb3, NO, PAD, 1, Kind::GeneralCi),
-    row(247, "utf8mb4_vietnamese_ci", Charset::Utf8mb4, NO,  PAD,    8, UCA),
-    row(15,  "latin1_danish_ci",      Charset::Latin1,  NO,  PAD,    1, Kind::Latin1 { table: Latin1Table::General }),
 ];
 
 /// Row of each collation id, or 255.
@@ -159,31 +190,143 @@ impl Collation {
 
     /// Compares as `ORDER BY` does.
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
-        a.cmp(b)
+        let row = self.row();
+        match row.kind {
+            Kind::Binary if !row.pad_space => a.cmp(b),
+            Kind::Uca { levels } => uca::compare(a, b, levels, row.pad_space),
+            kind => fold::compare(a, b, fold::Table::of(kind, row.charset)),
+        }
     }
 
     pub fn eq(self, a: &[u8], b: &[u8]) -> bool {
-        a == b || self.compare(a, b).is_eq()
+        a == b || (self != Collation::BINARY && self.compare(a, b).is_eq())
     }
 
-    /// Appends a key whose byte order is this collation's order; equal exactly when `compare` says equal.
-    pub fn sort_key(self, text: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(text);
+    /// Appends a key whose byte order is this collation's order; equal exactly when `compare` says equal, and
+    /// self-delimiting: see [`Collation::sort_key_len`].
+    pub fn sort_key(self, text: &[u8], out: &mut impl KeySink) {
+        let row = self.row();
+        match row.kind {
+            Kind::Binary if !row.pad_space => {
+                write_escaped(text, out);
+                out.append(&[0, 0]);
+            }
+            Kind::Uca { levels } => uca::sort_key(text, levels, row.pad_space, out),
+            kind => fold::sort_key(text, fold::Table::of(kind, row.charset), out),
+        }
+    }
+
+    /// Appends what the keys of all texts that begin with `text` begin with: the lower end of the range of
+    /// `LIKE 'text%'`. It may be shorter than `text` asks for, so that the range holds more.
+    pub fn sort_key_prefix(self, text: &[u8], out: &mut impl KeySink) {
+        let row = self.row();
+        let mut text = text;
+        if row.pad_space {
+            // What a run of spaces is written as depends on what follows.
+            text = text.trim_ascii_end();
+        }
+        match row.kind {
+            Kind::Binary if !row.pad_space => write_escaped(text, out),
+            Kind::Uca { .. } => {
+                // What follows could contract with the last character, unless that is ASCII and not an L.
+                while text
+                    .last()
+                    .is_some_and(|b| !b.is_ascii() || matches!(b, b'l' | b'L'))
+                {
+                    text = &text[..text.len() - 1];
+                }
+                if row.pad_space {
+                    text = text.trim_ascii_end();
+                }
+                uca::sort_key_prefix(text, row.pad_space, out)
+            }
+            kind => fold::sort_key_prefix(text, fold::Table::of(kind, row.charset), out),
+        }
+    }
+
+    /// The length of a key written by [`Collation::sort_key`] at the start of `key`; `None` if it is cut off.
+    pub fn sort_key_len(self, key: &[u8]) -> Option<usize> {
+        let row = self.row();
+        match row.kind {
+            Kind::Binary if !row.pad_space => {
+                let mut at = 0;
+                loop {
+                    at += key.get(at..)?.iter().position(|&b| b == 0)? + 2;
+                    match *key.get(at - 1)? {
+                        0 => return Some(at),
+                        _ => continue,
+                    }
+                }
+            }
+            Kind::Uca { levels } => uca::sort_key_len(key, levels, row.pad_space),
+            _ => fold::sort_key_len(key),
+        }
     }
 
     /// Feeds the hasher the same for texts that compare equal.
     pub fn hash(self, text: &[u8], state: &mut impl Hasher) {
-        let mut key = Vec::new();
+        if self == Collation::BINARY {
+            return state.write(text);
+        }
+        let mut key: SmallVec<[u8; 128]> = SmallVec::new();
         self.sort_key(text, &mut key);
         state.write(&key);
     }
 
-    pub fn lower(self, text: &str) -> String {
-        text.to_lowercase()
+    /// Whether two single characters are equal (for `LIKE` and searching).
+    fn char_eq(self, a: u32, b: u32) -> bool {
+        if a == b {
+            return true;
+        }
+        let row = self.row();
+        match row.kind {
+            Kind::Binary => false,
+            Kind::Uca { levels } => uca::char_eq(a, b, levels),
+            kind => {
+                let table = fold::Table::of(kind, row.charset);
+                table.weight(a) == table.weight(b)
+            }
+        }
     }
 
+    /// Where `needle` first occurs in `text` at or after the byte `from`, comparing character by character.
+    pub fn find(self, text: &[u8], needle: &[u8], from: usize) -> Option<Range<usize>> {
+        matching::find(self, text, needle, from)
+    }
+
+    /// Lower case, a character for a character; bytes of `binary` have none.
+    pub fn lower(self, text: &str) -> String {
+        if self.is_binary() {
+            return text.to_string();
+        }
+        if text.is_ascii() {
+            return text.to_ascii_lowercase();
+        }
+        text.chars()
+            .map(|c| match c {
+                '\u{130}' => 'i',
+                _ => single(c.to_lowercase(), c),
+            })
+            .collect()
+    }
+
+    /// Upper case, a character for a character: `ß` stays.
     pub fn upper(self, text: &str) -> String {
-        text.to_uppercase()
+        if self.is_binary() {
+            return text.to_string();
+        }
+        if text.is_ascii() {
+            return text.to_ascii_uppercase();
+        }
+        text.chars().map(|c| single(c.to_uppercase(), c)).collect()
+    }
+}
+
+fn single(mut mapped: impl ExactSizeIterator<Item = char>, own: char) -> char {
+    if mapped.len() == 1 {
+        mapped.next().unwrap_or(own)
+    } else {
+        own
     }
 }
 
@@ -193,8 +336,137 @@ impl std::fmt::Debug for Collation {
     }
 }
 
-/// SQL `LIKE` under a collation: `%` any run, `_` any one character, `escape` takes the next literally.
-pub fn like(text: &[u8], pattern: &[u8], escape: Option<char>, collation: Collation) -> bool {
-    let _ = (escape, collation);
-    text == pattern
+/// What a key is written into.
+pub trait KeySink {
+    fn put(&mut self, byte: u8);
+    fn append(&mut self, bytes: &[u8]);
 }
+
+impl KeySink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.push(byte)
+    }
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes)
+    }
+}
+
+impl<A: smallvec::Array<Item = u8>> KeySink for SmallVec<A> {
+    #[inline]
+    fn put(&mut self, byte: u8) {
+        self.push(byte)
+    }
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes)
+    }
+}
+
+/// Writes 0x00 as 00 FF.
+fn write_escaped(text: &[u8], out: &mut impl KeySink) {
+    let mut rest = text;
+    while let Some(zero) = rest.iter().position(|&b| b == 0) {
+        out.append(&rest[..zero]);
+        out.append(&[0, 0xFF]);
+        rest = &rest[zero + 1..];
+    }
+    out.append(rest);
+}
+
+/// What an invalid byte counts as: a character above all others, a different one for each byte.
+const INVALID: u32 = 0x11_0000;
+
+/// The character at `at` and where the next begins. `at` must be inside `text`.
+#[inline]
+fn char_at(text: &[u8], at: usize) -> (u32, usize) {
+    let first = text[at];
+    if first < 0x80 {
+        return (first as u32, at + 1);
+    }
+    let rest = &text[at + 1..];
+    let tail = |i: usize| {
+        rest.get(i)
+            .filter(|b| **b & 0xC0 == 0x80)
+            .map(|b| (b & 0x3F) as u32)
+    };
+    let decoded = match first {
+        0xC2..=0xDF => tail(0).map(|a| ((first as u32 & 0x1F) << 6 | a, 2)),
+        0xE0..=0xEF => tail(0)
+            .zip(tail(1))
+            .map(|(a, b)| ((first as u32 & 0x0F) << 12 | a << 6 | b, 3))
+            .filter(|c| c.0 >= 0x800),
+        0xF0..=0xF4 => match (tail(0), tail(1), tail(2)) {
+            (Some(a), Some(b), Some(c)) => {
+                Some(((first as u32 & 7) << 18 | a << 12 | b << 6 | c, 4))
+                    .filter(|c| (0x1_0000..0x11_0000).contains(&c.0))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    match decoded {
+        Some((c, len)) => (c, at + len),
+        None => (INVALID + first as u32, at + 1),
+    }
+}
+
+/// Writes the runs of spaces of a PAD SPACE key: see the module's header.
+struct PadRuns {
+    space: u8,
+    pending: usize,
+}
+
+impl PadRuns {
+    fn new(space: u8) -> PadRuns {
+        PadRuns { space, pending: 0 }
+    }
+
+    #[inline]
+    fn before(&mut self, less_than_space: bool, out: &mut impl KeySink) {
+        if self.pending > 0 {
+            self.flush(less_than_space, out);
+        }
+    }
+
+    #[cold]
+    fn flush(&mut self, less_than_space: bool, out: &mut impl KeySink) {
+        let flip = if less_than_space { 0 } else { 0xFF };
+        out.append(&[self.space, if less_than_space { 1 } else { 3 }]);
+        let mut n = self.pending;
+        while n >= 0xFF {
+            out.put(0xFF ^ flip);
+            n -= 0xFF;
+        }
+        out.put(n as u8 ^ flip);
+        self.pending = 0;
+    }
+
+    fn end(self, out: &mut impl KeySink) {
+        out.append(&[self.space, 2]);
+    }
+
+    /// After the space code at `at - 1`: `Ok` is where the key ends, `Err` where it goes on.
+    fn skip(key: &[u8], at: usize) -> Option<Result<usize, usize>> {
+        let full = match *key.get(at)? {
+            2 => return Some(Ok(at + 1)),
+            1 => 0xFF,
+            3 => 0,
+            _ => return None,
+        };
+        let run = key.get(at + 1..)?.iter().position(|&b| b != full)?;
+        Some(Err(at + 1 + run + 1))
+    }
+}
+
+/// Compares what is left of the longer text with spaces.
+fn compare_rest_with_spaces(weights: impl Iterator<Item = u32>, space: u32) -> Ordering {
+    weights
+        .map(|w| w.cmp(&space))
+        .find(|o| o.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+#[cfg(test)]
+mod tests;

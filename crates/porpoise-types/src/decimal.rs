@@ -3,8 +3,10 @@
 //! A decimal is a mantissa and a scale: 12.50 is 1250 at scale 2. Mantissas that fit an `i64` (every price anybody
 //! ever paid) live inline and are added and multiplied as machine integers; longer ones are boxed big integers.
 //!
-//!     Small { mantissa: 1250, scale: 2 }            "12.50"
-//!     Big   { (−123456789012345678901234, 5) }      "-1234567890123456789.01234"
+//! ```text
+//! Small { mantissa: 1250, scale: 2 }            "12.50"
+//! Big   { (−123456789012345678901234, 5) }      "-1234567890123456789.01234"
+//! ```
 //!
 //! Equality, order and hash go by the number (1.0 = 1.00); printing keeps the scale.
 
@@ -608,7 +610,9 @@ impl Decimal {
 
     /// Appends bytes that sort as the numbers do and are equal for equal numbers, whatever their scales.
     ///
-    ///     sign+exponent (2 bytes)   significant digits, two a byte as (pair + 1)   0x00
+    /// ```text
+    /// sign and exponent (1 byte)   significant digits, two a byte as (pair + 1)   0x00
+    /// ```
     ///
     /// The exponent counts digit pairs before the point; all bytes of a negative number are inverted.
     pub fn write_key(&self, out: &mut impl Extend<u8>) {
@@ -617,24 +621,55 @@ impl Decimal {
             return;
         }
         let mut text = Vec::with_capacity(72);
-        self.abs().write_text(&mut text);
+        self.write_text(&mut text);
+        let negative = text[0] == b'-';
+        let text = &text[negative as usize..];
         let point = text.iter().position(|&b| b == b'.').unwrap_or(text.len());
-        let mut digits = Vec::with_capacity(72);
-        if point % 2 == 1 {
-            digits.push(0);
+        // Digit i of the number without its point, zeros around it.
+        let integer_pairs = point.div_ceil(2);
+        let fraction_digits = text.len().saturating_sub(point + 1);
+        let total_pairs = integer_pairs + fraction_digits.div_ceil(2);
+        let digit = |place: usize| -> u8 {
+            // `place` counts from the first digit of the first pair.
+            let at = if place < 2 * integer_pairs {
+                (place + point).checked_sub(2 * integer_pairs)
+            } else {
+                Some(place - 2 * integer_pairs + point + 1)
+            };
+            at.and_then(|at| text.get(at)).map_or(0, |d| d - b'0')
+        };
+        let pair = |i: usize| digit(2 * i) * 10 + digit(2 * i + 1);
+        let leading = (0..total_pairs).take_while(|&i| pair(i) == 0).count();
+        let mut end = total_pairs;
+        while end > leading && pair(end - 1) == 0 {
+            end -= 1;
         }
-        digits.extend(text.iter().filter(|&&b| b != b'.').map(|b| b - b'0'));
-        if digits.len() % 2 == 1 {
-            digits.push(0);
-        }
-        let pairs: Vec<u8> = digits.chunks_exact(2).map(|p| p[0] * 10 + p[1]).collect();
-        let leading = pairs.iter().take_while(|&&p| p == 0).count();
-        let significant = pairs.len() - pairs.iter().rev().take_while(|&&p| p == 0).count();
-        let exponent = point.div_ceil(2) as i32 - leading as i32;
-        let flip = if self.is_negative() { 0xFF } else { 0 };
-        out.extend([(0xC0 + exponent).clamp(0x81, 0xFF) as u8 ^ flip]);
-        out.extend(pairs[leading..significant].iter().map(|p| (p + 1) ^ flip));
+        let exponent = integer_pairs as i32 - leading as i32;
+        let flip = if negative { 0xFF } else { 0 };
+        out.extend([(0xC0 + exponent).clamp(0x81, 0xFE) as u8 ^ flip]);
+        out.extend((leading..end).map(|i| (pair(i) + 1) ^ flip));
         out.extend([flip]);
+    }
+
+    /// The number of a key written by [`Decimal::write_key`], at a scale; `None` if the key is corrupt.
+    pub fn read_key(key: &[u8], scale: u8) -> Option<Decimal> {
+        let first = *key.first()?;
+        if first == 0x80 {
+            return Some(Decimal::new(0, scale));
+        }
+        let negative = first < 0x80;
+        let flip = if negative { 0xFF } else { 0 };
+        let exponent = (first ^ flip) as i64 - 0xC0;
+        let mut digits = Vec::with_capacity(2 * key.len());
+        for b in key.get(1..key.len().checked_sub(1)?)? {
+            let pair = (b ^ flip).checked_sub(1)?;
+            if pair > 99 {
+                return None;
+            }
+            digits.extend([b'0' + pair / 10, b'0' + pair % 10]);
+        }
+        let (value, overflow) = Decimal::from_digits(negative, b"", &digits, 2 * exponent);
+        (!overflow).then(|| value.rescale(scale, Rounding::HalfAwayFromZero))
     }
 
     /// The length of a key written by [`Decimal::write_key`] at the start of `bytes`.

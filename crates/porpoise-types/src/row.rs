@@ -1,60 +1,468 @@
 //! The row encoding: how the columns of a row lie in one run of bytes.
+//!
+//! ```text
+//!  0            ⌈n/8⌉              ends_at            data_at
+//!  ├─ null bits ──┼─ fixed columns ──┼─ ends ─────────────┼─ variable columns ──┤
+//!  │ bit c of     │ little-endian,   │ u32 LE each: where │ bytes, one column   │
+//!  │ byte c/8:    │ each at its own  │ each variable      │ after the other     │
+//!  │ c is NULL    │ fixed offset     │ column ends        │                     │
+//! ```
+//!
+//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep their room
+//! (zeros, or no bytes).
+//!
+//! | type | stored as |
+//! | --- | --- |
+//! | integers | 1, 2, 4 (MEDIUMINT too) or 8 bytes |
+//! | BIT, SET | u64 |
+//! | ENUM, YEAR | u16 |
+//! | FLOAT, DOUBLE | f32, f64 |
+//! | DECIMAL(p,s) | the mantissa at scale s: 4 bytes to p = 9, 8 to 18, 16 to 38, else 32, two's complement |
+//! | DATE | the packed u32 |
+//! | TIME | microseconds, i64 |
+//! | DATETIME, TIMESTAMP | the packed u64; TIMESTAMP in UTC |
+//! | texts, byte strings | their bytes, UTF-8 |
+//! | JSON | its normalised text |
 
-use crate::{DataType, TimeZone, Value};
+use crate::{DataType, Date, DateTime, Decimal, IntWidth, Json, Time, TimeZone, Value, convert};
+use compact_str::CompactString;
+
+/// The longest a row can get: ends are 32-bit.
+pub const ROW_BYTES_MAX: usize = u32::MAX as usize;
+
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Fixed {
+        at: u32,
+        width: u32,
+    },
+    /// The n-th of the variable columns.
+    Variable(u32),
+}
 
 /// Where each column of a table lies in its rows.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     types: Vec<DataType>,
+    slots: Vec<Slot>,
+    ends_at: u32,
+    data_at: u32,
+}
+
+fn fixed_width(ty: &DataType) -> Option<u32> {
+    Some(match ty {
+        DataType::Null => 0,
+        DataType::Int { width, .. } => match width {
+            IntWidth::Tiny => 1,
+            IntWidth::Small => 2,
+            IntWidth::Medium | IntWidth::Int => 4,
+            IntWidth::Big => 8,
+        },
+        DataType::Bit(_) | DataType::Set(_) => 8,
+        DataType::Enum(_) | DataType::Year => 2,
+        DataType::Float { .. } => 4,
+        DataType::Double { .. } => 8,
+        DataType::Decimal { precision, .. } => match precision {
+            0..=9 => 4,
+            10..=18 => 8,
+            19..=38 => 16,
+            _ => 32,
+        },
+        DataType::Date => 4,
+        DataType::Time { .. } | DataType::DateTime { .. } | DataType::Timestamp { .. } => 8,
+        DataType::Char { .. }
+        | DataType::Varchar { .. }
+        | DataType::Text { .. }
+        | DataType::Binary(_)
+        | DataType::Varbinary(_)
+        | DataType::Blob(_)
+        | DataType::Json => return None,
+    })
 }
 
 impl RowLayout {
     pub fn new(types: &[DataType]) -> RowLayout {
+        let mut at = types.len().div_ceil(8) as u32;
+        let mut variables = 0;
+        let slots = types
+            .iter()
+            .map(|ty| match fixed_width(ty) {
+                Some(width) => {
+                    let slot = Slot::Fixed { at, width };
+                    at += width;
+                    slot
+                }
+                None => {
+                    variables += 1;
+                    Slot::Variable(variables - 1)
+                }
+            })
+            .collect();
         RowLayout {
             types: types.to_vec(),
+            slots,
+            ends_at: at,
+            data_at: at + 4 * variables,
         }
     }
+
     pub fn types(&self) -> &[DataType] {
         &self.types
     }
-    /// Appends the row's bytes to `out`.
+
+    /// Appends the row's bytes to `out`. Values must be of their columns' types, as [`store`](crate::store()) makes
+    /// them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
-        let _ = (values, out);
+        debug_assert!(values.len() == self.types.len());
+        let start = out.len();
+        out.resize(start + self.data_at as usize, 0);
+        for (column, slot) in self.slots.iter().enumerate() {
+            let value = values.get(column).unwrap_or(&Value::Null);
+            let ty = &self.types[column];
+            if value.is_null() {
+                out[start + column / 8] |= 1 << (column % 8);
+            }
+            match *slot {
+                Slot::Fixed { at, width } => {
+                    if !value.is_null() {
+                        let at = start + at as usize;
+                        write_fixed(value, ty, &mut out[at..at + width as usize]);
+                    }
+                }
+                Slot::Variable(n) => {
+                    match (value, ty) {
+                        (Value::Null, _) => {}
+                        (Value::Text(s), _) => out.extend_from_slice(s.as_bytes()),
+                        (Value::Bytes(b), _) => out.extend_from_slice(b),
+                        _ => convert::write_text(value, ty, out),
+                    }
+                    let end = (out.len() - start - self.data_at as usize) as u32;
+                    let at = start + self.ends_at as usize + 4 * n as usize;
+                    out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+                }
+            }
+        }
     }
+
     /// The value of a column; NULL for a corrupt row.
     pub fn get(&self, row: &[u8], column: usize) -> Value {
-        let _ = (row, column);
-        Value::Null
+        match (self.raw(row, column), self.types.get(column)) {
+            (Some(raw), Some(ty)) => stored::value(raw, ty),
+            _ => Value::Null,
+        }
     }
+
+    #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
-        let _ = (row, column);
-        true
+        row.get(column / 8)
+            .is_none_or(|b| b >> (column % 8) & 1 == 1)
     }
+
     /// The stored bytes of a column; `None` for NULL or a corrupt row.
+    #[inline]
     pub fn raw<'a>(&self, row: &'a [u8], column: usize) -> Option<&'a [u8]> {
-        let _ = (row, column);
-        None
+        if self.is_null(row, column) {
+            return None;
+        }
+        match *self.slots.get(column)? {
+            Slot::Fixed { at, width } => row.get(at as usize..at as usize + width as usize),
+            Slot::Variable(n) => {
+                let end_at = self.ends_at as usize + 4 * n as usize;
+                let end = read_u32(row, end_at)? as usize;
+                let begin = if n == 0 {
+                    0
+                } else {
+                    read_u32(row, end_at - 4)? as usize
+                };
+                row.get(self.data_at as usize..)?.get(begin..end)
+            }
+        }
     }
-    /// All columns.
+
+    /// All columns, appended to `out`.
     pub fn decode(&self, row: &[u8], out: &mut Vec<Value>) {
         out.extend((0..self.types.len()).map(|c| self.get(row, c)));
     }
 }
 
-/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives).
+#[inline]
+fn read_u32(row: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(row.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn write_fixed(value: &Value, ty: &DataType, to: &mut [u8]) {
+    let width = to.len();
+    let wide: [u8; 32] = match (ty, value) {
+        (DataType::Float { .. }, v) => {
+            to.copy_from_slice(&(convert::to_double(v).0 as f32).to_le_bytes());
+            return;
+        }
+        (DataType::Double { .. }, v) => {
+            to.copy_from_slice(&convert::to_double(v).0.to_le_bytes());
+            return;
+        }
+        (DataType::Decimal { scale, .. }, v) => {
+            let d = convert::to_decimal(v)
+                .0
+                .rescale(*scale, crate::Rounding::HalfAwayFromZero);
+            match d.mantissa_i128() {
+                Some(m) if width <= 16 => {
+                    to.copy_from_slice(&m.to_le_bytes()[..width]);
+                    return;
+                }
+                _ => d.mantissa_le32(),
+            }
+        }
+        (_, Value::Date(d)) => widen(&d.packed().to_le_bytes()),
+        (_, Value::DateTime(d)) => widen(&d.packed().to_le_bytes()),
+        (_, Value::Time(t)) => widen(&t.micros().to_le_bytes()),
+        (_, Value::Int(v)) => widen(&v.to_le_bytes()),
+        (_, Value::UInt(v)) => widen(&v.to_le_bytes()),
+        (ty, v) if ty.is_unsigned() => widen(&convert::to_uint(v).0.to_le_bytes()),
+        (_, v) => widen(&convert::to_int(v).0.to_le_bytes()),
+    };
+    to.copy_from_slice(&wide[..width]);
+}
+
+fn widen(bytes: &[u8]) -> [u8; 32] {
+    let mut wide = [0; 32];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    wide
+}
+
+/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong length, which only a
+/// corrupt row has, read as zero.
 pub mod stored {
     use super::*;
-    /// Integers, BIT, YEAR, ENUM, SET: sign- or zero-extended.
+
+    /// Integers, BIT, YEAR, ENUM, SET: sign- or zero-extended by the type.
+    #[inline]
     pub fn int(raw: &[u8], ty: &DataType) -> i64 {
-        let _ = (raw, ty);
-        0
+        if ty.is_unsigned() {
+            uint(raw) as i64
+        } else {
+            signed(raw)
+        }
     }
+
+    #[inline]
+    pub fn signed(raw: &[u8]) -> i64 {
+        match *raw {
+            [a] => a as i8 as i64,
+            [a, b] => i16::from_le_bytes([a, b]) as i64,
+            [a, b, c, d] => i32::from_le_bytes([a, b, c, d]) as i64,
+            [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    pub fn uint(raw: &[u8]) -> u64 {
+        match *raw {
+            [a] => a as u64,
+            [a, b] => u16::from_le_bytes([a, b]) as u64,
+            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]) as u64,
+            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            _ => 0,
+        }
+    }
+
+    /// FLOAT and DOUBLE.
+    #[inline]
+    pub fn double(raw: &[u8]) -> f64 {
+        match *raw {
+            [a, b, c, d] => f32::from_le_bytes([a, b, c, d]) as f64,
+            [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            _ => 0.0,
+        }
+    }
+
+    pub fn decimal(raw: &[u8], scale: u8) -> Decimal {
+        match raw.len() {
+            4 | 8 => Decimal::new(signed(raw), scale),
+            16 => raw.try_into().map_or(Decimal::ZERO, |b| {
+                Decimal::from_i128(i128::from_le_bytes(b), scale)
+            }),
+            _ => Decimal::from_mantissa_le(raw, scale),
+        }
+    }
+
+    /// A text column; `None` if the bytes are not UTF-8.
+    #[inline]
+    pub fn text(raw: &[u8]) -> Option<&str> {
+        std::str::from_utf8(raw).ok()
+    }
+
+    pub fn date(raw: &[u8]) -> Date {
+        Date::from_packed(uint(raw) as u32).unwrap_or(Date::ZERO)
+    }
+
+    pub fn time(raw: &[u8]) -> Time {
+        Time::from_micros_clamped(signed(raw))
+    }
+
+    /// DATETIME, and TIMESTAMP in UTC.
+    pub fn datetime(raw: &[u8]) -> DateTime {
+        DateTime::from_packed(uint(raw)).unwrap_or(DateTime::ZERO)
+    }
+
+    /// Any column. TIMESTAMPs are in UTC.
     pub fn value(raw: &[u8], ty: &DataType) -> Value {
-        let _ = (raw, ty);
-        Value::Null
+        match ty {
+            DataType::Null => Value::Null,
+            DataType::Int {
+                unsigned: false, ..
+            } => Value::Int(signed(raw)),
+            DataType::Int { .. }
+            | DataType::Bit(_)
+            | DataType::Set(_)
+            | DataType::Enum(_)
+            | DataType::Year => Value::UInt(uint(raw)),
+            DataType::Float { .. } | DataType::Double { .. } => Value::Double(double(raw)),
+            DataType::Decimal { scale, .. } => Value::Decimal(decimal(raw, *scale)),
+            DataType::Date => Value::Date(date(raw)),
+            DataType::Time { .. } => Value::Time(time(raw)),
+            DataType::DateTime { .. } | DataType::Timestamp { .. } => {
+                Value::DateTime(datetime(raw))
+            }
+            DataType::Binary(_) | DataType::Varbinary(_) | DataType::Blob(_) => {
+                Value::Bytes(raw.to_vec())
+            }
+            DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text { .. } => {
+                match CompactString::from_utf8(raw) {
+                    Ok(s) => Value::Text(s),
+                    Err(_) => Value::Bytes(raw.to_vec()),
+                }
+            }
+            DataType::Json => match text(raw).map(Json::parse) {
+                Some(Ok(j)) => Value::Json(j),
+                _ => {
+                    debug_assert!(false, "a stored JSON document parses");
+                    Value::Null
+                }
+            },
+        }
     }
+
     /// The text protocol's form of a stored column; TIMESTAMPs are shown in `zone`.
     pub fn write_text(raw: &[u8], ty: &DataType, zone: &TimeZone, out: &mut Vec<u8>) {
-        let _ = (raw, ty, zone, out);
+        match ty {
+            DataType::Char { .. }
+            | DataType::Varchar { .. }
+            | DataType::Text { .. }
+            | DataType::Binary(_)
+            | DataType::Varbinary(_)
+            | DataType::Blob(_)
+            | DataType::Json => out.extend_from_slice(raw),
+            DataType::Int {
+                unsigned: false, ..
+            } => crate::number_text::write_int(signed(raw), out),
+            DataType::Timestamp { fsp } => zone.from_utc(datetime(raw)).write_text(*fsp, out),
+            _ => convert::write_text(&value(raw, ty), ty, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BlobSize, Collation};
+    use proptest::prelude::*;
+
+    fn every_type() -> Vec<DataType> {
+        let c = Collation::UTF8MB4_0900_AI_CI;
+        vec![
+            DataType::Int {
+                width: IntWidth::Tiny,
+                unsigned: false,
+                zerofill: false,
+                display_width: None,
+            },
+            DataType::BIGINT_UNSIGNED,
+            DataType::Varchar {
+                length: 20,
+                collation: c,
+            },
+            DataType::decimal(5, 2),
+            DataType::decimal(65, 30),
+            DataType::DOUBLE,
+            DataType::Blob(BlobSize::Normal),
+            DataType::Date,
+            DataType::Time { fsp: 6 },
+            DataType::DateTime { fsp: 6 },
+            DataType::Year,
+            DataType::Char {
+                length: 3,
+                collation: c,
+            },
+        ]
+    }
+
+    fn example() -> Vec<Value> {
+        vec![
+            Value::Int(-7),
+            Value::UInt(u64::MAX),
+            Value::text("žluťoučký"),
+            Value::Decimal("-123.45".parse().unwrap()),
+            Value::Decimal(
+                "-99999999999999999999999999999999999.123456789012345678901234567890"
+                    .parse()
+                    .unwrap(),
+            ),
+            Value::Double(-0.25),
+            Value::Bytes(vec![0, 255, 0]),
+            Value::Date(Date::new(2024, 2, 0).unwrap()),
+            Value::Time(Time::MIN),
+            Value::DateTime(DateTime::new(Date::MAX, 23, 59, 59, 999_999).unwrap()),
+            Value::UInt(2155),
+            Value::text(""),
+        ]
+    }
+
+    #[test]
+    fn a_row_reads_back_as_it_was_written() {
+        let layout = RowLayout::new(&every_type());
+        let values = example();
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row);
+        let mut back = Vec::new();
+        layout.decode(&row, &mut back);
+        assert_eq!(back, values);
+        assert_eq!(layout.raw(&row, 2), Some("žluťoučký".as_bytes()));
+    }
+
+    #[test]
+    fn a_null_is_not_an_empty_string() {
+        let layout = RowLayout::new(&[DataType::varchar(5), DataType::varchar(5)]);
+        let mut row = Vec::new();
+        layout.encode(&[Value::Null, Value::text("")], &mut row);
+        assert_eq!(layout.raw(&row, 0), None);
+        assert_eq!(layout.raw(&row, 1), Some(&b""[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn columns_that_are_null_do_not_move_the_others(nulls in any::<u16>()) {
+            let layout = RowLayout::new(&every_type());
+            let values: Vec<Value> = example().into_iter().enumerate()
+                .map(|(i, v)| if nulls >> i & 1 == 1 { Value::Null } else { v }).collect();
+            let mut row = vec![1, 2, 3];
+            layout.encode(&values, &mut row);
+            let mut back = Vec::new();
+            layout.decode(&row[3..], &mut back);
+            prop_assert_eq!(back, values);
+        }
+
+        #[test]
+        fn a_corrupt_row_never_panics(row in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let layout = RowLayout::new(&every_type());
+            let mut out = Vec::new();
+            for (c, ty) in every_type().iter().enumerate() {
+                let _ = layout.get(&row, c);
+                if let Some(raw) = layout.raw(&row, c) {
+                    stored::write_text(raw, ty, &TimeZone::utc(), &mut out);
+                }
+            }
+        }
     }
 }

@@ -3,9 +3,11 @@
 //! Each is one packed integer, ordered as time is, and can hold MySQL's impossible dates (`0000-00-00`,
 //! `2024-02-00`): whether those are allowed is the caller's [`DateMode`].
 //!
-//!     Date      u32   year << 9 | month << 5 | day
-//!     Time      i64   microseconds, from -838:59:59 to 838:59:59
-//!     DateTime  u64   year << 46 | month << 42 | day << 37 | hour << 32 | minute << 26 | second << 20 | microsecond
+//! ```text
+//! Date      u32   year << 9 | month << 5 | day
+//! Time      i64   microseconds, from -838:59:59 to 838:59:59
+//! DateTime  u64   year << 46 | month << 42 | day << 37 | hour << 32 | minute << 26 | second << 20 | microsecond
+//! ```
 //!
 //! - [`parse`]: MySQL's relaxed texts and numbers to values, with what was lost
 //! - [`format`]: `DATE_FORMAT`, `TIME_FORMAT`, `STR_TO_DATE`
