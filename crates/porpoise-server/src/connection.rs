@@ -69,6 +69,8 @@ pub(crate) struct Connection {
     home: Option<(Token, Arc<Mailbox>)>,
     /// Its client has closed the socket, or the socket is broken.
     gone: bool,
+    /// Its socket may hold more than the last read took; no event will tell.
+    unread: bool,
     expired: bool,
     watches_room: bool,
     /// What else is to be said is said; when it is sent, the connection closes.
@@ -116,6 +118,7 @@ impl Connection {
             server: server.clone(),
             home: None,
             gone: false,
+            unread: false,
             expired: false,
             watches_room: false,
             last_words: false,
@@ -292,6 +295,7 @@ impl Connection {
                     }
                     Step::Committing(commit) => {
                         self.outlet.hold(writer);
+                        self.unread = !drained;
                         return Next::Committing(commit);
                     }
                     Step::Close => return self.say_last_words(writer),
@@ -334,7 +338,7 @@ impl Connection {
             return Next::Close;
         }
         match self.outlet.send_waiting() {
-            Ok(Sent::All) if self.gone => Next::Again,
+            Ok(Sent::All) if self.gone || self.unread || self.leftover.is_some() => Next::Again,
             Ok(Sent::All) => Next::Idle,
             Ok(Sent::Some) => Next::Full,
             Err(_) => self.abort("its client is gone"),

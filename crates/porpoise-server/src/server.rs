@@ -187,7 +187,7 @@ impl Server {
         };
         let mut polls = Vec::new();
         for _ in 0..workers {
-            polls.push(EventLoop::new().map_err(StartError::Worker)?);
+            polls.push(EventLoop::open().map_err(StartError::Worker)?);
         }
         let mailboxes = polls.iter().map(|(_, mailbox)| mailbox.clone()).collect();
         if shared.mailboxes.set(mailboxes).is_err() {

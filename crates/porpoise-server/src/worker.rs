@@ -147,7 +147,8 @@ fn token(index: usize, generation: u32) -> Token {
 }
 
 impl EventLoop {
-    pub fn new() -> io::Result<(Poll, Arc<Mailbox>)> {
+    /// What a loop waits on, and how others reach it: made before the loops, which all know each other.
+    pub fn open() -> io::Result<(Poll, Arc<Mailbox>)> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), WAKE)?;
         let mailbox = Mailbox {

@@ -1,0 +1,254 @@
+//! A client that can do what no well-behaved client does: send half a packet, not read, vanish.
+
+#![allow(dead_code)]
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use porpoise_protocol::auth;
+use porpoise_protocol::flags::{Capabilities, Status};
+use porpoise_protocol::frame::{PacketReader, PacketWriter};
+use porpoise_protocol::handshake::{AuthStep, Greeting, Login};
+use porpoise_protocol::reply::{ErrPacket, OkPacket, is_end_of_rows, parse_end_of_rows};
+use porpoise_protocol::row::TextRow;
+
+pub trait Wire: Read + Write + Send {
+    fn set_timeout(&self, timeout: Duration);
+}
+
+impl Wire for UnixStream {
+    fn set_timeout(&self, timeout: Duration) {
+        self.set_read_timeout(Some(timeout)).unwrap();
+    }
+}
+
+impl Wire for TcpStream {
+    fn set_timeout(&self, timeout: Duration) {
+        self.set_read_timeout(Some(timeout)).unwrap();
+    }
+}
+
+pub struct Raw {
+    pub wire: Box<dyn Wire>,
+    pub reader: PacketReader,
+    pub capabilities: Capabilities,
+    pub connection_id: u32,
+    secure: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    Ok {
+        affected: u64,
+        status: Status,
+    },
+    Rows {
+        rows: Vec<Vec<Option<String>>>,
+        status: Status,
+    },
+    Error(u16, String),
+}
+
+impl Answer {
+    pub fn one(&self) -> &str {
+        match self {
+            Answer::Rows { rows, .. } => rows[0][0].as_deref().unwrap_or("NULL"),
+            other => panic!("no rows: {other:?}"),
+        }
+    }
+
+    pub fn error(&self) -> u16 {
+        match self {
+            Answer::Error(number, _) => *number,
+            other => panic!("no error: {other:?}"),
+        }
+    }
+
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Answer::Ok { .. })
+    }
+}
+
+pub const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
+    .union(Capabilities::SECURE_CONNECTION)
+    .union(Capabilities::PLUGIN_AUTH)
+    .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA)
+    .union(Capabilities::TRANSACTIONS)
+    .union(Capabilities::MULTI_STATEMENTS)
+    .union(Capabilities::MULTI_RESULTS)
+    .union(Capabilities::DEPRECATE_EOF);
+
+impl Raw {
+    pub fn unix(path: &Path) -> io::Result<Raw> {
+        Ok(Raw::over(Box::new(UnixStream::connect(path)?), true))
+    }
+
+    pub fn tcp(address: std::net::SocketAddr) -> io::Result<Raw> {
+        Ok(Raw::over(Box::new(TcpStream::connect(address)?), false))
+    }
+
+    fn over(wire: Box<dyn Wire>, secure: bool) -> Raw {
+        wire.set_timeout(Duration::from_secs(20));
+        Raw {
+            wire,
+            reader: PacketReader::new(1 << 30),
+            capabilities: CAPABILITIES,
+            connection_id: 0,
+            secure,
+        }
+    }
+
+    pub fn send(&mut self, sequence: u8, payload: &[u8]) -> io::Result<()> {
+        let mut writer = PacketWriter::with_buffer(Vec::new(), sequence);
+        writer.write(payload);
+        self.wire.write_all(writer.bytes())
+    }
+
+    /// The next packet: its number and payload.
+    pub fn packet(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        loop {
+            if let Some(packet) = self.reader.next_packet().map_err(io::Error::other)? {
+                return Ok((packet.sequence, packet.payload.to_vec()));
+            }
+            let room = self.reader.spare();
+            match self.wire.read(room)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.reader.filled(count),
+            }
+        }
+    }
+
+    /// Whether the server has closed the connection, after whatever it still had to say.
+    pub fn is_closed(&mut self) -> bool {
+        loop {
+            match self.packet() {
+                Ok(_) => {}
+                Err(error) => {
+                    return matches!(
+                        error.kind(),
+                        io::ErrorKind::UnexpectedEof
+                            | io::ErrorKind::ConnectionReset
+                            | io::ErrorKind::BrokenPipe
+                    );
+                }
+            }
+        }
+    }
+
+    /// Greets and logs in; the error that refused it otherwise.
+    pub fn login(mut self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
+        let (_, greeting) = self.packet().unwrap();
+        if let Ok(Some(error)) = ErrPacket::parse(&greeting) {
+            return Err((
+                error.number,
+                String::from_utf8_lossy(error.message).into_owned(),
+            ));
+        }
+        let greeting = Greeting::parse(&greeting).unwrap();
+        self.connection_id = greeting.connection_id;
+        let mut plugin = greeting.auth_plugin.to_vec();
+        let mut nonce = greeting.nonce.to_vec();
+        let answer = auth::answer(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
+        let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
+        Login {
+            capabilities: self.capabilities,
+            max_packet_bytes: 1 << 24,
+            collation: 255,
+            user: user.as_bytes(),
+            auth_response: &answer,
+            database: None,
+            auth_plugin: Some(&plugin),
+            attributes: Default::default(),
+            zstd_level: None,
+        }
+        .write(&mut writer);
+        self.wire.write_all(writer.bytes()).unwrap();
+        loop {
+            let (sequence, packet) = self.packet().unwrap();
+            if let Ok(Some(error)) = ErrPacket::parse(&packet) {
+                return Err((
+                    error.number,
+                    String::from_utf8_lossy(error.message).into_owned(),
+                ));
+            }
+            match AuthStep::parse(&packet).unwrap() {
+                None => return Ok(self),
+                Some(AuthStep::Switch {
+                    plugin: to,
+                    nonce: with,
+                }) => {
+                    (plugin, nonce) = (to.to_vec(), with.to_vec());
+                    let answer =
+                        auth::answer(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
+                    self.send(sequence + 1, &answer).unwrap();
+                }
+                Some(AuthStep::More(&[3])) => {}
+                Some(AuthStep::More(&[4])) if self.secure => {
+                    self.send(sequence + 1, &[password.as_bytes(), &[0]].concat())
+                        .unwrap();
+                }
+                Some(AuthStep::More(&[4])) => self.send(sequence + 1, &[2]).unwrap(),
+                Some(AuthStep::More(key)) => {
+                    let hidden =
+                        auth::public_key::encrypt(password.as_bytes(), &nonce, key).unwrap();
+                    self.send(sequence + 1, &hidden).unwrap();
+                }
+            }
+        }
+    }
+
+    pub fn ask(&mut self, sql: &str) {
+        self.send(0, &[&[3], sql.as_bytes()].concat()).unwrap();
+    }
+
+    pub fn query(&mut self, sql: &str) -> Answer {
+        self.ask(sql);
+        self.answer()
+    }
+
+    pub fn answer(&mut self) -> Answer {
+        let (_, first) = self.packet().unwrap();
+        if let Ok(Some(error)) = ErrPacket::parse(&first) {
+            return Answer::Error(
+                error.number,
+                String::from_utf8_lossy(error.message).into_owned(),
+            );
+        }
+        if first[0] == 0 {
+            let ok = OkPacket::parse(&first, self.capabilities).unwrap();
+            return Answer::Ok {
+                affected: ok.affected_rows,
+                status: ok.status,
+            };
+        }
+        for _ in 0..first[0] {
+            self.packet().unwrap();
+        }
+        let mut rows = Vec::new();
+        loop {
+            let (_, packet) = self.packet().unwrap();
+            if let Ok(Some(error)) = ErrPacket::parse(&packet) {
+                return Answer::Error(
+                    error.number,
+                    String::from_utf8_lossy(error.message).into_owned(),
+                );
+            }
+            if is_end_of_rows(&packet, self.capabilities) {
+                let end = parse_end_of_rows(&packet, self.capabilities).unwrap();
+                return Answer::Rows {
+                    rows,
+                    status: end.status,
+                };
+            }
+            let row = TextRow::new(&packet).map(|value| {
+                value
+                    .unwrap()
+                    .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            });
+            rows.push(row.collect());
+        }
+    }
+}

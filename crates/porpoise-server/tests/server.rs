@@ -1,0 +1,506 @@
+//! The server from outside: what a client sees, whatever the other clients do.
+
+mod common;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use common::{Answer, Raw};
+use porpoise_protocol::flags::Status;
+use porpoise_server::engine::Engine;
+use porpoise_server::{Server, ServerOptions};
+
+struct Running {
+    server: Server,
+    engine: Engine,
+    folder: tempfile::TempDir,
+}
+
+fn start() -> Running {
+    start_with(2)
+}
+
+fn start_with(workers: usize) -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::stand_in();
+    let options = ServerOptions {
+        tcp: vec![([127, 0, 0, 1], 0).into()],
+        socket: Some(folder.path().join("s.sock")),
+        workers,
+    };
+    let server = Server::start(engine.clone(), &options).unwrap();
+    Running {
+        server,
+        engine,
+        folder,
+    }
+}
+
+impl Running {
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("s.sock")
+    }
+
+    fn root(&self) -> Raw {
+        Raw::unix(&self.socket())
+            .unwrap()
+            .login("root", "")
+            .unwrap()
+    }
+
+    fn tcp(&self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
+        Raw::tcp(self.server.tcp_addresses()[0])
+            .unwrap()
+            .login(user, password)
+    }
+
+    fn unix(&self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
+        Raw::unix(&self.socket()).unwrap().login(user, password)
+    }
+
+    fn set(&self, name: &str, value: u64) {
+        let globals = self.engine.variables();
+        let to = match name {
+            "max_connections" => &globals.max_connections,
+            "connect_timeout" => &globals.connect_timeout,
+            "wait_timeout" => &globals.wait_timeout,
+            _ => panic!("{name}"),
+        };
+        to.store(value, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Waits until `what` is so, or fails.
+fn eventually(what: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !what() {
+        assert!(Instant::now() < end, "it never came true");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_kind_of_account_logs_in_over_every_way_in() {
+    let running = start();
+    for (user, password) in [("sb", "sb"), ("sha", "secret"), ("empty", "")] {
+        assert_eq!(
+            running
+                .unix(user, password)
+                .unwrap()
+                .query("SELECT 1")
+                .one(),
+            "1",
+            "{user}"
+        );
+        assert_eq!(
+            running.tcp(user, password).unwrap().query("SELECT 1").one(),
+            "1",
+            "{user}"
+        );
+    }
+    assert_eq!(running.root().query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn a_password_seen_for_the_first_time_over_tcp_comes_under_the_public_key() {
+    let running = start();
+    assert_eq!(
+        running
+            .tcp("sha", "secret")
+            .unwrap()
+            .query("SELECT 1")
+            .one(),
+        "1"
+    );
+}
+
+#[test]
+fn a_wrong_password_and_an_unknown_user_are_refused_alike() {
+    let running = start();
+    for (user, password, using) in [
+        ("sb", "wrong", "YES"),
+        ("sha", "wrong", "YES"),
+        ("nobody", "x", "YES"),
+        ("nobody", "", "NO"),
+        ("sb", "", "NO"),
+    ] {
+        let (number, message) = running.unix(user, password).err().unwrap();
+        assert_eq!(number, 1045);
+        assert_eq!(
+            message,
+            format!("Access denied for user '{user}'@'localhost' (using password: {using})")
+        );
+    }
+    // Root has no password yet: only the socket's owner gets in.
+    assert_eq!(running.tcp("root", "").err().unwrap().0, 1045);
+}
+
+#[test]
+fn statements_in_one_packet_answer_one_by_one() {
+    let running = start();
+    let mut client = running.root();
+    let Answer::Rows { status, .. } = client.query("SELECT 1; SELECT 2") else {
+        panic!()
+    };
+    assert!(status.contains(Status::MORE_RESULTS_EXISTS));
+    let Answer::Rows { status, .. } = client.answer() else {
+        panic!()
+    };
+    assert!(!status.contains(Status::MORE_RESULTS_EXISTS));
+}
+
+#[test]
+fn commands_sent_ahead_are_answered_in_order() {
+    let running = start();
+    let mut client = running.root();
+    for _ in 0..200 {
+        client.ask("SELECT 1");
+        client.ask("WRITE");
+    }
+    for _ in 0..200 {
+        assert_eq!(client.answer().one(), "1");
+        assert!(client.answer().is_ok());
+    }
+}
+
+#[test]
+fn a_packet_that_comes_byte_by_byte_is_a_packet() {
+    let running = start();
+    let mut client = running.root();
+    for &byte in b"\x09\0\0\0\x03SELECT 1" {
+        client.wire.write_all(&[byte]).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(client.answer().one(), "1");
+}
+
+#[test]
+fn a_query_of_40_mib_is_a_query() {
+    let running = start();
+    let mut client = running.root();
+    let sql = format!("SELECT 1 /* {} */", "x".repeat(40 << 20));
+    assert_eq!(client.query(&sql).one(), "1");
+    assert_eq!(client.query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn a_packet_beyond_max_allowed_packet_ends_the_connection() {
+    let running = start();
+    let mut client = running.root();
+    client
+        .send(0, &[&[3][..], &vec![b'x'; 65 << 20]].concat())
+        .ok();
+    match client.packet() {
+        Ok((_, packet)) => assert_eq!(&packet[..3], &[0xFF, 0x81, 0x04]), // 1153
+        // The server closed before everything was sent.
+        Err(error) => assert!(error.kind() != std::io::ErrorKind::WouldBlock, "{error}"),
+    }
+    assert!(client.is_closed());
+    assert_eq!(running.root().query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn a_statement_that_waits_stalls_nobody() {
+    let running = start_with(1);
+    let mut holder = running.root();
+    assert!(holder.query("LOCK").is_ok());
+    let mut waiters: Vec<_> = (0..20).map(|_| running.root()).collect();
+    for waiter in &mut waiters {
+        waiter.ask("LOCK");
+    }
+    let mut other = running.root();
+    let began = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(other.query("SELECT 1").one(), "1");
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
+    drop(holder);
+    drop(waiters);
+    assert!(running.root().query("LOCK").is_ok());
+}
+
+#[test]
+fn a_dead_client_releases_its_locks() {
+    let running = start();
+    let mut dead = running.root();
+    assert!(dead.query("LOCK").is_ok());
+    drop(dead);
+    let began = Instant::now();
+    assert!(running.root().query("LOCK").is_ok());
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn a_client_that_dies_while_its_statement_waits_is_noticed() {
+    let running = start();
+    let mut holder = running.root();
+    assert!(holder.query("LOCK").is_ok());
+    let mut dead = running.root();
+    dead.ask("LOCK");
+    std::thread::sleep(Duration::from_millis(100));
+    drop(dead);
+    std::thread::sleep(Duration::from_millis(100));
+    drop(holder);
+    assert!(running.root().query("LOCK").is_ok());
+}
+
+#[test]
+fn a_client_that_reads_nothing_stalls_nobody_and_gets_everything_in_the_end() {
+    let running = start_with(1);
+    let mut slow = running.root();
+    slow.ask("ROWS 300000");
+    std::thread::sleep(Duration::from_millis(200));
+    let mut other = running.root();
+    let began = Instant::now();
+    for _ in 0..100 {
+        assert_eq!(other.query("SELECT 1").one(), "1");
+    }
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let Answer::Rows { rows, .. } = slow.answer() else {
+        panic!()
+    };
+    assert_eq!(rows.len(), 300_000);
+    assert_eq!(slow.query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn a_reply_is_held_back_until_its_commit_is_durable() {
+    let running = start();
+    let mut client = running.root();
+    let began = Instant::now();
+    assert!(client.query("WRITE").is_ok());
+    assert!(began.elapsed() >= Duration::from_millis(5));
+}
+
+#[test]
+fn an_idle_client_is_told_and_closed_after_wait_timeout() {
+    let running = start();
+    let mut client = running.root();
+    assert!(client.query("SET wait_timeout=1").is_ok());
+    let began = Instant::now();
+    let (sequence, packet) = client.packet().unwrap();
+    assert_eq!((sequence, &packet[..3]), (0, &[0xFF, 0xBF, 0x0F][..])); // 4031
+    assert!(began.elapsed() >= Duration::from_millis(900));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn an_active_client_is_not_idle() {
+    let running = start();
+    let mut client = running.root();
+    assert!(client.query("SET wait_timeout=1").is_ok());
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(client.query("SELECT 1").one(), "1");
+    }
+}
+
+#[test]
+fn a_client_that_never_says_who_it_is_is_closed_after_connect_timeout() {
+    let running = start();
+    running.set("connect_timeout", 1);
+    let mut client = Raw::unix(&running.socket()).unwrap();
+    client.packet().unwrap();
+    let began = Instant::now();
+    assert!(client.is_closed());
+    assert!(
+        (900..4000).contains(&(began.elapsed().as_millis() as u64)),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn the_last_seat_is_for_an_administrator() {
+    let running = start();
+    running.set("max_connections", 2);
+    let first = running.tcp("sb", "sb").unwrap();
+    let second = running.tcp("sb", "sb").unwrap();
+    assert_eq!(running.tcp("sb", "sb").err().unwrap().0, 1040);
+    let mut admin = running.root();
+    assert_eq!(running.unix("root", "").err().unwrap().0, 1040);
+    assert_eq!(admin.query("SELECT 1").one(), "1");
+    drop((first, second, admin));
+    eventually(|| running.tcp("sb", "sb").is_ok());
+}
+
+#[test]
+fn kill_ends_an_idle_connection_and_a_waiting_statement() {
+    let running = start();
+    let mut idle = running.root();
+    let mut busy = running.root();
+    let mut killer = running.root();
+    assert_eq!(idle.query("SELECT 1").one(), "1");
+    busy.ask("SELECT SLEEP(10000)");
+    std::thread::sleep(Duration::from_millis(100));
+    let began = Instant::now();
+    assert!(
+        killer
+            .query(&format!("KILL {}", idle.connection_id))
+            .is_ok()
+    );
+    assert!(
+        killer
+            .query(&format!("KILL {}", busy.connection_id))
+            .is_ok()
+    );
+    assert!(idle.is_closed());
+    assert!(busy.is_closed());
+    assert!(began.elapsed() < Duration::from_secs(2));
+    assert_eq!(killer.query("KILL 99999").error(), 1094);
+}
+
+#[test]
+fn bytes_that_are_no_packets_end_only_their_own_connection() {
+    let running = start();
+    let mut witness = running.root();
+    for garbage in [
+        &b"\xFF\xFF\xFF\x00"[..],
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[0; 64],
+        &[1, 0, 0, 1, 0xFF],
+        b"",
+    ] {
+        let mut client = Raw::unix(&running.socket()).unwrap();
+        client.packet().unwrap();
+        client.wire.write_all(garbage).unwrap();
+        drop(client);
+        assert_eq!(witness.query("SELECT 1").one(), "1");
+    }
+    // After login: every command byte, alone and with rubbish behind it.
+    for code in 0..=255u8 {
+        for tail in [&[][..], &[0xFE; 3], &[0; 30]] {
+            let mut client = running.root();
+            client.send(0, &[&[code], tail].concat()).unwrap();
+            drop(client);
+        }
+    }
+    let mut client = running.root();
+    client.send(0, &[]).unwrap();
+    assert_eq!(client.answer().error(), 1835);
+    client.send(0, &[0x7F]).unwrap();
+    assert_eq!(client.answer().error(), 1047);
+    assert_eq!(witness.query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn a_statement_that_panics_ends_only_its_own_connection() {
+    let running = start();
+    let mut witness = running.root();
+    let mut client = running.root();
+    client.ask("PANIC");
+    assert!(client.is_closed());
+    assert_eq!(witness.query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn a_thousand_connections_are_served() {
+    let running = start();
+    running.set("max_connections", 2000);
+    let mut clients: Vec<_> = (0..1000).map(|_| running.root()).collect();
+    for round in 0..3 {
+        for client in &mut clients {
+            client.ask("SELECT 1");
+        }
+        for client in &mut clients {
+            assert_eq!(client.answer().one(), "1", "round {round}");
+        }
+    }
+}
+
+#[test]
+fn stopping_ends_idle_connections_and_interrupts_statements() {
+    let running = start();
+    let mut idle = running.root();
+    let mut busy = running.root();
+    busy.ask("SELECT SLEEP(100000)");
+    std::thread::sleep(Duration::from_millis(100));
+    let began = Instant::now();
+    running.server.stop();
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(idle.is_closed());
+    assert!(busy.is_closed());
+    assert!(!running.socket().exists());
+}
+
+#[test]
+fn change_user_logs_in_again_on_the_same_connection() {
+    let running = start();
+    let mut client = running.root();
+    client
+        .send(
+            0,
+            &[
+                &[0x11][..],
+                b"empty\0",
+                &[0, 0, 255, 0],
+                b"caching_sha2_password\0",
+            ]
+            .concat(),
+        )
+        .unwrap();
+    assert!(client.answer().is_ok());
+    assert_eq!(client.query("SELECT 1").one(), "1");
+    client
+        .send(
+            0,
+            &[
+                &[0x11][..],
+                b"sb\0",
+                &[0, 0, 255, 0],
+                b"mysql_native_password\0",
+            ]
+            .concat(),
+        )
+        .unwrap();
+    assert_eq!(client.answer().error(), 1045);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_prepared_statement_runs_with_parameters_and_with_a_cursor() {
+    let running = start();
+    let mut client = running.root();
+    client.send(0, b"\x16SELECT ?").unwrap();
+    let (_, prepared) = client.packet().unwrap();
+    assert_eq!(prepared[0], 0);
+    let id = &prepared[1..5].to_vec();
+    client.packet().unwrap();
+    client.packet().unwrap();
+    let execute = |cursor: u8| {
+        [
+            &[0x17],
+            &id[..],
+            &[cursor, 1, 0, 0, 0, 0, 1, 8, 0],
+            &42i64.to_le_bytes(),
+        ]
+        .concat()
+    };
+    client.send(0, &execute(0)).unwrap();
+    let packets: Vec<_> = (0..4).map(|_| client.packet().unwrap().1).collect();
+    assert_eq!(packets[2], [&[0, 0][..], &42i64.to_le_bytes()].concat());
+    client.send(0, &execute(1)).unwrap();
+    let packets: Vec<_> = (0..3).map(|_| client.packet().unwrap().1).collect();
+    let end =
+        porpoise_protocol::reply::parse_end_of_rows(&packets[2], client.capabilities).unwrap();
+    assert!(end.status.contains(Status::CURSOR_EXISTS));
+    client
+        .send(0, &[&[0x1C], &id[..], &[5, 0, 0, 0]].concat())
+        .unwrap();
+    assert_eq!(
+        client.packet().unwrap().1,
+        [&[0, 0][..], &42i64.to_le_bytes()].concat()
+    );
+    let (_, end) = client.packet().unwrap();
+    let end = porpoise_protocol::reply::parse_end_of_rows(&end, client.capabilities).unwrap();
+    assert!(end.status.contains(Status::LAST_ROW_SENT));
+}
