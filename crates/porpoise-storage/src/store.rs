@@ -233,7 +233,7 @@ impl Store {
         Transaction::new(Arc::clone(self.shared()), id)
     }
 
-    /// A number no space has or had.
+    /// A number no space has or had. A restart remembers it once a commit has named it.
     pub fn allocate_space(&self) -> SpaceId {
         SpaceId(self.shared().next_space.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,0 +1,198 @@
+//! What a start makes of a log that is cut, torn or corrupt.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use porpoise_storage::{Error, Flush, Options, SpaceId, Store};
+use proptest::prelude::*;
+
+const SPACE: SpaceId = SpaceId(1);
+const COMMITS: u32 = 20;
+/// A commit's record here: header, operation, key and value, rounded up to eight.
+const RECORD_BYTES: u64 = 40 + 112;
+const SEGMENT_HEADER_BYTES: u64 = 64;
+
+fn options(folder: &Path) -> Options {
+    let mut options = Options::path(folder);
+    options.log_segment_bytes = 8 << 10;
+    options
+}
+
+/// A folder whose log has commits 0, 1, 2 …, as a crash would leave it.
+fn crashed_store(flush: Flush) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    options.flush.set(flush);
+    let store = Store::open(&options).unwrap();
+    for number in 0..COMMITS {
+        let mut work = store.begin();
+        work.put(SPACE, &number.to_be_bytes(), &[7; 100]);
+        work.commit().unwrap().wait().unwrap();
+    }
+    drop(store);
+    let log = folder.path().join("log-0000000000000000");
+    assert!(log.exists());
+    (folder, log)
+}
+
+/// How many commits are there; they must be the first ones.
+fn commits_in(store: &Store) -> u32 {
+    let now = store.snapshot();
+    let there = |n: &u32| {
+        now.get(SPACE, &n.to_be_bytes(), |v| assert_eq!(v, [7; 100]))
+            .unwrap()
+    };
+    let count = (0..COMMITS).take_while(|n| there(n).is_some()).count() as u32;
+    assert!(
+        (count..COMMITS).all(|n| there(&n).is_none()),
+        "a hole in the history"
+    );
+    count
+}
+
+fn edit(log: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(log).unwrap();
+    change(&mut bytes);
+    fs::write(log, bytes).unwrap();
+}
+
+fn place_of(commit: u32) -> usize {
+    (SEGMENT_HEADER_BYTES + RECORD_BYTES * u64::from(commit)) as usize
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_never_comes_back() {
+    let (folder, log) = crashed_store(Flush::AtCommit);
+    edit(&log, |bytes| bytes[place_of(COMMITS - 1) + 60] ^= 1);
+    let store = Store::open(&options(folder.path())).unwrap();
+    assert_eq!(commits_in(&store), COMMITS - 1);
+    let mut work = store.begin();
+    work.put(SPACE, b"new", b"1");
+    work.commit().unwrap().wait().unwrap();
+    drop(store);
+    let store = Store::open(&options(folder.path())).unwrap();
+    assert_eq!(commits_in(&store), COMMITS - 1);
+    assert_eq!(
+        store.snapshot().get(SPACE, b"new", |_| ()).unwrap(),
+        Some(())
+    );
+}
+
+#[test]
+fn a_corrupt_middle_is_reported_with_its_place_and_stops_the_start() {
+    for damaged in [0, 7, COMMITS - 2] {
+        for byte in [0, 5, 9, 17, 30, 34, 37, 41, 90] {
+            let (folder, log) = crashed_store(Flush::AtCommit);
+            edit(&log, |bytes| bytes[place_of(damaged) + byte] ^= 0x10);
+            let before = fs::read(&log).unwrap();
+            match Store::open(&options(folder.path())).map(drop) {
+                Err(Error::Corrupt { path, offset, .. }) => {
+                    assert_eq!(path, log);
+                    assert_eq!(offset as usize, place_of(damaged));
+                }
+                other => panic!("byte {byte} of commit {damaged}: {other:?}"),
+            }
+            assert_eq!(
+                fs::read(&log).unwrap(),
+                before,
+                "the evidence is left alone"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_a_sync_between_a_lost_middle_is_a_torn_tail() {
+    // No record says that an earlier one was on disk: the machine may have written them in any order.
+    let (folder, log) = crashed_store(Flush::EachSecond);
+    edit(&log, |bytes| bytes[place_of(7)] ^= 1);
+    let store = Store::open(&options(folder.path())).unwrap();
+    assert_eq!(commits_in(&store), 7);
+    drop(store);
+    assert_eq!(
+        commits_in(&Store::open(&options(folder.path())).unwrap()),
+        7
+    );
+}
+
+#[test]
+fn a_missing_log_segment_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    for number in 0..10u32 {
+        let mut work = store.begin();
+        work.put(SPACE, &number.to_be_bytes(), &[7; 3000]);
+        work.commit().unwrap().wait().unwrap();
+    }
+    drop(store);
+    fs::remove_file(folder.path().join("log-0000000000002000")).unwrap();
+    let error = Store::open(&options(folder.path())).err().unwrap();
+    assert!(
+        matches!(&error, Error::Corrupt { what, .. } if what.contains("missing")),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let (folder, log) = crashed_store(Flush::AtCommit);
+    edit(&log, |bytes| bytes[8] = 9);
+    let error = Store::open(&options(folder.path())).err().unwrap();
+    assert!(
+        matches!(
+            error,
+            Error::NewerFormat {
+                found: 9,
+                supported: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_log_is_refused() {
+    let (folder, log) = crashed_store(Flush::AtCommit);
+    edit(&log, |bytes| bytes[..8].copy_from_slice(b"notalog!"));
+    assert!(matches!(
+        Store::open(&options(folder.path())),
+        Err(Error::Corrupt { .. })
+    ));
+    edit(&log, |bytes| bytes.truncate(10));
+    assert!(matches!(
+        Store::open(&options(folder.path())),
+        Err(Error::Corrupt { .. })
+    ));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
+
+    #[test]
+    fn any_damage_yields_a_prefix_of_the_history_or_an_error(
+        flips in proptest::collection::vec((0usize..8192, 1u8..), 0..4),
+        cut in proptest::option::of(0usize..8192),
+        noise in proptest::option::of((0usize..8192, proptest::collection::vec(any::<u8>(), 1..300))),
+    ) {
+        let (folder, log) = crashed_store(Flush::EachSecond);
+        edit(&log, |bytes| {
+            for (at, mask) in &flips {
+                bytes[*at] ^= mask;
+            }
+            if let Some((at, noise)) = &noise {
+                let end = (at + noise.len()).min(bytes.len());
+                bytes[*at..end].copy_from_slice(&noise[..end - at]);
+            }
+            if let Some(cut) = cut {
+                bytes.truncate(cut);
+            }
+        });
+        if let Ok(store) = Store::open(&options(folder.path())) {
+            let found = commits_in(&store);
+            drop(store);
+            let again = Store::open(&options(folder.path())).unwrap();
+            prop_assert_eq!(commits_in(&again), found);
+        }
+    }
+}
