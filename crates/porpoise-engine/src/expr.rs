@@ -36,6 +36,11 @@ pub enum ExprKind {
         column: u16,
     },
     UserVariable(CompactString),
+    /// `@@name`: a position in [`crate::variables::VARIABLES`].
+    SystemVariable {
+        position: usize,
+        reads: crate::variables::Reads,
+    },
     /// `@name := value`.
     AssignUserVariable {
         name: CompactString,

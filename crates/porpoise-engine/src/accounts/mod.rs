@@ -29,3 +29,8 @@ pub fn check_schema_visible(_state: &SessionState, _schema: &str) -> Result<()> 
 pub fn may_kill(_state: &SessionState) -> bool {
     true
 }
+
+/// Whether the session may set global variables (1227).
+pub fn check_set_global(_state: &SessionState) -> Result<()> {
+    Ok(())
+}

@@ -3,6 +3,7 @@
 //! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and how
 //! MySQL words what got lost.
 
+use crate::expr::CastKind;
 use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
 
 /// What a cast lost, with the kind of value that MySQL names.
@@ -22,6 +23,7 @@ pub fn cast(
     value: Value,
     from: &DataType,
     to: &DataType,
+    kind: CastKind,
     cx: &ConvertContext,
 ) -> Result<Cast, JsonError> {
     let lost = |loss: Loss, what: Lost, value: &Value| match loss {
@@ -156,7 +158,9 @@ pub fn cast(
                 Value::Bytes(bytes) => bytes,
                 value => convert::to_bytes(&value, from),
             };
-            bytes.truncate(*length as usize);
+            if kind == CastKind::Explicit {
+                bytes.truncate(*length as usize);
+            }
             (Value::Bytes(bytes), None)
         }
         DataType::Blob(_) => match value {
@@ -165,6 +169,9 @@ pub fn cast(
         },
         DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
             let text = text_of(value, from);
+            if kind == CastKind::Implicit {
+                return Ok((Value::Text(text), None));
+            }
             match text.char_indices().nth(*length as usize) {
                 Some((end, _)) => {
                     let cut = Value::text(&text[..end]);

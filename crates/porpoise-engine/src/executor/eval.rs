@@ -24,6 +24,12 @@ impl Expr {
             }
             ExprKind::Column { slot, column } => Ok(exec.column(*slot, *column as usize, &self.ty)),
             ExprKind::UserVariable(name) => Ok(exec.session.user_variable(name)),
+            ExprKind::SystemVariable { position, reads } => Ok(crate::variables::read(
+                *position,
+                *reads,
+                exec.session,
+                &exec.engine.variables,
+            )),
             ExprKind::AssignUserVariable { name, value } => {
                 let result = value.eval(exec)?;
                 exec.session
@@ -430,9 +436,10 @@ pub fn cast(
         return Ok(value);
     }
     let cx = exec.conversion();
-    let (value, loss) = crate::executor::cast::cast(value, from, to, &cx).map_err(|error| {
-        Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
-    })?;
+    let (value, loss) =
+        crate::executor::cast::cast(value, from, to, kind, &cx).map_err(|error| {
+            Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
+        })?;
     if let Some((kind_name, text)) = loss {
         let condition = match kind_name {
             crate::executor::cast::Lost::Truncated(kind) => {
@@ -445,7 +452,6 @@ pub fn cast(
                 Error::truncated_wrong_value_truncated("DECIMAL", text)
             }
         };
-        let _ = kind;
         exec.warn(Level::Warning, condition.into_condition());
     }
     Ok(value)

@@ -140,7 +140,7 @@ impl Session {
         state.found_rows_flag = login.found_rows;
         self.engine.shared.variables.start_session(&mut state);
         if let Some(collation) = login.collation {
-            state.collation = collation;
+            crate::variables::set_names(collation.charset(), collation, &mut state);
         }
         self.state = state;
         self.transaction.isolation = self.state.isolation;
@@ -576,7 +576,7 @@ impl Session {
 
     fn begin_statement(&mut self, command: Command, sql: &[u8]) {
         let now = now_us();
-        self.state.statement_started_us = now;
+        self.state.statement_started_us = self.state.fixed_timestamp_us.unwrap_or(now);
         self.control.begin(command, sql, now);
         if self.state.interrupt.is_set() && !self.control.is_connection_killed() {
             self.state.interrupt.clear();

@@ -1,10 +1,12 @@
-//! SET.
+//! SET: user variables, system variables, NAMES, TRANSACTION.
 
-use porpoise_sql::ast;
-use porpoise_types::{DataType, Value};
+use porpoise_sql::ast::{self, VariableScope};
+use porpoise_types::{Charset, Collation, DataType, Value};
 
 use crate::error::{Error, Result};
 use crate::session::Session;
+use crate::session::transaction::Isolation;
+use crate::variables::{self, Reads};
 
 impl Session {
     pub(super) fn set(
@@ -14,7 +16,208 @@ impl Session {
         types: &[DataType],
         parameters: &[Value],
     ) -> Result<()> {
-        let _ = (statement, sql, types, parameters);
-        Err(Error::not_supported_yet("SET"))
+        match statement {
+            ast::Statement::Set(items) => {
+                for item in items {
+                    self.set_item(item, sql, types, parameters)?;
+                }
+                Ok(())
+            }
+            ast::Statement::SetTransaction {
+                scope,
+                isolation,
+                read_only,
+            } => self.set_transaction(*scope, *isolation, *read_only),
+            _ => Err(Error::not_supported_yet("this form of SET")),
+        }
+    }
+
+    fn set_item(
+        &mut self,
+        item: &ast::SetItem,
+        sql: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+    ) -> Result<()> {
+        match item {
+            ast::SetItem::User { name, value } => {
+                let (value, ty) = self.evaluate(value, sql, types, parameters)?;
+                self.state
+                    .set_user_variable(&name.to_ascii_lowercase(), value, ty);
+                Ok(())
+            }
+            ast::SetItem::System { variable, value } => {
+                self.set_system(variable, value, sql, types, parameters)
+            }
+            ast::SetItem::Names { charset, collation } => {
+                let charset = match charset {
+                    Some(name) => Charset::by_name(name)
+                        .ok_or_else(|| Error::unknown_character_set(&**name))?,
+                    None => Charset::Utf8mb4,
+                };
+                let collation = match collation {
+                    Some(name) => {
+                        let collation = Collation::by_name(name)
+                            .ok_or_else(|| Error::unknown_collation(&**name))?;
+                        if collation.charset() != charset {
+                            return Err(Error::collation_charset_mismatch(
+                                collation.name(),
+                                charset.name(),
+                            ));
+                        }
+                        collation
+                    }
+                    None => charset.default_collation(),
+                };
+                variables::set_names(charset, collation, &mut self.state);
+                for name in [
+                    "character_set_client",
+                    "character_set_connection",
+                    "character_set_results",
+                ] {
+                    self.track_variable(name, charset.name());
+                }
+                Ok(())
+            }
+            ast::SetItem::Charset(name) => {
+                let charset = match name {
+                    Some(name) => Charset::by_name(name)
+                        .ok_or_else(|| Error::unknown_character_set(&**name))?,
+                    None => Charset::Utf8mb4,
+                };
+                // The connection's character set becomes the current schema's.
+                let catalog = self.engine.shared.catalog.load();
+                let schema = self
+                    .state
+                    .schema
+                    .as_deref()
+                    .and_then(|name| catalog.schema(name));
+                let collation = schema.map_or(Collation::UTF8MB4_0900_AI_CI, |entry| {
+                    entry.schema.collation
+                });
+                variables::set_names(charset, collation, &mut self.state);
+                Ok(())
+            }
+        }
+    }
+
+    fn set_system(
+        &mut self,
+        variable: &ast::SystemVariable,
+        value: &ast::Expr,
+        sql: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+    ) -> Result<()> {
+        let scope = match variable.scope {
+            None | Some(VariableScope::Session) => Reads::Session,
+            Some(VariableScope::Global) => Reads::Global,
+            Some(_) => return Err(Error::not_supported_yet("SET PERSIST")),
+        };
+        if let Some(component) = &variable.component {
+            return Err(Error::unknown_system_variable(format_args!(
+                "{}.{}",
+                &**component, &*variable.name
+            )));
+        }
+        let name = match variable.name.to_ascii_lowercase().as_str() {
+            // The old name, which many programs still use.
+            "tx_isolation" => "transaction_isolation".to_owned(),
+            other => other.to_owned(),
+        };
+        let position = variables::find(&name)
+            .ok_or_else(|| Error::unknown_system_variable(&*variable.name))?;
+        let value = match value {
+            ast::Expr::Default => None,
+            // A bare word is a text: SET x = ON, SET x = utf8mb4.
+            value => match bare_word(value) {
+                Some(word) => Some(Value::text(word)),
+                None => Some(self.evaluate(value, sql, types, parameters)?.0),
+            },
+        };
+        if scope == Reads::Global {
+            crate::accounts::check_set_global(&self.state)?;
+        }
+        let was_autocommit = self.state.autocommit;
+        let shared = self.engine.shared.clone();
+        variables::set(position, scope, value, &mut self.state, &shared.variables)?;
+        if scope == Reads::Session {
+            let definition = &variables::VARIABLES[position];
+            let shown = definition.show(&self.state.variables[position]);
+            self.track_variable(definition.name, &shown);
+            if !was_autocommit && self.state.autocommit {
+                // Turning autocommit on commits what is open.
+                if let Some(commit) = self.commit()? {
+                    commit.wait()?;
+                }
+            }
+            if !self.transaction.open {
+                self.transaction.isolation = self.state.isolation;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_transaction(
+        &mut self,
+        scope: Option<VariableScope>,
+        isolation: Option<ast::IsolationLevel>,
+        read_only: Option<bool>,
+    ) -> Result<()> {
+        let isolation = isolation.map(|level| match level {
+            ast::IsolationLevel::ReadUncommitted => Isolation::ReadUncommitted,
+            ast::IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+            ast::IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            ast::IsolationLevel::Serializable => Isolation::Serializable,
+        });
+        let reads = match scope {
+            None => {
+                if self.transaction.open {
+                    return Err(Error::transaction_characteristics());
+                }
+                if let Some(isolation) = isolation {
+                    self.transaction.isolation = isolation;
+                }
+                if let Some(read_only) = read_only {
+                    self.transaction.read_only = read_only;
+                }
+                return Ok(());
+            }
+            Some(VariableScope::Global) => {
+                crate::accounts::check_set_global(&self.state)?;
+                Reads::Global
+            }
+            Some(_) => Reads::Session,
+        };
+        let shared = self.engine.shared.clone();
+        let mut set = |name: &str, value: Value| {
+            let position =
+                variables::find(name).ok_or_else(|| Error::unknown_system_variable(name))?;
+            variables::set(
+                position,
+                reads,
+                Some(value),
+                &mut self.state,
+                &shared.variables,
+            )
+        };
+        if let Some(isolation) = isolation {
+            set("transaction_isolation", Value::text(isolation.name()))?;
+        }
+        if let Some(read_only) = read_only {
+            set("transaction_read_only", Value::Int(read_only.into()))?;
+        }
+        if !self.transaction.open {
+            self.transaction.isolation = self.state.isolation;
+        }
+        Ok(())
+    }
+}
+
+/// The word, where an expression is one: an unqualified column's name.
+fn bare_word(expr: &ast::Expr) -> Option<&str> {
+    match expr {
+        ast::Expr::Column(column) if column.table.is_none() => Some(&column.name),
+        _ => None,
     }
 }

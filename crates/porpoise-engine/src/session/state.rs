@@ -18,9 +18,6 @@ use crate::error::{Condition, Error, Level, Result};
 use crate::session::transaction::Isolation;
 use crate::variables::SqlMode;
 
-/// How many warnings a statement keeps (`max_error_count`).
-const WARNINGS_MAX: usize = 1024;
-
 pub struct SessionState {
     pub connection_id: u64,
     /// The current schema.
@@ -61,6 +58,25 @@ pub struct SessionState {
     pub group_concat_max_len: u64,
     pub max_allowed_packet: u64,
     pub autocommit: bool,
+    /// Every system variable's session value, in the table's order.
+    pub variables: Arc<Vec<Value>>,
+    pub client_charset: Charset,
+    pub default_week_format: u8,
+    pub max_error_count: usize,
+    /// 0: no limit.
+    pub max_execution_time_ms: u64,
+    pub wait_timeout_s: u64,
+    pub interactive_timeout_s: u64,
+    pub net_read_timeout_s: u64,
+    pub net_write_timeout_s: u64,
+    pub sql_notes: bool,
+    pub sql_safe_updates: bool,
+    pub sql_select_limit: u64,
+    pub foreign_key_checks: bool,
+    /// `insert_id`: what the next AUTO_INCREMENT value shall be; 0: the counter's.
+    pub next_insert_id: u64,
+    /// `timestamp`: what NOW() shall be.
+    pub fixed_timestamp_us: Option<i64>,
     pub isolation: Isolation,
     pub transaction_read_only: bool,
     /// `lock_wait_timeout`, in seconds: for metadata locks.
@@ -100,6 +116,21 @@ impl SessionState {
             group_concat_max_len: 1024,
             max_allowed_packet: 64 << 20,
             autocommit: true,
+            variables: Arc::default(),
+            client_charset: Charset::Utf8mb4,
+            default_week_format: 0,
+            max_error_count: 1024,
+            max_execution_time_ms: 0,
+            wait_timeout_s: 28_800,
+            interactive_timeout_s: 28_800,
+            net_read_timeout_s: 30,
+            net_write_timeout_s: 60,
+            sql_notes: true,
+            sql_safe_updates: false,
+            sql_select_limit: u64::MAX,
+            foreign_key_checks: true,
+            next_insert_id: 0,
+            fixed_timestamp_us: None,
             isolation: Isolation::default(),
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
@@ -108,8 +139,11 @@ impl SessionState {
     }
 
     pub fn warn(&mut self, level: Level, condition: Condition) {
+        if level == Level::Note && !self.sql_notes {
+            return;
+        }
         self.warnings_total += 1;
-        if self.warnings.len() < WARNINGS_MAX {
+        if self.warnings.len() < self.max_error_count {
             self.warnings.push((level, condition));
         }
     }
