@@ -2,6 +2,7 @@
 //! numbers and times are read from text as well as from their binary form.
 
 use porpoise_protocol::value::{Date, DateTime, Time, Value};
+use porpoise_types::number_text;
 
 /// A type that a value can be turned into.
 pub trait FromValue<'a>: Sized {
@@ -90,14 +91,20 @@ impl<'a> FromValue<'a> for String {
             Value::Null => return None,
             Value::Int(value) => value.to_string(),
             Value::UInt(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Double(value) => value.to_string(),
+            Value::Float(value) => number(|out| number_text::write_float(value, out)),
+            Value::Double(value) => number(|out| number_text::write_double(value, out)),
             Value::Date(value) => value.to_string(),
             Value::DateTime(value) => value.to_string(),
             Value::Time(value) => value.to_string(),
             value => text(value)?.to_owned(),
         })
     }
+}
+
+fn number(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut text = Vec::new();
+    write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 impl<'a> FromValue<'a> for Date {
@@ -235,6 +242,7 @@ mod tests {
             i64::from_value(Value::Text(b"-7")),
             i64::from_value(Value::Int(-7))
         );
+        assert_eq!(String::from_value(Value::Double(1e300)).unwrap(), "1e300");
         assert_eq!(f64::from_value(Value::Decimal(b"2.50")), Some(2.5));
     }
 

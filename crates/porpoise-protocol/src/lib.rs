@@ -70,7 +70,6 @@ pub mod command;
 pub mod flags;
 pub mod frame;
 pub mod handshake;
-mod number;
 pub mod reply;
 pub mod row;
 pub mod statement;

@@ -28,7 +28,6 @@
 use crate::Error;
 use crate::codes::ColumnType;
 use crate::frame::PacketWriter;
-use crate::number;
 use crate::value::{Date, DateTime, Time, Value, ValueType, put_date, put_datetime, put_time};
 use crate::wire::{Fields, NULL_MARK, PutFields};
 
@@ -40,10 +39,10 @@ pub trait PutRow {
     fn put_int(&mut self, value: i64, column_type: ColumnType);
     /// An unsigned integer; YEAR too.
     fn put_uint(&mut self, value: u64, column_type: ColumnType);
-    /// A FLOAT; `decimals` are the column's.
-    fn put_float(&mut self, value: f32, decimals: u8);
-    /// A DOUBLE; `decimals` are the column's.
-    fn put_double(&mut self, value: f64, decimals: u8);
+    /// A FLOAT; `text` appends it as a text row shows it.
+    fn put_float(&mut self, value: f32, text: impl FnOnce(&mut Vec<u8>));
+    /// A DOUBLE; `text` appends it as a text row shows it.
+    fn put_double(&mut self, value: f64, text: impl FnOnce(&mut Vec<u8>));
     /// A string, DECIMAL, JSON, BIT: everything that is bytes or text in both kinds of row.
     fn put_bytes(&mut self, bytes: &[u8]);
     /// A DATE.
@@ -153,12 +152,12 @@ impl PutRow for TextRowWriter<'_> {
         put_lenenc_text(self.writer.open(), itoa::Buffer::new().format(value));
     }
 
-    fn put_float(&mut self, value: f32, decimals: u8) {
-        self.put_with(|out| number::put_float(out, value, decimals));
+    fn put_float(&mut self, _: f32, text: impl FnOnce(&mut Vec<u8>)) {
+        self.put_with(text);
     }
 
-    fn put_double(&mut self, value: f64, decimals: u8) {
-        self.put_with(|out| number::put_double(out, value, decimals));
+    fn put_double(&mut self, _: f64, text: impl FnOnce(&mut Vec<u8>)) {
+        self.put_with(text);
     }
 
     #[inline]
@@ -373,12 +372,12 @@ impl PutRow for BinaryRowWriter<'_> {
     }
 
     #[inline]
-    fn put_float(&mut self, value: f32, _: u8) {
+    fn put_float(&mut self, value: f32, _: impl FnOnce(&mut Vec<u8>)) {
         self.value().put_u32(value.to_bits());
     }
 
     #[inline]
-    fn put_double(&mut self, value: f64, _: u8) {
+    fn put_double(&mut self, value: f64, _: impl FnOnce(&mut Vec<u8>)) {
         self.value().put_u64(value.to_bits());
     }
 
@@ -514,8 +513,8 @@ mod tests {
         row.put_null();
         row.put_int(i64::MIN, ColumnType::LongLong);
         row.put_uint(24, ColumnType::Year);
-        row.put_float(1.5, 31);
-        row.put_double(2.5, 2);
+        row.put_float(1.5, |out| out.extend_from_slice(b"1.5"));
+        row.put_double(2.5, |out| out.extend_from_slice(b"2.50"));
         row.put_bytes(&[b'x'; 300]);
         row.put_date(CHRISTMAS.date);
         row.put_datetime(CHRISTMAS, 3);

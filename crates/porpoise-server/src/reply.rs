@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::engine::reply::{ColumnKey, Completion, Reply, ResultColumn};
 use crate::engine::{Error, Result};
 use porpoise_protocol::codes::{self, ColumnType};
-use porpoise_protocol::column::{ColumnDefinition, write_column_count};
+use porpoise_protocol::column::{ColumnDefinition, DECIMALS_NOT_FIXED, write_column_count};
 use porpoise_protocol::flags::{Capabilities, ColumnFlags, Status};
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::reply::{OkPacket, write_eof};
@@ -24,7 +24,7 @@ use porpoise_protocol::row::{
     BinaryRowState, BinaryRowWriter, PutRow, TextRowState, TextRowWriter,
 };
 use porpoise_protocol::value as wire;
-use porpoise_types::{BlobSize, Charset, DataType, Date, DateTime, IntWidth, Time};
+use porpoise_types::{BlobSize, Charset, DataType, Date, DateTime, IntWidth, Time, number_text};
 
 use crate::outlet::Outlet;
 
@@ -266,12 +266,18 @@ impl Reply for Answer<'_> {
 
     fn float(&mut self, value: f32) {
         let form = self.form();
-        put!(self, row => row.put_float(value, form.decimals));
+        put!(self, row => row.put_float(value, |out| match form.decimals {
+            DECIMALS_NOT_FIXED.. => number_text::write_float(value, out),
+            decimals => number_text::write_fixed(value.into(), decimals, out),
+        }));
     }
 
     fn double(&mut self, value: f64) {
         let form = self.form();
-        put!(self, row => row.put_double(value, form.decimals));
+        put!(self, row => row.put_double(value, |out| match form.decimals {
+            DECIMALS_NOT_FIXED.. => number_text::write_double(value, out),
+            decimals => number_text::write_fixed(value, decimals, out),
+        }));
     }
 
     #[inline]
