@@ -1,6 +1,7 @@
 //! Time zones: 'SYSTEM', '+05:30', and names of the IANA database.
 
 use super::{Date, DateTime, MICROS_PER_SECOND};
+use crate::Loss;
 use jiff::tz::{Offset, TimeZone as Rules};
 
 /// A session's time zone. TIMESTAMP values are UTC in rows and local to this zone in SQL.
@@ -10,6 +11,9 @@ pub struct TimeZone {
     rules: Rules,
     fixed_micros: Option<i64>,
 }
+
+/// What a TIMESTAMP holds, in seconds since 1970.
+const TIMESTAMP_SECONDS: std::ops::RangeInclusive<i64> = 1..=i32::MAX as i64;
 
 /// Day number of 1970-01-01.
 const EPOCH_DAY: i64 = 719_528;
@@ -123,6 +127,21 @@ impl TimeZone {
         DateTime::from_linear_micros(local.linear_micros() - seconds as i64 * MICROS_PER_SECOND)
     }
 
+    /// A local datetime on its way into a TIMESTAMP column: to UTC, within 1970-01-01 00:00:01 … 2038-01-19
+    /// 03:14:07.999999. Zero stays zero; what is outside becomes zero and `BadTemporal`.
+    pub fn to_timestamp(&self, local: DateTime) -> (DateTime, Loss) {
+        if local == DateTime::ZERO {
+            return (local, Loss::None);
+        }
+        match self
+            .to_utc(local)
+            .filter(|utc| TIMESTAMP_SECONDS.contains(&utc.unix_micros().div_euclid(1_000_000)))
+        {
+            Some(utc) => (utc, Loss::None),
+            None => (DateTime::ZERO, Loss::BadTemporal),
+        }
+    }
+
     /// UTC to local; zero dates stay as they are.
     pub fn from_utc(&self, utc: DateTime) -> DateTime {
         if utc.date() == Date::ZERO {
@@ -163,4 +182,74 @@ fn parse_offset(text: &str) -> Option<i32> {
     let (h, m) = (number(hours)?, number(minutes)?);
     let total = sign * (h * 60 + m);
     (m < 60 && (-(13 * 60 + 59)..=14 * 60).contains(&total)).then_some(total * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime {
+        super::super::parse::datetime(text, Default::default()).0
+    }
+
+    #[test]
+    fn offsets_and_names_are_zones() {
+        assert_eq!(TimeZone::parse("+5:30").unwrap().name(), "+05:30");
+        assert_eq!(TimeZone::parse("-13:59").unwrap().name(), "-13:59");
+        assert!(TimeZone::parse("+14:01").is_none() && TimeZone::parse("-14:00").is_none());
+        assert!(TimeZone::parse("Nowhere/Else").is_none() && TimeZone::parse("").is_none());
+        let india = TimeZone::parse("+05:30").unwrap();
+        assert_eq!(
+            india.to_utc(at("2024-01-01 03:00:00")),
+            Some(at("2023-12-31 21:30:00"))
+        );
+        assert_eq!(
+            india.from_utc(at("2023-12-31 21:30:00")),
+            at("2024-01-01 03:00:00")
+        );
+    }
+
+    /// 2024-03-31 02:00 became 03:00 in Prague; 2024-10-27 03:00 became 02:00.
+    #[test]
+    fn clock_changes() {
+        let prague = TimeZone::parse("Europe/Prague").unwrap();
+        assert_eq!(
+            prague.from_utc(at("2024-07-01 10:00:00.5")),
+            at("2024-07-01 12:00:00.5")
+        );
+        assert_eq!(
+            prague.to_utc(at("2024-01-01 12:00:00")),
+            Some(at("2024-01-01 11:00:00"))
+        );
+        assert_eq!(
+            prague.to_utc(at("2024-03-31 02:30:00")),
+            Some(at("2024-03-31 01:00:00"))
+        );
+        assert_eq!(
+            prague.to_utc(at("2024-10-27 02:30:00")),
+            Some(at("2024-10-27 00:30:00"))
+        );
+    }
+
+    #[test]
+    fn timestamps_have_a_range() {
+        let utc = TimeZone::utc();
+        assert_eq!(
+            utc.to_timestamp(at("1970-01-01 00:00:00")).1,
+            Loss::BadTemporal
+        );
+        assert_eq!(utc.to_timestamp(at("1970-01-01 00:00:01")).1, Loss::None);
+        assert_eq!(
+            utc.to_timestamp(at("2038-01-19 03:14:07.999999")).1,
+            Loss::None
+        );
+        assert_eq!(
+            utc.to_timestamp(at("2038-01-19 03:14:08")).1,
+            Loss::BadTemporal
+        );
+        assert_eq!(
+            utc.to_timestamp(DateTime::ZERO),
+            (DateTime::ZERO, Loss::None)
+        );
+    }
 }
