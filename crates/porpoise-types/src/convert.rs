@@ -340,7 +340,12 @@ fn write_zerofilled(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
 }
 
 /// As [`write_text`]; bytes that are not UTF-8 become replacement characters.
-pub fn to_text(value: &Value, ty: &DataType) -> CompactString {
+pub fn to_text(value: &Value, ty: &DataType) -> String {
+    to_compact_text(value, ty).into_string()
+}
+
+/// As [`to_text`], without allocating for short texts.
+pub fn to_compact_text(value: &Value, ty: &DataType) -> CompactString {
     if let Value::Text(s) = value {
         return s.clone();
     }
@@ -374,7 +379,7 @@ pub fn to_date(value: &Value, cx: &ConvertContext) -> (Option<Date>, Loss) {
 }
 
 /// The time of day, or span, of a value.
-pub fn to_time(value: &Value, cx: &ConvertContext) -> (Option<Time>, Loss) {
+pub fn to_time(value: &Value, _: &ConvertContext) -> (Option<Time>, Loss) {
     let found = match value {
         Value::Null => return (None, Loss::None),
         Value::Time(t) => (*t, Loss::None),
@@ -389,8 +394,11 @@ pub fn to_time(value: &Value, cx: &ConvertContext) -> (Option<Time>, Loss) {
         Value::Text(s) => parse::time(s),
         Value::Bytes(b) => parse::time(&String::from_utf8_lossy(b)),
         Value::Json(j) => match json_temporal(j.value()) {
-            Some(v) => return to_time(&v, cx),
-            None => (Time::ZERO, Loss::BadTemporal),
+            Some(Value::Time(t)) => (t, Loss::None),
+            Some(Value::DateTime(t)) => (t.time(), Loss::None),
+            Some(Value::Date(_)) => (Time::ZERO, Loss::None),
+            Some(Value::Text(s)) => parse::time(&s),
+            _ => (Time::ZERO, Loss::BadTemporal),
         },
     };
     (
@@ -476,7 +484,7 @@ pub fn to_json(value: &Value, ty: &DataType, parse: bool) -> Result<Json, JsonEr
     let v = match (value, ty) {
         (Value::Json(j), _) => return Ok(j.clone()),
         (Value::UInt(_), DataType::Enum(_) | DataType::Set(_)) => {
-            JsonValue::String(to_text(value, ty))
+            JsonValue::String(to_compact_text(value, ty))
         }
         (Value::Text(s), _) if parse => return Json::parse(s),
         (Value::Null, _) => JsonValue::Null,

@@ -42,7 +42,7 @@ pub fn store(
         (Value::UInt(_), DataType::Enum(_) | DataType::Set(_))
             if from != to && !to.is_numeric() =>
         {
-            Value::Text(convert::to_text(&value, from))
+            Value::Text(convert::to_compact_text(&value, from))
         }
         _ => value,
     };
@@ -358,7 +358,7 @@ fn store_enum(value: &Value, from: &DataType, to: &DataType, def: &EnumDef) -> (
             }
         }
         other => {
-            let text = convert::to_text(other, from);
+            let text = convert::to_compact_text(other, from);
             match def.find(&text) {
                 Some(i) => (Value::UInt(i as u64 + 1), Loss::None),
                 None => in_range(number_of(&text).unwrap_or(0)),
@@ -390,7 +390,7 @@ fn store_set(value: &Value, from: &DataType, to: &DataType, def: &EnumDef) -> (V
                 .clamp(i64::MIN as i128, u64::MAX as i128) as u64,
         ),
         other => {
-            let text = convert::to_text(other, from);
+            let text = convert::to_compact_text(other, from);
             if text.is_empty() {
                 return (Value::UInt(0), Loss::None);
             }
@@ -423,7 +423,7 @@ mod tests {
             _ => DataType::BIGINT,
         };
         let (stored, loss) = store(value, &from, to, &ConvertContext::default()).unwrap();
-        (convert::to_text(&stored, to).into(), loss)
+        (convert::to_text(&stored, to), loss)
     }
 
     fn check(to: &DataType, facts: &[(Value, &str, Loss)]) {

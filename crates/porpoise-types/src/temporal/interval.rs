@@ -119,14 +119,6 @@ impl Interval {
         }
     }
 
-    #[must_use]
-    pub fn neg(self) -> Interval {
-        Interval {
-            months: self.months.saturating_neg(),
-            micros: self.micros.saturating_neg(),
-        }
-    }
-
     /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between them, filled
     /// from the right; a leading `-` makes all of it negative.
     pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
@@ -161,7 +153,17 @@ impl Interval {
                 Micros(m) => interval.micros = interval.micros.checked_add(n.checked_mul(m)?)?,
             }
         }
-        Some(if negative { interval.neg() } else { interval })
+        Some(if negative { -interval } else { interval })
+    }
+}
+
+impl std::ops::Neg for Interval {
+    type Output = Interval;
+    fn neg(self) -> Interval {
+        Interval {
+            months: self.months.saturating_neg(),
+            micros: self.micros.saturating_neg(),
+        }
     }
 }
 

@@ -123,7 +123,7 @@ fn datetime_fields(text: &str) -> Option<Fields> {
             found += 1;
         }
     } else {
-        for i in 0..6 {
+        for (i, value) in values.iter_mut().enumerate() {
             let len = s.digits_ahead();
             if len > if i == 0 { 4 } else { 2 } {
                 return None;
@@ -132,7 +132,7 @@ fn datetime_fields(text: &str) -> Option<Fields> {
             if i == 0 {
                 year_digits = len;
             }
-            values[i] = n as u32;
+            *value = n as u32;
             found += 1;
             if i == 5 {
                 break;
