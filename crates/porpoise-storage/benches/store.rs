@@ -51,13 +51,19 @@ fn main() {
     });
     println!("begin, lock a row, roll back: {lock:.0} ns");
     let flushes = [
-        ("policy 0", Flush::EachSecond),
-        ("policy 2", Flush::WriteAtCommit),
         ("policy 1", Flush::AtCommit),
+        ("policy 2", Flush::WriteAtCommit),
+        ("policy 0", Flush::EachSecond),
     ];
     for (name, flush) in flushes {
         store.flush_policy().set(flush);
         for threads in [1, 8] {
+            if flush == Flush::AtCommit {
+                println!(
+                    "one write + fdatasync after another    {:9.0} /s",
+                    raw_syncs(&folder)
+                );
+            }
             let rate = updates(&store, space, rows, threads);
             println!("{name}: update + commit, {threads} committers {rate:9.0} /s");
         }
@@ -149,6 +155,28 @@ fn updates(store: &Store, space: SpaceId, rows: u32, threads: u64) -> f64 {
         }
     });
     done.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
+}
+
+/// What the disk does for one that writes 300 bytes and syncs, again and again: the limit of a lone
+/// committer, and what it is to be compared with.
+fn raw_syncs(folder: &std::path::Path) -> f64 {
+    use std::os::unix::fs::FileExt;
+    let path = folder.join("raw");
+    std::fs::write(&path, vec![0; 4 << 20]).expect("write");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("open");
+    file.sync_all().expect("sync");
+    let start = Instant::now();
+    let mut done = 0;
+    while start.elapsed() < Duration::from_secs(1) {
+        file.write_all_at(&[7; 300], done * 300 % (4 << 20))
+            .expect("write");
+        file.sync_data().expect("sync");
+        done += 1;
+    }
+    done as f64 / start.elapsed().as_secs_f64()
 }
 
 fn time(times: u32, mut work: impl FnMut(u32)) -> f64 {

@@ -1,7 +1,33 @@
 //! Ordered spaces of byte keys and byte values, transactional and durable.
 //!
-//! Storage knows nothing of SQL, tables or types: it keeps what it is given in the order of the
-//! keys' bytes.
+//! It is a write-ahead log that commits fast, versions in memory that let readers never wait, and a
+//! B-tree (redb) that holds everything else. It is not a relational store: it knows nothing of SQL,
+//! tables, types or constraints, and keeps what it is given in the order of the keys' bytes. It
+//! checks no row lock before a write either; locking first is the caller's business.
+//!
+//! In the order in which a row meets them:
+//!
+//! | type | what it is |
+//! | --- | --- |
+//! | [`Store`] | an open database; hands out everything else |
+//! | [`Transaction`] | a unit of work: its own writes, its read view, its row locks |
+//! | [`Snapshot`] | everything committed up to one moment |
+//! | [`Cursor`] | the rows of a range, one after another, either way |
+//! | [`Commit`] | a transaction on its way to the disk |
+//!
+//! ```text
+//!  begin ─► Transaction ── put ──► overlay            get, range
+//!                │ commit                                  │
+//!                ▼                                         ▼
+//!     queue ─► log record ─► fdatasync ─► publish ─► versions in memory
+//!                                                          │ checkpoint     ▲ then below
+//!                                                          ▼                │
+//!                                                        redb ──────────────┘
+//! ```
+//!
+//! Where to read on: `commit.rs` tells the life of a commit and who syncs for whom, `log.rs` has the
+//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `checkpoint.rs`
+//! how memory and log are kept short, `locks.rs` who waits for whom.
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};

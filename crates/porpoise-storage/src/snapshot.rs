@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::base::Base;
 use crate::cursor::{Cursor, Layer};
-use crate::versions::{Generation, SpaceVersions};
+use crate::versions::{Dropped, Generation, KeyHash, SpaceVersions};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
 pub(crate) struct Epoch {
@@ -57,51 +57,20 @@ impl Snapshot {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        let mut hash = None;
         for generation in &self.epoch.generations {
-            if let Some(versions) = generation.spaces.get(space) {
-                if versions.is_dropped(self.ts) {
-                    return Ok(None);
-                }
-                let mut read = Some(read);
-                let seen = versions.get(key, self.ts, |value| {
-                    let read = read.take().expect("called once");
-                    value.as_ref().map(|bytes| read(bytes))
-                });
-                match (seen, read) {
-                    (Some(outcome), _) => return Ok(outcome),
-                    (None, Some(unused)) => return self.get_below(generation, space, key, unused),
-                    (None, None) => return Ok(None),
-                }
-            }
-        }
-        self.get_from_base(space, key, read)
-    }
-
-    /// Goes on below a generation that knew the space but not the key.
-    fn get_below<R>(
-        &self,
-        above: &Arc<Generation>,
-        space: SpaceId,
-        key: &[u8],
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        let below = self
-            .epoch
-            .generations
-            .iter()
-            .skip_while(|g| !Arc::ptr_eq(g, above))
-            .skip(1);
-        for generation in below {
-            let Some(versions) = generation.spaces.get(space) else {
+            if generation.spaces.get(space).is_none() {
                 continue;
-            };
-            if versions.is_dropped(self.ts) {
-                return Ok(None);
             }
-            // A second generation exists only while a checkpoint runs: a clone of the value's
-            // reference count is cheap enough there.
-            if let Some(value) = versions.get(key, self.ts, Clone::clone) {
-                return Ok(value.map(|bytes| read(&bytes)));
+            let hash = *hash.get_or_insert_with(|| KeyHash::of(space, key));
+            match generation.versions_of(space, hash, self.ts) {
+                Err(Dropped) => return Ok(None),
+                Ok(None) => {}
+                Ok(Some(versions)) => {
+                    if let Some(entry) = versions.find(key, self.ts) {
+                        return Ok(entry.value().as_ref().map(|value| read(value)));
+                    }
+                }
             }
         }
         self.get_from_base(space, key, read)

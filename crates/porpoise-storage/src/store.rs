@@ -26,7 +26,7 @@ use smallvec::smallvec;
 use crate::base::Base;
 use crate::commit::{Commit, GroupCommit, Need};
 use crate::locks::{BlockHook, HeldLocks, LockTable};
-use crate::log::{Payload, make_spare, open_log};
+use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
 use crate::overlay::Overlay;
 use crate::payload::{Operation, decode, encode};
@@ -40,7 +40,7 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
 /// Commits wait for the checkpoint when versions take so many times their share of memory.
-const BACKPRESSURE_FACTOR: u64 = 4;
+const BACKPRESSURE_FACTOR: u64 = 2;
 
 /// An open database of ordered spaces. Clones share it; the last one dropped closes it, leaving a
 /// checkpoint to `close`.
@@ -129,7 +129,7 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store> {
         let (database, folder, lock_file) = match &options.location {
             Location::Path(folder) => {
-                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                make_folder(folder)?;
                 let lock_file = take_folder(folder)?;
                 let path = folder.join("tree.redb");
                 let database = redb_builder(options).create(&path)?;
@@ -456,6 +456,17 @@ fn redb_builder(options: &Options) -> redb::Builder {
     let mut builder = redb::Builder::new();
     builder.set_cache_size(options.cache_bytes);
     builder
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
+        _ => Ok(()),
+    }
 }
 
 /// Makes this process the folder's only user.

@@ -14,6 +14,9 @@
 //! reference count, so nothing is ever collected one by one: when the last snapshot that could read
 //! a generation is gone, all of it is freed.
 //!
+//! Most reads are of rows that no generation has. A filter of a few bits a key tells so without a
+//! look at the maps.
+//!
 //! Within a generation each space is a lock-free ordered map from (key, timestamp) to value, the
 //! newest version of a key first. A reader at time `ts` seeks (key, ts): the first entry at or after
 //! it is what it sees.
@@ -30,6 +33,7 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_skiplist::SkipMap;
 use crossbeam_skiplist::map::Entry;
+use twox_hash::XxHash3_64;
 
 use crate::space_table::SpaceTable;
 use crate::{CommitTs, Direction, Lsn, SpaceId};
@@ -46,6 +50,7 @@ pub(crate) struct Generation {
     /// The newest commit that readers may see. Moves only forward, in commit order.
     visible: AtomicU64,
     bytes: AtomicU64,
+    keys: KeyFilter,
     /// Once it takes no more commits: the position in the log behind its last.
     pub ends_at: OnceLock<Lsn>,
 }
@@ -57,6 +62,7 @@ impl Generation {
             spaces: SpaceTable::new(),
             visible: AtomicU64::new(ts.0),
             bytes: AtomicU64::new(0),
+            keys: KeyFilter::default(),
             ends_at: OnceLock::new(),
         }
     }
@@ -71,6 +77,20 @@ impl Generation {
 
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The space's versions, if the key may be among them; `Err` if the space is gone.
+    pub fn versions_of(
+        &self,
+        space: SpaceId,
+        hash: KeyHash,
+        ts: CommitTs,
+    ) -> Result<Option<&SpaceVersions>, Dropped> {
+        match self.spaces.get(space) {
+            None => Ok(None),
+            Some(versions) if versions.is_dropped(ts) => Err(Dropped),
+            Some(versions) => Ok(self.keys.may_have(hash).then_some(versions)),
+        }
     }
 
     /// Whether no commit has come here.
@@ -96,10 +116,52 @@ impl Generation {
         for (key, value) in writes {
             let value_len = value.as_ref().map_or(0, |v| v.len());
             bytes += (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
+            self.keys.add(KeyHash::of(space, &key));
             versions.map.insert(VersionKey { key, ts: ts.0 }, value);
         }
         versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The space was dropped before the reader's moment.
+pub(crate) struct Dropped;
+
+/// A hash of a space and a key.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyHash(u64);
+
+impl KeyHash {
+    pub fn of(space: SpaceId, key: &[u8]) -> KeyHash {
+        KeyHash(XxHash3_64::oneshot_with_seed(u64::from(space.0), key))
+    }
+}
+
+/// Tells at the price of one load that a generation doesn't have a key, most of the time: two bits of
+/// one word stand for each key. With 50,000 keys one in a hundred others is taken for one of them.
+#[derive(Default)]
+struct KeyFilter(OnceLock<Box<[AtomicU64]>>);
+
+const FILTER_WORDS: usize = 1 << 14;
+
+impl KeyFilter {
+    fn place(hash: KeyHash) -> (usize, u64) {
+        let bits = 1 << (hash.0 & 63) | 1 << (hash.0 >> 6 & 63);
+        ((hash.0 >> 32) as usize % FILTER_WORDS, bits)
+    }
+
+    /// What is added before a commit is published is seen by whoever sees the commit.
+    fn add(&self, hash: KeyHash) {
+        let make = || (0..FILTER_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let (word, bits) = KeyFilter::place(hash);
+        self.0.get_or_init(make)[word].fetch_or(bits, Ordering::Relaxed);
+    }
+
+    fn may_have(&self, hash: KeyHash) -> bool {
+        let (word, bits) = KeyFilter::place(hash);
+        self.0
+            .get()
+            .is_some_and(|words| words[word].load(Ordering::Relaxed) & bits == bits)
     }
 }
 
@@ -154,9 +216,9 @@ impl SpaceVersions {
     }
 
     /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.
-    pub fn get<R>(&self, key: &[u8], ts: CommitTs, read: impl FnOnce(&Value) -> R) -> Option<R> {
+    pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Entry<'_, VersionKey, Value>> {
         let entry = self.seek(Bound::Included(Probe { key, ts: ts.0 }))?;
-        (*entry.key().key == *key).then(|| read(entry.value()))
+        (*entry.key().key == *key).then_some(entry)
     }
 
     /// Appends up to `limit` visible entries of the range, in the direction's order. Fewer mean that
@@ -280,7 +342,7 @@ pub(crate) fn before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
     }
 }
 
-struct VersionKey {
+pub(crate) struct VersionKey {
     key: Key,
     ts: u64,
 }
