@@ -14,6 +14,7 @@
 //! b: SELECT * FROM account WHERE id = 2 => no rows
 //! b: INSERT INTO account VALUES (1, 1) => error 1062 (23000)
 //! b closes                                                     the connection goes away without a word
+//! [mariadb] a: SELECT VERSION() LIKE '%MariaDB%' => 1          a line for one product only
 //! ```
 //!
 //! After `=>` stands what must come back: `ok`, `waits`, `no rows`, `error N (SQLSTATE)`, or rows, with values one
@@ -79,6 +80,11 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
+        let line = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+            Some((label, _)) if label != server.product.label() => continue,
+            Some((_, rest)) => rest,
+            None => line,
+        };
         let done = match Step::parse(line) {
             Step::Setup(sql) => run(sql).map(drop),
             Step::Closes(session) => {
