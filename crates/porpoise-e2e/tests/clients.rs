@@ -1,0 +1,62 @@
+//! Real clients, each started as its users start it, first on MariaDB, then on Porpoise.
+//!
+//! A folder of `tests/clients` holds one: `run` runs it, `install` fetches what it needs. They are programs of many
+//! languages with packages of their own, so this target runs only when it is asked for: `./test clients`.
+
+use std::process::Command;
+
+use porpoise_e2e::repository;
+use porpoise_e2e::server::{Product, Server, Way};
+
+const PASSWORD: &str = "s3cret 'quoted'";
+
+/// Starts a server with the users that a client logs in as, and runs the client's script against it.
+fn assert_client_passes(client: &str, product: Product) {
+    let server = Server::start(product);
+    let mut admin = server.connect(Way::UnixSocket, "").expect("root logs in");
+    let password = PASSWORD.replace('\'', "''");
+    // MariaDB has no caching_sha2_password; its own default is what MySQL calls mysql_native_password.
+    let users: &[(&str, &str)] = match product {
+        Product::MariaDb => &[("tester", "")],
+        Product::Porpoise => {
+            &[("tester", "WITH caching_sha2_password "), ("tester_native", "WITH mysql_native_password ")]
+        }
+    };
+    let mut run = |sql: &str| admin.query(sql).map(drop).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    run("CREATE DATABASE client");
+    for (user, plugin) in users {
+        run(&format!("CREATE USER {user}@'%' IDENTIFIED {plugin}BY '{password}'"));
+        run(&format!("GRANT ALL PRIVILEGES ON *.* TO {user}@'%'"));
+    }
+    let names: Vec<&str> = users.iter().map(|(user, _)| *user).collect();
+    let output = Command::new(repository("tests/clients").join(client).join("run"))
+        .env("DB_HOST", "127.0.0.1")
+        .env("DB_PORT", server.port.to_string())
+        .env("DB_SOCKET", &server.socket)
+        .env("DB_USER", names[0])
+        .env("DB_USERS", names.join(" "))
+        .env("DB_PASSWORD", PASSWORD)
+        .env("DB_NAME", "client")
+        .output()
+        .unwrap_or_else(|e| panic!("{client}/run: {e}"));
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{client} on {product:?} failed; the server's log:\n{}", server.log());
+}
+
+macro_rules! clients {
+    ($($client:ident)*) => {$(
+        mod $client {
+            #[test]
+            fn works_with_mariadb() {
+                super::assert_client_passes(stringify!($client), super::Product::MariaDb);
+            }
+
+            #[test]
+            fn works_with_porpoise() {
+                super::assert_client_passes(stringify!($client), super::Product::Porpoise);
+            }
+        }
+    )*};
+}
+
+clients! { pymysql go node jdbc shell sysbench }
