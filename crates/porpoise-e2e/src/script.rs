@@ -80,7 +80,10 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let line = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        let line = match line
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once("] "))
+        {
             Some((label, _)) if label != server.product.label() => continue,
             Some((_, rest)) => rest,
             None => line,

@@ -56,13 +56,15 @@ public class Client {
                 + "vb VARBINARY(50), tx TEXT, bl BLOB, e ENUM('x','y'), flag BOOLEAN)");
             byte[] bytes = new byte[256];
             for (int n = 0; n < 256; n++) bytes[n] = (byte) n;
-            LocalDateTime when = LocalDateTime.of(2024, 2, 29, 23, 59, 59, 123456000);
+            // MariaDB calls itself 5.5.5 at login, so the driver sends it no fractions of a second.
+            int nanoseconds = "mariadb".equals(ENV.get("DB_PRODUCT")) ? 0 : 123456000;
+            LocalDateTime when = LocalDateTime.of(2024, 2, 29, 23, 59, 59, nanoseconds);
             try (PreparedStatement p = db.prepareStatement("INSERT INTO j_types (ti,i,bi,ub,de,f,d,da,tm,dt,y,bo,v,vb,tx,bl,e,flag) "
                     + "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", Statement.RETURN_GENERATED_KEYS)) {
                 p.setInt(1, -128);
                 p.setInt(2, Integer.MAX_VALUE);
                 p.setLong(3, Long.MIN_VALUE);
-                p.setObject(4, new BigInteger("18446744073709551615"));
+                p.setString(4, "18446744073709551615");
                 p.setBigDecimal(5, new BigDecimal("12345.67891"));
                 p.setFloat(6, 1.5f);
                 p.setDouble(7, 0.1);
