@@ -1,6 +1,9 @@
-//! JSON paths: `$.a[0].*`, `$**.b`, `$[last - 1]`, `$[1 to 3]`.
+//! JSON paths: `$.a[0].*`, `$**.b`, `$[last - 1]`, `$[1 to 3]` (MySQL 8.4 manual, 13.5, "JSON Path Syntax").
+//!
+//! A path is `$` and legs. `[0]`, `[last]` and ranges holding them also match a value that is not an array, as if
+//! it were one of one element.
 
-use super::JsonValue;
+use super::{JsonValue, write_quoted};
 use compact_str::CompactString;
 
 /// A parsed path.
@@ -9,12 +12,17 @@ pub struct JsonPath(Vec<Leg>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Leg {
+    /// `.name`, `."any name"`
     Member(CompactString),
+    /// `.*`
     AnyMember,
+    /// `[3]`, `[last - 1]`
     Cell(Index),
+    /// `[*]`
     AnyCell,
+    /// `[1 to last]`
     Range(Index, Index),
-    /// `**`
+    /// `**`: the value itself and everything below it.
     Descend,
 }
 
@@ -25,11 +33,41 @@ pub enum Index {
     Last(u32),
 }
 
-/// Invalid path expression (error 3143), around this character position.
+/// Where an index points in an array of some length.
+enum Place {
+    BeforeFront,
+    At(usize),
+    BeyondEnd,
+}
+
+impl Index {
+    fn place(self, len: usize) -> Place {
+        match self {
+            Index::First(n) if (n as usize) < len => Place::At(n as usize),
+            Index::First(_) => Place::BeyondEnd,
+            Index::Last(n) if (n as usize) < len => Place::At(len - 1 - n as usize),
+            Index::Last(_) => Place::BeforeFront,
+        }
+    }
+}
+
+/// Invalid path expression (error 3143), around this character position, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathError {
     pub position: usize,
 }
+
+impl std::fmt::Display for PathError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Invalid JSON path expression. The error is around character position {}.",
+            self.position
+        )
+    }
+}
+
+impl std::error::Error for PathError {}
 
 /// What `JSON_SET` and its kin may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +80,175 @@ pub enum Change {
     Replace,
 }
 
+impl Change {
+    fn replaces(self) -> bool {
+        self != Change::Insert
+    }
+    fn adds(self) -> bool {
+        self != Change::Replace
+    }
+}
+
+fn is_identifier(key: &str) -> bool {
+    let mut chars = key.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_alphabetic() || c == '_' || c == '$')
+        && chars.all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+}
+
+/// Writes a key as a path does: quoted unless it is an identifier.
+pub(super) fn write_key(key: &str, out: &mut String) {
+    if is_identifier(key) {
+        out.push_str(key);
+    } else {
+        let mut quoted = Vec::new();
+        write_quoted(key, &mut quoted);
+        out.push_str(&String::from_utf8_lossy(&quoted));
+    }
+}
+
+/// Reads a path's characters.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+    fn skip_spaces(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+    fn eat(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        self.at += if found { token.len() } else { 0 };
+        found
+    }
+    fn error(&self) -> PathError {
+        PathError {
+            position: self.text[..self.at.min(self.text.len())]
+                .chars()
+                .count()
+                .max(1),
+        }
+    }
+    fn number(&mut self) -> Result<u32, PathError> {
+        let len = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        let n = self.rest()[..len].parse().map_err(|_| self.error())?;
+        self.at += len;
+        Ok(n)
+    }
+    fn index(&mut self) -> Result<Index, PathError> {
+        if !self.eat("last") {
+            return self.number().map(Index::First);
+        }
+        let before = self.at;
+        self.skip_spaces();
+        if !self.eat("-") {
+            self.at = before;
+            return Ok(Index::Last(0));
+        }
+        self.skip_spaces();
+        self.number().map(Index::Last)
+    }
+    fn cell(&mut self) -> Result<Leg, PathError> {
+        self.skip_spaces();
+        let leg = if self.eat("*") {
+            Leg::AnyCell
+        } else {
+            let from = self.index()?;
+            self.skip_spaces();
+            if self.eat("to") {
+                self.skip_spaces();
+                let to = self.index()?;
+                // A range that can never hold anything is an error.
+                match (from, to) {
+                    (Index::First(a), Index::First(b)) if a > b => return Err(self.error()),
+                    (Index::Last(a), Index::Last(b)) if a < b => return Err(self.error()),
+                    _ => Leg::Range(from, to),
+                }
+            } else {
+                Leg::Cell(from)
+            }
+        };
+        self.skip_spaces();
+        if self.eat("]") {
+            Ok(leg)
+        } else {
+            Err(self.error())
+        }
+    }
+    fn member(&mut self) -> Result<Leg, PathError> {
+        self.skip_spaces();
+        if self.eat("*") {
+            return Ok(Leg::AnyMember);
+        }
+        if self.rest().starts_with('"') {
+            let bytes = self.rest().as_bytes();
+            let mut end = 1;
+            while bytes.get(end).is_some_and(|&b| b != b'"') {
+                end += if bytes[end] == b'\\' { 2 } else { 1 };
+            }
+            let quoted = self.rest().get(..end + 1).ok_or(self.error())?;
+            let Ok(JsonValue::String(key)) = super::parser::parse(quoted) else {
+                return Err(self.error());
+            };
+            self.at += end + 1;
+            return Ok(Leg::Member(key));
+        }
+        let rest = self.rest();
+        let len = rest
+            .find(|c: char| matches!(c, '.' | '[' | '*') || c.is_whitespace())
+            .unwrap_or(rest.len());
+        let key = &rest[..len];
+        if !is_identifier(key) {
+            return Err(self.error());
+        }
+        let leg = Leg::Member(key.into());
+        self.at += len;
+        Ok(leg)
+    }
+}
+
 impl JsonPath {
     pub fn parse(text: &str) -> Result<JsonPath, PathError> {
-        let _ = text;
-        Err(PathError { position: 0 })
+        let mut r = Reader { text, at: 0 };
+        r.skip_spaces();
+        if !r.eat("$") {
+            return Err(r.error());
+        }
+        let mut legs = Vec::new();
+        loop {
+            r.skip_spaces();
+            if r.rest().is_empty() {
+                break;
+            }
+            let leg = if r.eat(".") {
+                r.member()?
+            } else if r.eat("[") {
+                r.cell()?
+            } else if r.eat("**") {
+                Leg::Descend
+            } else {
+                return Err(r.error());
+            };
+            if leg == Leg::Descend && legs.last() == Some(&Leg::Descend) {
+                return Err(r.error());
+            }
+            legs.push(leg);
+        }
+        if legs.last() == Some(&Leg::Descend) {
+            return Err(r.error());
+        }
+        Ok(JsonPath(legs))
     }
+
     pub fn legs(&self) -> &[Leg] {
         &self.0
     }
+
     /// Whether it has `*`, `**` or a range, so that it may match many values.
     pub fn is_wild(&self) -> bool {
         self.0.iter().any(|l| {
@@ -59,25 +258,201 @@ impl JsonPath {
             )
         })
     }
-    /// Every value the path matches, in document order.
+
+    /// Every value the path matches, in document order, each once.
     pub fn find<'a>(&self, root: &'a JsonValue) -> Vec<&'a JsonValue> {
-        let _ = root;
-        Vec::new()
+        let mut found = Vec::new();
+        find_below(root, &self.0, &mut found);
+        if self.0.contains(&Leg::Descend) {
+            let mut seen = std::collections::HashSet::new();
+            found.retain(|v| seen.insert(std::ptr::from_ref::<JsonValue>(v)));
+        }
+        found
     }
-    /// `JSON_SET`, `JSON_INSERT`, `JSON_REPLACE`; the path must not be wild.
+
+    /// `JSON_SET`, `JSON_INSERT`, `JSON_REPLACE`; does nothing for a wild path, which the caller refuses.
     pub fn change(&self, root: &mut JsonValue, value: JsonValue, change: Change) {
-        let _ = (root, value, change);
+        let Some((last, parents)) = self.0.split_last() else {
+            if change.replaces() {
+                *root = value;
+            }
+            return;
+        };
+        let Some(parent) = find_mut(root, parents) else {
+            return;
+        };
+        match last {
+            Leg::Member(key) => {
+                let exists = parent.get(key).is_some();
+                if if exists {
+                    change.replaces()
+                } else {
+                    change.adds()
+                } {
+                    parent.insert(key.clone(), value);
+                }
+            }
+            Leg::Cell(index) => {
+                if let JsonValue::Array(items) = parent {
+                    match index.place(items.len()) {
+                        Place::At(i) if change.replaces() => items[i] = value,
+                        Place::BeyondEnd if change.adds() => items.push(value),
+                        Place::BeforeFront if change.adds() => items.insert(0, value),
+                        _ => {}
+                    }
+                    return;
+                }
+                // A value that is no array is an array of one.
+                match index.place(1) {
+                    Place::At(_) if change.replaces() => *parent = value,
+                    Place::BeyondEnd if change.adds() => {
+                        *parent = JsonValue::Array(vec![
+                            std::mem::replace(parent, JsonValue::Null),
+                            value,
+                        ]);
+                    }
+                    Place::BeforeFront if change.adds() => {
+                        *parent = JsonValue::Array(vec![
+                            value,
+                            std::mem::replace(parent, JsonValue::Null),
+                        ]);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
     }
-    /// `JSON_REMOVE`.
+
+    /// `JSON_REMOVE`; does nothing for `$` itself and for wild paths, which the caller refuses.
     pub fn remove(&self, root: &mut JsonValue) {
-        let _ = root;
+        let Some((last, parents)) = self.0.split_last() else {
+            return;
+        };
+        match (find_mut(root, parents), last) {
+            (Some(parent), Leg::Member(key)) => {
+                parent.remove(key);
+            }
+            (Some(JsonValue::Array(items)), Leg::Cell(index)) => {
+                if let Place::At(i) = index.place(items.len()) {
+                    items.remove(i);
+                }
+            }
+            _ => {}
+        }
     }
-    /// `JSON_ARRAY_APPEND`.
+
+    /// `JSON_ARRAY_APPEND`: a value that is no array becomes one.
     pub fn array_append(&self, root: &mut JsonValue, value: JsonValue) {
-        let _ = (root, value);
+        match find_mut(root, &self.0) {
+            Some(JsonValue::Array(items)) => items.push(value),
+            Some(other) => {
+                *other = JsonValue::Array(vec![std::mem::replace(other, JsonValue::Null), value])
+            }
+            None => {}
+        }
     }
-    /// `JSON_ARRAY_INSERT`: the path's last leg must be a cell.
+
+    /// `JSON_ARRAY_INSERT`: the path's last leg must be a cell; the elements from there on move.
     pub fn array_insert(&self, root: &mut JsonValue, value: JsonValue) {
-        let _ = (root, value);
+        let Some((Leg::Cell(index), parents)) = self.0.split_last() else {
+            return;
+        };
+        if let Some(JsonValue::Array(items)) = find_mut(root, parents) {
+            let at = match index.place(items.len()) {
+                Place::BeforeFront => 0,
+                Place::At(i) => i,
+                Place::BeyondEnd => items.len(),
+            };
+            items.insert(at, value);
+        }
     }
+}
+
+fn find_below<'a>(value: &'a JsonValue, legs: &[Leg], found: &mut Vec<&'a JsonValue>) {
+    let Some((leg, rest)) = legs.split_first() else {
+        found.push(value);
+        return;
+    };
+    match (leg, value) {
+        (Leg::Member(key), _) => {
+            if let Some(v) = value.get(key) {
+                find_below(v, rest, found);
+            }
+        }
+        (Leg::AnyMember, JsonValue::Object(members)) => {
+            members.iter().for_each(|(_, v)| find_below(v, rest, found))
+        }
+        (Leg::AnyCell, JsonValue::Array(items)) => {
+            items.iter().for_each(|v| find_below(v, rest, found))
+        }
+        (Leg::Cell(index), _) => {
+            let items = elements(value);
+            if let Place::At(i) = index.place(items.len()) {
+                find_below(&items[i], rest, found);
+            }
+        }
+        (Leg::Range(from, to), _) => {
+            let items = elements(value);
+            let start = match from.place(items.len()) {
+                Place::BeforeFront => 0,
+                Place::At(i) => i,
+                Place::BeyondEnd => return,
+            };
+            let end = match to.place(items.len()) {
+                Place::BeforeFront => return,
+                Place::At(i) => i + 1,
+                Place::BeyondEnd => items.len(),
+            };
+            items
+                .get(start..end)
+                .unwrap_or_default()
+                .iter()
+                .for_each(|v| find_below(v, rest, found));
+        }
+        (Leg::Descend, _) => {
+            find_below(value, rest, found);
+            match value {
+                JsonValue::Array(items) => items.iter().for_each(|v| find_below(v, legs, found)),
+                JsonValue::Object(members) => {
+                    members.iter().for_each(|(_, v)| find_below(v, legs, found))
+                }
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An array's elements; another value as one element.
+fn elements(value: &JsonValue) -> &[JsonValue] {
+    match value {
+        JsonValue::Array(items) => items,
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// The one value of a path that is not wild.
+fn find_mut<'a>(root: &'a mut JsonValue, legs: &[Leg]) -> Option<&'a mut JsonValue> {
+    let mut at = root;
+    for leg in legs {
+        at = match leg {
+            Leg::Member(key) => match (at.member(key), at) {
+                (Ok(i), JsonValue::Object(members)) => &mut members.get_mut(i)?.1,
+                _ => return None,
+            },
+            Leg::Cell(index) => match at {
+                JsonValue::Array(items) => match index.place(items.len()) {
+                    Place::At(i) => items.get_mut(i)?,
+                    _ => return None,
+                },
+                other => match index.place(1) {
+                    Place::At(_) => other,
+                    _ => return None,
+                },
+            },
+            _ => return None,
+        };
+    }
+    Some(at)
 }
