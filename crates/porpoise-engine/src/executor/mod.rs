@@ -56,6 +56,8 @@ pub struct Exec<'a> {
     materialized: HashMap<usize, Arc<RowBuffer>>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
     working: HashMap<usize, Arc<RowBuffer>>,
+    /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
+    random: HashMap<usize, u64>,
 }
 
 /// What an execution reads from, and writes to.
@@ -133,6 +135,7 @@ impl<'a> Exec<'a> {
             subplans: HashMap::new(),
             materialized: HashMap::new(),
             working: HashMap::new(),
+            random: HashMap::new(),
         }
     }
 
@@ -144,6 +147,11 @@ impl<'a> Exec<'a> {
     /// NOW() in the session's time zone, with microseconds.
     pub fn now(&self) -> DateTime {
         self.session.to_local(self.started_us)
+    }
+
+    /// The next number of a seeded sequence.
+    pub fn seeded_random(&mut self, seed: u64, call: usize) -> f64 {
+        crate::session::state::random_step(self.random.entry(call).or_insert(seed))
     }
 
     /// The transaction, for statements that write or lock.

@@ -9,7 +9,13 @@
 //! `control.rs`, `json.rs`, `information.rs`) and one Rust function.
 
 mod aggregate;
+mod control;
+mod information;
+mod numeric;
 
+use std::sync::LazyLock;
+
+use hashbrown::HashMap;
 use porpoise_types::{DataType, Value};
 
 pub use aggregate::{Accumulator, AggregateFunction, find as find_aggregate};
@@ -139,7 +145,25 @@ impl std::fmt::Debug for Eval {
 }
 
 /// All families' tables.
-const FAMILIES: &[&[Function]] = &[];
+static FAMILIES: &[&[Function]] = &[control::TABLE, information::TABLE, numeric::TABLE];
+
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> =
+    LazyLock::new(|| FAMILIES.iter().flat_map(|family| family.iter()).map(|function| (function.name, function)).collect());
+
+/// A row of a function that depends on its arguments alone.
+const fn pure(name: &'static str, arity: Arity, wants: &'static [Want], returns: Returns, eval: Eval) -> Function {
+    Function { name, arity, wants, returns, eval, purity: Purity::Pure }
+}
+
+/// A row of a function that is constant during a statement.
+const fn stable(name: &'static str, arity: Arity, wants: &'static [Want], returns: Returns, eval: Eval) -> Function {
+    Function { name, arity, wants, returns, eval, purity: Purity::Stable }
+}
+
+/// A row of a function that is computed each time.
+const fn volatile(name: &'static str, arity: Arity, wants: &'static [Want], returns: Returns, eval: Eval) -> Function {
+    Function { name, arity, wants, returns, eval, purity: Purity::Volatile }
+}
 
 /// Looks a function up by name, in any case.
 pub fn find(name: &str) -> Option<&'static Function> {

@@ -15,7 +15,7 @@ mod dispatch;
 mod prepared;
 pub mod process;
 mod set;
-mod state;
+pub(crate) mod state;
 pub mod transaction;
 
 use std::hash::{BuildHasher, Hash, Hasher};

@@ -34,6 +34,10 @@ pub struct SessionState {
     pub user_variables: HashMap<CompactString, (Value, DataType)>,
     pub temporary_tables: HashMap<(CompactString, CompactString), Arc<Table>>,
     pub last_insert_id: u64,
+    /// LAST_INSERT_ID(expr) was called: the OK packet tells its value.
+    pub last_insert_id_set: bool,
+    /// RAND()'s state.
+    pub random: u64,
     pub row_count: i64,
     pub found_rows: u64,
     pub warnings: Vec<(Level, Condition)>,
@@ -99,6 +103,8 @@ impl SessionState {
             user_variables: HashMap::new(),
             temporary_tables: HashMap::new(),
             last_insert_id: 0,
+            last_insert_id_set: false,
+            random: connection_id.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ std::process::id() as u64,
             row_count: 0,
             found_rows: 0,
             warnings: Vec::new(),
@@ -221,6 +227,11 @@ impl SessionState {
         Ok(())
     }
 
+    /// The next of RAND()'s numbers: at least 0, less than 1.
+    pub fn random(&mut self) -> f64 {
+        random_step(&mut self.random)
+    }
+
     pub fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(self.lock_wait_timeout_s)
     }
@@ -274,4 +285,13 @@ impl SessionState {
             Error::query_interrupted()
         }
     }
+}
+
+/// SplitMix64: a step of the state, and a number of it in [0, 1).
+pub(crate) fn random_step(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut bits = *state;
+    bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((bits ^ bits >> 31) >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,0 +1,111 @@
+//! What a statement may ask of its session and server (MySQL 8.4 manual, 14.15 and 14.24).
+
+use std::time::Duration;
+
+use porpoise_types::{Collation, DataType, Value, convert};
+
+use crate::error::{Error, Result};
+use crate::functions::{Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile};
+use crate::variables;
+
+pub static TABLE: &[Function] = &[
+    volatile("BENCHMARK", exactly(2), &[Want::Integer, Want::Any], Returns::Int, Eval::Lazy(benchmark)),
+    pure("CHARSET", exactly(1), &[Want::Any], Returns::Text(64), Eval::Values(|call, _| Ok(Value::text(collation(call).charset().name())))),
+    pure("COERCIBILITY", exactly(1), &[Want::Any], Returns::Int, Eval::Values(|call, _| Ok(Value::Int(coercibility(call))))),
+    pure("COLLATION", exactly(1), &[Want::Any], Returns::Text(64), Eval::Values(|call, _| Ok(Value::text(collation(call).name())))),
+    stable("CONNECTION_ID", exactly(0), &[], Returns::UInt, Eval::Values(|call, _| Ok(Value::UInt(call.exec.session.connection_id)))),
+    stable("CURRENT_ROLE", exactly(0), &[], Returns::Text(64), Eval::Values(|_, _| Ok(Value::text("NONE")))),
+    stable("CURRENT_USER", exactly(0), &[], Returns::Text(288), Eval::Values(current_user)),
+    stable("DATABASE", exactly(0), &[], Returns::Text(64), Eval::Values(|call, _| Ok(call.exec.session.schema.clone().map_or(Value::Null, Value::Text)))),
+    volatile("FOUND_ROWS", exactly(0), &[], Returns::Int, Eval::Values(|call, _| Ok(Value::Int(call.exec.session.found_rows as i64)))),
+    volatile("LAST_INSERT_ID", between(0, 1), &[Want::Integer], Returns::UInt, Eval::Values(last_insert_id)),
+    volatile("ROW_COUNT", exactly(0), &[], Returns::Int, Eval::Values(|call, _| Ok(Value::Int(call.exec.session.row_count)))),
+    stable("SCHEMA", exactly(0), &[], Returns::Text(64), Eval::Values(|call, _| Ok(call.exec.session.schema.clone().map_or(Value::Null, Value::Text)))),
+    stable("SESSION_USER", exactly(0), &[], Returns::Text(288), Eval::Values(user)),
+    volatile("SLEEP", exactly(1), &[Want::Double], Returns::Int, Eval::Values(sleep)),
+    stable("SYSTEM_USER", exactly(0), &[], Returns::Text(288), Eval::Values(user)),
+    stable("USER", exactly(0), &[], Returns::Text(288), Eval::Values(user)),
+    stable("VERSION", exactly(0), &[], Returns::Text(60), Eval::Values(|_, _| Ok(Value::text(variables::VERSION)))),
+    volatile("NAME_CONST", exactly(2), &[Want::String, Want::Any], Returns::Same(1), Eval::Values(|_, values| Ok(values[1].clone()))),
+];
+
+fn collation(call: &Call<'_, '_>) -> Collation {
+    match call.arguments.first().map(|argument| &argument.ty) {
+        Some(ty) if ty.is_string() || matches!(ty, DataType::Enum(_) | DataType::Set(_) | DataType::Json) => ty.collation(),
+        _ => Collation::BINARY,
+    }
+}
+
+/// 2 for columns, 4 for literals and functions, 5 for numbers, 6 for NULL.
+fn coercibility(call: &Call<'_, '_>) -> i64 {
+    use crate::expr::ExprKind;
+    match call.arguments.first() {
+        Some(argument) if argument.ty == DataType::Null => 6,
+        Some(argument) if !argument.ty.is_string() => 5,
+        Some(argument) => match &argument.kind {
+            ExprKind::Column { .. } => 2,
+            ExprKind::Call { function, .. } if matches!(function.name, "USER" | "CURRENT_USER" | "DATABASE" | "VERSION" | "SCHEMA") => 3,
+            ExprKind::Call { function, .. } if function.name == "COLLATE" => 0,
+            _ => 4,
+        },
+        None => 6,
+    }
+}
+
+fn benchmark(call: &mut Call<'_, '_>) -> Result<Value> {
+    let count = call.arguments[0].eval(call.exec)?;
+    if count.is_null() || convert::to_int(&count).0 < 0 {
+        return Ok(Value::Null);
+    }
+    for _ in 0..convert::to_uint(&count).0 {
+        call.exec.check_interrupt()?;
+        call.arguments[1].eval(call.exec)?;
+    }
+    Ok(Value::Int(0))
+}
+
+fn user(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
+    let session = &call.exec.session;
+    Ok(Value::text(format!("{}@{}", session.user, session.host)))
+}
+
+fn current_user(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+    match &call.exec.session.account {
+        Some(account) => Ok(Value::text(format!("{}@{}", account.user, account.host))),
+        None => user(call, values),
+    }
+}
+
+/// With an argument: remembers it as the session's, which drivers use for UPDATE … LAST_INSERT_ID(expr).
+fn last_insert_id(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+    if let Some(value) = values.first() {
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        call.exec.session.last_insert_id = match value {
+            Value::Int(v) => *v as u64,
+            other => convert::to_uint(other).0,
+        };
+        call.exec.session.last_insert_id_set = true;
+    }
+    Ok(Value::UInt(call.exec.session.last_insert_id))
+}
+
+/// Sleeps; 1 if it was killed.
+fn sleep(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+    /// How long a sleeper takes to notice a KILL.
+    const STEP: Duration = Duration::from_millis(20);
+    let Value::Double(seconds) = values[0] else { return Err(Error::wrong_arguments("sleep")) };
+    if seconds < 0.0 {
+        return Err(Error::wrong_arguments("sleep"));
+    }
+    call.exec.engine.before_waiting();
+    let end = std::time::Instant::now() + Duration::from_secs_f64(seconds.min(31_536_000.0));
+    while let Some(left) = end.checked_duration_since(std::time::Instant::now()) {
+        if call.exec.session.interrupt.is_set() {
+            call.exec.check_interrupt()?;
+        }
+        std::thread::sleep(left.min(STEP));
+    }
+    Ok(Value::Int(0))
+}
