@@ -12,6 +12,8 @@ mod aggregate;
 mod control;
 mod information;
 mod numeric;
+mod regexp;
+mod string;
 
 use std::sync::LazyLock;
 
@@ -145,7 +147,7 @@ impl std::fmt::Debug for Eval {
 }
 
 /// All families' tables.
-static FAMILIES: &[&[Function]] = &[control::TABLE, information::TABLE, numeric::TABLE];
+static FAMILIES: &[&[Function]] = &[control::TABLE, information::TABLE, numeric::TABLE, string::TABLE];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> =
     LazyLock::new(|| FAMILIES.iter().flat_map(|family| family.iter()).map(|function| (function.name, function)).collect());
