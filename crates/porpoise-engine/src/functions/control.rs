@@ -13,14 +13,62 @@ use crate::expr::Domain;
 use crate::functions::{Call, Eval, Function, Returns, Want, at_least, exactly, pure};
 
 pub static TABLE: &[Function] = &[
-    pure("COALESCE", at_least(1), &[Want::Any], Returns::Same(0), Eval::Lazy(coalesce)),
-    pure("GREATEST", at_least(2), &[Want::Any], Returns::Same(0), Eval::Strict(|call, values| Ok(extreme(call, values, Ordering::Greater)))),
-    pure("IF", exactly(3), &[Want::Any], Returns::Same(1), Eval::Lazy(coalesce)),
-    pure("IFNULL", exactly(2), &[Want::Any], Returns::Same(0), Eval::Lazy(coalesce)),
-    pure("INTERVAL", at_least(2), &[Want::Double], Returns::Int, Eval::Values(interval)),
-    pure("ISNULL", exactly(1), &[Want::Any], Returns::Bool, Eval::Values(|_, values| Ok(Value::Int(values[0].is_null().into())))),
-    pure("LEAST", at_least(2), &[Want::Any], Returns::Same(0), Eval::Strict(|call, values| Ok(extreme(call, values, Ordering::Less)))),
-    pure("NULLIF", exactly(2), &[Want::Any], Returns::Same(0), Eval::Lazy(coalesce)),
+    pure(
+        "COALESCE",
+        at_least(1),
+        &[Want::Any],
+        Returns::Same(0),
+        Eval::Lazy(coalesce),
+    ),
+    pure(
+        "GREATEST",
+        at_least(2),
+        &[Want::Any],
+        Returns::Same(0),
+        Eval::Strict(|call, values| Ok(extreme(call, values, Ordering::Greater))),
+    ),
+    pure(
+        "IF",
+        exactly(3),
+        &[Want::Any],
+        Returns::Same(1),
+        Eval::Lazy(coalesce),
+    ),
+    pure(
+        "IFNULL",
+        exactly(2),
+        &[Want::Any],
+        Returns::Same(0),
+        Eval::Lazy(coalesce),
+    ),
+    pure(
+        "INTERVAL",
+        at_least(2),
+        &[Want::Double],
+        Returns::Int,
+        Eval::Values(interval),
+    ),
+    pure(
+        "ISNULL",
+        exactly(1),
+        &[Want::Any],
+        Returns::Bool,
+        Eval::Values(|_, values| Ok(Value::Int(values[0].is_null().into()))),
+    ),
+    pure(
+        "LEAST",
+        at_least(2),
+        &[Want::Any],
+        Returns::Same(0),
+        Eval::Strict(|call, values| Ok(extreme(call, values, Ordering::Less))),
+    ),
+    pure(
+        "NULLIF",
+        exactly(2),
+        &[Want::Any],
+        Returns::Same(0),
+        Eval::Lazy(coalesce),
+    ),
 ];
 
 fn coalesce(call: &mut Call<'_, '_>) -> Result<Value> {
@@ -34,7 +82,11 @@ fn coalesce(call: &mut Call<'_, '_>) -> Result<Value> {
 }
 
 fn extreme(call: &Call<'_, '_>, values: &[Value], wanted: Ordering) -> Value {
-    let domain = Domain::of(call.arguments.first().map_or(&DataType::Null, |argument| &argument.ty));
+    let domain = Domain::of(
+        call.arguments
+            .first()
+            .map_or(&DataType::Null, |argument| &argument.ty),
+    );
     let mut best = &values[0];
     for value in &values[1..] {
         if eval::compare(value, best, domain) == wanted {
@@ -46,7 +98,9 @@ fn extreme(call: &Call<'_, '_>, values: &[Value], wanted: Ordering) -> Value {
 
 /// How many of the sorted values are not greater than the first; -1 for NULL.
 fn interval(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
-    let Value::Double(number) = values[0] else { return Ok(Value::Int(-1)) };
+    let Value::Double(number) = values[0] else {
+        return Ok(Value::Int(-1));
+    };
     let count = values[1..].iter().take_while(|value| match value {
         Value::Double(bound) => number >= *bound,
         _ => true,

@@ -5,33 +5,162 @@ use std::time::Duration;
 use porpoise_types::{Collation, DataType, Value, convert};
 
 use crate::error::{Error, Result};
-use crate::functions::{Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile};
+use crate::functions::{
+    Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
+};
 use crate::variables;
 
 pub static TABLE: &[Function] = &[
-    volatile("BENCHMARK", exactly(2), &[Want::Integer, Want::Any], Returns::Int, Eval::Lazy(benchmark)),
-    pure("CHARSET", exactly(1), &[Want::Any], Returns::Text(64), Eval::Values(|call, _| Ok(Value::text(collation(call).charset().name())))),
-    pure("COERCIBILITY", exactly(1), &[Want::Any], Returns::Int, Eval::Values(|call, _| Ok(Value::Int(coercibility(call))))),
-    pure("COLLATION", exactly(1), &[Want::Any], Returns::Text(64), Eval::Values(|call, _| Ok(Value::text(collation(call).name())))),
-    stable("CONNECTION_ID", exactly(0), &[], Returns::UInt, Eval::Values(|call, _| Ok(Value::UInt(call.exec.session.connection_id)))),
-    stable("CURRENT_ROLE", exactly(0), &[], Returns::Text(64), Eval::Values(|_, _| Ok(Value::text("NONE")))),
-    stable("CURRENT_USER", exactly(0), &[], Returns::Text(288), Eval::Values(current_user)),
-    stable("DATABASE", exactly(0), &[], Returns::Text(64), Eval::Values(|call, _| Ok(call.exec.session.schema.clone().map_or(Value::Null, Value::Text)))),
-    volatile("FOUND_ROWS", exactly(0), &[], Returns::Int, Eval::Values(|call, _| Ok(Value::Int(call.exec.session.found_rows as i64)))),
-    volatile("LAST_INSERT_ID", between(0, 1), &[Want::Integer], Returns::UInt, Eval::Values(last_insert_id)),
-    volatile("ROW_COUNT", exactly(0), &[], Returns::Int, Eval::Values(|call, _| Ok(Value::Int(call.exec.session.row_count)))),
-    stable("SCHEMA", exactly(0), &[], Returns::Text(64), Eval::Values(|call, _| Ok(call.exec.session.schema.clone().map_or(Value::Null, Value::Text)))),
-    stable("SESSION_USER", exactly(0), &[], Returns::Text(288), Eval::Values(user)),
-    volatile("SLEEP", exactly(1), &[Want::Double], Returns::Int, Eval::Values(sleep)),
-    stable("SYSTEM_USER", exactly(0), &[], Returns::Text(288), Eval::Values(user)),
-    stable("USER", exactly(0), &[], Returns::Text(288), Eval::Values(user)),
-    stable("VERSION", exactly(0), &[], Returns::Text(60), Eval::Values(|_, _| Ok(Value::text(variables::VERSION)))),
-    volatile("NAME_CONST", exactly(2), &[Want::String, Want::Any], Returns::Same(1), Eval::Values(|_, values| Ok(values[1].clone()))),
+    volatile(
+        "BENCHMARK",
+        exactly(2),
+        &[Want::Integer, Want::Any],
+        Returns::Int,
+        Eval::Lazy(benchmark),
+    ),
+    pure(
+        "CHARSET",
+        exactly(1),
+        &[Want::Any],
+        Returns::Text(64),
+        Eval::Values(|call, _| Ok(Value::text(collation(call).charset().name()))),
+    ),
+    pure(
+        "COERCIBILITY",
+        exactly(1),
+        &[Want::Any],
+        Returns::Int,
+        Eval::Values(|call, _| Ok(Value::Int(coercibility(call)))),
+    ),
+    pure(
+        "COLLATION",
+        exactly(1),
+        &[Want::Any],
+        Returns::Text(64),
+        Eval::Values(|call, _| Ok(Value::text(collation(call).name()))),
+    ),
+    stable(
+        "CONNECTION_ID",
+        exactly(0),
+        &[],
+        Returns::UInt,
+        Eval::Values(|call, _| Ok(Value::UInt(call.exec.session.connection_id))),
+    ),
+    stable(
+        "CURRENT_ROLE",
+        exactly(0),
+        &[],
+        Returns::Text(64),
+        Eval::Values(|_, _| Ok(Value::text("NONE"))),
+    ),
+    stable(
+        "CURRENT_USER",
+        exactly(0),
+        &[],
+        Returns::Text(288),
+        Eval::Values(current_user),
+    ),
+    stable(
+        "DATABASE",
+        exactly(0),
+        &[],
+        Returns::Text(64),
+        Eval::Values(|call, _| {
+            Ok(call
+                .exec
+                .session
+                .schema
+                .clone()
+                .map_or(Value::Null, Value::Text))
+        }),
+    ),
+    volatile(
+        "FOUND_ROWS",
+        exactly(0),
+        &[],
+        Returns::Int,
+        Eval::Values(|call, _| Ok(Value::Int(call.exec.session.found_rows as i64))),
+    ),
+    volatile(
+        "LAST_INSERT_ID",
+        between(0, 1),
+        &[Want::Integer],
+        Returns::UInt,
+        Eval::Values(last_insert_id),
+    ),
+    volatile(
+        "ROW_COUNT",
+        exactly(0),
+        &[],
+        Returns::Int,
+        Eval::Values(|call, _| Ok(Value::Int(call.exec.session.row_count))),
+    ),
+    stable(
+        "SCHEMA",
+        exactly(0),
+        &[],
+        Returns::Text(64),
+        Eval::Values(|call, _| {
+            Ok(call
+                .exec
+                .session
+                .schema
+                .clone()
+                .map_or(Value::Null, Value::Text))
+        }),
+    ),
+    stable(
+        "SESSION_USER",
+        exactly(0),
+        &[],
+        Returns::Text(288),
+        Eval::Values(user),
+    ),
+    volatile(
+        "SLEEP",
+        exactly(1),
+        &[Want::Double],
+        Returns::Int,
+        Eval::Values(sleep),
+    ),
+    stable(
+        "SYSTEM_USER",
+        exactly(0),
+        &[],
+        Returns::Text(288),
+        Eval::Values(user),
+    ),
+    stable(
+        "USER",
+        exactly(0),
+        &[],
+        Returns::Text(288),
+        Eval::Values(user),
+    ),
+    stable(
+        "VERSION",
+        exactly(0),
+        &[],
+        Returns::Text(60),
+        Eval::Values(|_, _| Ok(Value::text(variables::VERSION))),
+    ),
+    volatile(
+        "NAME_CONST",
+        exactly(2),
+        &[Want::String, Want::Any],
+        Returns::Same(1),
+        Eval::Values(|_, values| Ok(values[1].clone())),
+    ),
 ];
 
 fn collation(call: &Call<'_, '_>) -> Collation {
     match call.arguments.first().map(|argument| &argument.ty) {
-        Some(ty) if ty.is_string() || matches!(ty, DataType::Enum(_) | DataType::Set(_) | DataType::Json) => ty.collation(),
+        Some(ty)
+            if ty.is_string()
+                || matches!(ty, DataType::Enum(_) | DataType::Set(_) | DataType::Json) =>
+        {
+            ty.collation()
+        }
         _ => Collation::BINARY,
     }
 }
@@ -44,7 +173,14 @@ fn coercibility(call: &Call<'_, '_>) -> i64 {
         Some(argument) if !argument.ty.is_string() => 5,
         Some(argument) => match &argument.kind {
             ExprKind::Column { .. } => 2,
-            ExprKind::Call { function, .. } if matches!(function.name, "USER" | "CURRENT_USER" | "DATABASE" | "VERSION" | "SCHEMA") => 3,
+            ExprKind::Call { function, .. }
+                if matches!(
+                    function.name,
+                    "USER" | "CURRENT_USER" | "DATABASE" | "VERSION" | "SCHEMA"
+                ) =>
+            {
+                3
+            }
             ExprKind::Call { function, .. } if function.name == "COLLATE" => 0,
             _ => 4,
         },
@@ -95,7 +231,9 @@ fn last_insert_id(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 fn sleep(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     /// How long a sleeper takes to notice a KILL.
     const STEP: Duration = Duration::from_millis(20);
-    let Value::Double(seconds) = values[0] else { return Err(Error::wrong_arguments("sleep")) };
+    let Value::Double(seconds) = values[0] else {
+        return Err(Error::wrong_arguments("sleep"));
+    };
     if seconds < 0.0 {
         return Err(Error::wrong_arguments("sleep"));
     }

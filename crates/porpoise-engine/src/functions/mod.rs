@@ -147,24 +147,73 @@ impl std::fmt::Debug for Eval {
 }
 
 /// All families' tables.
-static FAMILIES: &[&[Function]] = &[control::TABLE, information::TABLE, numeric::TABLE, string::TABLE];
+static FAMILIES: &[&[Function]] = &[
+    control::TABLE,
+    information::TABLE,
+    numeric::TABLE,
+    string::TABLE,
+];
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> =
-    LazyLock::new(|| FAMILIES.iter().flat_map(|family| family.iter()).map(|function| (function.name, function)).collect());
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::new(|| {
+    FAMILIES
+        .iter()
+        .flat_map(|family| family.iter())
+        .map(|function| (function.name, function))
+        .collect()
+});
 
 /// A row of a function that depends on its arguments alone.
-const fn pure(name: &'static str, arity: Arity, wants: &'static [Want], returns: Returns, eval: Eval) -> Function {
-    Function { name, arity, wants, returns, eval, purity: Purity::Pure }
+const fn pure(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: Returns,
+    eval: Eval,
+) -> Function {
+    Function {
+        name,
+        arity,
+        wants,
+        returns,
+        eval,
+        purity: Purity::Pure,
+    }
 }
 
 /// A row of a function that is constant during a statement.
-const fn stable(name: &'static str, arity: Arity, wants: &'static [Want], returns: Returns, eval: Eval) -> Function {
-    Function { name, arity, wants, returns, eval, purity: Purity::Stable }
+const fn stable(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: Returns,
+    eval: Eval,
+) -> Function {
+    Function {
+        name,
+        arity,
+        wants,
+        returns,
+        eval,
+        purity: Purity::Stable,
+    }
 }
 
 /// A row of a function that is computed each time.
-const fn volatile(name: &'static str, arity: Arity, wants: &'static [Want], returns: Returns, eval: Eval) -> Function {
-    Function { name, arity, wants, returns, eval, purity: Purity::Volatile }
+const fn volatile(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: Returns,
+    eval: Eval,
+) -> Function {
+    Function {
+        name,
+        arity,
+        wants,
+        returns,
+        eval,
+        purity: Purity::Volatile,
+    }
 }
 
 /// Looks a function up by name, in any case.

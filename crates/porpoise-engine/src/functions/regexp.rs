@@ -27,10 +27,18 @@ fn text(value: &Value) -> String {
 fn compile(call: &Call<'_, '_>, pattern: &Value, match_type: Option<&Value>) -> Result<Regex> {
     let pattern = text(pattern);
     if pattern.is_empty() {
-        return Err(Error::new(3685, "HY000", "Illegal argument to a regular expression."));
+        return Err(Error::new(
+            3685,
+            "HY000",
+            "Illegal argument to a regular expression.",
+        ));
     }
     let collations = || call.arguments.iter().take(2).map(|argument| &argument.ty);
-    let mut ignore_case = !collations().any(|ty| ty.is_binary_string() || ty.collation().name().ends_with("_bin") || ty.collation().name().ends_with("_cs"));
+    let mut ignore_case = !collations().any(|ty| {
+        ty.is_binary_string()
+            || ty.collation().name().ends_with("_bin")
+            || ty.collation().name().ends_with("_cs")
+    });
     let (mut multi_line, mut dot_all) = (false, false);
     for flag in match_type.map(text).unwrap_or_default().chars() {
         match flag {
@@ -52,8 +60,16 @@ fn compile(call: &Call<'_, '_>, pattern: &Value, match_type: Option<&Value>) -> 
         .dot_matches_new_line(dot_all)
         .build()
         .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Error::new(3699, "HY000", "Timeout exceeded in regular expression match."),
-            _ => Error::new(3692, "HY000", "Incorrect description of a regular expression: it can't be compiled."),
+            regex::Error::CompiledTooBig(_) => Error::new(
+                3699,
+                "HY000",
+                "Timeout exceeded in regular expression match.",
+            ),
+            _ => Error::new(
+                3692,
+                "HY000",
+                "Incorrect description of a regular expression: it can't be compiled.",
+            ),
         })?;
     COMPILED.with_borrow_mut(|compiled| {
         if compiled.len() >= COMPILED_MAX {
@@ -69,7 +85,11 @@ fn start(source: &Value, position: Option<&Value>) -> Result<usize> {
     let position = position.map_or(1, |position| convert::to_int(position).0);
     let units = Units::of(source);
     if position < 1 || position as u64 > units.len() as u64 + 1 {
-        return Err(Error::new(3686, "HY000", "Index out of bounds in regular expression search."));
+        return Err(Error::new(
+            3686,
+            "HY000",
+            "Index out of bounds in regular expression search.",
+        ));
     }
     Ok(units.offset(position as usize - 1))
 }
@@ -87,8 +107,12 @@ pub(super) fn instr(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> 
     let regex = compile(call, &values[1], values.get(5))?;
     let source = text(&values[0]);
     let from = start(&values[0], values.get(2))?;
-    let found = regex.find_iter(&source[from..]).nth(occurrence(values.get(3)) - 1);
-    let end = values.get(4).is_some_and(|option| convert::to_int(option).0 == 1);
+    let found = regex
+        .find_iter(&source[from..])
+        .nth(occurrence(values.get(3)) - 1);
+    let end = values
+        .get(4)
+        .is_some_and(|option| convert::to_int(option).0 == 1);
     Ok(Value::Int(found.map_or(0, |found| {
         let offset = from + if end { found.end() } else { found.start() };
         source[..offset].chars().count() as i64 + 1
@@ -99,7 +123,9 @@ pub(super) fn substr(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value>
     let regex = compile(call, &values[1], values.get(4))?;
     let source = text(&values[0]);
     let from = start(&values[0], values.get(2))?;
-    let found = regex.find_iter(&source[from..]).nth(occurrence(values.get(3)) - 1);
+    let found = regex
+        .find_iter(&source[from..])
+        .nth(occurrence(values.get(3)) - 1);
     Ok(found.map_or(Value::Null, |found| Value::text(found.as_str())))
 }
 
@@ -108,12 +134,17 @@ pub(super) fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value
     let (source, with) = (text(&values[0]), text(&values[2]));
     let from = start(&values[0], values.get(3))?;
     // 0 replaces all.
-    let which = values.get(4).map_or(0, |value| convert::to_int(value).0).max(0) as usize;
+    let which = values
+        .get(4)
+        .map_or(0, |value| convert::to_int(value).0)
+        .max(0) as usize;
     let mut out = source[..from].to_owned();
     let rest = &source[from..];
     let mut copied = 0;
     for (number, captures) in regex.captures_iter(rest).enumerate() {
-        let Some(whole) = captures.get(0) else { continue };
+        let Some(whole) = captures.get(0) else {
+            continue;
+        };
         if which != 0 && number + 1 != which {
             continue;
         }

@@ -3,127 +3,565 @@
 //! Positions and lengths count characters for text and bytes for binary strings: [`Units`] knows the
 //! difference. Results longer than `max_allowed_packet` are NULL with a warning.
 
-use porpoise_types::{BlobSize, Charset, Collation, CompactString, DataType, Decimal, Value, convert};
+use porpoise_types::{
+    BlobSize, Charset, Collation, CompactString, DataType, Decimal, Value, convert,
+};
 
 use crate::error::{Error, Level, Result};
 use crate::expr::Expr;
-use crate::functions::{Call, Eval, Function, Returns, Want, at_least, between, exactly, pure, volatile};
+use crate::functions::{
+    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure, volatile,
+};
 
 const STRING: &[Want] = &[Want::String];
 
 pub static TABLE: &[Function] = &[
-    pure("ASCII", exactly(1), STRING, Returns::Int, Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).first().map_or(0, |&byte| byte.into()))))),
-    pure("BIT_LENGTH", exactly(1), &[Want::Bytes], Returns::Int, Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64 * 8)))),
-    pure("CHAR", at_least(1), &[Want::Integer], Returns::By(char_type), Eval::Values(char)),
-    pure("CHARACTER_LENGTH", exactly(1), STRING, Returns::Int, Eval::Strict(char_length)),
-    pure("CHAR_LENGTH", exactly(1), STRING, Returns::Int, Eval::Strict(char_length)),
-    pure("CONCAT", at_least(1), STRING, Returns::By(concat_type), Eval::Strict(concat)),
-    pure("CONCAT_WS", at_least(2), STRING, Returns::By(concat_type), Eval::Values(concat_ws)),
-    pure("ELT", at_least(2), &[Want::Integer, Want::String], Returns::By(rest_type), Eval::Values(elt)),
-    pure("EXPORT_SET", between(3, 5), &[Want::Integer, Want::String, Want::String, Want::String, Want::Integer], Returns::Text(1024), Eval::Strict(export_set)),
-    pure("FIELD", at_least(2), &[Want::Any], Returns::Int, Eval::Values(field)),
-    pure("FIND_IN_SET", exactly(2), STRING, Returns::Int, Eval::Strict(find_in_set)),
-    pure("FORMAT", between(2, 3), &[Want::Number, Want::Integer, Want::String], Returns::Text(128), Eval::Strict(format)),
-    pure("FROM_BASE64", exactly(1), STRING, Returns::By(bytes_type), Eval::Strict(from_base64)),
-    pure("HEX", exactly(1), &[Want::Any], Returns::By(hex_type), Eval::Strict(hex)),
-    pure("INSERT", exactly(4), &[Want::String, Want::Integer, Want::Integer, Want::String], Returns::By(concat_type), Eval::Strict(insert)),
-    pure("INSTR", exactly(2), STRING, Returns::Int, Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1))))),
-    pure("LCASE", exactly(1), STRING, Returns::Same(0), Eval::Strict(lower)),
-    pure("LEFT", exactly(2), &[Want::String, Want::Integer], Returns::Same(0), Eval::Strict(|_, values| {
-        let count = count(&values[1]);
-        Ok(Units::of(&values[0]).slice(0, count))
-    })),
-    pure("LENGTH", exactly(1), &[Want::Bytes], Returns::Int, Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64)))),
-    pure("LOCATE", between(2, 3), &[Want::String, Want::String, Want::Integer], Returns::Int, Eval::Strict(|call, values| {
-        let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
-        Ok(Value::Int(locate(call, &values[1], &values[0], from)))
-    })),
-    pure("LOWER", exactly(1), STRING, Returns::Same(0), Eval::Strict(lower)),
-    pure("LPAD", exactly(3), &[Want::String, Want::Integer, Want::String], Returns::By(long_type), Eval::Strict(|call, values| pad(call, values, true))),
-    pure("LTRIM", exactly(1), STRING, Returns::Same(0), Eval::Strict(|_, values| Ok(trim(&values[0], b" ", true, false)))),
-    pure("MAKE_SET", at_least(2), &[Want::Integer, Want::String], Returns::By(rest_type), Eval::Values(make_set)),
-    pure("MD5", exactly(1), &[Want::Bytes], Returns::Text(32), Eval::Strict(|_, values| {
-        use md5::Digest;
-        Ok(Value::text(to_hex(&md5::Md5::digest(bytes(&values[0])), false)))
-    })),
-    pure("MID", between(2, 3), &[Want::String, Want::Integer], Returns::Same(0), Eval::Strict(substring)),
-    pure("OCTET_LENGTH", exactly(1), &[Want::Bytes], Returns::Int, Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64)))),
+    pure(
+        "ASCII",
+        exactly(1),
+        STRING,
+        Returns::Int,
+        Eval::Strict(|_, values| {
+            Ok(Value::Int(
+                bytes(&values[0]).first().map_or(0, |&byte| byte.into()),
+            ))
+        }),
+    ),
+    pure(
+        "BIT_LENGTH",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Int,
+        Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64 * 8))),
+    ),
+    pure(
+        "CHAR",
+        at_least(1),
+        &[Want::Integer],
+        Returns::By(char_type),
+        Eval::Values(char),
+    ),
+    pure(
+        "CHARACTER_LENGTH",
+        exactly(1),
+        STRING,
+        Returns::Int,
+        Eval::Strict(char_length),
+    ),
+    pure(
+        "CHAR_LENGTH",
+        exactly(1),
+        STRING,
+        Returns::Int,
+        Eval::Strict(char_length),
+    ),
+    pure(
+        "CONCAT",
+        at_least(1),
+        STRING,
+        Returns::By(concat_type),
+        Eval::Strict(concat),
+    ),
+    pure(
+        "CONCAT_WS",
+        at_least(2),
+        STRING,
+        Returns::By(concat_type),
+        Eval::Values(concat_ws),
+    ),
+    pure(
+        "ELT",
+        at_least(2),
+        &[Want::Integer, Want::String],
+        Returns::By(rest_type),
+        Eval::Values(elt),
+    ),
+    pure(
+        "EXPORT_SET",
+        between(3, 5),
+        &[
+            Want::Integer,
+            Want::String,
+            Want::String,
+            Want::String,
+            Want::Integer,
+        ],
+        Returns::Text(1024),
+        Eval::Strict(export_set),
+    ),
+    pure(
+        "FIELD",
+        at_least(2),
+        &[Want::Any],
+        Returns::Int,
+        Eval::Values(field),
+    ),
+    pure(
+        "FIND_IN_SET",
+        exactly(2),
+        STRING,
+        Returns::Int,
+        Eval::Strict(find_in_set),
+    ),
+    pure(
+        "FORMAT",
+        between(2, 3),
+        &[Want::Number, Want::Integer, Want::String],
+        Returns::Text(128),
+        Eval::Strict(format),
+    ),
+    pure(
+        "FROM_BASE64",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Strict(from_base64),
+    ),
+    pure(
+        "HEX",
+        exactly(1),
+        &[Want::Any],
+        Returns::By(hex_type),
+        Eval::Strict(hex),
+    ),
+    pure(
+        "INSERT",
+        exactly(4),
+        &[Want::String, Want::Integer, Want::Integer, Want::String],
+        Returns::By(concat_type),
+        Eval::Strict(insert),
+    ),
+    pure(
+        "INSTR",
+        exactly(2),
+        STRING,
+        Returns::Int,
+        Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)))),
+    ),
+    pure(
+        "LCASE",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(lower),
+    ),
+    pure(
+        "LEFT",
+        exactly(2),
+        &[Want::String, Want::Integer],
+        Returns::Same(0),
+        Eval::Strict(|_, values| {
+            let count = count(&values[1]);
+            Ok(Units::of(&values[0]).slice(0, count))
+        }),
+    ),
+    pure(
+        "LENGTH",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Int,
+        Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64))),
+    ),
+    pure(
+        "LOCATE",
+        between(2, 3),
+        &[Want::String, Want::String, Want::Integer],
+        Returns::Int,
+        Eval::Strict(|call, values| {
+            let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
+            Ok(Value::Int(locate(call, &values[1], &values[0], from)))
+        }),
+    ),
+    pure(
+        "LOWER",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(lower),
+    ),
+    pure(
+        "LPAD",
+        exactly(3),
+        &[Want::String, Want::Integer, Want::String],
+        Returns::By(long_type),
+        Eval::Strict(|call, values| pad(call, values, true)),
+    ),
+    pure(
+        "LTRIM",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(|_, values| Ok(trim(&values[0], b" ", true, false))),
+    ),
+    pure(
+        "MAKE_SET",
+        at_least(2),
+        &[Want::Integer, Want::String],
+        Returns::By(rest_type),
+        Eval::Values(make_set),
+    ),
+    pure(
+        "MD5",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Text(32),
+        Eval::Strict(|_, values| {
+            use md5::Digest;
+            Ok(Value::text(to_hex(
+                &md5::Md5::digest(bytes(&values[0])),
+                false,
+            )))
+        }),
+    ),
+    pure(
+        "MID",
+        between(2, 3),
+        &[Want::String, Want::Integer],
+        Returns::Same(0),
+        Eval::Strict(substring),
+    ),
+    pure(
+        "OCTET_LENGTH",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Int,
+        Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64))),
+    ),
     pure("ORD", exactly(1), STRING, Returns::Int, Eval::Strict(ord)),
-    pure("QUOTE", exactly(1), STRING, Returns::By(long_type), Eval::Values(quote)),
-    volatile("RANDOM_BYTES", exactly(1), &[Want::Integer], Returns::By(bytes_type), Eval::Strict(random_bytes)),
-    pure("REGEXP_INSTR", between(2, 6), &[Want::String, Want::String, Want::Integer, Want::Integer, Want::Integer, Want::String], Returns::Int, Eval::Strict(super::regexp::instr)),
-    pure("REGEXP_LIKE", between(2, 3), STRING, Returns::Bool, Eval::Strict(super::regexp::like)),
-    pure("REGEXP_REPLACE", between(3, 6), &[Want::String, Want::String, Want::String, Want::Integer, Want::Integer, Want::String], Returns::By(long_type), Eval::Strict(super::regexp::replace)),
-    pure("REGEXP_SUBSTR", between(2, 5), &[Want::String, Want::String, Want::Integer, Want::Integer, Want::String], Returns::By(long_type), Eval::Strict(super::regexp::substr)),
-    pure("REPEAT", exactly(2), &[Want::String, Want::Integer], Returns::By(long_type), Eval::Strict(repeat)),
-    pure("REPLACE", exactly(3), STRING, Returns::By(long_type), Eval::Strict(replace)),
-    pure("REVERSE", exactly(1), STRING, Returns::Same(0), Eval::Strict(reverse)),
-    pure("RIGHT", exactly(2), &[Want::String, Want::Integer], Returns::Same(0), Eval::Strict(|_, values| {
-        let units = Units::of(&values[0]);
-        let length = units.len();
-        Ok(units.slice(length.saturating_sub(count(&values[1])), length))
-    })),
-    pure("RPAD", exactly(3), &[Want::String, Want::Integer, Want::String], Returns::By(long_type), Eval::Strict(|call, values| pad(call, values, false))),
-    pure("RTRIM", exactly(1), STRING, Returns::Same(0), Eval::Strict(|_, values| Ok(trim(&values[0], b" ", false, true)))),
-    pure("SHA", exactly(1), &[Want::Bytes], Returns::Text(40), Eval::Strict(sha1)),
-    pure("SHA1", exactly(1), &[Want::Bytes], Returns::Text(40), Eval::Strict(sha1)),
-    pure("SHA2", exactly(2), &[Want::Bytes, Want::Integer], Returns::Text(128), Eval::Strict(sha2)),
-    pure("SOUNDEX", exactly(1), STRING, Returns::By(long_type), Eval::Strict(soundex)),
-    pure("SPACE", exactly(1), &[Want::Integer], Returns::By(|_| Ok(long_text(Collation::UTF8MB4_0900_AI_CI))), Eval::Strict(|call, values| {
-        repeat(call, &[Value::text(" "), values[0].clone()])
-    })),
-    pure("STRCMP", exactly(2), STRING, Returns::Int, Eval::Strict(|call, values| {
-        Ok(Value::Int(collation(call).compare(bytes(&values[0]), bytes(&values[1])) as i64))
-    })),
-    pure("SUBSTR", between(2, 3), &[Want::String, Want::Integer], Returns::Same(0), Eval::Strict(substring)),
-    pure("SUBSTRING", between(2, 3), &[Want::String, Want::Integer], Returns::Same(0), Eval::Strict(substring)),
-    pure("SUBSTRING_INDEX", exactly(3), &[Want::String, Want::String, Want::Integer], Returns::Same(0), Eval::Strict(substring_index)),
-    pure("TO_BASE64", exactly(1), &[Want::Bytes], Returns::By(long_type), Eval::Strict(to_base64)),
-    pure("TRIM", between(1, 3), STRING, Returns::Same(0), Eval::Strict(|_, values| {
-        let remove = values.get(1).map_or(&b" "[..], bytes);
-        let side = values.get(2).map_or(&b"BOTH"[..], bytes);
-        Ok(trim(&values[0], remove, side != b"TRAILING", side != b"LEADING"))
-    })),
-    pure("UCASE", exactly(1), STRING, Returns::Same(0), Eval::Strict(upper)),
-    pure("UNHEX", exactly(1), STRING, Returns::By(bytes_type), Eval::Strict(unhex)),
-    pure("UPPER", exactly(1), STRING, Returns::Same(0), Eval::Strict(upper)),
-    volatile("UUID", exactly(0), &[], Returns::Text(36), Eval::Values(uuid)),
-    pure("BIN_TO_UUID", between(1, 2), &[Want::Bytes, Want::Integer], Returns::Text(36), Eval::Strict(bin_to_uuid)),
-    pure("UUID_TO_BIN", between(1, 2), &[Want::String, Want::Integer], Returns::Fixed(|| DataType::Varbinary(16)), Eval::Strict(uuid_to_bin)),
-    pure("IS_UUID", exactly(1), STRING, Returns::Bool, Eval::Strict(|_, values| Ok(Value::Int(parse_uuid(bytes(&values[0])).is_some().into())))),
-    pure("WEIGHT_STRING", exactly(1), STRING, Returns::By(bytes_type), Eval::Strict(|call, values| {
-        let mut key = Vec::new();
-        collation(call).sort_key(bytes(&values[0]), &mut key);
-        Ok(Value::Bytes(key))
-    })),
-    pure("INET_ATON", exactly(1), STRING, Returns::UInt, Eval::Strict(inet_aton)),
-    pure("INET_NTOA", exactly(1), &[Want::Integer], Returns::Text(15), Eval::Strict(|_, values| {
-        Ok(u32::try_from(convert::to_uint(&values[0]).0).map_or(Value::Null, |v| Value::text(std::net::Ipv4Addr::from(v).to_string())))
-    })),
-    pure("INET6_ATON", exactly(1), STRING, Returns::Fixed(|| DataType::Varbinary(16)), Eval::Strict(|_, values| {
-        let address = std::str::from_utf8(bytes(&values[0])).ok().and_then(|text| text.parse::<std::net::IpAddr>().ok());
-        Ok(match address {
-            Some(std::net::IpAddr::V4(v4)) => Value::Bytes(v4.octets().to_vec()),
-            Some(std::net::IpAddr::V6(v6)) => Value::Bytes(v6.octets().to_vec()),
-            None => Value::Null,
-        })
-    })),
-    pure("INET6_NTOA", exactly(1), &[Want::Bytes], Returns::Text(39), Eval::Strict(|_, values| {
-        let bytes = bytes(&values[0]);
-        Ok(match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
-            (Ok(v4), _) => Value::text(std::net::Ipv4Addr::from(v4).to_string()),
-            (_, Ok(v6)) => Value::text(std::net::Ipv6Addr::from(v6).to_string()),
-            _ => Value::Null,
-        })
-    })),
-    pure("IS_IPV4", exactly(1), STRING, Returns::Bool, Eval::Strict(|_, values| {
-        let text = String::from_utf8_lossy(bytes(&values[0]));
-        Ok(Value::Int(text.parse::<std::net::Ipv4Addr>().is_ok().into()))
-    })),
-    pure("IS_IPV6", exactly(1), STRING, Returns::Bool, Eval::Strict(|_, values| {
-        let text = String::from_utf8_lossy(bytes(&values[0]));
-        Ok(Value::Int(text.parse::<std::net::Ipv6Addr>().is_ok().into()))
-    })),
+    pure(
+        "QUOTE",
+        exactly(1),
+        STRING,
+        Returns::By(long_type),
+        Eval::Values(quote),
+    ),
+    volatile(
+        "RANDOM_BYTES",
+        exactly(1),
+        &[Want::Integer],
+        Returns::By(bytes_type),
+        Eval::Strict(random_bytes),
+    ),
+    pure(
+        "REGEXP_INSTR",
+        between(2, 6),
+        &[
+            Want::String,
+            Want::String,
+            Want::Integer,
+            Want::Integer,
+            Want::Integer,
+            Want::String,
+        ],
+        Returns::Int,
+        Eval::Strict(super::regexp::instr),
+    ),
+    pure(
+        "REGEXP_LIKE",
+        between(2, 3),
+        STRING,
+        Returns::Bool,
+        Eval::Strict(super::regexp::like),
+    ),
+    pure(
+        "REGEXP_REPLACE",
+        between(3, 6),
+        &[
+            Want::String,
+            Want::String,
+            Want::String,
+            Want::Integer,
+            Want::Integer,
+            Want::String,
+        ],
+        Returns::By(long_type),
+        Eval::Strict(super::regexp::replace),
+    ),
+    pure(
+        "REGEXP_SUBSTR",
+        between(2, 5),
+        &[
+            Want::String,
+            Want::String,
+            Want::Integer,
+            Want::Integer,
+            Want::String,
+        ],
+        Returns::By(long_type),
+        Eval::Strict(super::regexp::substr),
+    ),
+    pure(
+        "REPEAT",
+        exactly(2),
+        &[Want::String, Want::Integer],
+        Returns::By(long_type),
+        Eval::Strict(repeat),
+    ),
+    pure(
+        "REPLACE",
+        exactly(3),
+        STRING,
+        Returns::By(long_type),
+        Eval::Strict(replace),
+    ),
+    pure(
+        "REVERSE",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(reverse),
+    ),
+    pure(
+        "RIGHT",
+        exactly(2),
+        &[Want::String, Want::Integer],
+        Returns::Same(0),
+        Eval::Strict(|_, values| {
+            let units = Units::of(&values[0]);
+            let length = units.len();
+            Ok(units.slice(length.saturating_sub(count(&values[1])), length))
+        }),
+    ),
+    pure(
+        "RPAD",
+        exactly(3),
+        &[Want::String, Want::Integer, Want::String],
+        Returns::By(long_type),
+        Eval::Strict(|call, values| pad(call, values, false)),
+    ),
+    pure(
+        "RTRIM",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(|_, values| Ok(trim(&values[0], b" ", false, true))),
+    ),
+    pure(
+        "SHA",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Text(40),
+        Eval::Strict(sha1),
+    ),
+    pure(
+        "SHA1",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Text(40),
+        Eval::Strict(sha1),
+    ),
+    pure(
+        "SHA2",
+        exactly(2),
+        &[Want::Bytes, Want::Integer],
+        Returns::Text(128),
+        Eval::Strict(sha2),
+    ),
+    pure(
+        "SOUNDEX",
+        exactly(1),
+        STRING,
+        Returns::By(long_type),
+        Eval::Strict(soundex),
+    ),
+    pure(
+        "SPACE",
+        exactly(1),
+        &[Want::Integer],
+        Returns::By(|_| Ok(long_text(Collation::UTF8MB4_0900_AI_CI))),
+        Eval::Strict(|call, values| repeat(call, &[Value::text(" "), values[0].clone()])),
+    ),
+    pure(
+        "STRCMP",
+        exactly(2),
+        STRING,
+        Returns::Int,
+        Eval::Strict(|call, values| {
+            Ok(Value::Int(
+                collation(call).compare(bytes(&values[0]), bytes(&values[1])) as i64,
+            ))
+        }),
+    ),
+    pure(
+        "SUBSTR",
+        between(2, 3),
+        &[Want::String, Want::Integer],
+        Returns::Same(0),
+        Eval::Strict(substring),
+    ),
+    pure(
+        "SUBSTRING",
+        between(2, 3),
+        &[Want::String, Want::Integer],
+        Returns::Same(0),
+        Eval::Strict(substring),
+    ),
+    pure(
+        "SUBSTRING_INDEX",
+        exactly(3),
+        &[Want::String, Want::String, Want::Integer],
+        Returns::Same(0),
+        Eval::Strict(substring_index),
+    ),
+    pure(
+        "TO_BASE64",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::By(long_type),
+        Eval::Strict(to_base64),
+    ),
+    pure(
+        "TRIM",
+        between(1, 3),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(|_, values| {
+            let remove = values.get(1).map_or(&b" "[..], bytes);
+            let side = values.get(2).map_or(&b"BOTH"[..], bytes);
+            Ok(trim(
+                &values[0],
+                remove,
+                side != b"TRAILING",
+                side != b"LEADING",
+            ))
+        }),
+    ),
+    pure(
+        "UCASE",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(upper),
+    ),
+    pure(
+        "UNHEX",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Strict(unhex),
+    ),
+    pure(
+        "UPPER",
+        exactly(1),
+        STRING,
+        Returns::Same(0),
+        Eval::Strict(upper),
+    ),
+    volatile(
+        "UUID",
+        exactly(0),
+        &[],
+        Returns::Text(36),
+        Eval::Values(uuid),
+    ),
+    pure(
+        "BIN_TO_UUID",
+        between(1, 2),
+        &[Want::Bytes, Want::Integer],
+        Returns::Text(36),
+        Eval::Strict(bin_to_uuid),
+    ),
+    pure(
+        "UUID_TO_BIN",
+        between(1, 2),
+        &[Want::String, Want::Integer],
+        Returns::Fixed(|| DataType::Varbinary(16)),
+        Eval::Strict(uuid_to_bin),
+    ),
+    pure(
+        "IS_UUID",
+        exactly(1),
+        STRING,
+        Returns::Bool,
+        Eval::Strict(|_, values| Ok(Value::Int(parse_uuid(bytes(&values[0])).is_some().into()))),
+    ),
+    pure(
+        "WEIGHT_STRING",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Strict(|call, values| {
+            let mut key = Vec::new();
+            collation(call).sort_key(bytes(&values[0]), &mut key);
+            Ok(Value::Bytes(key))
+        }),
+    ),
+    pure(
+        "INET_ATON",
+        exactly(1),
+        STRING,
+        Returns::UInt,
+        Eval::Strict(inet_aton),
+    ),
+    pure(
+        "INET_NTOA",
+        exactly(1),
+        &[Want::Integer],
+        Returns::Text(15),
+        Eval::Strict(|_, values| {
+            Ok(
+                u32::try_from(convert::to_uint(&values[0]).0).map_or(Value::Null, |v| {
+                    Value::text(std::net::Ipv4Addr::from(v).to_string())
+                }),
+            )
+        }),
+    ),
+    pure(
+        "INET6_ATON",
+        exactly(1),
+        STRING,
+        Returns::Fixed(|| DataType::Varbinary(16)),
+        Eval::Strict(|_, values| {
+            let address = std::str::from_utf8(bytes(&values[0]))
+                .ok()
+                .and_then(|text| text.parse::<std::net::IpAddr>().ok());
+            Ok(match address {
+                Some(std::net::IpAddr::V4(v4)) => Value::Bytes(v4.octets().to_vec()),
+                Some(std::net::IpAddr::V6(v6)) => Value::Bytes(v6.octets().to_vec()),
+                None => Value::Null,
+            })
+        }),
+    ),
+    pure(
+        "INET6_NTOA",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Text(39),
+        Eval::Strict(|_, values| {
+            let bytes = bytes(&values[0]);
+            Ok(
+                match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
+                    (Ok(v4), _) => Value::text(std::net::Ipv4Addr::from(v4).to_string()),
+                    (_, Ok(v6)) => Value::text(std::net::Ipv6Addr::from(v6).to_string()),
+                    _ => Value::Null,
+                },
+            )
+        }),
+    ),
+    pure(
+        "IS_IPV4",
+        exactly(1),
+        STRING,
+        Returns::Bool,
+        Eval::Strict(|_, values| {
+            let text = String::from_utf8_lossy(bytes(&values[0]));
+            Ok(Value::Int(
+                text.parse::<std::net::Ipv4Addr>().is_ok().into(),
+            ))
+        }),
+    ),
+    pure(
+        "IS_IPV6",
+        exactly(1),
+        STRING,
+        Returns::Bool,
+        Eval::Strict(|_, values| {
+            let text = String::from_utf8_lossy(bytes(&values[0]));
+            Ok(Value::Int(
+                text.parse::<std::net::Ipv6Addr>().is_ok().into(),
+            ))
+        }),
+    ),
 ];
 
 /// The bytes of a string value.
@@ -142,7 +580,11 @@ fn count(value: &Value) -> usize {
 
 fn collation(call: &Call<'_, '_>) -> Collation {
     let types = call.arguments.iter().map(|argument| &argument.ty);
-    types.clone().find(|ty| ty.is_binary_string()).or_else(|| types.clone().find(|ty| ty.is_string())).map_or(Collation::BINARY, DataType::collation)
+    types
+        .clone()
+        .find(|ty| ty.is_binary_string())
+        .or_else(|| types.clone().find(|ty| ty.is_string()))
+        .map_or(Collation::BINARY, DataType::collation)
 }
 
 /// A string by its units: characters of text, bytes of a binary string.
@@ -172,7 +614,10 @@ impl<'a> Units<'a> {
     pub(super) fn offset(self, unit: usize) -> usize {
         match self {
             Units::Text(text) if text.is_ascii() => unit.min(text.len()),
-            Units::Text(text) => text.char_indices().nth(unit).map_or(text.len(), |(offset, _)| offset),
+            Units::Text(text) => text
+                .char_indices()
+                .nth(unit)
+                .map_or(text.len(), |(offset, _)| offset),
             Units::Bytes(bytes) => unit.min(bytes.len()),
         }
     }
@@ -202,7 +647,9 @@ fn string(call: &Call<'_, '_>, out: Vec<u8>) -> Value {
     if call.ty.is_binary_string() {
         return Value::Bytes(out);
     }
-    Value::Text(CompactString::from_utf8(&out).unwrap_or_else(|_| CompactString::from_utf8_lossy(&out)))
+    Value::Text(
+        CompactString::from_utf8(&out).unwrap_or_else(|_| CompactString::from_utf8_lossy(&out)),
+    )
 }
 
 fn too_long(call: &mut Call<'_, '_>, length: usize, name: &str) -> bool {
@@ -210,37 +657,71 @@ fn too_long(call: &mut Call<'_, '_>, length: usize, name: &str) -> bool {
     if length as u64 <= most {
         return false;
     }
-    let warning = Error::new(1301, "HY000", format!("Result of {name}() was larger than max_allowed_packet ({most}) - truncated"));
+    let warning = Error::new(
+        1301,
+        "HY000",
+        format!("Result of {name}() was larger than max_allowed_packet ({most}) - truncated"),
+    );
     call.exec.warn(Level::Warning, warning.into_condition());
     true
 }
 
 fn long_text(collation: Collation) -> DataType {
-    if collation == Collation::BINARY { DataType::Blob(BlobSize::Long) } else { DataType::Text { size: BlobSize::Long, collation } }
+    if collation == Collation::BINARY {
+        DataType::Blob(BlobSize::Long)
+    } else {
+        DataType::Text {
+            size: BlobSize::Long,
+            collation,
+        }
+    }
 }
 
 /// The common kind and collation of string arguments, with the length given.
 fn sized(arguments: &[Expr], chars: u64) -> DataType {
-    let strings = || arguments.iter().map(|argument| &argument.ty).filter(|ty| ty.is_string());
+    let strings = || {
+        arguments
+            .iter()
+            .map(|argument| &argument.ty)
+            .filter(|ty| ty.is_string())
+    };
     let binary = strings().find(|ty| ty.is_binary_string());
     let collation = match binary {
         Some(_) => Collation::BINARY,
-        None => strings().map(DataType::collation).reduce(stronger).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
+        None => strings()
+            .map(DataType::collation)
+            .reduce(stronger)
+            .unwrap_or(Collation::UTF8MB4_0900_AI_CI),
     };
     match u32::try_from(chars) {
-        Ok(chars) if chars <= 16_383 && collation == Collation::BINARY => DataType::Varbinary(chars),
-        Ok(chars) if chars <= 16_383 => DataType::Varchar { length: chars, collation },
+        Ok(chars) if chars <= 16_383 && collation == Collation::BINARY => {
+            DataType::Varbinary(chars)
+        }
+        Ok(chars) if chars <= 16_383 => DataType::Varchar {
+            length: chars,
+            collation,
+        },
         _ => long_text(collation),
     }
 }
 
 /// Of two collations the one that the result has: a binary one, or the first.
 fn stronger(a: Collation, b: Collation) -> Collation {
-    if b.name().ends_with("_bin") && b.charset() == a.charset() { b } else { a }
+    if b.name().ends_with("_bin") && b.charset() == a.charset() {
+        b
+    } else {
+        a
+    }
 }
 
 fn concat_type(arguments: &[Expr]) -> Result<DataType> {
-    Ok(sized(arguments, arguments.iter().map(|argument| argument.ty.max_chars()).fold(0, u64::saturating_add)))
+    Ok(sized(
+        arguments,
+        arguments
+            .iter()
+            .map(|argument| argument.ty.max_chars())
+            .fold(0, u64::saturating_add),
+    ))
 }
 
 fn rest_type(arguments: &[Expr]) -> Result<DataType> {
@@ -260,9 +741,16 @@ fn char_type(arguments: &[Expr]) -> Result<DataType> {
 }
 
 fn hex_type(arguments: &[Expr]) -> Result<DataType> {
-    let chars = arguments.first().map_or(0, |argument| argument.ty.max_octets(Charset::Utf8mb4)).saturating_mul(2).max(16);
+    let chars = arguments
+        .first()
+        .map_or(0, |argument| argument.ty.max_octets(Charset::Utf8mb4))
+        .saturating_mul(2)
+        .max(16);
     Ok(match u32::try_from(chars) {
-        Ok(length) if length <= 16_383 => DataType::Varchar { length, collation: Collation::UTF8MB4_0900_AI_CI },
+        Ok(length) if length <= 16_383 => DataType::Varchar {
+            length,
+            collation: Collation::UTF8MB4_0900_AI_CI,
+        },
         _ => long_text(Collation::UTF8MB4_0900_AI_CI),
     })
 }
@@ -285,7 +773,9 @@ fn char_length(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 
 fn concat(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let mut out = Vec::with_capacity(values.iter().map(|value| bytes(value).len()).sum());
-    values.iter().for_each(|value| out.extend_from_slice(bytes(value)));
+    values
+        .iter()
+        .for_each(|value| out.extend_from_slice(bytes(value)));
     if too_long(call, out.len(), "concat") {
         return Ok(Value::Null);
     }
@@ -297,7 +787,11 @@ fn concat_ws(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         return Ok(Value::Null);
     }
     let mut out = Vec::new();
-    for (number, value) in values[1..].iter().filter(|value| !value.is_null()).enumerate() {
+    for (number, value) in values[1..]
+        .iter()
+        .filter(|value| !value.is_null())
+        .enumerate()
+    {
         if number > 0 {
             out.extend_from_slice(bytes(&values[0]));
         }
@@ -311,7 +805,13 @@ fn concat_ws(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 
 fn elt(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     match (count(&values[0]), values[0].is_null()) {
-        (number @ 1.., false) => Ok(values.get(number).map_or(Value::Null, |value| if value.is_null() { Value::Null } else { string(call, bytes(value).to_vec()) })),
+        (number @ 1.., false) => Ok(values.get(number).map_or(Value::Null, |value| {
+            if value.is_null() {
+                Value::Null
+            } else {
+                string(call, bytes(value).to_vec())
+            }
+        })),
         _ => Ok(Value::Null),
     }
 }
@@ -338,7 +838,10 @@ fn field(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     if values[0].is_null() {
         return Ok(Value::Int(0));
     }
-    let strings = call.arguments.iter().all(|argument| argument.ty.is_string());
+    let strings = call
+        .arguments
+        .iter()
+        .all(|argument| argument.ty.is_string());
     let collation = collation(call);
     let found = values[1..].iter().position(|value| {
         if value.is_null() {
@@ -358,7 +861,9 @@ fn find_in_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         return Ok(Value::Int(0));
     }
     let collation = collation(call);
-    let found = list.split(|&byte| byte == b',').position(|member| collation.eq(member, wanted));
+    let found = list
+        .split(|&byte| byte == b',')
+        .position(|member| collation.eq(member, wanted));
     Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
 }
 
@@ -366,13 +871,17 @@ fn find_in_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 fn format(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let places = convert::to_int(&values[1]).0.clamp(0, 30) as u8;
     let decimal = match &values[0] {
-        Value::Double(v) => Decimal::from_f64(*v).unwrap_or_default(),
+        Value::Double(v) => Decimal::from_f64(*v).unwrap_or(Decimal::ZERO),
         other => convert::to_decimal(other).0,
     };
     let mut text = Vec::new();
-    decimal.rescale(places, porpoise_types::Rounding::HalfAwayFromZero).write_text(&mut text);
+    decimal
+        .rescale(places, porpoise_types::Rounding::HalfAwayFromZero)
+        .write_text(&mut text);
     let text = String::from_utf8_lossy(&text).into_owned();
-    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |rest| ("-", rest));
+    let (sign, digits) = text
+        .strip_prefix('-')
+        .map_or(("", text.as_str()), |rest| ("-", rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut out = String::from(sign);
     for (position, digit) in whole.chars().enumerate() {
@@ -389,8 +898,21 @@ fn format(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {
-    let digits = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
-    bytes.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).map(char::from).collect()
+    let digits = if upper {
+        b"0123456789ABCDEF"
+    } else {
+        b"0123456789abcdef"
+    };
+    bytes
+        .iter()
+        .flat_map(|byte| {
+            [
+                digits[usize::from(byte >> 4)],
+                digits[usize::from(byte & 15)],
+            ]
+        })
+        .map(char::from)
+        .collect()
 }
 
 fn hex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
@@ -402,9 +924,13 @@ fn hex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         Value::Text(text) => {
             // Text in its own character set.
             let mut encoded = Vec::new();
-            let charset = call.arguments.first().map_or(Charset::Utf8mb4, |argument| argument.ty.collation().charset());
+            let charset = call.arguments.first().map_or(Charset::Utf8mb4, |argument| {
+                argument.ty.collation().charset()
+            });
             match charset {
-                Charset::Binary | Charset::Utf8mb4 | Charset::Utf8mb3 => encoded.extend_from_slice(text.as_bytes()),
+                Charset::Binary | Charset::Utf8mb4 | Charset::Utf8mb3 => {
+                    encoded.extend_from_slice(text.as_bytes())
+                }
                 charset => {
                     charset.encode(text, &mut encoded);
                 }
@@ -431,7 +957,12 @@ fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     for &byte in text {
         digits.push(char::from(byte).to_digit(16)? as u8);
     }
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+    Some(
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect(),
+    )
 }
 
 fn insert(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
@@ -442,7 +973,11 @@ fn insert(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }
     let from = position as usize - 1;
     let removed = convert::to_int(&values[2]).0;
-    let to = if removed < 0 || removed > length { length as usize } else { from + removed as usize };
+    let to = if removed < 0 || removed > length {
+        length as usize
+    } else {
+        from + removed as usize
+    };
     let source = bytes(&values[0]);
     let mut out = source[..units.offset(from)].to_vec();
     out.extend_from_slice(bytes(&values[3]));
@@ -583,7 +1118,10 @@ fn ord(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Int(match Units::of(&values[0]) {
         Units::Text(text) => text.chars().next().map_or(0, |first| {
             let mut buffer = [0; 4];
-            first.encode_utf8(&mut buffer).bytes().fold(0i64, |code, byte| code << 8 | i64::from(byte))
+            first
+                .encode_utf8(&mut buffer)
+                .bytes()
+                .fold(0i64, |code, byte| code << 8 | i64::from(byte))
         }),
         Units::Bytes(bytes) => bytes.first().map_or(0, |&byte| byte.into()),
     }))
@@ -623,7 +1161,10 @@ fn repeat(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     if too_long(call, length, "repeat") {
         return Ok(Value::Null);
     }
-    Ok(string(call, bytes(&values[0]).repeat(if length == 0 { 0 } else { times })))
+    Ok(string(
+        call,
+        bytes(&values[0]).repeat(if length == 0 { 0 } else { times }),
+    ))
 }
 
 fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
@@ -641,7 +1182,9 @@ fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
             out.push(source[at]);
             at += 1;
         }
-        if out.len() as u64 > call.exec.session.max_allowed_packet && too_long(call, out.len(), "replace") {
+        if out.len() as u64 > call.exec.session.max_allowed_packet
+            && too_long(call, out.len(), "replace")
+        {
             return Ok(Value::Null);
         }
     }
@@ -657,7 +1200,10 @@ fn reverse(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 
 fn sha1(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     use sha1::Digest;
-    Ok(Value::text(to_hex(&sha1::Sha1::digest(bytes(&values[0])), false)))
+    Ok(Value::text(to_hex(
+        &sha1::Sha1::digest(bytes(&values[0])),
+        false,
+    )))
 }
 
 fn sha2(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
@@ -685,7 +1231,9 @@ fn soundex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     };
     let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
     let mut letters = text.chars().filter(|c| c.is_alphabetic());
-    let Some(first) = letters.next() else { return Ok(string(call, Vec::new())) };
+    let Some(first) = letters.next() else {
+        return Ok(string(call, Vec::new()));
+    };
     let mut out: String = first.to_uppercase().collect();
     let mut last = code(first);
     for letter in letters {
@@ -723,7 +1271,9 @@ fn substring_index(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         }
     }
     let piece = if count > 0 {
-        starts.get(count as usize - 1).map_or(source, |&start| &source[..start])
+        starts
+            .get(count as usize - 1)
+            .map_or(source, |&start| &source[..start])
     } else {
         let from_end = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         match starts.len().checked_sub(from_end) {
@@ -750,9 +1300,15 @@ fn to_base64(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
             out.push('\n');
             column = 0;
         }
-        let group = (0..3).fold(0u32, |group, position| group << 8 | u32::from(chunk.get(position).copied().unwrap_or(0)));
+        let group = (0..3).fold(0u32, |group, position| {
+            group << 8 | u32::from(chunk.get(position).copied().unwrap_or(0))
+        });
         for position in 0..4 {
-            out.push(if position <= chunk.len() { char::from(BASE64[(group >> (18 - 6 * position) & 63) as usize]) } else { '=' });
+            out.push(if position <= chunk.len() {
+                char::from(BASE64[(group >> (18 - 6 * position) & 63) as usize])
+            } else {
+                '='
+            });
         }
         column += 4;
     }
@@ -760,7 +1316,11 @@ fn to_base64(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 fn from_base64(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
-    let text: Vec<u8> = bytes(&values[0]).iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let text: Vec<u8> = bytes(&values[0])
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
     if !text.len().is_multiple_of(4) {
         return Ok(Value::Null);
     }
@@ -773,7 +1333,9 @@ fn from_base64(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         }
         let mut group = 0u32;
         for &byte in &chunk[..4 - padding] {
-            let Some(digit) = BASE64.iter().position(|&known| known == byte) else { return Ok(Value::Null) };
+            let Some(digit) = BASE64.iter().position(|&known| known == byte) else {
+                return Ok(Value::Null);
+            };
             group = group << 6 | digit as u32;
         }
         group <<= 6 * padding;
@@ -786,7 +1348,9 @@ fn from_base64(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 fn uuid(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
     /// 100 ns steps from 1582-10-15 to 1970-01-01.
     const GREGORIAN_OFFSET: u64 = 0x01B2_1DD2_1381_4000;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64 / 100);
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64 / 100);
     let ticks = now.wrapping_add(GREGORIAN_OFFSET);
     let mut random = [0u8; 8];
     getrandom::fill(&mut random).map_err(|error| Error::engine_error(error))?;
@@ -803,43 +1367,74 @@ fn uuid(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
 }
 
 fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let text = text.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).unwrap_or(text);
+    let text = text
+        .strip_prefix(b"{")
+        .and_then(|rest| rest.strip_suffix(b"}"))
+        .unwrap_or(text);
     let digits: Vec<u8> = match text.len() {
         32 => text.to_vec(),
-        36 if [8, 13, 18, 23].iter().all(|&dash| text[dash] == b'-') => text.iter().copied().filter(|&byte| byte != b'-').collect(),
+        36 if [8, 13, 18, 23].iter().all(|&dash| text[dash] == b'-') => {
+            text.iter().copied().filter(|&byte| byte != b'-').collect()
+        }
         _ => return None,
     };
     from_hex(&digits)?.try_into().ok()
 }
 
 fn swapped(values: &[Value]) -> bool {
-    values.get(1).is_some_and(|swap| convert::to_int(swap).0 != 0)
+    values
+        .get(1)
+        .is_some_and(|swap| convert::to_int(swap).0 != 0)
 }
 
 fn uuid_to_bin(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let Some(uuid) = parse_uuid(bytes(&values[0])) else {
         let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-        return Err(Error::new(1411, "HY000", format!("Incorrect string value: '{text}' for function uuid_to_bin")));
+        return Err(Error::new(
+            1411,
+            "HY000",
+            format!("Incorrect string value: '{text}' for function uuid_to_bin"),
+        ));
     };
     if !swapped(values) {
         return Ok(Value::Bytes(uuid.to_vec()));
     }
-    Ok(Value::Bytes([&uuid[6..8], &uuid[4..6], &uuid[0..4], &uuid[8..]].concat()))
+    Ok(Value::Bytes(
+        [&uuid[6..8], &uuid[4..6], &uuid[0..4], &uuid[8..]].concat(),
+    ))
 }
 
 fn bin_to_uuid(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let Ok(bin) = <[u8; 16]>::try_from(bytes(&values[0])) else {
-        return Err(Error::new(1411, "HY000", "Incorrect string value for function bin_to_uuid"));
+        return Err(Error::new(
+            1411,
+            "HY000",
+            "Incorrect string value for function bin_to_uuid",
+        ));
     };
-    let uuid = if swapped(values) { [&bin[4..8], &bin[2..4], &bin[0..2], &bin[8..]].concat() } else { bin.to_vec() };
+    let uuid = if swapped(values) {
+        [&bin[4..8], &bin[2..4], &bin[0..2], &bin[8..]].concat()
+    } else {
+        bin.to_vec()
+    };
     let hex = to_hex(&uuid, false);
-    Ok(Value::text(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])))
+    Ok(Value::text(format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )))
 }
 
 /// Also the short forms: `127.1` is 127.0.0.1.
 fn inet_aton(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-    let parts: Option<Vec<u64>> = text.split('.').map(|part| part.parse::<u8>().ok().map(u64::from)).collect();
+    let parts: Option<Vec<u64>> = text
+        .split('.')
+        .map(|part| part.parse::<u8>().ok().map(u64::from))
+        .collect();
     Ok(match parts.as_deref() {
         Some([a]) => Value::UInt(*a),
         Some([a, b]) => Value::UInt(a << 24 | b),
