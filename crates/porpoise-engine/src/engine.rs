@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_storage::{Location, Store};
 
+use crate::accounts::Account;
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::session::cache::PlanCache;
@@ -74,14 +75,49 @@ impl Engine {
         self.shared.connection_ids.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// The account that a user from a host is matched with.
+    pub fn account_for(
+        &self,
+        user: &str,
+        host: &str,
+        _ip: Option<std::net::IpAddr>,
+    ) -> Option<Arc<Account>> {
+        (user == "root" && host == "localhost").then(|| {
+            Arc::new(Account {
+                user: "root".into(),
+                host: "localhost".into(),
+                plugin: "auth_socket".into(),
+                authentication_string: "".into(),
+            })
+        })
+    }
+
+    /// The line of figures that COM_STATISTICS answers.
+    pub fn statistics(&self) -> String {
+        let started_s = self.shared.variables.started_us / 1_000_000;
+        let now_s = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(started_s, |since| since.as_secs() as i64);
+        format!(
+            "Uptime: {}  Threads: {}",
+            (now_s - started_s).max(0),
+            self.shared.processes.all().len()
+        )
+    }
+
+    /// Has `hook` called when commits wait for somebody to call [`sync_pending`](Self::sync_pending).
+    pub fn set_lead_hook(&self, hook: BlockHook) {
+        self.shared.store.set_lead_hook(Some(hook));
+    }
+
     /// Opens a session for somebody whose identity has been proven.
     pub fn connect(&self, login: Login) -> Result<Session> {
         Session::open(self.clone(), login)
     }
 
     /// Syncs the log on this thread if commits wait and nobody is at it.
-    pub fn sync_pending(&self) -> Result<bool> {
-        Ok(self.shared.store.sync_pending())
+    pub fn sync_pending(&self) -> bool {
+        self.shared.store.sync_pending()
     }
 
     pub fn set_block_hook(&self, hook: BlockHook) {

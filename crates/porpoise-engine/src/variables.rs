@@ -1360,11 +1360,25 @@ pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionStat
     ] {
         if let Some(position) = find(name) {
             let value = Value::text(value);
+            // Sessions that ask for the defaults share the global values.
+            if state.variables[position] == value {
+                continue;
+            }
             if let Some(apply) = VARIABLES[position].apply {
                 apply(state, &value);
             }
             Arc::make_mut(&mut state.variables)[position] = value;
         }
+    }
+}
+
+/// CLIENT_INTERACTIVE: a person at the other end is given `interactive_timeout` to think.
+pub fn make_interactive(state: &mut SessionState) {
+    if let Some(position) = find("wait_timeout")
+        && state.wait_timeout_s != state.interactive_timeout_s
+    {
+        state.wait_timeout_s = state.interactive_timeout_s;
+        Arc::make_mut(&mut state.variables)[position] = Value::UInt(state.interactive_timeout_s);
     }
 }
 

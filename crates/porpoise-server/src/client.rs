@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::session::{Control, Ran, Tracked};
-use crate::engine::storage::Commit;
-use crate::engine::{Error, Result, Session};
+use porpoise_engine::session::process::Control;
+use porpoise_engine::session::{Ran, Tracked};
+use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
 use porpoise_protocol::command::{Command, Execute};
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
@@ -19,6 +19,7 @@ use porpoise_protocol::handshake::{ChangeUser, NONCE_BYTES};
 use porpoise_protocol::reply::{OkPacket, StateChange, write_eof};
 use porpoise_protocol::statement::{self, Parameters};
 use porpoise_protocol::value as wire;
+use porpoise_storage::Commit;
 use porpoise_types::{Charset, Collation, CompactString, Date, DateTime, Decimal, Time, Value};
 
 use crate::connection::{Step, wire_error, write_error};
@@ -104,19 +105,26 @@ impl Client {
     }
 
     pub fn max_allowed_packet(&self) -> usize {
-        usize::try_from(self.session.variables().max_allowed_packet()).unwrap_or(usize::MAX)
+        usize::try_from(self.session.state.max_allowed_packet).unwrap_or(usize::MAX)
     }
 
     pub fn idle_timeout(&self) -> Duration {
-        Duration::from_secs(self.session.variables().wait_timeout())
+        Duration::from_secs(self.session.state.wait_timeout_s)
+    }
+
+    fn results_charset(&self) -> Charset {
+        self.session
+            .state
+            .results_charset
+            .unwrap_or(Charset::Utf8mb4)
     }
 
     pub fn net_read_timeout(&self) -> Duration {
-        Duration::from_secs(self.session.variables().net_read_timeout())
+        Duration::from_secs(self.session.state.net_read_timeout_s)
     }
 
     pub fn net_write_timeout(&self) -> Duration {
-        Duration::from_secs(self.session.variables().net_write_timeout())
+        Duration::from_secs(self.session.state.net_write_timeout_s)
     }
 
     // ── Commands ─────────────────────────────────────────────────────────────────────────────
@@ -203,7 +211,7 @@ impl Client {
             encoding,
             capabilities: self.capabilities,
             status: self.status(),
-            charset: self.session.variables().results_charset(),
+            charset: self.results_charset(),
             write_timeout: self.net_write_timeout(),
         }
     }
@@ -301,14 +309,14 @@ impl Client {
                 && !commit.is_durable()
             {
                 crew::leave_loop();
-                commit.wait().map_err(Error::from)?;
+                commit.wait()?;
             }
         }
     }
 
     fn prepare(&mut self, sql: &[u8], writer: &mut PacketWriter) -> Result<Done> {
         let prepared = self.session.prepare(sql)?;
-        let charset = self.session.variables().results_charset();
+        let charset = self.results_charset();
         let too_many = |_| Error::too_many_parameters();
         let answer = statement::Prepared {
             statement: prepared.id,
@@ -351,7 +359,7 @@ impl Client {
             execute.statement
         };
         let manner = self.manner(Encoding::Binary);
-        let charset = self.session.variables().client_charset();
+        let charset = self.session.state.client_charset;
         let statement = self
             .statements
             .get_mut(&id)
@@ -462,12 +470,23 @@ impl Client {
         writer: &mut PacketWriter,
     ) -> Result<Done> {
         let pattern = pattern.strip_suffix(&[0]).unwrap_or(pattern);
-        let columns = self.session.field_list(
-            &String::from_utf8_lossy(table),
-            &String::from_utf8_lossy(pattern),
-        )?;
-        let charset = self.session.variables().results_charset();
-        for column in &columns {
+        let table = String::from_utf8_lossy(table).replace('`', "``");
+        let prepared = self
+            .session
+            .prepare(format!("SELECT * FROM `{table}`").as_bytes())?;
+        self.session.close_statement(prepared.id);
+        let charset = self.results_charset();
+        for column in &prepared.columns {
+            if !pattern.is_empty()
+                && !porpoise_types::like(
+                    column.name.as_bytes(),
+                    pattern,
+                    Some('\\'),
+                    Collation::UTF8MB4_0900_AI_CI,
+                )
+            {
+                continue;
+            }
             let mut definition = define(column, charset);
             definition.default = Some(b"");
             definition.write(writer);
@@ -513,7 +532,7 @@ impl Client {
             }
             Verdict::Proven(account) => {
                 let login = proof.login(account, self.session.id(), self.peer);
-                self.collation = login.collation;
+                self.collation = login.collation.unwrap_or(self.collation);
                 self.forget_statements();
                 match self.session.change_user(login) {
                     Ok(()) => {
@@ -530,7 +549,9 @@ impl Client {
     }
 
     fn shut_down(&mut self, writer: &mut PacketWriter) -> Result<Done> {
-        self.session.require_shutdown()?;
+        if !porpoise_engine::accounts::may_kill(&self.session.state) {
+            return Err(Error::specific_access_denied("SHUTDOWN"));
+        }
         self.server.request_stop();
         Ok(self.ok(writer))
     }

@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::engine::Error;
-use crate::engine::session::Control;
-use crate::engine::storage::Commit;
 use mio::{Registry, Token};
+use porpoise_engine::Error;
+use porpoise_engine::session::process::Control;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::reply::ErrPacket;
+use porpoise_storage::Commit;
 
 use crate::client::{Client, Done};
 use crate::newcomer::{Newcomer, Progress};
@@ -263,12 +263,7 @@ impl Connection {
                         ) {
                             Progress::Continue => Step::Reply,
                             Progress::Admitted(login) => {
-                                match newcomer.sit_down(
-                                    *login,
-                                    &self.server,
-                                    self.outlet.stream.peer_uid(),
-                                    writer,
-                                ) {
+                                match newcomer.sit_down(*login, &self.server, writer) {
                                     Some(client) => Step::Admitted(client),
                                     None => Step::Close,
                                 }
@@ -330,7 +325,7 @@ impl Connection {
     }
 
     /// The commit that its reply waited for is durable, or failed.
-    pub fn commit_is_durable(&mut self, result: crate::engine::storage::Result<()>) -> Next {
+    pub fn commit_is_durable(&mut self, result: porpoise_storage::Result<()>) -> Next {
         if let Err(error) = result {
             // What was promised to be kept isn't: nothing that this connection is told now could be relied on.
             tracing::error!("connection {}: its commit failed: {error}", self.id);

@@ -16,7 +16,6 @@
 //!
 //! [`options`] reads option files and command lines the way `mysqld` does.
 
-pub mod engine;
 pub mod options;
 
 mod client;

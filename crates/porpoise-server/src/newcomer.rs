@@ -14,9 +14,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::accounts::Account;
-use crate::engine::{Error, Login};
 use parking_lot::Mutex;
+use porpoise_engine::Error;
+use porpoise_engine::accounts::Account;
+use porpoise_engine::session::Login;
 use porpoise_protocol::auth::{
     self, Credential, Exchange, Outcome, caching_sha2, native, public_key::ServerKey,
 };
@@ -189,8 +190,7 @@ impl Proof {
     ) -> (Proof, Verdict) {
         let account = server
             .engine
-            .accounts()
-            .lookup(&claim.user, &peer.host(), peer.ip());
+            .account_for(&claim.user, &peer.host(), peer.ip());
         let mut proof = Proof {
             claim,
             account,
@@ -277,12 +277,12 @@ impl Proof {
         let claim = &self.claim;
         Login {
             connection_id: id,
-            account,
+            account: Some(account),
             user: claim.user.as_str().into(),
             host: peer.host().into(),
             peer: peer.display().into(),
             schema: claim.schema.as_deref().map(Into::into),
-            collation: Collation::by_id(claim.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
+            collation: Collation::by_id(claim.collation),
             found_rows: claim.capabilities.contains(Capabilities::FOUND_ROWS),
             ignore_space: claim.capabilities.contains(Capabilities::IGNORE_SPACE),
             interactive: claim.capabilities.contains(Capabilities::INTERACTIVE),
@@ -430,15 +430,15 @@ impl Newcomer {
         &mut self,
         login: Login,
         server: &Arc<Shared>,
-        peer_uid: Option<u32>,
         writer: &mut PacketWriter,
     ) -> Option<Box<Client>> {
-        let _ = peer_uid;
         let seat = self.seat.take()?;
         let capabilities = self.capabilities();
-        let collation = login.collation;
+        let collation = login.collation.unwrap_or(Collation::UTF8MB4_0900_AI_CI);
         let account = login.account.clone();
-        let session = if seat.is_reserved() && !account.is_administrator() {
+        let session = if seat.is_reserved()
+            && !account.is_some_and(|account| account.may_use_reserved_connection())
+        {
             server
                 .status_connection_error_max
                 .fetch_add(1, std::sync::atomic::Ordering::Relaxed);

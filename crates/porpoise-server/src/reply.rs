@@ -13,8 +13,8 @@
 
 use std::time::Duration;
 
-use crate::engine::reply::{ColumnKey, Completion, Reply, ResultColumn};
-use crate::engine::{Error, Result};
+use porpoise_engine::reply::{ColumnKey, Completion, Reply, ResultColumn};
+use porpoise_engine::{Error, Result};
 use porpoise_protocol::codes::{self, ColumnType};
 use porpoise_protocol::column::{ColumnDefinition, DECIMALS_NOT_FIXED, write_column_count};
 use porpoise_protocol::flags::{Capabilities, ColumnFlags, Status};

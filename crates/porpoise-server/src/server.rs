@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::engine::Engine;
 use parking_lot::{Condvar, Mutex};
+use porpoise_engine::Engine;
 
 use crate::crew::{self, Crew};
 use crate::listener::Listener;
@@ -181,6 +181,15 @@ impl Server {
             aborted_connects: AtomicU64::new(0),
             status_connection_error_max: AtomicU64::new(0),
         });
+        let weak = Arc::downgrade(&shared);
+        shared.engine.set_lead_hook(Arc::new(move || {
+            let Some(shared) = weak.upgrade() else { return };
+            for mailbox in shared.mailboxes() {
+                if mailbox.commits.load(Ordering::SeqCst) > 0 {
+                    mailbox.send(Letter::Sync);
+                }
+            }
+        }));
         let workers = match options.workers {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             workers => workers,

@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::engine::session::Control;
-use crate::engine::storage::Commit;
 use mio::{Events, Poll, Token};
 use parking_lot::Mutex;
+use porpoise_engine::session::process::Control;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
+use porpoise_storage::Commit;
 
 use crate::connection::{Connection, Next};
 use crate::crew::{self, Crew};
@@ -39,6 +39,9 @@ const WAKE: Token = Token(usize::MAX);
 /// Listeners' tokens lie below [`WAKE`], connections' from 0 up.
 const FIRST_LISTENER: usize = usize::MAX - 64;
 const EVENTS_MAX: usize = 256;
+
+/// How many turns commits may wait for more to share their sync.
+const TURNS_UNSYNCED_MAX: usize = 1;
 
 /// After an `accept` that failed (no file descriptors left), the time to the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -74,6 +77,8 @@ pub(crate) struct Mailbox {
     waker: mio::Waker,
     /// Connections that this worker has.
     pub connections: AtomicUsize,
+    /// Commits of its connections that are not on disk yet.
+    pub commits: AtomicUsize,
 }
 
 pub(crate) enum Letter {
@@ -82,7 +87,9 @@ pub(crate) enum Letter {
     /// A statement that waited on its own thread is done.
     Return(Token, Box<Connection>, Next),
     /// The connection's commit is on disk, or never will be.
-    Durable(Token, crate::engine::storage::Result<()>),
+    Durable(Token, porpoise_storage::Result<()>),
+    /// Commits wait for somebody to sync them: whoever did it last has done its batch.
+    Sync,
     /// The connection was killed: look at it, even if its client is silent.
     Killed(Token),
     /// End: idle connections now, statements at the given time.
@@ -137,7 +144,8 @@ pub(crate) struct EventLoop {
     ready: VecDeque<Token>,
     timers: Timers,
     spin: Spin,
-    commits_pending: usize,
+    /// Turns since commits began to wait for a sync.
+    turns_unsynced: usize,
     stopping: Option<Instant>,
     now: Instant,
 }
@@ -156,6 +164,7 @@ impl EventLoop {
             asleep: AtomicBool::new(false),
             waker,
             connections: AtomicUsize::new(0),
+            commits: AtomicUsize::new(0),
         };
         Ok((poll, Arc::new(mailbox)))
     }
@@ -181,7 +190,7 @@ impl EventLoop {
             ready: VecDeque::new(),
             timers: Timers::default(),
             spin: Spin::default(),
-            commits_pending: 0,
+            turns_unsynced: 0,
             stopping: None,
             now: Instant::now(),
         }))
@@ -332,7 +341,7 @@ impl EventLoop {
         let slot = &mut self.slots[index];
         self.timers.set(token, &mut slot.deadline, due);
         if let Some(commit) = committing {
-            self.commits_pending += 1;
+            self.mailbox.commits.fetch_add(1, Ordering::SeqCst);
             slot.woken = again;
             self.await_durable(token, commit);
         } else if again {
@@ -368,14 +377,16 @@ impl EventLoop {
                     self.check_in(token, connection, next);
                 }
                 Letter::Durable(token, result) => self.durable(token, result),
+                // They are synced before this worker waits.
+                Letter::Sync => {}
                 Letter::Killed(token) => self.queue(token),
                 Letter::Stop(grace_ends) => self.stop(grace_ends),
             }
         }
     }
 
-    fn durable(&mut self, token: Token, result: crate::engine::storage::Result<()>) {
-        self.commits_pending = self.commits_pending.saturating_sub(1);
+    fn durable(&mut self, token: Token, result: porpoise_storage::Result<()>) {
+        self.mailbox.commits.fetch_sub(1, Ordering::SeqCst);
         let Some(slot) = self.slot(token) else { return };
         if !std::mem::take(&mut slot.committing) {
             return;
@@ -485,18 +496,22 @@ impl EventLoop {
     fn wait(&mut self) {
         let from = Instant::now();
         self.now = from;
-        if self.look(Some(Duration::ZERO)) {
-            return;
-        }
-        if self.commits_pending > 0 {
-            // Nothing else to do: the sync costs no hand-over to another thread when it is done here.
-            if let Err(error) = self.server.engine.sync_pending() {
-                tracing::error!("can't sync the log: {error}");
-            }
-            self.now = Instant::now();
-            if !self.mailbox.is_empty() || self.look(Some(Duration::ZERO)) {
+        let found = self.look(Some(Duration::ZERO));
+        if self.mailbox.commits.load(Ordering::SeqCst) > 0 {
+            // Those that come at once share the sync; under steady load it isn't put off for ever.
+            if found && self.turns_unsynced < TURNS_UNSYNCED_MAX {
+                self.turns_unsynced += 1;
                 return;
             }
+            self.turns_unsynced = 0;
+            // On this thread: a client alone would wait for two hand-overs otherwise.
+            self.server.engine.sync_pending();
+            self.now = Instant::now();
+            if found || !self.mailbox.is_empty() || self.look(Some(Duration::ZERO)) {
+                return;
+            }
+        } else if found {
+            return;
         }
         let spin_ends = from + self.spin.worth();
         loop {

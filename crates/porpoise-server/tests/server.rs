@@ -7,35 +7,53 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{Answer, Raw};
+use porpoise_engine::{Engine, EngineOptions};
 use porpoise_protocol::flags::Status;
-use porpoise_server::engine::Engine;
 use porpoise_server::{Server, ServerOptions};
+use porpoise_storage::Location;
 
 struct Running {
     server: Server,
-    engine: Engine,
     folder: tempfile::TempDir,
 }
 
 fn start() -> Running {
-    start_with(2)
+    start_with(2, Location::Memory)
 }
 
-fn start_with(workers: usize) -> Running {
+/// A server with the accounts and the table that the tests use.
+fn start_with(workers: usize, location: Location) -> Running {
     let folder = tempfile::tempdir().unwrap();
-    let engine = Engine::stand_in();
+    let engine = Engine::open(EngineOptions {
+        location,
+        variables: Vec::new(),
+    })
+    .unwrap();
     let options = ServerOptions {
         tcp: vec![([127, 0, 0, 1], 0).into()],
         socket: Some(folder.path().join("s.sock")),
         workers,
     };
-    let server = Server::start(engine.clone(), &options).unwrap();
-    Running {
-        server,
-        engine,
-        folder,
+    let server = Server::start(engine, &options).unwrap();
+    let running = Running { server, folder };
+    let mut root = running.root();
+    for sql in [
+        "CREATE USER native IDENTIFIED WITH mysql_native_password BY 'one'",
+        "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
+        "CREATE USER empty",
+        "GRANT ALL ON test.* TO native",
+        "CREATE DATABASE test",
+        "CREATE TABLE test.t (id INT PRIMARY KEY, v INT NOT NULL)",
+        "INSERT INTO test.t VALUES (1, 0)",
+    ] {
+        let answer = root.query(sql);
+        assert!(answer.is_ok(), "{sql}: {answer:?}");
     }
+    running
 }
+
+/// Locks the one row, and keeps it locked.
+const LOCK: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
 
 impl Running {
     fn socket(&self) -> PathBuf {
@@ -49,6 +67,14 @@ impl Running {
             .unwrap()
     }
 
+    /// In a transaction, on the table's database.
+    fn worker(&self) -> Raw {
+        let mut client = self.root();
+        assert!(client.query("USE test").is_ok());
+        assert!(client.query("BEGIN").is_ok());
+        client
+    }
+
     fn tcp(&self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
         Raw::tcp(self.server.tcp_addresses()[0])
             .unwrap()
@@ -60,14 +86,11 @@ impl Running {
     }
 
     fn set(&self, name: &str, value: u64) {
-        let globals = self.engine.variables();
-        let to = match name {
-            "max_connections" => &globals.max_connections,
-            "connect_timeout" => &globals.connect_timeout,
-            "wait_timeout" => &globals.wait_timeout,
-            _ => panic!("{name}"),
-        };
-        to.store(value, std::sync::atomic::Ordering::Relaxed);
+        assert!(
+            self.root()
+                .query(&format!("SET GLOBAL {name} = {value}"))
+                .is_ok()
+        );
     }
 }
 
@@ -83,7 +106,7 @@ fn eventually(what: impl Fn() -> bool) {
 #[test]
 fn every_kind_of_account_logs_in_over_every_way_in() {
     let running = start();
-    for (user, password) in [("sb", "sb"), ("sha", "secret"), ("empty", "")] {
+    for (user, password) in [("native", "one"), ("sha", "secret"), ("empty", "")] {
         assert_eq!(
             running
                 .unix(user, password)
@@ -156,7 +179,7 @@ fn commands_sent_ahead_are_answered_in_order() {
     let mut client = running.root();
     for _ in 0..200 {
         client.ask("SELECT 1");
-        client.ask("WRITE");
+        client.ask("UPDATE test.t SET v = v + 1");
     }
     for _ in 0..200 {
         assert_eq!(client.answer().one(), "1");
@@ -202,12 +225,12 @@ fn a_packet_beyond_max_allowed_packet_ends_the_connection() {
 
 #[test]
 fn a_statement_that_waits_stalls_nobody() {
-    let running = start_with(1);
-    let mut holder = running.root();
-    assert!(holder.query("LOCK").is_ok());
-    let mut waiters: Vec<_> = (0..20).map(|_| running.root()).collect();
+    let running = start_with(1, Location::Memory);
+    let mut holder = running.worker();
+    assert!(holder.query(LOCK).is_ok());
+    let mut waiters: Vec<_> = (0..20).map(|_| running.worker()).collect();
     for waiter in &mut waiters {
-        waiter.ask("LOCK");
+        waiter.ask(LOCK);
     }
     let mut other = running.root();
     let began = Instant::now();
@@ -219,62 +242,94 @@ fn a_statement_that_waits_stalls_nobody() {
         "{:?}",
         began.elapsed()
     );
-    drop(holder);
-    drop(waiters);
-    assert!(running.root().query("LOCK").is_ok());
+    assert!(holder.query("COMMIT").is_ok());
+    // Each gets the row once the one before is done, in the order they came.
+    for waiter in &mut waiters {
+        assert!(waiter.answer().is_ok());
+        assert!(waiter.query("COMMIT").is_ok());
+    }
+    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "21");
 }
 
 #[test]
-fn a_dead_client_releases_its_locks() {
+fn a_dead_client_releases_its_row_locks() {
     let running = start();
-    let mut dead = running.root();
-    assert!(dead.query("LOCK").is_ok());
+    let mut dead = running.worker();
+    assert!(dead.query(LOCK).is_ok());
     drop(dead);
     let began = Instant::now();
-    assert!(running.root().query("LOCK").is_ok());
+    assert!(running.worker().query(LOCK).is_ok());
     assert!(began.elapsed() < Duration::from_secs(1));
+    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "0");
 }
 
 #[test]
-fn a_client_that_dies_while_its_statement_waits_is_noticed() {
+fn a_client_that_dies_while_its_statement_waits_is_rolled_back() {
     let running = start();
-    let mut holder = running.root();
-    assert!(holder.query("LOCK").is_ok());
-    let mut dead = running.root();
-    dead.ask("LOCK");
+    let mut holder = running.worker();
+    assert!(holder.query(LOCK).is_ok());
+    let mut dead = running.worker();
+    dead.ask(LOCK);
     std::thread::sleep(Duration::from_millis(100));
     drop(dead);
-    std::thread::sleep(Duration::from_millis(100));
-    drop(holder);
-    assert!(running.root().query("LOCK").is_ok());
+    eventually(|| {
+        running
+            .root()
+            .query("SELECT COUNT(*) FROM information_schema.processlist")
+            .one()
+            == "2"
+    });
+    assert!(holder.query("COMMIT").is_ok());
+    assert!(running.worker().query(LOCK).is_ok());
+    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "1");
 }
 
 #[test]
 fn a_client_that_reads_nothing_stalls_nobody_and_gets_everything_in_the_end() {
-    let running = start_with(1);
+    let running = start_with(1, Location::Memory);
     let mut slow = running.root();
-    slow.ask("ROWS 300000");
-    std::thread::sleep(Duration::from_millis(200));
+    assert!(slow.query("SET cte_max_recursion_depth = 1000000").is_ok());
+    slow.ask(
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 100000) \
+         SELECT REPEAT('x', 300) FROM r",
+    );
+    std::thread::sleep(Duration::from_millis(500));
     let mut other = running.root();
     let began = Instant::now();
     for _ in 0..100 {
         assert_eq!(other.query("SELECT 1").one(), "1");
     }
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(3));
     let Answer::Rows { rows, .. } = slow.answer() else {
         panic!()
     };
-    assert_eq!(rows.len(), 300_000);
+    assert_eq!(rows.len(), 100_000);
     assert_eq!(slow.query("SELECT 1").one(), "1");
 }
 
 #[test]
-fn a_reply_is_held_back_until_its_commit_is_durable() {
-    let running = start();
-    let mut client = running.root();
-    let began = Instant::now();
-    assert!(client.query("WRITE").is_ok());
-    assert!(began.elapsed() >= Duration::from_millis(5));
+fn commits_of_many_clients_are_on_disk_before_they_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = start_with(2, Location::Path(folder.path().join("data")));
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let mut connection = running.root();
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let id = 100 + client * 50 + n;
+                    assert!(
+                        connection
+                            .query(&format!("INSERT INTO test.t VALUES ({id}, 1)"))
+                            .is_ok()
+                    );
+                }
+            });
+        }
+    });
+    assert_eq!(
+        running.root().query("SELECT COUNT(*) FROM test.t").one(),
+        "401"
+    );
 }
 
 #[test]
@@ -319,14 +374,14 @@ fn a_client_that_never_says_who_it_is_is_closed_after_connect_timeout() {
 fn the_last_seat_is_for_an_administrator() {
     let running = start();
     running.set("max_connections", 2);
-    let first = running.tcp("sb", "sb").unwrap();
-    let second = running.tcp("sb", "sb").unwrap();
-    assert_eq!(running.tcp("sb", "sb").err().unwrap().0, 1040);
+    let first = running.tcp("native", "one").unwrap();
+    let second = running.tcp("native", "one").unwrap();
+    assert_eq!(running.tcp("native", "one").err().unwrap().0, 1040);
     let mut admin = running.root();
     assert_eq!(running.unix("root", "").err().unwrap().0, 1040);
     assert_eq!(admin.query("SELECT 1").one(), "1");
     drop((first, second, admin));
-    eventually(|| running.tcp("sb", "sb").is_ok());
+    eventually(|| running.tcp("native", "one").is_ok());
 }
 
 #[test]
@@ -336,7 +391,7 @@ fn kill_ends_an_idle_connection_and_a_waiting_statement() {
     let mut busy = running.root();
     let mut killer = running.root();
     assert_eq!(idle.query("SELECT 1").one(), "1");
-    busy.ask("SELECT SLEEP(10000)");
+    busy.ask("SELECT SLEEP(100)");
     std::thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
     assert!(
@@ -389,16 +444,6 @@ fn bytes_that_are_no_packets_end_only_their_own_connection() {
 }
 
 #[test]
-fn a_statement_that_panics_ends_only_its_own_connection() {
-    let running = start();
-    let mut witness = running.root();
-    let mut client = running.root();
-    client.ask("PANIC");
-    assert!(client.is_closed());
-    assert_eq!(witness.query("SELECT 1").one(), "1");
-}
-
-#[test]
 fn a_thousand_connections_are_served() {
     let running = start();
     running.set("max_connections", 2000);
@@ -418,7 +463,7 @@ fn stopping_ends_idle_connections_and_interrupts_statements() {
     let running = start();
     let mut idle = running.root();
     let mut busy = running.root();
-    busy.ask("SELECT SLEEP(100000)");
+    busy.ask("SELECT SLEEP(100)");
     std::thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
     running.server.stop();
@@ -455,7 +500,7 @@ fn change_user_logs_in_again_on_the_same_connection() {
             0,
             &[
                 &[0x11][..],
-                b"sb\0",
+                b"native\0",
                 &[0, 0, 255, 0],
                 b"mysql_native_password\0",
             ]

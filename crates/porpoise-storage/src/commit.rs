@@ -31,6 +31,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 
+use arc_swap::ArcSwapOption;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::locks::{HeldLocks, LockTable};
@@ -70,9 +71,14 @@ pub(crate) struct GroupCommit {
     written: AtomicU64,
     synced: AtomicU64,
     failure: OnceLock<Error>,
+    lead_hook: ArcSwapOption<LeadHook>,
     pub syncs: AtomicU64,
     pub commits: AtomicU64,
 }
+
+/// Called by a leader that has done its batch when others wait by callback only: somebody is to call
+/// `Store::sync_pending`. Without a hook the leader goes on itself.
+pub type LeadHook = Arc<dyn Fn() + Send + Sync>;
 
 struct Queue {
     log: Option<Tail>,
@@ -215,6 +221,7 @@ impl GroupCommit {
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             failure: OnceLock::new(),
+            lead_hook: ArcSwapOption::empty(),
             syncs: AtomicU64::new(0),
             commits: AtomicU64::new(0),
         }
@@ -321,13 +328,28 @@ impl GroupCommit {
             shared.note_growth();
             let goes_on = self.leave_lead(self.queue.lock());
             finished.tell();
-            if !goes_on {
+            if !goes_on || self.hand_on_lead() {
                 return;
             }
             queue = self.queue.lock();
             if queue.is_led {
                 return;
             }
+        }
+    }
+
+    pub fn set_lead_hook(&self, hook: Option<LeadHook>) {
+        self.lead_hook.store(hook.map(Arc::new));
+    }
+
+    /// Tells whoever waits by callback to lead. `false` when nobody is to be told.
+    fn hand_on_lead(&self) -> bool {
+        match &*self.lead_hook.load() {
+            Some(hook) => {
+                hook();
+                true
+            }
+            None => false,
         }
     }
 
@@ -464,7 +486,7 @@ impl GroupCommit {
         }
         let goes_on = self.leave_lead(self.queue.lock());
         finished.tell();
-        if goes_on {
+        if goes_on && !self.hand_on_lead() {
             self.lead(shared, Need::Publish);
         }
         outcome

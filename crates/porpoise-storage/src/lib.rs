@@ -73,7 +73,7 @@ mod store;
 mod transaction;
 mod versions;
 
-pub use commit::Commit;
+pub use commit::{Commit, LeadHook};
 pub use cursor::Cursor;
 pub use error::{Error, LockError, Result};
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};

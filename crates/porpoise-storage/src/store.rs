@@ -24,7 +24,7 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::smallvec;
 
 use crate::base::Base;
-use crate::commit::{Commit, GroupCommit, Need};
+use crate::commit::{Commit, GroupCommit, LeadHook, Need};
 use crate::locks::{BlockHook, HeldLocks, LockTable};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
@@ -252,8 +252,15 @@ impl Store {
         self.snapshot().approximate_len(space).unwrap_or(0)
     }
 
+    /// Has `hook` called when a sync is done and commits that came meanwhile wait, none of them by
+    /// [`Commit::wait`](crate::Commit::wait): an event loop then calls `sync_pending`. So no thread
+    /// syncs for others for as long as they keep committing.
+    pub fn set_lead_hook(&self, hook: Option<LeadHook>) {
+        self.shared().group.set_lead_hook(hook);
+    }
+
     /// Finishes, on this thread, the commits that wait for the disk. `false` if another thread is
-    /// at it: that thread will finish those with callbacks, too.
+    /// at it: that thread will finish those with callbacks, or have the lead hook called for them.
     pub fn sync_pending(&self) -> bool {
         self.shared().group.lead(self.shared(), Need::Publish)
     }

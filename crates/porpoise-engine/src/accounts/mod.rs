@@ -15,6 +15,13 @@ pub struct Account {
     pub authentication_string: CompactString,
 }
 
+impl Account {
+    /// Whether it gets in when `max_connections` are in use (CONNECTION_ADMIN).
+    pub fn may_use_reserved_connection(&self) -> bool {
+        self.user == "root"
+    }
+}
+
 /// Whether the session may run a plan (1142, 1143).
 pub fn check_plan(_state: &SessionState, _plan: &Plan) -> Result<()> {
     Ok(())

@@ -86,6 +86,7 @@ pub struct Session {
     parameters: Vec<Value>,
     pub(crate) login: Login,
     tracked: Tracked,
+    multi_statements: bool,
 }
 
 /// Changes of session state that a client may ask to be told of.
@@ -124,6 +125,7 @@ impl Session {
             parameters: Vec::new(),
             login: Login::default(),
             tracked: Tracked::default(),
+            multi_statements: true,
         };
         session.log_in(login)?;
         session.engine.shared.processes.add(session.control.clone());
@@ -142,6 +144,9 @@ impl Session {
         if let Some(collation) = login.collation {
             crate::variables::set_names(collation.charset(), collation, &mut state);
         }
+        if login.interactive {
+            crate::variables::make_interactive(&mut state);
+        }
         self.state = state;
         self.transaction.isolation = self.state.isolation;
         self.login = login;
@@ -157,6 +162,11 @@ impl Session {
 
     pub fn control(&self) -> &Arc<Control> {
         &self.control
+    }
+
+    /// Whether a text may hold several statements (CLIENT_MULTI_STATEMENTS); it may unless switched off.
+    pub fn set_multi_statements(&mut self, on: bool) {
+        self.multi_statements = on;
     }
 
     pub fn in_transaction(&self) -> bool {
@@ -372,6 +382,9 @@ impl Session {
             return Err(Error::empty_query());
         };
         let rest = parsed.next;
+        if rest < sql.len() && !self.multi_statements {
+            return Err(syntax_error_near(sql, rest));
+        }
         if parsed.placeholders > 0 {
             return Err(syntax_error_near(sql, parsed.span.start as usize));
         }
