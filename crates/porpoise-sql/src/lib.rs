@@ -6,6 +6,7 @@ mod error;
 pub mod keyword;
 pub mod lexer;
 pub mod parser;
+mod print;
 
 pub use digest::{Digest, LiteralToken, Literals, ParamMask, SourceMap, digest, parse_digested};
 pub use error::{ParseError, ParseErrorKind};

@@ -26,6 +26,9 @@ mod rows;
 mod session;
 mod show;
 
+pub use expr::SYNONYMS;
+pub(crate) use expr::{AGGREGATES, RESERVED_FUNCTIONS};
+
 use crate::ast::*;
 use crate::digest::ParamMask;
 use crate::error::{ParseError, ParseErrorKind};
@@ -34,7 +37,7 @@ use crate::lexer::{self, Lexer, LiteralKind, LiteralValue, Modes, Token, TokenKi
 use compact_str::CompactString;
 
 /// How deeply expressions and queries may nest.
-pub const DEPTH_MAX: u32 = 150;
+pub const DEPTH_MAX: u32 = 100;
 
 /// How high an expression's tree may be, and how many joins or set operations a statement may have.
 pub const HEIGHT_MAX: u32 = 1_000;

@@ -81,7 +81,7 @@ impl TimeUnit {
 }
 
 /// Aggregate functions by name. Those marked are functions only when the parenthesis follows at once.
-const AGGREGATES: &[(&str, AggregateFunction)] = &[
+pub(crate) const AGGREGATES: &[(&str, AggregateFunction)] = &[
     ("count", AggregateFunction::Count),
     ("sum", AggregateFunction::Sum),
     ("avg", AggregateFunction::Avg),
@@ -176,7 +176,7 @@ pub const SYNONYMS: &[(&str, &str)] = &[
 ];
 
 /// Reserved words that are also names of functions called in the usual way.
-const RESERVED_FUNCTIONS: &[&str] = &[
+pub(crate) const RESERVED_FUNCTIONS: &[&str] = &[
     "DATABASE",
     "SCHEMA",
     "LEFT",
