@@ -258,6 +258,7 @@ impl SourceMap<'_> {
 struct Hash {
     a: u64,
     b: u64,
+    keys: &'static [u64; 4],
 }
 
 static KEYS: LazyLock<[u64; 4]> = LazyLock::new(|| {
@@ -280,6 +281,7 @@ impl Hash {
         Hash {
             a: keys[2] ^ u64::from(modes.bits()),
             b: keys[3],
+            keys,
         }
     }
 
@@ -287,14 +289,14 @@ impl Hash {
         Hash {
             a: shape as u64,
             b: (shape >> 64) as u64,
+            keys: &KEYS,
         }
     }
 
     fn mix(&mut self, x: u64, y: u64) {
-        let keys = &*KEYS;
         let (a, b) = (self.a, self.b);
-        self.a = fold(a ^ x, keys[0] ^ y);
-        self.b = fold(b ^ y, keys[1] ^ x.rotate_left(32)) ^ a;
+        self.a = fold(a ^ x, self.keys[0] ^ y);
+        self.b = fold(b ^ y, self.keys[1] ^ x.rotate_left(32)) ^ a;
     }
 
     fn absorb(&mut self, bytes: &[u8]) {

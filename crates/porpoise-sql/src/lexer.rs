@@ -245,6 +245,15 @@ impl<'a> Lexer<'a> {
 
     /// Skips space and comments; false at a comment without an end.
     fn skip_space(&mut self) -> bool {
+        // Nearly always: one space, then a token that can't begin a comment.
+        if let [b' ', next, ..] = self.rest()
+            && is(*next, NAME)
+        {
+            self.at += 1;
+            self.after_name = false;
+            self.after_dot = false;
+            return true;
+        }
         loop {
             match self.peek(0) {
                 b'/' if self.peek(1) == b'*' => {
@@ -339,6 +348,7 @@ impl<'a> Lexer<'a> {
         let byte = self.sql[start];
         use TokenKind::*;
         let kind = match byte {
+            b if is(b, LETTER) && self.peek(1) != b'\'' => self.word(),
             b'n' | b'N' if self.peek(1) == b'\'' && !after_dot => {
                 self.at += 1;
                 if !self.skip_quoted(b'\'') {
@@ -465,9 +475,11 @@ impl<'a> Lexer<'a> {
     }
 
     fn word(&mut self) -> TokenKind {
-        while is(self.peek(0), NAME) {
-            self.at += 1;
-        }
+        let rest = self.rest();
+        self.at += rest
+            .iter()
+            .position(|b| !is(*b, NAME))
+            .unwrap_or(rest.len());
         self.after_name = true;
         TokenKind::Word
     }
@@ -477,21 +489,22 @@ impl<'a> Lexer<'a> {
         let escapes = quote != b'`'
             && !self.modes.has(Modes::NO_BACKSLASH_ESCAPES)
             && !(quote == b'"' && self.modes.has(Modes::ANSI_QUOTES));
-        let bytes = self.sql;
+        // Without escapes, the quote is searched for twice.
+        let escape = if escapes { b'\\' } else { quote };
         let mut at = self.at + 1;
-        while let Some(&b) = bytes.get(at) {
-            at += 1;
-            if b == quote {
-                if bytes.get(at) != Some(&quote) {
-                    self.at = at;
-                    return true;
-                }
-                at += 1;
-            } else if b == b'\\' && escapes {
-                at += 1;
+        loop {
+            let rest = self.sql.get(at..).unwrap_or(&[]);
+            let Some(n) = memchr::memchr2(quote, escape, rest) else {
+                return false;
+            };
+            let doubled = rest.get(n + 1) == Some(&quote);
+            if rest[n] == quote && !doubled {
+                self.at = at + n + 1;
+                return true;
             }
+            // A doubled quote, or a backslash and what it escapes.
+            at += n + 2;
         }
-        false
     }
 
     fn quoted_digits(&mut self, start: usize, kind: LiteralKind) -> Token {

@@ -246,9 +246,11 @@ impl Printer<'_, '_> {
     }
 
     fn hex(&mut self, bytes: &[u8]) -> fmt::Result {
-        self.word("x'")?;
-        bytes.iter().try_for_each(|b| put!(self, "{b:02x}"))?;
-        self.word("'")
+        if bytes.is_empty() {
+            return self.word("x''");
+        }
+        self.word("0x")?;
+        bytes.iter().try_for_each(|b| put!(self, "{b:02x}"))
     }
 
     fn literal(&mut self, literal: &Literal) -> fmt::Result {
@@ -268,8 +270,11 @@ impl Printer<'_, '_> {
             }
             Literal::Introduced(introduced) => {
                 put!(self, "_{}", introduced.charset.as_str())?;
-                match introduced.binary_form {
-                    true => self.hex(&introduced.bytes),
+                match introduced.binary_form || std::str::from_utf8(&introduced.bytes).is_err() {
+                    true => {
+                        self.word(" ")?;
+                        self.hex(&introduced.bytes)
+                    }
                     false => self.string(&introduced.bytes),
                 }
             }
@@ -423,7 +428,15 @@ impl Printer<'_, '_> {
             }
             Expr::Collate(collate) => {
                 self.word("(")?;
-                self.expr(&collate.0)?;
+                match &collate.0 {
+                    // COLLATE binds tighter than a sign.
+                    signed @ Expr::Unary(..) => {
+                        self.word("(")?;
+                        self.expr(signed)?;
+                        self.word(")")?;
+                    }
+                    expr => self.expr(expr)?,
+                }
                 put!(self, " collate {})", collate.1.as_str())
             }
             Expr::DateArithmetic(arithmetic) => {

@@ -188,7 +188,7 @@ fn digested(sql: &str) -> (Digest, Literals) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_printed_expression_parses_to_the_same_tree(text in expr_text(), seed: u64) {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! OR ||  <  XOR  <  AND &&  <  NOT  <  = <=> < > IS  <  IN BETWEEN LIKE REGEXP  <  |  <  &  <  << >>
-//!        <  + -  <  * / % DIV MOD  <  ^  <  - ~ !  (prefix)  <  COLLATE, || as concatenation
+//!        <  + -  <  * / % DIV MOD  <  ^  <  || as concatenation  <  - ~ !  (prefix)  <  COLLATE
 //! ```
 
 use super::*;
@@ -24,6 +24,7 @@ pub(super) enum Level {
     Sum,
     Product,
     BitXor,
+    Concat,
     Prefix,
     Suffix,
 }
@@ -262,7 +263,9 @@ impl Parser<'_> {
         use Infix::*;
         use Level::*;
         Some(match self.kind() {
-            TokenKind::PipePipe if self.modes.has(Modes::PIPES_AS_CONCAT) => (Concat, Suffix),
+            TokenKind::PipePipe if self.modes.has(Modes::PIPES_AS_CONCAT) => {
+                (Infix::Concat, Level::Concat)
+            }
             TokenKind::PipePipe => (Infix::Or, Level::Or),
             TokenKind::AmpersandAmpersand => (Infix::And, Level::And),
             TokenKind::Eq => (Binary(B::Eq), Comparison),
@@ -408,7 +411,7 @@ impl Parser<'_> {
             Level::Shift => Level::Sum,
             Level::Sum => Level::Product,
             Level::Product => Level::BitXor,
-            _ => Level::Prefix,
+            _ => Level::Concat,
         };
         if level == Level::Sum && self.at("INTERVAL") {
             self.advance();
@@ -446,10 +449,10 @@ impl Parser<'_> {
                 })
             }
             "LIKE" => {
-                let pattern = self.expr_at(Level::Prefix)?;
+                let pattern = self.expr_at(Level::Concat)?;
                 let escape = match self.eat("ESCAPE") {
                     true => {
-                        let escape = self.expr_at(Level::Prefix)?;
+                        let escape = self.expr_at(Level::Concat)?;
                         Some(self.by_value(escape))
                     }
                     false => None,
@@ -852,7 +855,7 @@ impl Parser<'_> {
     fn interval_or_function(&mut self) -> Result<IntervalOrFunction> {
         let amount = match self.take(TokenKind::LeftParen) {
             true => match self.paren_expr()? {
-                Expr::Row(args) if self.time_unit_ahead().is_none() => {
+                Expr::Row(args) => {
                     let args = self.planned_arguments("interval", args);
                     return Ok(IntervalOrFunction::Function(call("interval", args)));
                 }
