@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use porpoise_storage::{Direction, Flush, LockMode, Options, SpaceId, Store, Wait};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const VALUE_BYTES: usize = 190;
 
 fn main() {
@@ -65,11 +68,14 @@ fn main() {
                 );
             }
             let rate = updates(&store, space, rows, threads);
-            println!("{name}: update + commit, {threads} committers {rate:9.0} /s");
+            let memory = resident_mb();
+            println!("{name}: update + commit, {threads} committers {rate:9.0} /s, {memory:.0} MB");
         }
     }
     println!("memory, at the end   {:9.1} MB", resident_mb());
     println!("{:?}", store.stats());
+    store.checkpoint().expect("checkpoint");
+    println!("memory, checkpointed {:9.1} MB", resident_mb());
     let close = Instant::now();
     store.close().expect("close");
     println!("close {:.1} ms", micros(close.elapsed()) / 1000.0);

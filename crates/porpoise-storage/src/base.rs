@@ -9,23 +9,19 @@ use redb::{
 };
 
 use crate::space_table::SpaceTable;
-use crate::{CommitTs, Error, Result, SpaceId};
+use crate::{Error, Result, SpaceId};
 
 pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 pub(crate) struct Base {
-    /// Every commit up to this one is in the tree.
-    #[allow(dead_code)]
-    pub ts: CommitTs,
     /// `None` once the store is closed.
     transaction: Option<ReadTransaction>,
     tables: SpaceTable<Option<Table>>,
 }
 
 impl Base {
-    pub fn open(database: &redb::Database, ts: CommitTs) -> Result<Base> {
+    pub fn open(database: &redb::Database) -> Result<Base> {
         Ok(Base {
-            ts,
             transaction: Some(database.begin_read()?),
             tables: SpaceTable::new(),
         })
@@ -34,7 +30,6 @@ impl Base {
     /// What is left when the store is closed.
     pub fn closed() -> Base {
         Base {
-            ts: CommitTs(0),
             transaction: None,
             tables: SpaceTable::new(),
         }

@@ -163,7 +163,7 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
             next_space,
         },
     )?;
-    let base = Arc::new(Base::open(database, ts)?);
+    let base = Arc::new(Base::open(database)?);
     let generations: SmallVec<_> = newer.iter().cloned().collect();
     shared.epoch.store(Arc::new(Epoch { generations, base }));
     shared.note_fold(lsn);

@@ -91,9 +91,9 @@ impl Options {
         Options {
             location,
             flush: FlushPolicy::default(),
-            cache_bytes: 32 << 20,
+            cache_bytes: 24 << 20,
             checkpoint_log_bytes: 64 << 20,
-            checkpoint_version_bytes: 16 << 20,
+            checkpoint_version_bytes: 12 << 20,
             checkpoint_idle: Duration::from_secs(10),
             log_segment_bytes: 16 << 20,
         }

@@ -173,7 +173,7 @@ impl Store {
             None => None,
         };
         generation.publish(replay.last_ts);
-        let base = Arc::new(Base::open(&database, state.ts)?);
+        let base = Arc::new(Base::open(&database)?);
         let epoch = Epoch {
             generations: smallvec![Arc::clone(&generation)],
             base,

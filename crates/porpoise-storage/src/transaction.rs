@@ -16,7 +16,7 @@ use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::commit::Commit;
+use crate::commit::{Commit, Need};
 use crate::cursor::{Cursor, Layer};
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::overlay::{Overlay, Savepoint, SpaceChange};
@@ -181,6 +181,23 @@ impl Transaction {
 
     /// Locks a row to the end of the transaction, whether there is such a row or not.
     pub fn lock(
+        &mut self,
+        space: SpaceId,
+        key: &[u8],
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<Locked, LockError> {
+        match (self.try_lock(space, key, mode, Wait::NoWait), wait) {
+            (Err(LockError::Busy), Wait::Timeout(_)) => {
+                // The holder may be a commit that only waits for somebody to sync it.
+                self.shared.group.lead(&self.shared, Need::Publish);
+                self.try_lock(space, key, mode, wait)
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    fn try_lock(
         &mut self,
         space: SpaceId,
         key: &[u8],

@@ -306,6 +306,14 @@ impl SpaceVersions {
             if before_low(key, low) {
                 return;
             }
+            let newer = oldest.prev();
+            if newer.as_ref().is_none_or(|newer| newer.key().key != *key) {
+                if oldest.key().ts <= ts {
+                    out.push((key.clone(), oldest.value().clone()));
+                }
+                at = newer;
+                continue;
+            }
             if oldest.key().ts <= ts
                 && let Some(seen) = self.seek(Bound::Included(Probe { key, ts }))
             {
