@@ -540,3 +540,84 @@ impl DataType {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(width: IntWidth, unsigned: bool, zerofill: bool, display_width: Option<u8>) -> DataType {
+        DataType::Int {
+            width,
+            unsigned,
+            zerofill,
+            display_width,
+        }
+    }
+
+    /// MySQL 8.4 manual, 13.1.1: display widths are gone, but for tinyint(1) and ZEROFILL.
+    #[test]
+    fn types_print_as_show_create_table_does() {
+        let members: Arc<EnumDef> = Arc::new(EnumDef {
+            members: vec!["a".into(), "it's".into()],
+            collation: Collation::UTF8MB4_BIN,
+        });
+        let facts = [
+            (int(IntWidth::Int, true, false, Some(10)), "int unsigned"),
+            (int(IntWidth::Tiny, false, false, Some(1)), "tinyint(1)"),
+            (int(IntWidth::Tiny, false, false, Some(2)), "tinyint"),
+            (
+                int(IntWidth::Int, true, true, None),
+                "int(10) unsigned zerofill",
+            ),
+            (
+                int(IntWidth::Small, true, true, Some(3)),
+                "smallint(3) unsigned zerofill",
+            ),
+            (DataType::varchar(20), "varchar(20)"),
+            (DataType::decimal(10, 2), "decimal(10,2)"),
+            (
+                DataType::Double {
+                    unsigned: false,
+                    zerofill: false,
+                    digits: Some((7, 3)),
+                },
+                "double(7,3)",
+            ),
+            (
+                DataType::Text {
+                    size: BlobSize::Medium,
+                    collation: Collation::UTF8MB4_BIN,
+                },
+                "mediumtext",
+            ),
+            (DataType::Blob(BlobSize::Normal), "blob"),
+            (DataType::DateTime { fsp: 0 }, "datetime"),
+            (DataType::Timestamp { fsp: 6 }, "timestamp(6)"),
+            (DataType::Enum(members.clone()), "enum('a','it''s')"),
+            (DataType::Set(members), "set('a','it''s')"),
+            (DataType::Bit(1), "bit(1)"),
+            (DataType::Json, "json"),
+        ];
+        for (ty, name) in facts {
+            assert_eq!(ty.sql_name(), name);
+        }
+    }
+
+    #[test]
+    fn metadata_lengths_are_those_of_mysql() {
+        assert_eq!(DataType::INT.max_chars(), 11);
+        assert_eq!(DataType::BIGINT.max_chars(), 20);
+        assert_eq!(DataType::decimal(10, 2).max_chars(), 12);
+        assert_eq!(DataType::varchar(20).max_octets(Charset::Utf8mb4), 80);
+        let text = DataType::Text {
+            size: BlobSize::Normal,
+            collation: Collation::UTF8MB4_BIN,
+        };
+        assert_eq!(text.max_octets(Charset::Utf8mb4), 262_140);
+        assert_eq!(
+            DataType::DateTime { fsp: 3 }.max_octets(Charset::Utf8mb4),
+            23
+        );
+        assert_eq!(DataType::DOUBLE.decimals(), 31);
+    }
+}

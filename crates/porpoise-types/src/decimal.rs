@@ -794,3 +794,6 @@ impl Hash for Decimal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -226,3 +226,128 @@ impl Date {
         Date::from_day_number(self.day_number().checked_add(days)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::temporal::parse;
+
+    fn at(text: &str) -> DateTime {
+        parse::datetime(text, Default::default()).0
+    }
+
+    /// Checked on MariaDB 10.11.
+    #[test]
+    fn intervals_are_added_as_the_calendar_has_it() {
+        let facts = [
+            ("2024-01-31", "1", "MONTH", Some("2024-02-29")),
+            ("2024-02-29", "-1", "YEAR", Some("2023-02-28")),
+            (
+                "2024-01-01",
+                "1 2:3",
+                "DAY_MINUTE",
+                Some("2024-01-02 02:03:00"),
+            ),
+            (
+                "2024-01-01",
+                "1.5",
+                "SECOND_MICROSECOND",
+                Some("2024-01-01 00:00:01.5"),
+            ),
+            (
+                "2024-01-01",
+                "1.05",
+                "SECOND_MICROSECOND",
+                Some("2024-01-01 00:00:01.05"),
+            ),
+            ("2024-01-01", "1-2", "YEAR_MONTH", Some("2025-03-01")),
+            (
+                "2024-01-01",
+                "-1 1:1:1",
+                "DAY_SECOND",
+                Some("2023-12-30 22:58:59"),
+            ),
+            (
+                "2024-01-01",
+                "1:2",
+                "MINUTE_SECOND",
+                Some("2024-01-01 00:01:02"),
+            ),
+            ("2024-01-01", "5", "DAY_HOUR", Some("2024-01-01 05:00:00")),
+            ("2024-01-01", "1:2:3:4", "HOUR_SECOND", None),
+            ("9999-12-31", "1", "DAY", None),
+            ("2024-00-01", "1", "DAY", None),
+        ];
+        for (start, text, unit, expected) in facts {
+            let interval = Interval::parse(text, IntervalUnit::by_name(unit).unwrap());
+            assert_eq!(
+                interval.and_then(|i| at(start).checked_add(i)),
+                expected.map(at),
+                "{start} + {text} {unit}"
+            );
+        }
+        assert_eq!(Interval::from_count(i64::MAX, IntervalUnit::Hour), None);
+        assert_eq!(
+            at("2024-01-01").checked_add(Interval {
+                months: i64::MAX,
+                micros: 0
+            }),
+            None
+        );
+        assert_eq!(
+            at("2024-01-01").checked_add(Interval {
+                months: 0,
+                micros: i64::MIN
+            }),
+            None
+        );
+    }
+
+    /// Checked on MariaDB 10.11.
+    #[test]
+    fn differences_count_whole_units() {
+        let facts = [
+            ("MONTH", "2024-01-31", "2024-02-29", 0),
+            ("YEAR", "2024-02-29", "2023-02-28", -1),
+            ("QUARTER", "2024-01-01", "2024-12-31", 3),
+            ("WEEK", "2024-01-01", "2024-01-14 23:59:59", 1),
+            ("SECOND", "2024-01-01", "2023-12-31 23:59:58.5", -1),
+        ];
+        for (unit, a, b, expected) in facts {
+            assert_eq!(
+                at(a).difference(at(b), IntervalUnit::by_name(unit).unwrap()),
+                expected,
+                "{unit} {a} {b}"
+            );
+        }
+    }
+
+    /// Checked on MariaDB 10.11.
+    #[test]
+    fn weeks_in_every_mode() {
+        let week = |text: &str, mode| at(text).date().week(mode);
+        assert_eq!([0, 1].map(|m| week("2024-01-01", m).0), [0, 1]);
+        assert_eq!(
+            [2, 3].map(|m| week("2024-12-30", m)),
+            [(52, 2024), (1, 2025)]
+        );
+        assert_eq!(
+            [4, 5, 6, 7].map(|m| week("2000-01-01", m).0),
+            [0, 0, 52, 52]
+        );
+        let day = at("2024-01-31").date();
+        assert_eq!(
+            (day.weekday(), day.day_number(), day.day_of_year()),
+            (2, 739_281, 31)
+        );
+        assert_eq!(
+            at("2023-02-05").date().last_day(),
+            Some(at("2023-02-28").date())
+        );
+        assert_eq!(
+            Date::from_day_number(366).unwrap().to_string(),
+            "0001-01-01"
+        );
+        assert_eq!(Date::from_day_number(365), None);
+    }
+}
