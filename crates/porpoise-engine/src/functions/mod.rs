@@ -14,6 +14,7 @@ mod information;
 mod numeric;
 mod regexp;
 mod string;
+mod temporal;
 
 use std::sync::LazyLock;
 
@@ -152,6 +153,7 @@ static FAMILIES: &[&[Function]] = &[
     information::TABLE,
     numeric::TABLE,
     string::TABLE,
+    temporal::TABLE,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::new(|| {
