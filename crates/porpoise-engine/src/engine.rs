@@ -8,7 +8,7 @@ use parking_lot::RwLock;
 use porpoise_storage::{Location, Store};
 
 use crate::accounts::Account;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Dictionary};
 use crate::error::Result;
 use crate::session::cache::PlanCache;
 use crate::session::process::Processes;
@@ -24,6 +24,7 @@ pub struct Shared {
     pub processes: Processes,
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
+    pub dictionary: Dictionary,
 }
 
 /// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
@@ -52,10 +53,11 @@ impl Engine {
         storage.flush = variables.flush_policy().clone();
         storage.cache_bytes = variables.cache_bytes();
         let store = Store::open(&storage)?;
-        let catalog = crate::catalog::load(&store)?;
+        let (dictionary, catalog) = Dictionary::open(&store)?;
         let shared = Shared {
             store,
             catalog: ArcSwap::from_pointee(catalog),
+            dictionary,
             variables,
             plans: PlanCache::default(),
             processes: Processes::default(),

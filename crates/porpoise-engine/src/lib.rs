@@ -21,6 +21,7 @@ pub mod functions;
 pub mod planner;
 pub mod reply;
 pub mod session;
+pub mod show;
 pub mod variables;
 
 pub use engine::{Engine, EngineOptions};

@@ -132,6 +132,8 @@ pub struct Index {
     pub parts: Vec<IndexPart>,
     pub visible: bool,
     pub comment: String,
+    /// `USING …` as written; printed back, without effect.
+    pub algorithm: Option<CompactString>,
     /// Positions of the table's columns that an entry of a secondary index holds whole (no prefix),
     /// primary key columns included, in the order of `entry_layout`. Empty for the primary key.
     pub entry_columns: Vec<usize>,
@@ -165,6 +167,16 @@ impl Table {
         self.indexes
             .first()
             .filter(|index| index.kind == IndexKind::Primary)
+    }
+
+    /// The table's own space and its secondary indexes'.
+    pub fn spaces(&self) -> impl Iterator<Item = SpaceId> + '_ {
+        let indexes = self
+            .indexes
+            .iter()
+            .filter(|index| index.kind != IndexKind::Primary)
+            .map(|index| index.space);
+        std::iter::once(self.space).chain(indexes)
     }
 
     pub fn column_position(&self, name: &str) -> Option<usize> {
@@ -215,5 +227,12 @@ pub struct View {
     /// The SELECT in canonical form.
     pub sql: String,
     pub columns: Vec<CompactString>,
+    /// `user@host`.
     pub definer: String,
+    /// SQL SECURITY INVOKER.
+    pub invoker: bool,
+    /// UNDEFINED, MERGE or TEMPTABLE.
+    pub algorithm: CompactString,
+    /// CASCADED, LOCAL or nothing.
+    pub check_option: CompactString,
 }

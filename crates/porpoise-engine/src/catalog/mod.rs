@@ -5,6 +5,9 @@
 //! publishes it when its storage transaction is durable.
 
 mod definition;
+pub mod dictionary;
+pub mod expression;
+pub mod record;
 
 use std::sync::Arc;
 
@@ -13,6 +16,7 @@ use hashbrown::HashMap;
 use porpoise_types::{DataType, Value};
 
 pub use definition::*;
+pub use dictionary::{Change, Dictionary};
 
 use crate::error::Result;
 use crate::executor::Exec;
@@ -26,7 +30,7 @@ pub struct Catalog {
     pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SchemaEntry {
     pub schema: Schema,
     pub relations: HashMap<CompactString, Relation>,
@@ -85,9 +89,4 @@ impl VirtualTable {
     pub fn find(_schema: &str, _name: &str) -> Option<&'static VirtualTable> {
         None
     }
-}
-
-/// Reads the catalog of a database that was just opened.
-pub fn load(_store: &porpoise_storage::Store) -> Result<Catalog> {
-    Ok(Catalog::default())
 }

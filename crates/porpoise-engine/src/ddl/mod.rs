@@ -1,13 +1,50 @@
-//! Statements that change definitions.
+//! Statements that change what exists: databases, tables, indexes, views.
+//!
+//! 1. [`execute`] resolves names and hands the statement to its file: [`create`], [`alter`], [`drop`],
+//!    [`rename`], [`database`], [`view`].
+//! 2. A statement on an existing table waits for its metadata lock, exclusive ([`lock`]).
+//! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`]).
+//! 4. Rows that must move are copied into new spaces ([`copy`]).
+//! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
+//!
+//! The session commits its transaction before it calls [`execute`] where [`commits_implicitly`] says so.
 
+pub mod alter;
+pub mod canonical;
+pub mod column;
+pub mod copy;
+pub mod create;
+pub mod database;
+pub mod drop;
+pub mod lock;
+pub mod rename;
+pub mod table;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 
+use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
+use crate::catalog::{Catalog, Relation, Table};
+use crate::engine::Shared;
 use crate::error::{Error, Result};
-use crate::reply::Reply;
-use crate::session::Session;
+use crate::reply::{Completion, Reply};
+use crate::session::{Session, SessionState};
 
-/// Runs a statement that is neither a query nor a change of rows.
+/// A DDL statement on its way.
+pub struct Ddl<'a> {
+    pub shared: &'a Shared,
+    pub session: &'a mut SessionState,
+    /// The text that spans of the statement point into.
+    pub sql: &'a [u8],
+}
+
+/// Runs a statement that is neither a query nor a change of rows: DDL here, SHOW and accounts in their modules.
 pub fn execute(
     session: &mut Session,
     statement: &ast::Statement,
@@ -15,6 +52,207 @@ pub fn execute(
     text: &[u8],
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
-    let _ = (session, statement, sql, text, reply);
-    Err(Error::not_supported_yet("this statement"))
+    let _ = text;
+    if commits_implicitly(statement) {
+        if let Some(commit) = session.commit()? {
+            commit.wait()?;
+        }
+    }
+    if !is_ddl(statement) {
+        return Err(Error::not_supported_yet("this statement"));
+    }
+    let shared = Arc::clone(&session.engine.shared);
+    let mut completion = change(&shared, &mut session.state, sql, statement)?;
+    completion.warnings = session.state.warning_count();
+    session.state.row_count = completion.affected_rows as i64;
+    reply.ok(&completion)?;
+    Ok(None)
+}
+
+/// Runs a DDL statement to its end, durably.
+fn change(
+    shared: &Shared,
+    session: &mut SessionState,
+    sql: &[u8],
+    statement: &ast::Statement,
+) -> Result<Completion> {
+    let ddl = &mut Ddl {
+        shared,
+        session,
+        sql,
+    };
+    use ast::Statement as S;
+    match statement {
+        S::CreateDatabase {
+            name,
+            if_not_exists,
+            options,
+        } => database::create(ddl, name, *if_not_exists, options),
+        S::AlterDatabase { name, options } => database::alter(ddl, name.as_ref(), options),
+        S::DropDatabase { name, if_exists } => database::drop(ddl, name, *if_exists),
+        S::CreateTable(create) => create::create(ddl, create),
+        S::CreateTableLike {
+            temporary,
+            if_not_exists,
+            name,
+            source,
+        } => create::create_like(ddl, *temporary, *if_not_exists, name, source),
+        S::AlterTable(alter) => alter::alter(ddl, &alter.table, &alter.actions),
+        S::CreateIndex { index, table, .. } => {
+            alter::alter(ddl, table, &[ast::AlterAction::AddIndex((**index).clone())])
+        }
+        S::DropIndex { name, table, .. } => {
+            alter::alter(ddl, table, &[ast::AlterAction::DropIndex(name.clone())])
+        }
+        S::DropTable {
+            temporary,
+            if_exists,
+            tables,
+        } => drop::drop_tables(ddl, *temporary, *if_exists, tables),
+        S::DropView { if_exists, views } => drop::drop_views(ddl, *if_exists, views),
+        S::Truncate(name) => drop::truncate(ddl, name),
+        S::RenameTable(pairs) => rename::rename(ddl, pairs),
+        S::CreateView(create) => view::create(ddl, create),
+        _ => Err(Error::not_supported_yet("this statement")),
+    }
+}
+
+/// Whether [`execute`] knows the statement.
+pub fn is_ddl(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    matches!(
+        statement,
+        S::CreateDatabase { .. }
+            | S::AlterDatabase { .. }
+            | S::DropDatabase { .. }
+            | S::CreateTable(_)
+            | S::CreateTableLike { .. }
+            | S::AlterTable(_)
+            | S::CreateIndex { .. }
+            | S::DropIndex { .. }
+            | S::DropTable { .. }
+            | S::DropView { .. }
+            | S::Truncate(_)
+            | S::RenameTable(_)
+            | S::CreateView(_)
+    )
+}
+
+/// Whether a statement commits the transaction before and after itself (MySQL 8.4 manual, 15.3.3).
+pub fn commits_implicitly(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    match statement {
+        S::CreateTable(create) => !create.temporary,
+        S::CreateTableLike { temporary, .. } | S::DropTable { temporary, .. } => !temporary,
+        S::Maintain { .. } | S::Flush { .. } | S::Reset(_) => true,
+        S::CreateUser(_)
+        | S::AlterUser(_)
+        | S::DropUser { .. }
+        | S::RenameUser(_)
+        | S::CreateRole { .. }
+        | S::DropRole { .. }
+        | S::SetPassword { .. }
+        | S::SetDefaultRole { .. }
+        | S::Grant(_)
+        | S::Revoke(_) => true,
+        statement => is_ddl(statement),
+    }
+}
+
+/// A table's full name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    pub schema: CompactString,
+    pub table: CompactString,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.table)
+    }
+}
+
+impl Ddl<'_> {
+    /// Puts the current schema where none was written.
+    pub fn resolve(&self, name: &ast::ObjectName) -> Result<Name> {
+        let schema = match (&name.schema, &self.session.schema) {
+            (Some(schema), _) => schema.0.clone(),
+            (None, Some(current)) => current.clone(),
+            (None, None) => return Err(Error::no_database_selected()),
+        };
+        Ok(Name {
+            schema,
+            table: name.name.0.clone(),
+        })
+    }
+
+    /// A schema that DDL may change things in.
+    pub fn check_schema(&self, catalog: &Catalog, schema: &str) -> Result<()> {
+        if is_built_in(schema) {
+            return Err(Error::db_access_denied(
+                &self.session.user,
+                &self.session.host,
+                schema,
+            ));
+        }
+        catalog
+            .schema(schema)
+            .map(|_| ())
+            .ok_or_else(|| Error::unknown_database(schema))
+    }
+
+    /// The session's temporary table of that name.
+    pub fn temporary(&self, name: &Name) -> Option<Arc<Table>> {
+        self.session
+            .temporary_tables
+            .get(&(name.schema.clone(), name.table.clone()))
+            .cloned()
+    }
+
+    /// A base table, temporary ones first.
+    pub fn table(&self, name: &Name) -> Result<Arc<Table>> {
+        if let Some(table) = self.temporary(name) {
+            return Ok(table);
+        }
+        match self
+            .shared
+            .catalog
+            .load()
+            .relation(&name.schema, &name.table)
+        {
+            Some(Relation::Table(table)) => Ok(table),
+            Some(Relation::View(_)) => Err(Error::not_base_table(&name.schema, &name.table)),
+            Some(Relation::Virtual(_)) => Err(Error::db_access_denied(
+                &self.session.user,
+                &self.session.host,
+                &name.schema,
+            )),
+            None if self.shared.catalog.load().schema(&name.schema).is_none() => {
+                Err(Error::unknown_database(&name.schema))
+            }
+            None => Err(Error::no_such_table(&name.schema, &name.table)),
+        }
+    }
+
+    /// The time of the statement, in UTC microseconds since 1970.
+    pub fn now_us(&self) -> i64 {
+        self.session.statement_started_us
+    }
+}
+
+pub fn is_built_in(schema: &str) -> bool {
+    BUILT_IN_SCHEMAS
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(schema))
+}
+
+/// Checks the name of a table or view (MySQL 8.4 manual, 11.2).
+pub fn check_table_name(name: &str) -> Result<()> {
+    if name.chars().count() > 64 {
+        return Err(Error::identifier_too_long(name));
+    }
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(Error::wrong_table_name(name));
+    }
+    Ok(())
 }

@@ -1,0 +1,128 @@
+//! Expressions that belong to a table: defaults, generated columns, checks.
+//!
+//! They are kept as text, in the canonical form that SHOW CREATE TABLE prints, and bound over the
+//! table's own columns when its definition is read.
+
+use porpoise_sql::ast;
+
+use super::Table;
+use crate::error::{Error, Result};
+use crate::expr::{Expr, ExprKind, SubqueryKind};
+use crate::functions::Purity;
+use crate::session::SessionState;
+
+/// Parses a kept expression. The text doesn't depend on any session's sql_mode.
+pub fn parse(sql: &str) -> Result<ast::Expr> {
+    porpoise_sql::parse_expr(sql.as_bytes(), porpoise_sql::Modes::NONE).map_err(|error| {
+        Error::engine_error(format!(
+            "unreadable expression in the data dictionary: {sql} ({error})"
+        ))
+    })
+}
+
+/// Parses a kept expression and binds it over its table: the row is slot 0 of the frame.
+pub fn bind(sql: &str, table: &Table, clause: &'static str) -> Result<Expr> {
+    crate::planner::bind_table_expression(&parse(sql)?, table, clause, &SessionState::new(0))
+}
+
+/// Calls back for every node of a bound expression, subqueries' insides left out.
+pub fn for_each(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    visit(expr);
+    let mut each = |expr: &Expr| for_each(expr, visit);
+    match &expr.kind {
+        ExprKind::Literal(_)
+        | ExprKind::Parameter(_)
+        | ExprKind::Column { .. }
+        | ExprKind::UserVariable(_)
+        | ExprKind::SystemVariable { .. }
+        | ExprKind::Aggregate(_) => {}
+        ExprKind::AssignUserVariable { value: operand, .. }
+        | ExprKind::Cast { operand, .. }
+        | ExprKind::Not(operand)
+        | ExprKind::IsNull { operand, .. }
+        | ExprKind::IsTruth { operand, .. }
+        | ExprKind::Negate(operand) => each(operand),
+        ExprKind::And(operands) | ExprKind::Or(operands) | ExprKind::Row(operands) => {
+            operands.iter().for_each(each)
+        }
+        ExprKind::Xor(left, right)
+        | ExprKind::Compare { left, right, .. }
+        | ExprKind::Arithmetic { left, right, .. }
+        | ExprKind::Like {
+            operand: left,
+            pattern: right,
+            ..
+        } => {
+            each(left);
+            each(right);
+        }
+        ExprKind::Between {
+            operand, low, high, ..
+        } => {
+            each(operand);
+            each(low);
+            each(high);
+        }
+        ExprKind::InList { operand, list, .. } => {
+            each(operand);
+            list.iter().for_each(each);
+        }
+        ExprKind::Case {
+            branches,
+            otherwise,
+        } => {
+            for (condition, value) in branches {
+                each(condition);
+                each(value);
+            }
+            if let Some(otherwise) = otherwise {
+                each(otherwise);
+            }
+        }
+        ExprKind::Call { arguments, .. } => arguments.iter().for_each(each),
+        ExprKind::Subquery { kind, .. } => {
+            if let SubqueryKind::Quantified { operand, .. } = kind {
+                each(operand);
+            }
+        }
+    }
+}
+
+/// Positions of the table's columns that a bound expression reads.
+pub fn columns(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    for_each(expr, &mut |node| {
+        if let ExprKind::Column { column, .. } = &node.kind {
+            let column = usize::from(*column);
+            if !found.contains(&column) {
+                found.push(column);
+            }
+        }
+    });
+    found
+}
+
+/// What a generated column or a check may not hold: the function's name, or what it is.
+pub fn disallowed_function(expr: &Expr) -> Option<String> {
+    let mut found = None;
+    for_each(expr, &mut |node| match &node.kind {
+        ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
+            found.get_or_insert_with(|| function.name.to_ascii_lowercase());
+        }
+        ExprKind::Subquery { .. } => {
+            found.get_or_insert_with(|| "subquery".to_string());
+        }
+        ExprKind::UserVariable(_)
+        | ExprKind::AssignUserVariable { .. }
+        | ExprKind::SystemVariable { .. } => {
+            found.get_or_insert_with(|| "variable".to_string());
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Whether the same row always gives the same value.
+pub fn is_deterministic(expr: &Expr) -> bool {
+    disallowed_function(expr).is_none()
+}

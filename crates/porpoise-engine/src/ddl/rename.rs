@@ -1,0 +1,99 @@
+//! RENAME TABLE: any number of renames, left to right, all or none.
+
+use std::sync::Arc;
+
+use porpoise_sql::ast;
+
+use crate::catalog::record::{TableRecord, ViewRecord};
+use crate::catalog::{Change, Relation};
+use crate::ddl::{Ddl, Name, check_table_name, lock};
+use crate::error::{Error, Result};
+use crate::reply::Completion;
+
+pub fn rename(
+    ddl: &mut Ddl<'_>,
+    pairs: &[(ast::ObjectName, ast::ObjectName)],
+) -> Result<Completion> {
+    let mut steps = Vec::with_capacity(pairs.len());
+    for (old, new) in pairs {
+        let (old, new) = (ddl.resolve(old)?, ddl.resolve(new)?);
+        check_table_name(&new.table)?;
+        steps.push((old, new));
+    }
+    // Tables that exist now; the others come into being by an earlier step.
+    let catalog = ddl.shared.catalog.load_full();
+    let mut names: Vec<Name> = steps
+        .iter()
+        .flat_map(|(old, new)| [old.clone(), new.clone()])
+        .filter(|name| {
+            matches!(
+                catalog.relation(&name.schema, &name.table),
+                Some(Relation::Table(_))
+            ) && ddl.temporary(name).is_none()
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    let _held = lock::tables(ddl, &names)?;
+    let mut change = Change::begin(ddl.shared);
+    for (old, new) in &steps {
+        ddl.check_schema(change.catalog(), &old.schema)?;
+        ddl.check_schema(change.catalog(), &new.schema)?;
+        move_relation(ddl, &mut change, old, new)?;
+    }
+    change.commit()?;
+    Ok(Completion::default())
+}
+
+/// Gives a table or view another name within a change.
+pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &Name) -> Result<()> {
+    if change.catalog().relation(&new.schema, &new.table).is_some() {
+        return Err(Error::table_exists(&new.table));
+    }
+    match change.catalog().relation(&old.schema, &old.table) {
+        Some(Relation::Table(table)) => {
+            change.forget_relation(&old.schema, &old.table);
+            let mut record = TableRecord::of(&table);
+            rename_record(&mut record, new);
+            record.version = ddl.shared.dictionary.next_version();
+            let renamed = record.bind(Arc::clone(&table.state))?;
+            change.put_table(&record, Arc::new(renamed))
+        }
+        Some(Relation::View(view)) => {
+            if old.schema != new.schema {
+                return Err(Error::new(
+                    1450,
+                    "HY000",
+                    format!(
+                        "Changing schema from '{}' to '{}' is not allowed.",
+                        old.schema, new.schema
+                    ),
+                ));
+            }
+            change.forget_relation(&old.schema, &old.table);
+            let version = ddl.shared.dictionary.next_version();
+            change.put_view(ViewRecord {
+                name: new.table.clone(),
+                version,
+                ..view.record()
+            })
+        }
+        _ => Err(Error::no_such_table(&old.schema, &old.table)),
+    }
+}
+
+/// Renames a table's record, with the checks that were named after it.
+pub fn rename_record(record: &mut TableRecord, new: &Name) {
+    let prefix = format!("{}_chk_", record.name);
+    for check in &mut record.checks {
+        if let Some(number) = check
+            .name
+            .strip_prefix(prefix.as_str())
+            .filter(|number| number.parse::<u32>().is_ok())
+        {
+            check.name = format!("{}_chk_{number}", new.table).into();
+        }
+    }
+    record.schema = new.schema.clone();
+    record.name = new.table.clone();
+}

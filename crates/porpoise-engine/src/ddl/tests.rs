@@ -1,0 +1,284 @@
+//! What DDL leaves behind: definitions as SHOW CREATE TABLE tells them, errors, and what a restart finds.
+
+use std::sync::Arc;
+
+use porpoise_storage::{Options, Store};
+use porpoise_types::{Date, DateTime, Time};
+
+use crate::catalog::{Dictionary, Relation, Table};
+use crate::engine::{Engine, EngineOptions};
+use crate::error::Result;
+use crate::reply::{Completion, Reply, ResultColumn};
+use crate::session::{Login, Session};
+use crate::show::create_text;
+
+/// Takes every answer and keeps the last OK.
+#[derive(Default)]
+struct Answers {
+    ok: Completion,
+}
+
+impl Reply for Answers {
+    fn ok(&mut self, completion: &Completion) -> Result<()> {
+        self.ok = completion.clone();
+        Ok(())
+    }
+    fn begin_rows(&mut self, _: &[ResultColumn]) -> Result<()> {
+        Ok(())
+    }
+    fn begin_row(&mut self) {}
+    fn null(&mut self) {}
+    fn int(&mut self, _: i64) {}
+    fn uint(&mut self, _: u64) {}
+    fn float(&mut self, _: f32) {}
+    fn double(&mut self, _: f64) {}
+    fn bytes(&mut self, _: &[u8]) {}
+    fn date(&mut self, _: Date) {}
+    fn datetime(&mut self, _: DateTime, _: u8) {}
+    fn time(&mut self, _: Time, _: u8) {}
+    fn end_row(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn end_rows(&mut self, _: &Completion) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Db {
+    engine: Engine,
+    session: Session,
+}
+
+impl Db {
+    fn new() -> Db {
+        let engine = Engine::open(EngineOptions {
+            location: porpoise_storage::Location::Memory,
+            variables: Vec::new(),
+        })
+        .expect("opens");
+        let session = engine.connect(Login::default()).expect("connects");
+        let mut db = Db { engine, session };
+        db.run("CREATE DATABASE d");
+        db.run("USE d");
+        db
+    }
+
+    fn try_run(&mut self, sql: &str) -> Result<Completion> {
+        let mut answers = Answers::default();
+        self.session.query(sql.as_bytes(), &mut answers)?;
+        Ok(answers.ok)
+    }
+
+    #[track_caller]
+    fn run(&mut self, sql: &str) -> Completion {
+        match self.try_run(sql) {
+            Ok(completion) => completion,
+            Err(error) => panic!("{sql}: {error}"),
+        }
+    }
+
+    #[track_caller]
+    fn fails(&mut self, sql: &str, number: u16) {
+        match self.try_run(sql) {
+            Ok(_) => panic!("{sql} went through"),
+            Err(error) => assert_eq!(error.number(), number, "{sql}: {error}"),
+        }
+    }
+
+    fn table(&self, name: &str) -> Option<Arc<Table>> {
+        match self.engine.shared.catalog.load().relation("d", name) {
+            Some(Relation::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    fn shows(&self, name: &str) -> String {
+        let table = self.table(name).expect("the table exists");
+        create_text::table(&table, &self.session.state, 1)
+    }
+}
+
+#[test]
+fn a_table_shows_itself_as_mysql_prints_it() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, flag BOOL, name VARCHAR(20) NOT NULL DEFAULT 'it''s',
+         price DECIMAL(8,2) DEFAULT 1.5, note TEXT, at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+         kind ENUM('a','b') COLLATE utf8mb4_bin DEFAULT 'b', latin CHAR(3) CHARACTER SET latin1, bits BIT(3) DEFAULT b'101',
+         UNIQUE (name), KEY (price, name(3) DESC), KEY (price), INDEX named (note(10)) COMMENT 'x') COMMENT 'what''s'",
+    );
+    assert_eq!(
+        db.shows("t"),
+        "CREATE TABLE `t` (
+  `id` int unsigned NOT NULL AUTO_INCREMENT,
+  `flag` tinyint(1) DEFAULT NULL,
+  `name` varchar(20) NOT NULL DEFAULT 'it''s',
+  `price` decimal(8,2) DEFAULT '1.50',
+  `note` text,
+  `at` timestamp NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  `kind` enum('a','b') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT 'b',
+  `latin` char(3) CHARACTER SET latin1 DEFAULT NULL,
+  `bits` bit(3) DEFAULT b'101',
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `name` (`name`),
+  KEY `price` (`price`,`name`(3) DESC),
+  KEY `price_2` (`price`),
+  KEY `named` (`note`(10)) COMMENT 'x'
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT='what''s'"
+    );
+}
+
+#[test]
+fn definitions_that_cannot_be_are_refused() {
+    let mut db = Db::new();
+    for (sql, number) in [
+        ("CREATE TABLE t (a INT, A INT)", 1060),
+        ("CREATE TABLE t (a INT, KEY (b))", 1072),
+        ("CREATE TABLE t (a TEXT, KEY (a))", 1170),
+        ("CREATE TABLE t (a VARCHAR(1000), KEY (a))", 1071),
+        ("CREATE TABLE t (a VARCHAR(20000))", 1074),
+        ("CREATE TABLE t (a CHAR(256))", 1074),
+        ("CREATE TABLE t (a INT AUTO_INCREMENT)", 1075),
+        (
+            "CREATE TABLE t (a INT AUTO_INCREMENT KEY, b INT AUTO_INCREMENT KEY)",
+            1068,
+        ),
+        ("CREATE TABLE t (a INT NULL PRIMARY KEY)", 1171),
+        ("CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))", 1068),
+        ("CREATE TABLE t (a INT, KEY k (a), KEY k (a))", 1061),
+        ("CREATE TABLE t (a INT DEFAULT 'x')", 1067),
+        ("CREATE TABLE t (a INT NOT NULL DEFAULT NULL)", 1067),
+        ("CREATE TABLE t (a CHAR(2) DEFAULT 'abc')", 1067),
+        ("CREATE TABLE t (a TINYINT DEFAULT 300)", 1067),
+        (
+            "CREATE TABLE t (a DATETIME(3) DEFAULT CURRENT_TIMESTAMP)",
+            1067,
+        ),
+        ("CREATE TABLE t (a TEXT DEFAULT 'x')", 1101),
+        ("CREATE TABLE t (a DECIMAL(70))", 1426),
+        ("CREATE TABLE t (a DECIMAL(5,6))", 1427),
+        ("CREATE TABLE t (a TIME(7))", 1426),
+        ("CREATE TABLE t (a VARCHAR(10) AUTO_INCREMENT KEY)", 1063),
+        ("CREATE TABLE t (a ENUM('x','x'))", 1291),
+        (
+            "CREATE TABLE t (a VARCHAR(9) CHARACTER SET latin1 COLLATE utf8mb4_bin)",
+            1253,
+        ),
+        ("CREATE TABLE t (a VARCHAR(9) CHARACTER SET klingon)", 1115),
+        ("CREATE TABLE t (a VARCHAR(9) COLLATE klingon)", 1273),
+        ("CREATE TABLE t (a INT) ENGINE=klingon", 1286),
+        ("CREATE TABLE t (a INT, KEY (a(3)))", 1089),
+        ("CREATE TABLE t (a INT INVISIBLE)", 4028),
+        ("CREATE TABLE nowhere.t (a INT)", 1049),
+        ("DROP TABLE t", 1051),
+        ("DROP DATABASE nowhere", 1008),
+        ("CREATE DATABASE d", 1007),
+        ("TRUNCATE t", 1146),
+    ] {
+        db.fails(sql, number);
+        assert!(db.table("t").is_none());
+    }
+}
+
+#[test]
+fn alter_edits_columns_and_keys_in_the_order_written() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT, b INT, c INT, KEY (b), KEY bc (b, c))");
+    db.run("ALTER TABLE t ADD d VARCHAR(5) NOT NULL AFTER a, DROP c, CHANGE b bb BIGINT FIRST, ADD PRIMARY KEY (a), ALTER d SET DEFAULT 'x'");
+    assert_eq!(
+        db.shows("t"),
+        "CREATE TABLE `t` (
+  `bb` bigint DEFAULT NULL,
+  `a` int NOT NULL,
+  `d` varchar(5) NOT NULL DEFAULT 'x',
+  PRIMARY KEY (`a`),
+  KEY `b` (`bb`),
+  KEY `bc` (`bb`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci"
+    );
+    db.run("ALTER TABLE t DROP INDEX bc, RENAME INDEX b TO bb, RENAME COLUMN d TO e, RENAME TO u, DROP PRIMARY KEY");
+    assert_eq!(
+        db.shows("u"),
+        "CREATE TABLE `u` (
+  `bb` bigint DEFAULT NULL,
+  `a` int NOT NULL,
+  `e` varchar(5) NOT NULL DEFAULT 'x',
+  KEY `bb` (`bb`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci"
+    );
+    assert!(db.table("t").is_none());
+    for (sql, number) in [
+        ("ALTER TABLE u DROP nothing", 1091),
+        ("ALTER TABLE u ADD a INT", 1060),
+        ("ALTER TABLE u MODIFY nothing INT", 1054),
+        ("ALTER TABLE u DROP bb, DROP a, DROP e", 1090),
+        ("ALTER TABLE u RENAME INDEX x TO y", 1176),
+        ("ALTER TABLE u DROP CHECK x", 3821),
+        ("CREATE INDEX bb ON u (a)", 1061),
+        ("DROP INDEX x ON u", 1091),
+        ("ALTER TABLE nothing ADD a INT", 1146),
+    ] {
+        db.fails(sql, number);
+    }
+}
+
+#[test]
+fn renames_swap_tables_or_do_nothing() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE a (x INT)");
+    db.run("CREATE TABLE b (y INT)");
+    db.run("RENAME TABLE a TO c, b TO a, c TO b");
+    assert_eq!(db.table("a").expect("a").columns[0].name, "y");
+    assert_eq!(db.table("b").expect("b").columns[0].name, "x");
+    db.fails("RENAME TABLE a TO c, b TO c", 1050);
+    assert!(db.table("a").is_some() && db.table("c").is_none());
+}
+
+#[test]
+fn a_drop_of_many_tables_drops_all_or_none() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE a (x INT)");
+    db.fails("DROP TABLE a, b", 1051);
+    assert!(db.table("a").is_some());
+    db.run("DROP TABLE IF EXISTS a, b");
+    assert!(db.table("a").is_none());
+    assert_eq!(db.session.state.warnings.len(), 1);
+}
+
+#[test]
+fn temporary_tables_hide_others_and_belong_to_their_session() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT)");
+    db.run("CREATE TEMPORARY TABLE t (b INT)");
+    assert_eq!(db.session.state.temporary_tables.len(), 1);
+    db.run("ALTER TABLE t ADD c INT");
+    assert_eq!(db.table("t").expect("t").columns.len(), 1);
+    db.run("DROP TABLE t");
+    assert_eq!(db.session.state.temporary_tables.len(), 0);
+    assert!(db.table("t").is_some());
+    db.fails("DROP TEMPORARY TABLE t", 1051);
+}
+
+#[test]
+fn definitions_outlive_the_engine() {
+    let store = Store::open(&Options::memory()).expect("opens");
+    let (dictionary, catalog) = Dictionary::open(&store).expect("a fresh dictionary");
+    assert!(catalog.schema("information_schema").is_some());
+    drop((dictionary, catalog));
+
+    let mut db = Db::new();
+    db.run("CREATE DATABASE e CHARACTER SET latin1");
+    db.run("CREATE TABLE t (id SERIAL, a DECIMAL(5,2) DEFAULT 1.25, b ENUM('x','y') DEFAULT 'y', c TIMESTAMP(3) NULL, KEY (a, b DESC))");
+    db.run("CREATE TEMPORARY TABLE lost (a INT)");
+    let before = db.shows("t");
+    let (_, again) = Dictionary::open(&db.engine.shared.store).expect("opens again");
+    let Some(Relation::Table(table)) = again.relation("d", "t") else {
+        panic!("the table is there")
+    };
+    assert_eq!(create_text::table(&table, &db.session.state, 1), before);
+    assert_eq!(
+        again.schema("e").expect("e").schema.collation.name(),
+        "latin1_swedish_ci"
+    );
+}

@@ -1,0 +1,128 @@
+//! CREATE VIEW, ALTER VIEW. (DROP VIEW is in [`super::drop`].)
+//!
+//! A view is kept as the text of its query, in canonical form, and bound anew by every statement that
+//! names it. It is planned once here, for its columns and so that a query that can't run is refused.
+
+use compact_str::CompactString;
+use porpoise_sql::ast;
+
+use crate::catalog::record::ViewRecord;
+use crate::catalog::{Change, Relation};
+use crate::ddl::{Ddl, check_table_name, column};
+use crate::error::{Error, Result};
+use crate::planner::plan::{Plan, PlanKind};
+use crate::planner::{self, Context};
+use crate::reply::Completion;
+
+/// Plans a query of a definition against the newest catalog.
+pub fn plan(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Plan> {
+    let catalog = ddl.shared.catalog.load_full();
+    let context = Context {
+        catalog: &catalog,
+        session: ddl.session,
+        parameters: &[],
+        literals: &[],
+        sql: ddl.sql,
+        row_counts: &ddl.shared.store,
+    };
+    planner::plan(statement, &context)
+}
+
+pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion> {
+    let name = ddl.resolve(&create.name)?;
+    check_table_name(&name.table)?;
+    ddl.check_schema(&ddl.shared.catalog.load(), &name.schema)?;
+    if create.query.into.is_some() {
+        return Err(Error::new(
+            1350,
+            "HY000",
+            "View's SELECT contains a 'INTO' clause",
+        ));
+    }
+    let plan = plan(ddl, &ast::Statement::Query(create.query.clone()))?;
+    let PlanKind::Query(query) = &plan.kind else {
+        return Err(Error::not_supported_yet("this query in a view"));
+    };
+    if let Some((table, _)) = plan.tables.iter().find(|(table, _)| table.temporary) {
+        return Err(Error::new(
+            1352,
+            "HY000",
+            format!("View's SELECT refers to a temporary table '{}'", table.name),
+        ));
+    }
+    if plan.parameter_count > 0 {
+        return Err(Error::new(
+            1351,
+            "HY000",
+            "View's SELECT contains a variable or parameter",
+        ));
+    }
+    let columns: Vec<CompactString> = match create.columns.as_slice() {
+        [] => query
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| usable_name(&column.name, at))
+            .collect(),
+        names if names.len() != query.columns.len() => return Err(Error::column_count_of_view()),
+        names => names.iter().map(|name| name.0.clone()).collect(),
+    };
+    for (at, column) in columns.iter().enumerate() {
+        column::check_name(column)?;
+        if columns[..at]
+            .iter()
+            .any(|earlier| earlier.eq_ignore_ascii_case(column))
+        {
+            return Err(Error::duplicate_column(column));
+        }
+    }
+    let definer = match &create.definer {
+        Some(ast::Account::Named { user, host }) => format!(
+            "{}@{}",
+            user.as_str(),
+            host.as_ref().map_or("%", |host| host.as_str())
+        ),
+        _ => format!("{}@{}", ddl.session.user, ddl.session.host),
+    };
+    let record = ViewRecord {
+        schema: name.schema.clone(),
+        name: name.table.clone(),
+        version: ddl.shared.dictionary.next_version(),
+        sql: super::canonical::query(&create.query, &columns),
+        columns,
+        definer,
+        invoker: create.invoker == Some(true),
+        algorithm: create.algorithm.as_ref().map_or_else(
+            || "UNDEFINED".into(),
+            |name| name.to_ascii_uppercase().into(),
+        ),
+        check_option: match create.check_option {
+            None => CompactString::default(),
+            Some(ast::CheckOption::Cascaded) => "CASCADED".into(),
+            Some(ast::CheckOption::Local) => "LOCAL".into(),
+        },
+    };
+    let mut change = Change::begin(ddl.shared);
+    match change.catalog().relation(&name.schema, &name.table) {
+        None if create.alter => return Err(Error::no_such_table(&name.schema, &name.table)),
+        None => {}
+        Some(Relation::View(_)) if create.alter || create.or_replace => {}
+        Some(Relation::View(_)) => return Err(Error::table_exists(&name.table)),
+        Some(_) if create.alter || create.or_replace => {
+            return Err(Error::not_view(&name.schema, &name.table));
+        }
+        Some(_) => return Err(Error::table_exists(&name.table)),
+    }
+    change.put_view(record)?;
+    change.commit()?;
+    Ok(Completion::default())
+}
+
+/// A name for a column whose text can't be one.
+fn usable_name(name: &str, at: usize) -> CompactString {
+    if name.is_empty() || name.chars().count() > 64 || name.ends_with(' ') {
+        format!("Name_exp_{}", at + 1).into()
+    } else {
+        name.into()
+    }
+}
