@@ -1,0 +1,151 @@
+//! Where the nanoseconds of a point select go, without any way in.
+//!
+//! `cargo bench -p porpoise-engine --bench point_select` opens a database in memory, loads sysbench's table
+//! and prints the cost of each layer, and of the whole statement: prepared, and as text.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use porpoise_engine::reply::{Completion, Reply, ResultColumn};
+use porpoise_engine::session::Login;
+use porpoise_engine::{Engine, EngineOptions, Result, Session};
+use porpoise_storage::{Location, SpaceId};
+use porpoise_types::{DataType, Date, DateTime, KeyBuf, Time, Value, encode_key_part};
+
+const ROWS: u64 = 100_000;
+const ROUNDS: u64 = 300_000;
+const ROWS_PER_INSERT: u64 = 1_000;
+
+/// Counts bytes, keeps nothing.
+#[derive(Default)]
+struct Sink {
+    buffer: Vec<u8>,
+    rows: u64,
+}
+
+impl Reply for Sink {
+    fn ok(&mut self, _: &Completion) -> Result<()> {
+        Ok(())
+    }
+    fn begin_rows(&mut self, _: &[ResultColumn]) -> Result<()> {
+        self.buffer.clear();
+        Ok(())
+    }
+    fn begin_row(&mut self) {}
+    fn null(&mut self) {}
+    fn int(&mut self, value: i64) {
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+    fn uint(&mut self, value: u64) {
+        self.buffer.extend_from_slice(&value.to_le_bytes());
+    }
+    fn float(&mut self, _: f32) {}
+    fn double(&mut self, _: f64) {}
+    fn bytes(&mut self, value: &[u8]) {
+        self.buffer.extend_from_slice(value);
+    }
+    fn date(&mut self, _: Date) {}
+    fn datetime(&mut self, _: DateTime, _: u8) {}
+    fn time(&mut self, _: Time, _: u8) {}
+    fn end_row(&mut self) -> Result<()> {
+        self.rows += 1;
+        Ok(())
+    }
+    fn end_rows(&mut self, _: &Completion) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn run(session: &mut Session, sql: &str) {
+    let ran = session.query(sql.as_bytes(), &mut Sink::default()).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    if let Some(commit) = ran.commit {
+        commit.wait().expect("the commit");
+    }
+}
+
+/// Ids in a scattered order.
+fn id(round: u64) -> i64 {
+    (round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as i64 % ROWS as i64 + 1
+}
+
+fn measure(name: &str, mut body: impl FnMut(u64)) {
+    for round in 0..ROUNDS / 10 {
+        body(round);
+    }
+    let start = Instant::now();
+    for round in 0..ROUNDS {
+        body(round);
+    }
+    println!("{name:<44} {:>8.0} ns", start.elapsed().as_nanos() as f64 / ROUNDS as f64);
+}
+
+fn main() {
+    let engine = Engine::open(EngineOptions { location: Location::Memory, variables: Vec::new() }).expect("a database");
+    let mut session = engine.connect(Login { connection_id: 1, user: "root".into(), host: "localhost".into(), ..Login::default() }).expect("a session");
+    run(&mut session, "CREATE DATABASE sbtest");
+    run(&mut session, "USE sbtest");
+    run(
+        &mut session,
+        "CREATE TABLE sbtest1 (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id), KEY k_1 (k))",
+    );
+    for first in (0..ROWS).step_by(ROWS_PER_INSERT as usize) {
+        let rows: Vec<String> = (first..first + ROWS_PER_INSERT)
+            .map(|row| format!("({}, '{:0119}', '{:059}')", row % 1000, row, row))
+            .collect();
+        run(&mut session, &format!("INSERT INTO sbtest1 (k, c, pad) VALUES {}", rows.join(",")));
+    }
+    engine.shared.store.checkpoint().expect("a checkpoint");
+
+    let mut literals = porpoise_sql::Literals::new();
+    measure("lexer: digest of the text", |round| {
+        let sql = format_args!("SELECT c FROM sbtest1 WHERE id={}", id(round)).to_string();
+        black_box(porpoise_sql::digest(sql.as_bytes(), porpoise_sql::Modes::NONE, &mut literals));
+    });
+    measure("  of which formatting the text", |round| {
+        black_box(format_args!("SELECT c FROM sbtest1 WHERE id={}", id(round)).to_string());
+    });
+    let mut key = KeyBuf::new();
+    measure("types: key encoded", |round| {
+        key.clear();
+        encode_key_part(&Value::Int(id(round)), &DataType::INT, false, false, None, &mut key);
+        black_box(&key);
+    });
+    measure("storage: snapshot", |_| {
+        black_box(engine.shared.store.snapshot());
+    });
+    let catalog = engine.shared.catalog.load_full();
+    let Some(porpoise_engine::catalog::Relation::Table(table)) = catalog.relation("sbtest", "sbtest1") else { panic!("the table") };
+    let space: SpaceId = table.space;
+    let mut found = Vec::new();
+    measure("storage: snapshot and get", |round| {
+        key.clear();
+        encode_key_part(&Value::Int(id(round)), &DataType::INT, false, false, None, &mut key);
+        engine.shared.store.snapshot().get(space, &key, |row| {
+            found.clear();
+            found.extend_from_slice(row);
+        }).expect("a read");
+        black_box(&found);
+    });
+    let mut sink = Sink::default();
+    let prepared = session.prepare(b"SELECT c FROM sbtest1 WHERE id=?").expect("a statement");
+    measure("whole: prepared point select", |round| {
+        session.execute(prepared.id, &[Value::Int(id(round))], &mut sink).expect("a row");
+    });
+    measure("whole: point select as text", |round| {
+        let sql = format_args!("SELECT c FROM sbtest1 WHERE id={}", id(round)).to_string();
+        session.query(sql.as_bytes(), &mut sink).expect("a row");
+    });
+    assert_eq!(sink.rows, 2 * (ROUNDS + ROUNDS / 10));
+    let range = session.prepare(b"SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?").expect("a statement");
+    measure("whole: prepared range of 100 rows", |round| {
+        let first = id(round).min(ROWS as i64 - 100);
+        session.execute(range.id, &[Value::Int(first), Value::Int(first + 99)], &mut sink).expect("rows");
+    });
+    let update = session.prepare(b"UPDATE sbtest1 SET k=k+1 WHERE id=?").expect("a statement");
+    measure("whole: prepared index update, in memory", |round| {
+        let ran = session.execute(update.id, &[Value::Int(id(round))], &mut sink).expect("an update");
+        if let Some(commit) = ran.commit {
+            commit.wait().expect("the commit");
+        }
+    });
+}
