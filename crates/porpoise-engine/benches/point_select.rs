@@ -57,7 +57,9 @@ impl Reply for Sink {
 }
 
 fn run(session: &mut Session, sql: &str) {
-    let ran = session.query(sql.as_bytes(), &mut Sink::default()).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let ran = session
+        .query(sql.as_bytes(), &mut Sink::default())
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
     if let Some(commit) = ran.commit {
         commit.wait().expect("the commit");
     }
@@ -76,12 +78,26 @@ fn measure(name: &str, mut body: impl FnMut(u64)) {
     for round in 0..ROUNDS {
         body(round);
     }
-    println!("{name:<44} {:>8.0} ns", start.elapsed().as_nanos() as f64 / ROUNDS as f64);
+    println!(
+        "{name:<44} {:>8.0} ns",
+        start.elapsed().as_nanos() as f64 / ROUNDS as f64
+    );
 }
 
 fn main() {
-    let engine = Engine::open(EngineOptions { location: Location::Memory, variables: Vec::new() }).expect("a database");
-    let mut session = engine.connect(Login { connection_id: 1, user: "root".into(), host: "localhost".into(), ..Login::default() }).expect("a session");
+    let engine = Engine::open(EngineOptions {
+        location: Location::Memory,
+        variables: Vec::new(),
+    })
+    .expect("a database");
+    let mut session = engine
+        .connect(Login {
+            connection_id: 1,
+            user: "root".into(),
+            host: "localhost".into(),
+            ..Login::default()
+        })
+        .expect("a session");
     run(&mut session, "CREATE DATABASE sbtest");
     run(&mut session, "USE sbtest");
     run(
@@ -92,14 +108,21 @@ fn main() {
         let rows: Vec<String> = (first..first + ROWS_PER_INSERT)
             .map(|row| format!("({}, '{:0119}', '{:059}')", row % 1000, row, row))
             .collect();
-        run(&mut session, &format!("INSERT INTO sbtest1 (k, c, pad) VALUES {}", rows.join(",")));
+        run(
+            &mut session,
+            &format!("INSERT INTO sbtest1 (k, c, pad) VALUES {}", rows.join(",")),
+        );
     }
     engine.shared.store.checkpoint().expect("a checkpoint");
 
     let mut literals = porpoise_sql::Literals::new();
     measure("lexer: digest of the text", |round| {
         let sql = format_args!("SELECT c FROM sbtest1 WHERE id={}", id(round)).to_string();
-        black_box(porpoise_sql::digest(sql.as_bytes(), porpoise_sql::Modes::NONE, &mut literals));
+        black_box(porpoise_sql::digest(
+            sql.as_bytes(),
+            porpoise_sql::Modes::NONE,
+            &mut literals,
+        ));
     });
     measure("  of which formatting the text", |round| {
         black_box(format_args!("SELECT c FROM sbtest1 WHERE id={}", id(round)).to_string());
@@ -107,43 +130,82 @@ fn main() {
     let mut key = KeyBuf::new();
     measure("types: key encoded", |round| {
         key.clear();
-        encode_key_part(&Value::Int(id(round)), &DataType::INT, false, false, None, &mut key);
+        encode_key_part(
+            &Value::Int(id(round)),
+            &DataType::INT,
+            false,
+            false,
+            None,
+            &mut key,
+        );
         black_box(&key);
     });
     measure("storage: snapshot", |_| {
         black_box(engine.shared.store.snapshot());
     });
     let catalog = engine.shared.catalog.load_full();
-    let Some(porpoise_engine::catalog::Relation::Table(table)) = catalog.relation("sbtest", "sbtest1") else { panic!("the table") };
+    let Some(porpoise_engine::catalog::Relation::Table(table)) =
+        catalog.relation("sbtest", "sbtest1")
+    else {
+        panic!("the table")
+    };
     let space: SpaceId = table.space;
     let mut found = Vec::new();
     measure("storage: snapshot and get", |round| {
         key.clear();
-        encode_key_part(&Value::Int(id(round)), &DataType::INT, false, false, None, &mut key);
-        engine.shared.store.snapshot().get(space, &key, |row| {
-            found.clear();
-            found.extend_from_slice(row);
-        }).expect("a read");
+        encode_key_part(
+            &Value::Int(id(round)),
+            &DataType::INT,
+            false,
+            false,
+            None,
+            &mut key,
+        );
+        engine
+            .shared
+            .store
+            .snapshot()
+            .get(space, &key, |row| {
+                found.clear();
+                found.extend_from_slice(row);
+            })
+            .expect("a read");
         black_box(&found);
     });
     let mut sink = Sink::default();
-    let prepared = session.prepare(b"SELECT c FROM sbtest1 WHERE id=?").expect("a statement");
+    let prepared = session
+        .prepare(b"SELECT c FROM sbtest1 WHERE id=?")
+        .expect("a statement");
     measure("whole: prepared point select", |round| {
-        session.execute(prepared.id, &[Value::Int(id(round))], &mut sink).expect("a row");
+        session
+            .execute(prepared.id, &[Value::Int(id(round))], &mut sink)
+            .expect("a row");
     });
     measure("whole: point select as text", |round| {
         let sql = format_args!("SELECT c FROM sbtest1 WHERE id={}", id(round)).to_string();
         session.query(sql.as_bytes(), &mut sink).expect("a row");
     });
     assert_eq!(sink.rows, 2 * (ROUNDS + ROUNDS / 10));
-    let range = session.prepare(b"SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?").expect("a statement");
+    let range = session
+        .prepare(b"SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?")
+        .expect("a statement");
     measure("whole: prepared range of 100 rows", |round| {
         let first = id(round).min(ROWS as i64 - 100);
-        session.execute(range.id, &[Value::Int(first), Value::Int(first + 99)], &mut sink).expect("rows");
+        session
+            .execute(
+                range.id,
+                &[Value::Int(first), Value::Int(first + 99)],
+                &mut sink,
+            )
+            .expect("rows");
     });
-    let update = session.prepare(b"UPDATE sbtest1 SET k=k+1 WHERE id=?").expect("a statement");
+    let update = session
+        .prepare(b"UPDATE sbtest1 SET k=k+1 WHERE id=?")
+        .expect("a statement");
     measure("whole: prepared index update, in memory", |round| {
-        let ran = session.execute(update.id, &[Value::Int(id(round))], &mut sink).expect("an update");
+        let ran = session
+            .execute(update.id, &[Value::Int(id(round))], &mut sink)
+            .expect("an update");
         if let Some(commit) = ran.commit {
             commit.wait().expect("the commit");
         }
