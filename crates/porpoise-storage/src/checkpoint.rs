@@ -150,6 +150,7 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
     if newer.is_empty() {
         return Ok(false);
     }
+    refuse_without_room(shared, oldest)?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let ts = oldest.visible();
     let next_space = shared.next_space.load(Ordering::Relaxed);
@@ -172,6 +173,30 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
         .with_files(|files| files.drop_before(lsn))
         .transpose()?;
     Ok(true)
+}
+
+/// Fails early if the disk has less room than the fold may take. redb gives itself up after a failed
+/// write, reads included, so a full disk must not be found out by trying.
+fn refuse_without_room(shared: &Shared, generation: &Generation) -> Result<()> {
+    const PAGE_BYTES: u64 = 4096;
+    let Some(tree) = &shared.tree_path else {
+        return Ok(());
+    };
+    let tree_bytes = std::fs::metadata(tree).map_or(0, |found| found.len());
+    // Each key's page is written anew, a page at most, the whole tree at most; and what is new.
+    let pages = generation
+        .entries()
+        .saturating_mul(2 * PAGE_BYTES)
+        .min(tree_bytes);
+    let needed = pages + 2 * generation.bytes() + (1 << 20);
+    let Ok(disk) = rustix::fs::statvfs(tree) else {
+        return Ok(());
+    };
+    if disk.f_bavail.saturating_mul(disk.f_frsize) < needed {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        return Err(Error::io("make room for a checkpoint in", tree)(full));
+    }
+    Ok(())
 }
 
 fn fold(

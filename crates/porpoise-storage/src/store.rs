@@ -72,10 +72,13 @@ pub(crate) struct Shared {
     pub next_space: AtomicU32,
     pub group: GroupCommit,
     pub database: Mutex<Option<redb::Database>>,
+    /// `None` for a store in memory.
+    pub tree_path: Option<PathBuf>,
     next_txn: AtomicU64,
     flush: FlushPolicy,
     limits: Limits,
     is_over_limit: AtomicBool,
+    is_fold_failing: AtomicBool,
     folded_to: AtomicU64,
     checkpoints: AtomicU64,
     is_stopping: AtomicBool,
@@ -191,6 +194,7 @@ impl Store {
             next_space: AtomicU32::new(next_space),
             group: GroupCommit::new(log, generation, last_ts),
             database: Mutex::new(Some(database)),
+            tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
             limits: Limits {
@@ -199,6 +203,7 @@ impl Store {
                 idle: options.checkpoint_idle,
             },
             is_over_limit: AtomicBool::new(false),
+            is_fold_failing: AtomicBool::new(false),
             folded_to: AtomicU64::new(state.lsn.0),
             checkpoints: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
@@ -412,7 +417,6 @@ impl Shared {
         let is_crowded = || {
             self.is_over_limit.load(Ordering::Acquire) && self.epoch.load().newest().bytes() > limit
         };
-        // A checkpoint that fails must not stop commits for good.
         for _ in 0..10 {
             if !is_crowded() {
                 return;
@@ -598,7 +602,11 @@ fn fold_when_due(shared: &Shared) {
         if shared.is_stopping.load(Ordering::Acquire) {
             return;
         }
-        match checkpoint::run(shared) {
+        let outcome = checkpoint::run(shared);
+        shared
+            .is_fold_failing
+            .store(outcome.is_err(), Ordering::Release);
+        match outcome {
             Ok(_) => {
                 shared.is_over_limit.store(false, Ordering::Release);
                 shared.note_growth();

@@ -79,6 +79,13 @@ impl Generation {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    pub fn entries(&self) -> u64 {
+        self.spaces
+            .iter()
+            .map(|(_, versions)| versions.entries() as u64)
+            .sum()
+    }
+
     /// The space's versions, if the key may be among them; `Err` if the space is gone.
     pub fn versions_of(
         &self,

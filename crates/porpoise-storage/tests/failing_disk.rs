@@ -73,3 +73,45 @@ fn a_refused_commit_releases_its_row_locks() {
     next.lock(SPACE, b"a", LockMode::Exclusive, Wait::NoWait)
         .unwrap();
 }
+
+/// Needs a small file system of its own: `mount -t tmpfs -o size=48m none DIR`, and its path in
+/// `PORPOISE_SMALL_DISK`.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let Ok(disk) = std::env::var("PORPOISE_SMALL_DISK") else {
+        return;
+    };
+    let folder = std::path::Path::new(&disk).join("store");
+    let mut options = Options::path(&folder);
+    options.log_segment_bytes = 1 << 20;
+    options.checkpoint_log_bytes = 4 << 20;
+    let store = Store::open(&options).unwrap();
+    let value = |number: u32| vec![number as u8; 4000];
+    let acknowledged = (0u32..)
+        .take_while(
+            |number| match put(&store, &number.to_be_bytes(), &value(*number)) {
+                Ok(()) => true,
+                Err(error) => {
+                    assert!(error.is_disk_full(), "{error}");
+                    false
+                }
+            },
+        )
+        .count() as u32;
+    assert!(acknowledged > 3000, "only {acknowledged}");
+    let check = |store: &Store| {
+        let now = store.snapshot();
+        for number in 0..acknowledged {
+            let found = now
+                .get(SPACE, &number.to_be_bytes(), <[u8]>::to_vec)
+                .unwrap();
+            assert_eq!(found, Some(value(number)), "row {number}");
+        }
+        assert!(!has(store, &acknowledged.to_be_bytes()));
+    };
+    check(&store);
+    assert!(put(&store, b"more", b"1").unwrap_err().is_disk_full());
+    drop(store);
+    let error = Store::open(&options).map(|store| check(&store)).err();
+    assert!(error.as_ref().is_none_or(Error::is_disk_full), "{error:?}");
+}
