@@ -129,15 +129,14 @@ impl Server {
     fn wait_for_first_answer(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
         loop {
-            if let Ok(mut wire) = self.connect(Way::UnixSocket, "")
-                && wire.query("SELECT 1").is_ok()
-            {
-                return;
-            }
+            let answer = self
+                .connect(Way::UnixSocket, "")
+                .and_then(|mut wire| wire.query("SELECT 1"));
+            let Err(refusal) = answer else { return };
             let ended = self.child.try_wait().ok().flatten();
             assert!(
                 ended.is_none() && Instant::now() < deadline,
-                "{:?} does not answer ({ended:?}):\n{}",
+                "{:?} does not answer ({refusal}, {ended:?}):\n{}",
                 self.product,
                 self.log()
             );
