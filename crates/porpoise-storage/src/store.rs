@@ -415,7 +415,10 @@ impl Shared {
             .version_bytes
             .saturating_mul(BACKPRESSURE_FACTOR);
         let is_crowded = || {
-            self.is_over_limit.load(Ordering::Acquire) && self.epoch.load().newest().bytes() > limit
+            // A checkpoint that fails must not hold commits up as well.
+            self.is_over_limit.load(Ordering::Acquire)
+                && !self.is_fold_failing.load(Ordering::Acquire)
+                && self.epoch.load().newest().bytes() > limit
         };
         for _ in 0..10 {
             if !is_crowded() {
