@@ -17,6 +17,7 @@
 //! `statement error 1062 \(23000\)` is matched against `ERROR 1062 (23000): text`.
 
 use std::path::{Path, PathBuf};
+use std::task::{Context, Poll, Waker};
 
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
 
@@ -82,55 +83,89 @@ pub fn run(server: &Server, way: Way, files: &[PathBuf]) -> Tally {
 
 /// Returns how many records the file has for this server, and the failures among them.
 fn run_file(server: &Server, way: Way, file: &Path) -> (usize, Vec<String>) {
-    let database = format!(
-        "slt_{}",
-        name(file)
-            .trim_end_matches(".slt")
-            .replace(['/', '-', '.'], "_")
-    );
-    let mut admin = match server.connect(way, "") {
-        Ok(admin) => admin,
-        Err(e) => return (1, vec![format!("can't log in: {e}")]),
-    };
-    for sql in [
-        format!("DROP DATABASE IF EXISTS {database}"),
-        format!("CREATE DATABASE {database}"),
-    ] {
-        if let Err(e) = admin.query(&sql) {
-            return (1, vec![format!("{sql}: {e}")]);
-        }
-    }
-    let mut runner = Runner::new(|| async { server.connect(way, &database).map(Session) });
-    runner.add_label(server.product.label());
-    runner.with_normalizer(|s| s.clone());
-    runner.with_column_validator(|actual, expected| {
-        actual.len() == expected.len()
-            && actual
-                .iter()
-                .zip(expected)
-                .all(|(a, e)| *e == DefaultColumnType::Any || a == e)
-    });
     let parsed = match sqllogictest::parse_file::<DefaultColumnType>(file) {
         Ok(parsed) => parsed,
         Err(e) => return (1, vec![e.to_string()]),
     };
     let mut records = 0;
     let mut failures = Vec::new();
-    for record in parsed {
-        records += usize::from(matches!(
-            record,
-            Record::Statement { .. } | Record::Query { .. }
-        ));
-        if let Err(e) = runner.run(record) {
-            failures.push(e.display(false).to_string());
+    let database = in_database_of_its_own(server, way, file, |database| {
+        let mut runner = Runner::new(|| async { server.connect(way, database).map(Session) });
+        runner.add_label(server.product.label());
+        runner.with_normalizer(String::clone);
+        runner.with_column_validator(same_types);
+        for record in parsed {
+            records += usize::from(matches!(
+                record,
+                Record::Statement { .. } | Record::Query { .. }
+            ));
+            if let Err(e) = runner.run(record) {
+                failures.push(e.display(false).to_string());
+            }
+        }
+        runner.shutdown();
+    });
+    if let Err(e) = database {
+        failures.push(format!("the file's database: {e}"));
+    }
+    (records.max(failures.len()), failures)
+}
+
+/// Writes this server's answers into the file wherever they differ from what it expects.
+pub fn record_file(
+    server: &Server,
+    way: Way,
+    file: &Path,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let mut outcome = Ok(());
+    in_database_of_its_own(server, way, file, |database| {
+        let mut runner = Runner::new(|| async { server.connect(way, database).map(Session) });
+        runner.add_label(server.product.label());
+        let validator = sqllogictest::default_validator;
+        outcome =
+            finished(runner.update_test_file(file, " ", validator, String::clone, same_types));
+        runner.shutdown();
+    })?;
+    outcome
+}
+
+fn in_database_of_its_own(
+    server: &Server,
+    way: Way,
+    file: &Path,
+    run: impl FnOnce(&str),
+) -> Result<(), Error> {
+    let database = format!(
+        "slt_{}",
+        name(file)
+            .trim_end_matches(".slt")
+            .replace(['/', '-', '.'], "_")
+    );
+    let mut admin = server.connect(way, "")?;
+    admin.query(&format!("DROP DATABASE IF EXISTS {database}"))?;
+    admin.query(&format!("CREATE DATABASE {database}"))?;
+    run(&database);
+    admin.query(&format!("DROP DATABASE {database}"))?;
+    Ok(())
+}
+
+#[allow(clippy::ptr_arg)] // the runner's own type for this
+fn same_types(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnType>) -> bool {
+    let same = |(a, e): (_, &DefaultColumnType)| *e == DefaultColumnType::Any || a == e;
+    actual.len() == expected.len() && actual.iter().zip(expected).all(same)
+}
+
+/// Runs a future that never waits: our sessions block instead.
+fn finished<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let Poll::Ready(done) = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return done;
         }
     }
-    runner.shutdown();
-    drop(runner);
-    if let Err(e) = admin.query(&format!("DROP DATABASE {database}")) {
-        failures.push(format!("DROP DATABASE afterwards: {e}"));
-    }
-    (records, failures)
 }
 
 struct Session(Wire);
@@ -238,6 +273,11 @@ pub fn assert_passes(product: Product, way: Way) {
     let files = chosen_files();
     assert!(!files.is_empty(), "no file is chosen");
     let server = Server::start(product);
+    if product == Product::MariaDb && std::env::var_os("PORPOISE_SLT_RECORD").is_some() {
+        for file in &files {
+            record_file(&server, way, file).unwrap_or_else(|e| panic!("{}: {e}", name(file)));
+        }
+    }
     let tally = run(&server, way, &files);
     let mut wrong = 0;
     for (file, failures) in &tally.failed {

@@ -2,6 +2,8 @@
 //!
 //! `PORPOISE_SLT_FILTER='joins types/decimal' cargo test -p porpoise-e2e --test slt` runs the files whose paths hold
 //! one of the words. The last line printed for each test is the pass rate (add `-- --nocapture`).
+//! With `PORPOISE_SLT_RECORD=1` MariaDB's answers are written into those files first: write the statements, record,
+//! then read what came, for where MySQL 8.4 documents something else.
 
 use porpoise_e2e::server::{Product, Way};
 use porpoise_e2e::slt::assert_passes;
