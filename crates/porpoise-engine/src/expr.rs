@@ -185,44 +185,483 @@ pub enum SubqueryKind {
     },
 }
 
-impl std::fmt::Display for Expr {
-    /// As error messages show an expression (1690): operators in parentheses, columns by position.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+
+impl Expr {
+    pub fn new(kind: ExprKind, ty: DataType, nullable: bool) -> Expr {
+        Expr { kind, ty, nullable }
+    }
+
+    pub fn literal(value: Value, ty: DataType) -> Expr {
+        let nullable = value.is_null();
+        Expr { kind: ExprKind::Literal(value), ty, nullable }
+    }
+
+    /// A 0-or-1 result, as conditions have.
+    pub fn boolean(kind: ExprKind, nullable: bool) -> Expr {
+        Expr { kind, ty: boolean_type(), nullable }
+    }
+
+    pub fn column(slot: Slot, column: usize, ty: DataType, nullable: bool) -> Expr {
+        Expr { kind: ExprKind::Column { slot, column: column as u16 }, ty, nullable }
+    }
+
+    /// The slot and position of a bare column.
+    pub fn as_column(&self) -> Option<(Slot, usize)> {
+        match self.kind {
+            ExprKind::Column { slot, column } => Some((slot, column as usize)),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each operand, not deeper. The insides of a subquery are not operands.
+    pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         match &self.kind {
-            ExprKind::Literal(value) => {
-                f.write_str(&porpoise_types::convert::to_text(value, &self.ty))
+            ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Column { .. } | ExprKind::UserVariable(_) | ExprKind::Aggregate(_) => {}
+            ExprKind::AssignUserVariable { value: operand, .. }
+            | ExprKind::Cast { operand, .. }
+            | ExprKind::Not(operand)
+            | ExprKind::IsNull { operand, .. }
+            | ExprKind::IsTruth { operand, .. }
+            | ExprKind::Negate(operand) => visit(operand),
+            ExprKind::And(operands) | ExprKind::Or(operands) | ExprKind::Row(operands) | ExprKind::Call { arguments: operands, .. } => {
+                operands.iter().for_each(visit)
             }
-            ExprKind::Column { slot, column } => write!(f, "`{}`.`{column}`", slot.0),
-            ExprKind::UserVariable(name) => write!(f, "@{name}"),
-            ExprKind::Cast { operand, .. } => operand.fmt(f),
-            ExprKind::Negate(operand) => write!(f, "-({operand})"),
-            ExprKind::Arithmetic { op, left, right } => {
-                let sign = match op {
-                    Arithmetic::Add => "+",
-                    Arithmetic::Subtract => "-",
-                    Arithmetic::Multiply => "*",
-                    Arithmetic::Divide => "/",
-                    Arithmetic::IntegerDivide => "DIV",
-                    Arithmetic::Modulo => "%",
-                    Arithmetic::BitAnd => "&",
-                    Arithmetic::BitOr => "|",
-                    Arithmetic::BitXor => "^",
-                    Arithmetic::ShiftLeft => "<<",
-                    Arithmetic::ShiftRight => ">>",
-                };
-                write!(f, "({left} {sign} {right})")
+            ExprKind::Xor(left, right)
+            | ExprKind::Compare { left, right, .. }
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Like { operand: left, pattern: right, .. } => {
+                visit(left);
+                visit(right);
             }
-            ExprKind::Call {
-                function,
-                arguments,
-            } => {
-                write!(f, "{}(", function.name.to_ascii_lowercase())?;
-                for (position, argument) in arguments.iter().enumerate() {
-                    write!(f, "{}{argument}", if position > 0 { "," } else { "" })?;
+            ExprKind::Between { operand, low, high, .. } => {
+                visit(operand);
+                visit(low);
+                visit(high);
+            }
+            ExprKind::InList { operand, list, .. } => {
+                visit(operand);
+                list.iter().for_each(visit);
+            }
+            ExprKind::Case { branches, otherwise } => {
+                for (condition, value) in branches {
+                    visit(condition);
+                    visit(value);
                 }
-                f.write_str(")")
+                if let Some(otherwise) = otherwise {
+                    visit(otherwise);
+                }
             }
-            _ => f.write_str("?"),
+            ExprKind::Subquery { kind, .. } => {
+                if let SubqueryKind::Quantified { operand, .. } = kind {
+                    visit(operand);
+                }
+            }
+        }
+    }
+
+    /// As [`Expr::for_each_child`], to change them.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match &mut self.kind {
+            ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Column { .. } | ExprKind::UserVariable(_) | ExprKind::Aggregate(_) => {}
+            ExprKind::AssignUserVariable { value: operand, .. }
+            | ExprKind::Cast { operand, .. }
+            | ExprKind::Not(operand)
+            | ExprKind::IsNull { operand, .. }
+            | ExprKind::IsTruth { operand, .. }
+            | ExprKind::Negate(operand) => visit(operand),
+            ExprKind::And(operands) | ExprKind::Or(operands) | ExprKind::Row(operands) | ExprKind::Call { arguments: operands, .. } => {
+                operands.iter_mut().for_each(visit)
+            }
+            ExprKind::Xor(left, right)
+            | ExprKind::Compare { left, right, .. }
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Like { operand: left, pattern: right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            ExprKind::Between { operand, low, high, .. } => {
+                visit(operand);
+                visit(low);
+                visit(high);
+            }
+            ExprKind::InList { operand, list, .. } => {
+                visit(operand);
+                list.iter_mut().for_each(visit);
+            }
+            ExprKind::Case { branches, otherwise } => {
+                for (condition, value) in branches {
+                    visit(condition);
+                    visit(value);
+                }
+                if let Some(otherwise) = otherwise {
+                    visit(otherwise);
+                }
+            }
+            ExprKind::Subquery { kind, .. } => {
+                if let SubqueryKind::Quantified { operand, .. } = kind {
+                    visit(operand);
+                }
+            }
+        }
+    }
+
+    /// Whether the expression or a part of it satisfies `test`.
+    pub fn any(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if test(self) {
+            return true;
+        }
+        let mut found = false;
+        self.for_each_child(&mut |child| found = found || child.any(test));
+        found
+    }
+
+    /// Neither reads a row, nor a variable, nor changes from call to call: the same all through one execution.
+    pub fn is_constant(&self) -> bool {
+        !self.any(&mut |part| match &part.kind {
+            ExprKind::Column { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::AssignUserVariable { .. }
+            | ExprKind::Aggregate(_)
+            | ExprKind::Subquery { .. } => true,
+            ExprKind::Call { function, .. } => function.purity == crate::functions::Purity::Volatile,
+            _ => false,
+        })
+    }
+
+    /// Gives another value each time, or has effects.
+    pub fn is_volatile(&self) -> bool {
+        self.any(&mut |part| match &part.kind {
+            ExprKind::UserVariable(_) | ExprKind::AssignUserVariable { .. } => true,
+            ExprKind::Call { function, .. } => function.purity == crate::functions::Purity::Volatile,
+            _ => false,
+        })
+    }
+
+    pub fn has_subquery(&self) -> bool {
+        self.any(&mut |part| matches!(part.kind, ExprKind::Subquery { .. }))
+    }
+
+    /// Whether two expressions say the same. Parameters are equal where `literals` tells equal values.
+    pub fn same_as(&self, other: &Expr, literals: &[Value]) -> bool {
+        let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals));
+        match (&self.kind, &other.kind) {
+            (ExprKind::Column { slot: a, column: x }, ExprKind::Column { slot: b, column: y }) => a == b && x == y,
+            (ExprKind::Literal(a), ExprKind::Literal(b)) => a == b && self.ty == other.ty,
+            (ExprKind::Parameter(a), ExprKind::Parameter(b)) => {
+                a == b || literals.get(*a).is_some_and(|value| literals.get(*b) == Some(value))
+            }
+            (ExprKind::UserVariable(a), ExprKind::UserVariable(b)) => a == b,
+            (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => a == b,
+            (ExprKind::Cast { operand: a, kind: x }, ExprKind::Cast { operand: b, kind: y }) => {
+                x == y && self.ty == other.ty && a.same_as(b, literals)
+            }
+            (ExprKind::Not(a), ExprKind::Not(b)) | (ExprKind::Negate(a), ExprKind::Negate(b)) => a.same_as(b, literals),
+            (ExprKind::And(a), ExprKind::And(b)) | (ExprKind::Or(a), ExprKind::Or(b)) | (ExprKind::Row(a), ExprKind::Row(b)) => all(a, b),
+            (ExprKind::Xor(a, b), ExprKind::Xor(c, d)) => a.same_as(c, literals) && b.same_as(d, literals),
+            (
+                ExprKind::Compare { op: o, domain: x, left: a, right: b },
+                ExprKind::Compare { op: p, domain: y, left: c, right: d },
+            ) => o == p && x == y && a.same_as(c, literals) && b.same_as(d, literals),
+            (ExprKind::Arithmetic { op: o, left: a, right: b }, ExprKind::Arithmetic { op: p, left: c, right: d }) => {
+                o == p && a.same_as(c, literals) && b.same_as(d, literals)
+            }
+            (
+                ExprKind::Between { operand: a, low: b, high: c, negated: n, .. },
+                ExprKind::Between { operand: d, low: e, high: f, negated: m, .. },
+            ) => n == m && a.same_as(d, literals) && b.same_as(e, literals) && c.same_as(f, literals),
+            (
+                ExprKind::InList { operand: a, list: b, negated: n, .. },
+                ExprKind::InList { operand: c, list: d, negated: m, .. },
+            ) => n == m && a.same_as(c, literals) && all(b, d),
+            (ExprKind::IsNull { operand: a, negated: n }, ExprKind::IsNull { operand: b, negated: m }) => n == m && a.same_as(b, literals),
+            (
+                ExprKind::IsTruth { operand: a, truth: t, negated: n },
+                ExprKind::IsTruth { operand: b, truth: u, negated: m },
+            ) => t == u && n == m && a.same_as(b, literals),
+            (
+                ExprKind::Like { operand: a, pattern: b, escape: e, negated: n, .. },
+                ExprKind::Like { operand: c, pattern: d, escape: f, negated: m, .. },
+            ) => e == f && n == m && a.same_as(c, literals) && b.same_as(d, literals),
+            (ExprKind::Case { branches: a, otherwise: b }, ExprKind::Case { branches: c, otherwise: d }) => {
+                a.len() == c.len()
+                    && a.iter().zip(c).all(|(a, c)| a.0.same_as(&c.0, literals) && a.1.same_as(&c.1, literals))
+                    && match (b, d) {
+                        (None, None) => true,
+                        (Some(b), Some(d)) => b.same_as(d, literals),
+                        _ => false,
+                    }
+            }
+            (ExprKind::Call { function: f, arguments: a }, ExprKind::Call { function: g, arguments: b }) => {
+                std::ptr::eq(*f, *g) && self.ty == other.ty && f.purity != crate::functions::Purity::Volatile && all(a, b)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The type of conditions: BIGINT with one digit.
+pub fn boolean_type() -> DataType {
+    DataType::Int { width: porpoise_types::IntWidth::Big, unsigned: false, zerofill: false, display_width: Some(1) }
+}
+
+impl Comparison {
+    /// The comparison with its sides swapped.
+    pub fn flipped(self) -> Comparison {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Le => Comparison::Ge,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Ge => Comparison::Le,
+            same => same,
+        }
+    }
+
+    /// The comparison that is true where this one is false.
+    pub fn negated(self) -> Option<Comparison> {
+        Some(match self {
+            Comparison::Eq => Comparison::Ne,
+            Comparison::Ne => Comparison::Eq,
+            Comparison::Lt => Comparison::Ge,
+            Comparison::Le => Comparison::Gt,
+            Comparison::Gt => Comparison::Le,
+            Comparison::Ge => Comparison::Lt,
+            Comparison::NullSafeEq => return None,
+        })
+    }
+
+    pub fn sign(self) -> &'static str {
+        match self {
+            Comparison::Eq => "=",
+            Comparison::NullSafeEq => "<=>",
+            Comparison::Ne => "<>",
+            Comparison::Lt => "<",
+            Comparison::Le => "<=",
+            Comparison::Gt => ">",
+            Comparison::Ge => ">=",
+        }
+    }
+}
+
+impl Arithmetic {
+    pub fn sign(self) -> &'static str {
+        match self {
+            Arithmetic::Add => "+",
+            Arithmetic::Subtract => "-",
+            Arithmetic::Multiply => "*",
+            Arithmetic::Divide => "/",
+            Arithmetic::IntegerDivide => "DIV",
+            Arithmetic::Modulo => "%",
+            Arithmetic::BitAnd => "&",
+            Arithmetic::BitOr => "|",
+            Arithmetic::BitXor => "^",
+            Arithmetic::ShiftLeft => "<<",
+            Arithmetic::ShiftRight => ">>",
+        }
+    }
+}
+
+/// What an expression's columns are called.
+pub trait ColumnNames {
+    fn write_column(&self, slot: Slot, column: usize, out: &mut String);
+    /// The n-th parameter, where its value is known.
+    fn parameter(&self, _: usize) -> Option<&Value> {
+        None
+    }
+}
+
+/// Columns without names: `s0.c1`.
+struct Nameless;
+
+impl ColumnNames for Nameless {
+    fn write_column(&self, slot: Slot, column: usize, out: &mut String) {
+        out.push_str(&format!("s{}.c{}", slot.0, column));
+    }
+}
+
+impl std::fmt::Display for Expr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = String::new();
+        self.write_sql(&Nameless, &mut out);
+        f.write_str(&out)
+    }
+}
+
+impl Expr {
+    /// Prints the expression as EXPLAIN and out-of-range errors do: every operator in parentheses.
+    pub fn write_sql(&self, names: &dyn ColumnNames, out: &mut String) {
+        let list = |exprs: &[Expr], between: &str, out: &mut String| {
+            for (at, expr) in exprs.iter().enumerate() {
+                if at > 0 {
+                    out.push_str(between);
+                }
+                expr.write_sql(names, out);
+            }
+        };
+        let infix = |left: &Expr, sign: &str, right: &Expr, out: &mut String| {
+            out.push('(');
+            left.write_sql(names, out);
+            out.push(' ');
+            out.push_str(sign);
+            out.push(' ');
+            right.write_sql(names, out);
+            out.push(')');
+        };
+        match &self.kind {
+            ExprKind::Literal(value) => write_value(value, &self.ty, out),
+            ExprKind::Parameter(number) => match names.parameter(*number) {
+                Some(value) => write_value(value, &self.ty, out),
+                None => out.push('?'),
+            },
+            ExprKind::Column { slot, column } => names.write_column(*slot, *column as usize, out),
+            ExprKind::UserVariable(name) => {
+                out.push_str("(@");
+                out.push_str(name);
+                out.push(')');
+            }
+            ExprKind::AssignUserVariable { name, value } => {
+                out.push_str("(@");
+                out.push_str(name);
+                out.push_str(":=");
+                value.write_sql(names, out);
+                out.push(')');
+            }
+            ExprKind::Cast { operand, kind: CastKind::Implicit } => operand.write_sql(names, out),
+            ExprKind::Cast { operand, kind: CastKind::Explicit } => {
+                out.push_str("cast(");
+                operand.write_sql(names, out);
+                out.push_str(" as ");
+                out.push_str(&cast_name(&self.ty));
+                out.push(')');
+            }
+            ExprKind::Not(operand) => {
+                out.push_str("(not ");
+                operand.write_sql(names, out);
+                out.push(')');
+            }
+            ExprKind::And(operands) | ExprKind::Or(operands) => {
+                out.push('(');
+                list(operands, if matches!(self.kind, ExprKind::And(_)) { " and " } else { " or " }, out);
+                out.push(')');
+            }
+            ExprKind::Xor(left, right) => infix(left, "xor", right, out),
+            ExprKind::Compare { op, left, right, .. } => infix(left, op.sign(), right, out),
+            ExprKind::Arithmetic { op, left, right } => infix(left, op.sign(), right, out),
+            ExprKind::Between { operand, low, high, negated, .. } => {
+                out.push('(');
+                operand.write_sql(names, out);
+                out.push_str(if *negated { " not between " } else { " between " });
+                low.write_sql(names, out);
+                out.push_str(" and ");
+                high.write_sql(names, out);
+                out.push(')');
+            }
+            ExprKind::InList { operand, list: items, negated, .. } => {
+                out.push('(');
+                operand.write_sql(names, out);
+                out.push_str(if *negated { " not in (" } else { " in (" });
+                list(items, ",", out);
+                out.push_str("))");
+            }
+            ExprKind::IsNull { operand, negated } => {
+                out.push('(');
+                operand.write_sql(names, out);
+                out.push_str(if *negated { " is not null)" } else { " is null)" });
+            }
+            ExprKind::IsTruth { operand, truth, negated } => {
+                out.push('(');
+                operand.write_sql(names, out);
+                out.push_str(if *negated { " is not " } else { " is " });
+                out.push_str(if *truth { "true)" } else { "false)" });
+            }
+            ExprKind::Negate(operand) => {
+                out.push_str("-(");
+                operand.write_sql(names, out);
+                out.push(')');
+            }
+            ExprKind::Like { operand, pattern, negated, .. } => infix(operand, if *negated { "not like" } else { "like" }, pattern, out),
+            ExprKind::Case { branches, otherwise } => {
+                out.push_str("(case");
+                for (condition, value) in branches {
+                    out.push_str(" when ");
+                    condition.write_sql(names, out);
+                    out.push_str(" then ");
+                    value.write_sql(names, out);
+                }
+                if let Some(value) = otherwise {
+                    out.push_str(" else ");
+                    value.write_sql(names, out);
+                }
+                out.push_str(" end)");
+            }
+            ExprKind::Call { function, arguments } => {
+                out.push_str(&function.name.to_ascii_lowercase());
+                out.push('(');
+                list(arguments, ",", out);
+                out.push(')');
+            }
+            ExprKind::Row(items) => {
+                out.push('(');
+                list(items, ",", out);
+                out.push(')');
+            }
+            ExprKind::Subquery { subplan, kind } => {
+                let number = subplan.number + 2;
+                match kind {
+                    SubqueryKind::Scalar => out.push_str(&format!("(select #{number})")),
+                    SubqueryKind::Exists { negated } => {
+                        out.push_str(&format!("{}exists(select #{number})", if *negated { "not " } else { "" }))
+                    }
+                    SubqueryKind::Quantified { operand, op, all, .. } => {
+                        out.push_str("<in_optimizer>(");
+                        operand.write_sql(names, out);
+                        let word = match (op, all) {
+                            (Comparison::Eq, false) => "in".to_string(),
+                            (Comparison::Ne, true) => "not in".to_string(),
+                            (op, true) => format!("{} all", op.sign()),
+                            (op, false) => format!("{} any", op.sign()),
+                        };
+                        out.push_str(&format!(" {word} (select #{number}))"));
+                    }
+                }
+            }
+            ExprKind::Aggregate(number) => out.push_str(&format!("aggregate #{number}")),
+        }
+    }
+}
+
+fn cast_name(ty: &DataType) -> String {
+    match ty {
+        DataType::Int { unsigned: true, .. } => "unsigned".into(),
+        DataType::Int { .. } => "signed".into(),
+        DataType::Char { length, .. } | DataType::Varchar { length, .. } => format!("char({length})"),
+        DataType::Text { .. } => "char".into(),
+        DataType::Binary(_) | DataType::Varbinary(_) | DataType::Blob(_) => "binary".into(),
+        other => other.sql_name(),
+    }
+}
+
+fn write_value(value: &Value, ty: &DataType, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("NULL"),
+        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => out.push_str(&porpoise_types::convert::to_text(value, ty)),
+        Value::Bytes(bytes) if std::str::from_utf8(bytes).is_err() => {
+            out.push_str("0x");
+            for byte in bytes {
+                out.push_str(&format!("{byte:02X}"));
+            }
+        }
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
+            let word = match value {
+                Value::Date(_) => "DATE",
+                Value::Time(_) => "TIME",
+                _ => "TIMESTAMP",
+            };
+            out.push_str(&format!("{word}'{}'", porpoise_types::convert::to_text(value, ty)));
+        }
+        other => {
+            out.push('\'');
+            out.push_str(&porpoise_types::convert::to_text(other, ty).replace('\'', "''"));
+            out.push('\'');
         }
     }
 }

@@ -9,8 +9,13 @@
 //! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
 //! ```
 
+mod bind;
 pub mod explain;
+mod optimize;
 pub mod plan;
+mod query;
+mod slot_set;
+pub mod typing;
 
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
@@ -58,36 +63,32 @@ impl RowCounts for porpoise_storage::Store {
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
 pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan> {
-    let _ = (statement, context);
-    Err(crate::Error::not_supported_yet("statements"))
+    bind::plan(statement, context)
 }
 
 /// Binds an expression over one table's row, which is in slot 0: generated columns, defaults, CHECKs.
 /// `clause` names where it stands in error 1054.
-pub fn bind_table_expression(
-    expr: &ast::Expr,
-    table: &Table,
-    clause: &'static str,
-    session: &SessionState,
-) -> Result<Expr> {
-    let _ = (expr, table, clause, session);
-    Err(crate::Error::not_supported_yet("statements"))
+pub fn bind_table_expression(expr: &ast::Expr, table: &Table, clause: &'static str, session: &SessionState) -> Result<Expr> {
+    bind::table_expression(expr, table, clause, session)
 }
 
 /// Binds an expression that may hold uncorrelated subqueries but names no columns: SET, DO, LIMIT. The plan's
 /// node is one empty row and its output the expressions.
 pub fn plan_expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<plan::Plan> {
-    let _ = (exprs, context);
-    Err(crate::Error::not_supported_yet("statements"))
+    bind::expressions(exprs, context)
 }
 
 /// Binds one expression without columns or subqueries.
 pub fn bind_standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
-    let _ = (expr, session);
-    Err(crate::Error::not_supported_yet("statements"))
+    bind::standalone(expr, session)
 }
 
-/// The name of a column that is an expression: its text.
+/// The name of a column that is an expression: its text; of a lone string, the string.
 pub fn column_name(text: &[u8]) -> compact_str::CompactString {
-    String::from_utf8_lossy(text).into()
+    if matches!(text.first(), Some(b'\'' | b'"'))
+        && let Ok(ast::Expr::Literal(ast::Literal::String(value))) = porpoise_sql::parse_expr(text, porpoise_sql::Modes::NONE)
+    {
+        return String::from_utf8_lossy(&value).into();
+    }
+    String::from_utf8_lossy(text).trim().into()
 }

@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_types::{DataType, RowLayout};
+use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::catalog::{Table, TableId};
 use crate::expr::{Expr, Slot};
@@ -43,6 +43,8 @@ pub struct Plan {
     pub locks_rows: bool,
     /// Lifted literals on whose value, not only type, the plan depends.
     pub fixed_parameters: Vec<usize>,
+    /// What the statement's user needs privileges for.
+    pub accesses: Vec<TableAccess>,
 }
 
 impl Plan {
@@ -63,6 +65,24 @@ impl Plan {
     }
 }
 
+/// What a statement does with a table or view that it names.
+#[derive(Clone, Debug)]
+pub struct TableAccess {
+    pub schema: CompactString,
+    pub table: CompactString,
+    pub privilege: Privilege,
+    /// Which columns, by name; empty: the table as a whole.
+    pub columns: Vec<CompactString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Privilege {
+    Select,
+    Insert,
+    Update,
+    Delete,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableUse {
     Read,
@@ -79,6 +99,8 @@ pub struct SlotLayout {
     /// With a covering index the stored row is the index's entry: where in it each of the table's
     /// columns lies (`Expr` columns always count as the table does). `None`: as the layout has them.
     pub map: Option<Vec<u16>>,
+    /// Names of the columns, for EXPLAIN; empty for a table's slot.
+    pub column_names: Vec<CompactString>,
 }
 
 impl SlotLayout {
@@ -196,8 +218,14 @@ pub struct Scan {
     pub columns_read: Vec<bool>,
     /// Conditions on this table alone (and on slots filled before), checked as soon as the row is there.
     pub filter: Vec<Expr>,
-    /// The planner's guess of rows yielded an opening, for EXPLAIN.
+    /// The planner's guess of rows read an opening, before the filter; for EXPLAIN.
     pub rows_estimate: f64,
+    /// The guess of the part of them that the filter passes, 0 to 1; for EXPLAIN.
+    pub filtered: f64,
+    /// Indexes that conditions could use, by position; for EXPLAIN.
+    pub possible_keys: Vec<usize>,
+    /// How many parts of the chosen index conditions fix or bound; for EXPLAIN.
+    pub key_parts_used: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,6 +358,8 @@ pub struct Group {
     pub aggregates: Vec<Aggregate>,
     /// The input comes ordered by the keys: no hash table needed.
     pub ordered: bool,
+    /// WITH ROLLUP: the input comes ordered by the keys. After the aggregates `slot` has one column more, a
+    /// BIGINT UNSIGNED whose bit *i* is set where key *i* is rolled up (GROUPING() reads it).
     pub rollup: bool,
     /// No GROUP BY: one row even for no input.
     pub scalar: bool,
@@ -409,6 +439,8 @@ pub struct Insert {
     pub source: InsertSource,
     pub duplicates: OnDuplicate,
     pub ignore: bool,
+    /// The source reads the target: all its rows are taken before the first is inserted.
+    pub buffered: bool,
 }
 
 #[derive(Debug)]

@@ -1,0 +1,90 @@
+//! Functions that no statement can name: what the planner says with a call.
+
+use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
+
+use crate::error::Result;
+use crate::functions::{Call, Eval, Function, Purity, Returns, Want, exactly};
+
+/// `expr COLLATE c`: the value as it is; the type alone changes.
+pub static COLLATE: Function = Function {
+    name: "COLLATE",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|_, values| Ok(values[0].clone())),
+    purity: Purity::Pure,
+};
+
+/// A string as DATETIME if it looks like one, else as TIME ([`Want::Temporal`]).
+pub static TEMPORAL: Function = Function {
+    name: "TEMPORAL",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
+    eval: Eval::Strict(|_, values| {
+        let cx = ConvertContext::default();
+        Ok(match convert::to_datetime(&values[0], &cx) {
+            (Some(moment), Loss::None | Loss::Rounded) => Value::DateTime(moment),
+            _ => convert::to_time(&values[0], &cx).0.map_or(Value::Null, Value::Time),
+        })
+    }),
+    purity: Purity::Pure,
+};
+
+/// The least text that matches a LIKE pattern: what stands before its first wildcard.
+pub static LIKE_LOW: Function = Function {
+    name: "LIKE_LOW",
+    arity: exactly(2),
+    wants: &[Want::String],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|call, values| like_edge(call, values, false)),
+    purity: Purity::Pure,
+};
+
+/// Not below any text that matches a LIKE pattern.
+pub static LIKE_HIGH: Function = Function {
+    name: "LIKE_HIGH",
+    arity: exactly(2),
+    wants: &[Want::String],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|call, values| like_edge(call, values, true)),
+    purity: Purity::Pure,
+};
+
+/// How many of the greatest characters stand for "anything may follow".
+const TAIL_CHARS: usize = 16;
+
+fn like_edge(call: &mut Call<'_, '_>, values: &[Value], high: bool) -> Result<Value> {
+    let (Some(pattern), Some(escape)) = (values[0].as_bytes(), values.get(1).and_then(Value::as_bytes)) else { return Ok(Value::Null) };
+    let escape = escape.first().copied();
+    let mut prefix = Vec::new();
+    let mut wild = false;
+    let mut rest = pattern.iter();
+    while let Some(&byte) = rest.next() {
+        match byte {
+            _ if Some(byte) == escape => prefix.extend(rest.next().copied()),
+            b'%' | b'_' => {
+                wild = true;
+                break;
+            }
+            _ => prefix.push(byte),
+        }
+    }
+    let binary = matches!(values[0], Value::Bytes(_));
+    if wild {
+        let pads = call.ty.collation().pads_space();
+        for _ in 0..TAIL_CHARS {
+            match (high, binary) {
+                (true, true) => prefix.push(0xFF),
+                (true, false) => prefix.extend_from_slice("\u{10FFFF}".as_bytes()),
+                // Under PAD SPACE what follows may be less than the space that a shorter text is padded with.
+                (false, false) if pads => prefix.push(0),
+                (false, _) => {}
+            }
+        }
+    }
+    Ok(match binary {
+        true => Value::Bytes(prefix),
+        false => String::from_utf8(prefix).map_or(Value::Null, Value::from),
+    })
+}
