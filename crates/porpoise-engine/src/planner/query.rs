@@ -13,7 +13,8 @@ use porpoise_types::DataType;
 
 use crate::catalog::{Table, VirtualTable};
 use crate::expr::{Expr, Slot};
-use crate::planner::plan::{Aggregate, RowLock, SetOperator, SortKey, WindowCall};
+use crate::planner::slot_set::SlotSet;
+use crate::planner::plan::{Aggregate, Node, RowLock, SetOperator, SortKey, WindowCall};
 
 /// A query with its ORDER BY and LIMIT.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub struct Window {
 pub struct OutputColumn {
     pub expr: Expr,
     pub name: CompactString,
+    /// The name is a piece of the statement's text that ends here; 0: it isn't.
+    pub text_end: u32,
     pub origin: Option<Origin>,
 }
 
@@ -77,16 +80,9 @@ pub struct OutputColumn {
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub alias: CompactString,
-    pub table: OriginTable,
+    /// `None`: a derived table's or a virtual table's column.
+    pub table: Option<Arc<Table>>,
     pub column: usize,
-}
-
-#[derive(Clone, Debug)]
-pub enum OriginTable {
-    Table(Arc<Table>),
-    Virtual(&'static VirtualTable),
-    /// A derived table, or a view's result.
-    Derived { name: CompactString },
 }
 
 #[derive(Debug)]
@@ -123,10 +119,19 @@ pub enum SourceKind {
     Table(Arc<Table>),
     Virtual(&'static VirtualTable),
     Derived { query: Box<Query> },
+    /// A derived or common table whose query is planned.
+    Planned { plan: WithNode, materialize: usize, rows: f64, free: SlotSet },
     /// A reference to a common table that is computed once.
     Common { number: usize },
     /// The rows of the last round of a recursive common table.
     Working { working: usize },
+}
+
+/// A planned query.
+#[derive(Clone, Debug)]
+pub struct WithNode {
+    pub node: Arc<Node>,
+    pub output: Vec<Expr>,
 }
 
 /// USE, FORCE and IGNORE INDEX.
@@ -146,11 +151,6 @@ impl IndexHints {
 }
 
 impl Query {
-    /// The types of the result's columns.
-    pub fn types(&self) -> Vec<DataType> {
-        self.columns.iter().map(|column| column.expr.ty.clone()).collect()
-    }
-
     /// Calls `visit` with every expression of the query, at every depth of derived tables; not inside subqueries
     /// of expressions.
     pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
@@ -288,6 +288,22 @@ impl JoinTree {
                 left.for_each_expr(visit);
                 right.for_each_expr(visit);
                 on.iter().for_each(visit);
+            }
+        }
+    }
+
+    /// Calls `visit` with every condition of the joins themselves.
+    pub fn for_each_on_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => {}
+            JoinTree::Filtered { tree, conditions } => {
+                tree.for_each_on_mut(visit);
+                conditions.iter_mut().for_each(visit);
+            }
+            JoinTree::Join { left, right, on, .. } => {
+                left.for_each_on_mut(visit);
+                right.for_each_on_mut(visit);
+                on.iter_mut().for_each(visit);
             }
         }
     }

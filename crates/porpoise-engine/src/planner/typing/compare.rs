@@ -385,3 +385,42 @@ pub fn like(operand: Expr, pattern: Expr, escape: Option<char>, negated: bool, s
     let nullable = operand.nullable || pattern.nullable;
     Ok(Expr::boolean(ExprKind::Like { operand, pattern, escape, collation: common, negated }, nullable))
 }
+
+/// Two operands as keys of one hash table or set: both of just one type, so that equal values have equal bytes.
+pub fn key_pair(left: Expr, right: Expr, domain: Domain) -> (Expr, Expr) {
+    let (left, right) = (of_domain(into_domain(left, domain), domain), of_domain(into_domain(right, domain), domain));
+    match domain {
+        Domain::Integer => match (left.ty.is_unsigned(), right.ty.is_unsigned()) {
+            (false, false) => (retype(left, DataType::BIGINT), retype(right, DataType::BIGINT)),
+            (true, true) => (retype(left, DataType::BIGINT_UNSIGNED), retype(right, DataType::BIGINT_UNSIGNED)),
+            _ => (implicit(left, DataType::decimal(20, 0)), implicit(right, DataType::decimal(20, 0))),
+        },
+        Domain::Decimal => {
+            let scale = left.ty.decimals().max(right.ty.decimals());
+            let ty = DataType::decimal(65, scale.min(30));
+            (coerce(left, &ty), coerce(right, &ty))
+        }
+        Domain::Double => (retype(left, DataType::DOUBLE), retype(right, DataType::DOUBLE)),
+        Domain::Text(collation) => (retype(left, text_type(255, collation)), retype(right, text_type(255, collation))),
+        Domain::Bytes => (retype(left, super::bytes_type(255)), retype(right, super::bytes_type(255))),
+        Domain::Date => (left, right),
+        Domain::Time => (retype(left, DataType::Time { fsp: 6 }), retype(right, DataType::Time { fsp: 6 })),
+        Domain::DateTime => (datetime_key(left), datetime_key(right)),
+        Domain::Json => (left, right),
+    }
+}
+
+/// Another name for a type whose values are the same. A TIMESTAMP column must keep its own: its value depends on it.
+fn retype(mut expr: Expr, ty: DataType) -> Expr {
+    if expr.ty != DataType::Null {
+        expr.ty = ty;
+    }
+    expr
+}
+
+fn datetime_key(expr: Expr) -> Expr {
+    match expr.ty {
+        DataType::Timestamp { .. } => implicit(expr, DataType::DateTime { fsp: 6 }),
+        _ => retype(expr, DataType::DateTime { fsp: 6 }),
+    }
+}

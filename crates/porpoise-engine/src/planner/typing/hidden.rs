@@ -88,3 +88,13 @@ fn like_edge(call: &mut Call<'_, '_>, values: &[Value], high: bool) -> Result<Va
         false => String::from_utf8(prefix).map_or(Value::Null, Value::from),
     })
 }
+
+/// GROUPING(key, …), until the grouping's slot is known.
+pub static GROUPING: Function = Function {
+    name: "GROUPING",
+    arity: crate::functions::at_least(1),
+    wants: &[Want::Any],
+    returns: Returns::Int,
+    eval: Eval::Values(|_, _| Err(crate::Error::invalid_group_function_use())),
+    purity: Purity::Pure,
+};

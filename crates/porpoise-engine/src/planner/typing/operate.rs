@@ -9,8 +9,6 @@ use crate::planner::typing::merge::decimal_size;
 use crate::planner::typing::{Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type, text_type};
 use crate::session::SessionState;
 
-/// `div_precision_increment`.
-const DIVISION_SCALE: u8 = 4;
 const SCALE_MAX: u8 = 30;
 const PRECISION_MAX: u32 = 65;
 
@@ -37,13 +35,14 @@ fn one_column(expr: &Expr) -> Result<()> {
 }
 
 /// `left op right`.
-pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, _session: &SessionState) -> Result<Expr> {
+pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionState) -> Result<Expr> {
     one_column(&left)?;
     one_column(&right)?;
     let (left, right) = (number(left), number(right));
     let by_zero = matches!(op, Arithmetic::Divide | Arithmetic::IntegerDivide | Arithmetic::Modulo);
     let nullable = left.nullable || right.nullable || by_zero;
-    let unsigned = left.ty.is_unsigned() || right.ty.is_unsigned();
+    let unsigned = (left.ty.is_unsigned() || right.ty.is_unsigned())
+        && !(op == Arithmetic::Subtract && session.sql_mode.no_unsigned_subtraction());
     let double = [&left, &right].iter().any(|side| class(&side.ty) == Class::Double);
     let decimal = [&left, &right].iter().any(|side| class(&side.ty) == Class::Decimal);
     let ((i, s), (j, t)) = (decimal_size(&left.ty), decimal_size(&right.ty));
@@ -59,7 +58,7 @@ pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, _session: &SessionSta
         Arithmetic::IntegerDivide => DataType::Int { width: porpoise_types::IntWidth::Big, unsigned, zerofill: false, display_width: None },
         _ if double => DataType::DOUBLE,
         Arithmetic::Divide => {
-            let scale = (s + DIVISION_SCALE).min(SCALE_MAX);
+            let scale = (s + session.div_precision_increment).min(SCALE_MAX);
             sized(u32::from(i) + u32::from(t) + u32::from(scale), scale)
         }
         Arithmetic::Add | Arithmetic::Subtract if decimal => {

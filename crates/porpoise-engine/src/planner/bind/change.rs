@@ -1,0 +1,377 @@
+//! INSERT, REPLACE, UPDATE and DELETE.
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_sql::ast;
+
+use crate::catalog::{Relation as CatalogRelation, Table};
+use crate::error::{Error, Result};
+use crate::expr::{Expr, Slot};
+use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
+use crate::planner::bind::Binder;
+use crate::planner::optimize;
+use crate::planner::plan::{
+    Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege, RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget,
+};
+use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
+
+impl Binder<'_> {
+    /// The base table that a statement writes to.
+    fn target(&mut self, name: &ast::ObjectName, statement: &str) -> Result<Arc<Table>> {
+        let schema = match &name.schema {
+            Some(schema) => schema.0.clone(),
+            None => self.schema.clone().ok_or_else(Error::no_database_selected)?,
+        };
+        match self.find_relation(&schema, &name.name)? {
+            CatalogRelation::Table(table) => Ok(table),
+            CatalogRelation::View(_) => Err(Error::not_supported_yet(format!("{statement} through a view"))),
+            CatalogRelation::Virtual(_) => {
+                let session = self.session();
+                Err(Error::db_access_denied(&session.user, &session.host, schema))
+            }
+        }
+    }
+
+    fn written(&mut self, table: &Table, privilege: Privilege, columns: impl IntoIterator<Item = usize>) {
+        let columns = columns.into_iter().map(|column| table.columns[column].name.clone()).collect();
+        self.written.push(TableAccess { schema: table.schema.clone(), table: table.name.clone(), privilege, columns });
+    }
+
+    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
+        if !insert.partitions.is_empty() {
+            return Err(Error::not_supported_yet("PARTITION ()"));
+        }
+        let table = self.target(&insert.table, "INSERT")?;
+        self.use_table(&table, TableUse::Write);
+        let slot = self.table_slot(insert.table.name.0.clone(), &table);
+        self.slots[slot.0 as usize].used.fill(true);
+        let columns = self.insert_columns(insert, &table)?;
+        self.written(&table, Privilege::Insert, columns.iter().copied());
+        if insert.replace {
+            self.written(&table, Privilege::Delete, []);
+        }
+        let target = Relation {
+            alias: insert.table.name.0.clone(),
+            schema: table.schema.clone(),
+            columns: Columns::Table { slot, table: table.clone() },
+            nullable: false,
+        };
+        let mut scope = Scope::new("field list");
+        scope.add(target);
+        scope.show_all();
+        let mut buffered = false;
+        let source = match &insert.source {
+            ast::InsertSource::Values(rows) => {
+                self.scopes.push(scope);
+                let rows = self.insert_rows(rows, &columns, &table)?;
+                InsertSource::Values(rows)
+            }
+            ast::InsertSource::Query(query) => {
+                let bound = self.query(query)?;
+                if bound.columns.len() != columns.len() {
+                    return Err(Error::column_count_mismatch(1));
+                }
+                if let Some(column) = columns.iter().map(|at| &table.columns[*at]).find(|column| column.generated.is_some()) {
+                    return Err(Error::generated_column_not_allowed(&column.name, &table.name));
+                }
+                buffered = reads_table(self, &bound, &table);
+                // ON DUPLICATE KEY UPDATE sees the tables that the query reads row by row.
+                let plain = matches!(&bound.body, Body::Select(block) if block.group.is_none() && !block.distinct && block.windows.is_empty());
+                if plain && bound.order.is_empty() {
+                    for relation in std::mem::take(&mut self.popped) {
+                        scope.add(relation);
+                    }
+                    scope.show_all();
+                }
+                let (node, output) = optimize::query(self, bound)?;
+                self.scopes.push(scope);
+                InsertSource::Query { node, output }
+            }
+        };
+        let duplicates = match (insert.replace, insert.on_duplicate.is_empty()) {
+            (true, _) => OnDuplicate::Replace,
+            (false, true) => OnDuplicate::Error,
+            (false, false) => self.on_duplicate(insert, &table, slot, &columns)?,
+        };
+        let mut plan = Insert { table, slot, columns, source, duplicates, ignore: insert.ignore, buffered };
+        if let InsertSource::Values(rows) = &mut plan.source {
+            for value in rows.iter_mut().flatten().flatten() {
+                optimize::finish_expr(self, value)?;
+            }
+        }
+        Ok(plan)
+    }
+
+    fn insert_columns(&mut self, insert: &ast::Insert, table: &Arc<Table>) -> Result<Vec<usize>> {
+        let empty_row = matches!(&insert.source, ast::InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
+        let Some(names) = &insert.columns else {
+            if empty_row {
+                return Ok(Vec::new());
+            }
+            return Ok((0..table.columns.len()).filter(|at| table.columns[*at].visible).collect());
+        };
+        let mut columns = Vec::with_capacity(names.len());
+        for name in names {
+            let named_here = name.table.as_ref().is_none_or(|of| **of == *insert.table.name);
+            let position = table.column_position(&name.name).filter(|_| named_here);
+            let Some(position) = position else { return Err(Error::unknown_column(display(name), "field list")) };
+            if columns.contains(&position) {
+                return Err(Error::field_specified_twice(&table.columns[position].name));
+            }
+            columns.push(position);
+        }
+        Ok(columns)
+    }
+
+    fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], table: &Table) -> Result<Vec<Vec<Option<Expr>>>> {
+        let mut bound = Vec::with_capacity(rows.len());
+        for (number, row) in rows.iter().enumerate() {
+            // `VALUES ()` is a row of defaults.
+            if row.len() != columns.len() && !(row.is_empty() && columns.is_empty()) {
+                return Err(Error::column_count_mismatch(number + 1));
+            }
+            let mut values = Vec::with_capacity(row.len());
+            for (value, column) in row.iter().zip(columns) {
+                values.push(self.assigned(value, *column, table)?);
+            }
+            bound.push(values);
+        }
+        Ok(bound)
+    }
+
+    /// The value a column is given; `None` is DEFAULT, all that a generated column takes.
+    fn assigned(&mut self, value: &ast::Expr, column: usize, table: &Table) -> Result<Option<Expr>> {
+        let definition = &table.columns[column];
+        match value {
+            ast::Expr::Default => Ok(None),
+            _ if definition.generated.is_some() => Err(Error::generated_column_not_allowed(&definition.name, &table.name)),
+            value => {
+                let value = self.expr(value)?;
+                if crate::planner::typing::compare::width(&value) != 1 {
+                    return Err(Error::operand_columns(1));
+                }
+                Ok(Some(value))
+            }
+        }
+    }
+
+    fn on_duplicate(&mut self, insert: &ast::Insert, table: &Arc<Table>, slot: Slot, columns: &[usize]) -> Result<OnDuplicate> {
+        let new_slot = self.table_slot("new", table);
+        self.slots[new_slot.0 as usize].used.fill(true);
+        if let Some(alias) = &insert.row_alias {
+            let mut made: Vec<MadeColumn> = Vec::new();
+            for (at, column) in table.columns.iter().enumerate() {
+                let given = columns.iter().position(|given| *given == at).and_then(|at| insert.column_aliases.get(at));
+                made.push(MadeColumn {
+                    name: given.map_or_else(|| column.name.clone(), |name| name.0.clone()),
+                    ty: column.ty.clone(),
+                    nullable: column.nullable,
+                    text_end: 0,
+                });
+            }
+            if !insert.column_aliases.is_empty() && insert.column_aliases.len() != columns.len() {
+                return Err(Error::column_count_of_view());
+            }
+            let columns = Columns::Made { slot: new_slot, columns: made };
+            let scope = self.scope();
+            // The columns' own names mean the existing row; the new row's need its alias, unless they have their own.
+            if insert.column_aliases.is_empty() {
+                let hidden = (0..table.columns.len()).map(|column| (scope.relations.len(), column));
+                scope.hidden.extend(hidden);
+            }
+            scope.add(Relation { alias: alias.0.clone(), schema: CompactString::default(), columns, nullable: false });
+            scope.show_all();
+        }
+        self.inserted_slot = Some((new_slot, table.clone()));
+        let mut assignments = Vec::with_capacity(insert.on_duplicate.len());
+        for assignment in &insert.on_duplicate {
+            let named_here = assignment.column.table.as_ref().is_none_or(|of| **of == *insert.table.name);
+            let position = table.column_position(&assignment.column.name).filter(|_| named_here);
+            let Some(column) = position else { return Err(Error::unknown_column(display(&assignment.column), "field list")) };
+            let mut value = self.assigned(&assignment.value, column, table)?;
+            if let Some(value) = &mut value {
+                optimize::finish_expr(self, value)?;
+            }
+            assignments.push(Assignment { column, value });
+        }
+        self.inserted_slot = None;
+        self.written(table, Privilege::Update, assignments.iter().map(|assignment| assignment.column));
+        let _ = slot;
+        Ok(OnDuplicate::Update { new_slot, assignments })
+    }
+
+    /// `VALUES(column)`: the refused row's value inside ON DUPLICATE KEY UPDATE, NULL elsewhere.
+    pub(super) fn inserted_value(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
+        let Some((slot, table)) = self.inserted_slot.clone() else {
+            let mut null = self.resolve(name)?;
+            null.kind = crate::expr::ExprKind::Literal(porpoise_types::Value::Null);
+            null.nullable = true;
+            return Ok(null);
+        };
+        let position = table.column_position(&name.name).ok_or_else(|| Error::unknown_column(display(name), "field list"))?;
+        let column = &table.columns[position];
+        Ok(Expr::column(slot, position, column.ty.clone(), column.nullable))
+    }
+
+    pub(super) fn update(&mut self, update: &ast::Update) -> Result<Update> {
+        self.keeps_derived = true;
+        if let Some(with) = &update.with {
+            self.with(with)?;
+        }
+        self.scopes.push(Scope::new("from clause"));
+        let (mut from, _) = self.from(&update.tables)?;
+        self.scope().clause = "field list";
+        let mut targets: Vec<UpdateTarget> = Vec::new();
+        for assignment in &update.assignments {
+            let Some(at) = self.scope().find(&assignment.column)? else {
+                return Err(Error::unknown_column(display(&assignment.column), "field list"));
+            };
+            let (table, slot, column) = self.changed_column(&from, at, "UPDATE")?;
+            let mut value = self.assigned(&assignment.value, column, &table)?;
+            if let Some(value) = &mut value {
+                self.check_target_unread(&table)?;
+                optimize::finish_expr(self, value)?;
+            }
+            let assignment = Assignment { column, value };
+            match targets.iter_mut().find(|target| target.slot == slot) {
+                Some(target) => target.assignments.push(assignment),
+                None => targets.push(UpdateTarget { table, slot, assignments: vec![assignment] }),
+            }
+        }
+        for target in &targets {
+            self.use_table(&target.table, TableUse::Write);
+            let (table, columns) = (target.table.clone(), target.assignments.iter().map(|assignment| assignment.column));
+            self.written(&table, Privilege::Update, columns);
+        }
+        let slots: Vec<Slot> = targets.iter().map(|target| target.slot).collect();
+        lock_targets(&mut from, &slots);
+        let (node, limit, single) = self.changed_rows(from, update.selection.as_ref(), &update.order_by, update.limit.as_ref(), &targets.iter().map(|target| target.table.clone()).collect::<Vec<_>>())?;
+        let in_place = single && update.order_by.is_empty();
+        Ok(Update { node, targets, ignore: update.ignore, limit, in_place })
+    }
+
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Delete> {
+        self.keeps_derived = true;
+        if let Some(with) = &delete.with {
+            self.with(with)?;
+        }
+        self.scopes.push(Scope::new("from clause"));
+        let (mut from, _) = self.from(&delete.from)?;
+        let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
+        let count = if delete.targets.is_empty() { 1 } else { delete.targets.len() };
+        for number in 0..count {
+            let relation = match delete.targets.get(number) {
+                None => Some(0),
+                Some(name) => self.scope().relations.iter().position(|relation| relation.is_called(name.schema.as_deref(), &name.name)),
+            };
+            let Some(relation) = relation else {
+                let name = delete.targets.get(number).map_or("", |name| name.name.as_str());
+                return Err(Error::unknown_table_in(name, "MULTI DELETE"));
+            };
+            let (table, slot, _) = self.changed_column(&from, (relation, 0), "DELETE")?;
+            if !targets.iter().any(|(_, known)| *known == slot) {
+                self.use_table(&table, TableUse::Write);
+                self.written(&table, Privilege::Delete, []);
+                targets.push((table, slot));
+            }
+        }
+        let slots: Vec<Slot> = targets.iter().map(|target| target.1).collect();
+        lock_targets(&mut from, &slots);
+        let tables: Vec<Arc<Table>> = targets.iter().map(|target| target.0.clone()).collect();
+        let (node, limit, single) = self.changed_rows(from, delete.selection.as_ref(), &delete.order_by, delete.limit.as_ref(), &tables)?;
+        let in_place = single && delete.order_by.is_empty();
+        Ok(Delete { node, targets, ignore: delete.ignore, limit, in_place })
+    }
+
+    /// The stored column behind a relation's column.
+    fn changed_column(&mut self, from: &JoinTree, (relation, column): (usize, usize), statement: &str) -> Result<(Arc<Table>, Slot, usize)> {
+        let relation = &self.scope().relations[relation];
+        let refused = || Error::non_updatable_table(&relation.alias, statement);
+        match &relation.columns {
+            Columns::Table { slot, table } => Ok((table.clone(), *slot, column)),
+            Columns::Merged { columns } => {
+                let (slot, position) = columns.get(column).and_then(|column| column.expr.as_column()).ok_or_else(refused)?;
+                let mut found = None;
+                from.for_each_source(&mut |source| {
+                    if let (true, SourceKind::Table(table)) = (source.slot == slot, &source.kind) {
+                        found = Some(table.clone());
+                    }
+                });
+                Ok((found.ok_or_else(refused)?, slot, position))
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    /// The node that yields the rows to change, the limit, and whether one table alone is read.
+    fn changed_rows(
+        &mut self,
+        from: JoinTree,
+        selection: Option<&ast::Expr>,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Expr>,
+        targets: &[Arc<Table>],
+    ) -> Result<(Node, Option<Expr>, bool)> {
+        self.scope().clause = "where clause";
+        let conditions = match selection {
+            Some(condition) => self.conditions(condition)?,
+            None => Vec::new(),
+        };
+        let scope = self.scope();
+        scope.clause = "order clause";
+        scope.aliases = Aliases::Last;
+        let order: Vec<SortKey> = self.order_items(order_by)?;
+        let limit = limit.map(|limit| self.expr(limit)).transpose()?;
+        for table in targets {
+            self.check_target_unread(table)?;
+        }
+        let block = Block { from, conditions, group: None, having: Vec::new(), windows: Vec::new(), distinct: false, straight: false };
+        let node = optimize::rows(self, block, order, limit.as_ref())?;
+        let single = matches!(&node, Node::Scan(_) | Node::Empty);
+        Ok((node, limit, single))
+    }
+
+    /// A subquery must not read the table that the statement changes, unless it is computed first (1093).
+    fn check_target_unread(&self, table: &Table) -> Result<()> {
+        for query in self.subqueries.iter().flatten() {
+            if query_reads(query, table) {
+                return Err(Error::update_table_used(&table.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a query reads a table directly, not in a derived table.
+fn query_reads(query: &Query, table: &Table) -> bool {
+    match &query.body {
+        Body::Select(block) => {
+            let mut found = false;
+            block.from.for_each_source(&mut |source| {
+                found |= matches!(&source.kind, SourceKind::Table(read) if read.id == table.id);
+            });
+            found
+        }
+        Body::SetOperation { inputs, .. } => inputs.iter().any(|input| query_reads(input, table)),
+        Body::Values { .. } | Body::Recursive { .. } => false,
+    }
+}
+
+/// Whether a query reads a table at any depth.
+fn reads_table(binder: &Binder<'_>, query: &Query, table: &Table) -> bool {
+    let mut found = false;
+    query.for_each_slot(&mut |slot| {
+        found |= binder.slots[slot.0 as usize].table.as_ref().is_some_and(|read| read.id == table.id);
+    });
+    found || binder.subqueries.iter().flatten().any(|query| query_reads(query, table))
+}
+
+/// The rows that a statement changes are locked as they are read.
+fn lock_targets(from: &mut JoinTree, slots: &[Slot]) {
+    from.for_each_source_mut(&mut |source| {
+        if slots.contains(&source.slot) {
+            source.lock = RowLock::Exclusive(OnLocked::Wait);
+        }
+    });
+}

@@ -1,0 +1,393 @@
+//! Binding: every name finds its column, every expression its type.
+//!
+//! A [`Binder`] walks the syntax tree once. It keeps a stack of [`scope::Scope`]s, one a query block, the
+//! innermost last; gives every relation a slot; and leaves subqueries of expressions, bound, in a list
+//! beside (see [`super::query`]).
+//!
+//! - [`expr`]: expressions; [`scope`]: names;
+//! - [`from`]: tables, joins, derived tables, views, common tables;
+//! - [`select`]: query blocks, set operations, ORDER BY, LIMIT; [`group`]: GROUP BY and aggregates;
+//! - [`window`]: OVER;
+//! - [`change`]: INSERT, UPDATE, DELETE.
+
+mod change;
+mod expr;
+mod from;
+mod group;
+mod scope;
+mod select;
+mod window;
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_sql::ast;
+use porpoise_types::{DataType, RowLayout, Value};
+
+use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table};
+use crate::error::{Error, Result};
+use crate::expr::{Expr, ExprKind, Slot};
+use crate::planner::plan::{Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, TableAccess, TableUse};
+use crate::planner::query::{OutputColumn, Query, WithNode};
+use crate::planner::slot_set::SlotSet;
+use crate::planner::{Context, NoRowCounts, optimize};
+use crate::reply::{ColumnKey, ResultColumn};
+use crate::session::SessionState;
+use scope::{Columns, MadeColumn, Relation, Scope};
+
+/// The state of binding one statement; the optimizer goes on with it.
+pub struct Binder<'a> {
+    pub cx: &'a Context<'a>,
+    pub slots: Vec<SlotDraft>,
+    /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
+    pub subqueries: Vec<Option<Query>>,
+    /// The outer slots that each planned subquery reads.
+    pub subquery_slots: Vec<SlotSet>,
+    /// Bound queries of common tables that are computed once.
+    pub commons: Vec<Option<Query>>,
+    /// Those that are planned: number, plan, materialisation, rows, outer slots.
+    pub planned_commons: Vec<(usize, WithNode, usize, f64, SlotSet)>,
+    /// SQL_CALC_FOUND_ROWS: no row may be left out early.
+    pub counts_all: bool,
+    /// How many materialised tables and recursive tables there are.
+    pub materializations: usize,
+    pub workings: usize,
+    scopes: Vec<Scope>,
+    /// Every WITH table met so far, and which of them can be named here.
+    definitions: Vec<from::Definition>,
+    visible: Vec<usize>,
+    aggregate_count: usize,
+    tables: Vec<(Arc<Table>, TableUse)>,
+    accesses: Vec<AccessDraft>,
+    written: Vec<TableAccess>,
+    fixed_parameters: Vec<(usize, Value)>,
+    parameter_count: usize,
+    cacheable: bool,
+    /// The text that spans point into: the statement's, or a view's.
+    sql: Arc<[u8]>,
+    /// Schema of unqualified names.
+    schema: Option<CompactString>,
+    /// Inside a view: its tables are its definer's business.
+    view_depth: usize,
+    /// Relations of the query block bound last.
+    popped: Vec<Relation>,
+    /// The refused row inside ON DUPLICATE KEY UPDATE.
+    inserted_slot: Option<(Slot, Arc<Table>)>,
+    /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
+    keeps_derived: bool,
+    /// How deep expressions and queries are nested.
+    depth: usize,
+}
+
+/// A slot under construction.
+pub struct SlotDraft {
+    pub name: CompactString,
+    /// A stored table's; others are laid out when their types are final.
+    pub table: Option<Arc<Table>>,
+    pub types: Vec<DataType>,
+    pub column_names: Vec<CompactString>,
+    /// Which columns the statement reads.
+    pub used: Vec<bool>,
+    pub covering: Option<usize>,
+}
+
+struct AccessDraft {
+    schema: CompactString,
+    table: CompactString,
+    slot: Slot,
+    names: Vec<CompactString>,
+}
+
+/// Deeper nesting than this is refused, so that recursion can't exhaust the stack.
+const DEPTH_MAX: usize = 200;
+
+impl<'a> Binder<'a> {
+    fn new(cx: &'a Context<'a>) -> Binder<'a> {
+        Binder {
+            cx,
+            slots: Vec::new(),
+            subqueries: Vec::new(),
+            subquery_slots: Vec::new(),
+            commons: Vec::new(),
+            planned_commons: Vec::new(),
+            counts_all: false,
+            materializations: 0,
+            workings: 0,
+            scopes: Vec::new(),
+            definitions: Vec::new(),
+            visible: Vec::new(),
+            aggregate_count: 0,
+            tables: Vec::new(),
+            accesses: Vec::new(),
+            written: Vec::new(),
+            fixed_parameters: Vec::new(),
+            parameter_count: 0,
+            cacheable: true,
+            sql: cx.sql.into(),
+            schema: cx.session.schema.clone(),
+            view_depth: 0,
+            popped: Vec::new(),
+            inserted_slot: None,
+            keeps_derived: false,
+            depth: 0,
+        }
+    }
+
+    pub fn session(&self) -> &'a SessionState {
+        self.cx.session
+    }
+
+    /// A new slot for rows that the statement itself makes.
+    pub fn new_slot(&mut self, name: impl Into<CompactString>, types: Vec<DataType>, column_names: Vec<CompactString>) -> Slot {
+        let used = vec![true; types.len()];
+        self.push_slot(SlotDraft { name: name.into(), table: None, types, column_names, used, covering: None })
+    }
+
+    fn table_slot(&mut self, name: impl Into<CompactString>, table: &Arc<Table>) -> Slot {
+        let used = vec![false; table.columns.len()];
+        self.push_slot(SlotDraft { name: name.into(), table: Some(table.clone()), types: Vec::new(), column_names: Vec::new(), used, covering: None })
+    }
+
+    fn push_slot(&mut self, draft: SlotDraft) -> Slot {
+        self.slots.push(draft);
+        Slot(self.slots.len() as u16 - 1)
+    }
+
+    /// Runs `bind` one level deeper, or refuses to.
+    fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Error::new(1436, "HY000", "Thread stack overrun: the statement is nested too deeply"));
+        }
+        self.depth += 1;
+        let result = bind(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Notes that the statement reads or writes a table.
+    fn use_table(&mut self, table: &Arc<Table>, how: TableUse) {
+        match self.tables.iter_mut().find(|(known, _)| known.id == table.id) {
+            Some((_, known)) if how == TableUse::Write => *known = TableUse::Write,
+            Some(_) => {}
+            None => self.tables.push((table.clone(), how)),
+        }
+    }
+
+    /// Makes the plan depend on the value of each parameter of an expression.
+    fn fix_parameters(&mut self, expr: &Expr) {
+        expr.any(&mut |part| {
+            if let ExprKind::Parameter(number) = part.kind
+                && let Some(value) = self.cx.literals.get(number)
+                && !self.fixed_parameters.iter().any(|(known, _)| *known == number)
+            {
+                self.fixed_parameters.push((number, value.clone()));
+            }
+            false
+        });
+    }
+
+    /// The value of a literal, written or lifted out of the text.
+    fn literal_value<'e>(&'e self, expr: &'e ast::Expr) -> Option<Value> {
+        match expr {
+            ast::Expr::Literal(ast::Literal::Int(v)) => Some(i64::try_from(*v).map_or(Value::UInt(*v), Value::Int)),
+            ast::Expr::Literal(ast::Literal::String(bytes)) => std::str::from_utf8(bytes).ok().map(Value::from),
+            ast::Expr::Param(number) => self.cx.literals.get(*number as usize).cloned(),
+            _ => None,
+        }
+    }
+
+    fn finish(self, kind: PlanKind, fixed_text: u32) -> Plan {
+        let slots = self.slots.into_iter().map(SlotDraft::finish);
+        let mut tables = self.tables;
+        tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        let slots: Vec<(SlotLayout, Vec<bool>)> = slots.collect();
+        let mut accesses = self.written;
+        for access in self.accesses {
+            let used = &slots[access.slot.0 as usize].1;
+            let columns = access.names.into_iter().zip(used).filter(|(_, used)| **used).map(|(name, _)| name).collect();
+            accesses.push(TableAccess { schema: access.schema, table: access.table, privilege: Privilege::Select, columns });
+        }
+        Plan {
+            kind,
+            slots: slots.into_iter().map(|(layout, _)| layout).collect(),
+            parameter_count: self.parameter_count.max(self.cx.parameters.len()),
+            dependencies: tables.iter().map(|(table, _)| (table.id, table.version)).collect(),
+            tables,
+            subplan_count: self.subqueries.len(),
+            cacheable: self.cacheable,
+            fixed_text: self.cx.sql.get(..fixed_text as usize).unwrap_or_default().into(),
+            fixed_parameters: self.fixed_parameters,
+            accesses,
+        }
+    }
+}
+
+impl SlotDraft {
+    /// The slot's layout, and which of its columns are read.
+    fn finish(self) -> (SlotLayout, Vec<bool>) {
+        let layout = match (&self.table, self.covering) {
+            (Some(table), None) => SlotLayout {
+                name: self.name,
+                layout: table.layout.clone(),
+                types: table.columns.iter().map(|column| column.ty.clone()).collect(),
+                map: None,
+                column_names: Vec::new(),
+            },
+            (Some(table), Some(index)) => {
+                let index: &Index = &table.indexes[index];
+                let mut map = vec![u16::MAX; table.columns.len()];
+                for (position, column) in index.entry_columns.iter().enumerate() {
+                    map[*column] = position as u16;
+                }
+                let types = index.entry_columns.iter().map(|column| table.columns[*column].ty.clone()).collect();
+                SlotLayout { name: self.name, layout: index.entry_layout.clone(), types, map: Some(map), column_names: Vec::new() }
+            }
+            (None, _) => SlotLayout {
+                name: self.name,
+                layout: Arc::new(RowLayout::new(&self.types)),
+                types: self.types,
+                map: None,
+                column_names: self.column_names,
+            },
+        };
+        (layout, self.used)
+    }
+}
+
+/// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
+pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan> {
+    let mut binder = Binder::new(cx);
+    match statement {
+        ast::Statement::Query(query) => {
+            let bound = binder.query(query)?;
+            let into = into_variables(query, bound.columns.len())?;
+            let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
+            let columns = bound.columns.iter().map(result_column).collect();
+            let fixed_text = bound.columns.iter().map(|column| column.text_end).max().unwrap_or(0);
+            binder.counts_all = calc_found_rows;
+            let (node, output) = optimize::query(&mut binder, bound)?;
+            let kind = PlanKind::Query(QueryPlan { node, output, columns, calc_found_rows, into });
+            Ok(binder.finish(kind, fixed_text))
+        }
+        ast::Statement::Insert(insert) => {
+            let kind = PlanKind::Insert(binder.insert(insert)?);
+            Ok(binder.finish(kind, 0))
+        }
+        ast::Statement::Update(update) => {
+            let kind = PlanKind::Update(binder.update(update)?);
+            Ok(binder.finish(kind, 0))
+        }
+        ast::Statement::Delete(delete) => {
+            let kind = PlanKind::Delete(binder.delete(delete)?);
+            Ok(binder.finish(kind, 0))
+        }
+        _ => Err(Error::not_supported_yet("this statement in a plan")),
+    }
+}
+
+fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactString>> {
+    match &query.into {
+        None => Ok(Vec::new()),
+        Some(ast::SelectInto::Variables(targets)) => {
+            if targets.len() != columns {
+                return Err(Error::new(1222, "21000", "The used SELECT statements have a different number of columns"));
+            }
+            let name = |target: &ast::IntoTarget| match target {
+                ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),
+                ast::IntoTarget::Local(name) => Err(Error::new(1327, "42000", format!("Undeclared variable: {}", name.as_str()))),
+            };
+            targets.iter().map(name).collect()
+        }
+        Some(_) => Err(Error::not_supported_yet("SELECT INTO a file")),
+    }
+}
+
+/// The expressions of SET, DO and CALL.
+pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan> {
+    let mut binder = Binder::new(cx);
+    binder.scopes.push(Scope::new("field list"));
+    let mut columns = Vec::new();
+    for expr in exprs {
+        let expr = binder.expr(expr)?;
+        columns.push(OutputColumn { expr, name: CompactString::default(), text_end: 0, origin: None });
+    }
+    let results = columns.iter().map(result_column).collect();
+    let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
+    optimize::finish_exprs(&mut binder, &mut output)?;
+    let node = crate::planner::plan::Node::One;
+    let kind = PlanKind::Query(QueryPlan { node, output, columns: results, calc_found_rows: false, into: Vec::new() });
+    Ok(binder.finish(kind, 0))
+}
+
+/// Binds without tables, parameters or subqueries.
+fn bind_alone<R>(session: &SessionState, bind: impl FnOnce(&mut Binder<'_>) -> Result<R>) -> Result<R> {
+    let catalog = Catalog::default();
+    let cx = Context { catalog: &catalog, session, parameters: &[], literals: &[], sql: b"", row_counts: &NoRowCounts };
+    let mut binder = Binder::new(&cx);
+    let bound = bind(&mut binder)?;
+    if binder.subqueries.is_empty() { Ok(bound) } else { Err(Error::not_supported_yet("a subquery here")) }
+}
+
+pub fn standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
+    bind_alone(session, |binder| {
+        binder.scopes.push(Scope::new("field list"));
+        binder.expr(expr)
+    })
+}
+
+pub fn table_expression(expr: &ast::Expr, table: &Table, clause: &'static str, session: &SessionState) -> Result<Expr> {
+    bind_alone(session, |binder| {
+        let types: Vec<DataType> = table.columns.iter().map(|column| column.ty.clone()).collect();
+        let names: Vec<CompactString> = table.columns.iter().map(|column| column.name.clone()).collect();
+        let made = |column: &crate::catalog::Column| MadeColumn {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            nullable: column.nullable,
+            text_end: 0,
+        };
+        let columns = table.columns.iter().map(made).collect();
+        let slot = binder.new_slot(table.name.clone(), types, names);
+        let mut scope = Scope::new(clause);
+        scope.add(Relation { alias: table.name.clone(), schema: table.schema.clone(), columns: Columns::Made { slot, columns }, nullable: false });
+        scope.show_all();
+        binder.scopes.push(scope);
+        binder.expr(expr)
+    })
+}
+
+/// What the client is told of an output column.
+pub fn result_column(column: &OutputColumn) -> ResultColumn {
+    let mut result = ResultColumn::expression(column.name.clone(), column.expr.ty.clone(), column.expr.nullable);
+    let Some(origin) = &column.origin else { return result };
+    result.table = origin.alias.clone();
+    let Some(table) = &origin.table else { return result };
+    let definition = &table.columns[origin.column];
+    result.schema = table.schema.clone();
+    result.original_table = table.name.clone();
+    result.original_name = definition.name.clone();
+    result.key = column_key(table, origin.column);
+    result.auto_increment = definition.auto_increment;
+    result.on_update_now = definition.on_update_now;
+    result.no_default = !definition.nullable
+        && !definition.auto_increment
+        && definition.generated.is_none()
+        && matches!(definition.default, ColumnDefault::None);
+    result
+}
+
+/// The part a column has in its table's keys.
+pub fn column_key(table: &Table, column: usize) -> ColumnKey {
+    let mut key = ColumnKey::None;
+    for index in &table.indexes {
+        let found = match index.kind {
+            IndexKind::Primary if index.parts.iter().any(|part| part.column == column) => return ColumnKey::Primary,
+            IndexKind::Unique if index.parts.len() == 1 && index.parts[0].column == column => ColumnKey::Unique,
+            _ if index.parts.first().is_some_and(|part| part.column == column) => ColumnKey::Multiple,
+            _ => continue,
+        };
+        if key == ColumnKey::None || found == ColumnKey::Unique {
+            key = found;
+        }
+    }
+    key
+}

@@ -1,0 +1,326 @@
+//! Names: what a column reference can mean where it stands (MySQL 8.4 manual, 15.2.13 and 11.2).
+//!
+//! A scope belongs to one query block. Its relations come in the order of FROM; while FROM is still being
+//! bound only some of them are visible (the operands of a join to its ON, those before it to a LATERAL
+//! table, none to another derived table).
+//!
+//! | clause | looks in |
+//! | --- | --- |
+//! | select list, WHERE, ON | FROM, then outer queries |
+//! | GROUP BY | FROM, then the select list's aliases |
+//! | HAVING | aliases and grouped columns; FROM inside aggregates |
+//! | ORDER BY | a bare name: aliases first; else FROM, then aliases |
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_sql::ast;
+use porpoise_types::DataType;
+
+use crate::catalog::{Table, VirtualTable};
+use crate::error::{Error, Result};
+use crate::expr::{Expr, ExprKind, Slot};
+use crate::planner::bind::Binder;
+use crate::planner::bind::window::WindowDraft;
+use crate::planner::plan::{Aggregate, RowLock, SortKey};
+use crate::planner::query::{Origin, OutputColumn};
+
+pub struct Scope {
+    pub relations: Vec<Relation>,
+    pub visible: Range<usize>,
+    /// Columns that USING or NATURAL left to their twin: relation, column.
+    pub hidden: Vec<(usize, usize)>,
+    /// As error 1054 names the clause being bound.
+    pub clause: &'static str,
+    pub aliases: Aliases,
+    /// The select list, once it is bound.
+    pub items: Vec<OutputColumn>,
+    pub group_keys: Vec<Expr>,
+    /// Aggregates met, by their number in the statement.
+    pub aggregates: Vec<(usize, Aggregate)>,
+    pub aggregates_allowed: bool,
+    pub in_aggregate: bool,
+    pub windows: Vec<WindowDraft>,
+    pub windows_allowed: bool,
+    pub named_windows: Vec<(ast::Ident, ast::Window)>,
+    /// What rows of each table are locked as, by alias; the empty alias stands for all.
+    pub locks: Vec<(CompactString, RowLock)>,
+    /// ORDER BY of a merged derived table.
+    pub merged_order: Vec<SortKey>,
+}
+
+/// When the select list's aliases are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aliases {
+    No,
+    /// After FROM.
+    Last,
+    /// HAVING: before FROM, and FROM only inside aggregates or for grouped columns.
+    Having,
+}
+
+/// A relation in FROM.
+pub struct Relation {
+    pub alias: CompactString,
+    pub schema: CompactString,
+    pub columns: Columns,
+    /// On the side of an outer join that may be filled with NULLs.
+    pub nullable: bool,
+}
+
+pub enum Columns {
+    Table { slot: Slot, table: Arc<Table> },
+    Virtual { slot: Slot, table: &'static VirtualTable },
+    /// Columns of a row that the statement makes.
+    Made { slot: Slot, columns: Vec<MadeColumn> },
+    /// A derived table whose query became part of this one.
+    Merged { columns: Vec<OutputColumn> },
+}
+
+pub struct MadeColumn {
+    pub name: CompactString,
+    pub ty: DataType,
+    pub nullable: bool,
+    /// As [`OutputColumn::text_end`].
+    pub text_end: u32,
+}
+
+impl Scope {
+    pub fn new(clause: &'static str) -> Scope {
+        Scope {
+            relations: Vec::new(),
+            visible: 0..0,
+            hidden: Vec::new(),
+            clause,
+            aliases: Aliases::No,
+            items: Vec::new(),
+            group_keys: Vec::new(),
+            aggregates: Vec::new(),
+            aggregates_allowed: false,
+            in_aggregate: false,
+            windows: Vec::new(),
+            windows_allowed: false,
+            named_windows: Vec::new(),
+            locks: Vec::new(),
+            merged_order: Vec::new(),
+        }
+    }
+
+    pub fn add(&mut self, relation: Relation) {
+        self.relations.push(relation);
+    }
+
+    pub fn show_all(&mut self) {
+        self.visible = 0..self.relations.len();
+    }
+
+    /// The position of a column among the visible relations.
+    pub fn find(&self, name: &ast::ColumnRef) -> Result<Option<(usize, usize)>> {
+        let mut found: Option<(usize, usize)> = None;
+        for at in self.visible.clone() {
+            let relation = &self.relations[at];
+            if let Some(table) = &name.table {
+                if !relation.is_called(name.schema.as_deref(), table) {
+                    continue;
+                }
+            }
+            let Some(column) = relation.columns.position(&name.name) else { continue };
+            if name.table.is_none() && self.hidden.contains(&(at, column)) {
+                continue;
+            }
+            if found.is_some() {
+                return Err(Error::ambiguous_column(display(name), self.clause));
+            }
+            found = Some((at, column));
+        }
+        Ok(found)
+    }
+
+    /// The select list's item with this alias. Items of one name must say the same.
+    pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
+        let mut found: Option<&OutputColumn> = None;
+        for item in self.items.iter().filter(|item| item.name.eq_ignore_ascii_case(name)) {
+            match found {
+                Some(held) if !held.expr.same_as(&item.expr, &[]) => return Err(Error::ambiguous_column(name, self.clause)),
+                Some(_) => {}
+                None => found = Some(item),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A name as it was written, without quotes.
+pub fn display(name: &ast::ColumnRef) -> String {
+    let mut out = String::new();
+    for qualifier in [&name.schema, &name.table].into_iter().flatten() {
+        out.push_str(qualifier);
+        out.push('.');
+    }
+    out.push_str(&name.name);
+    out
+}
+
+impl Relation {
+    pub fn is_called(&self, schema: Option<&str>, name: &str) -> bool {
+        self.alias == name && schema.is_none_or(|schema| self.schema == schema)
+    }
+}
+
+impl Columns {
+    pub fn len(&self) -> usize {
+        match self {
+            Columns::Table { table, .. } => table.columns.len(),
+            Columns::Virtual { table, .. } => table.columns.len(),
+            Columns::Made { columns, .. } => columns.len(),
+            Columns::Merged { columns } => columns.len(),
+        }
+    }
+
+    pub fn name(&self, at: usize) -> &str {
+        match self {
+            Columns::Table { table, .. } => &table.columns[at].name,
+            Columns::Virtual { table, .. } => table.columns[at].0,
+            Columns::Made { columns, .. } => &columns[at].name,
+            Columns::Merged { columns } => &columns[at].name,
+        }
+    }
+
+    /// Whether `*` shows the column.
+    pub fn is_shown(&self, at: usize) -> bool {
+        match self {
+            Columns::Table { table, .. } => table.columns[at].visible,
+            _ => true,
+        }
+    }
+
+    pub fn position(&self, name: &str) -> Option<usize> {
+        match self {
+            Columns::Table { table, .. } => table.column_position(name),
+            _ => (0..self.len()).find(|at| self.name(*at).eq_ignore_ascii_case(name)),
+        }
+    }
+
+    pub fn expr(&self, at: usize) -> Expr {
+        match self {
+            Columns::Table { slot, table } => {
+                let column = &table.columns[at];
+                Expr::column(*slot, at, column.ty.clone(), column.nullable)
+            }
+            Columns::Virtual { slot, table } => {
+                let (_, ty, nullable) = &table.columns[at];
+                Expr::column(*slot, at, ty(), *nullable)
+            }
+            Columns::Made { slot, columns } => {
+                let column = &columns[at];
+                Expr::column(*slot, at, column.ty.clone(), column.nullable)
+            }
+            Columns::Merged { columns } => columns[at].expr.clone(),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// The innermost scope.
+    pub(super) fn scope(&mut self) -> &mut Scope {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::new("field list"));
+        }
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+
+    /// Notes that the statement reads the columns in an expression.
+    pub(super) fn mark_used(&mut self, expr: &Expr) {
+        if let ExprKind::Column { slot, column } = expr.kind {
+            if let Some(used) = self.slots.get_mut(slot.0 as usize).and_then(|draft| draft.used.get_mut(column as usize)) {
+                *used = true;
+            }
+            return;
+        }
+        let mut columns = Vec::new();
+        expr.any(&mut |part| {
+            columns.extend(part.as_column());
+            false
+        });
+        for (slot, column) in columns {
+            if let Some(used) = self.slots.get_mut(slot.0 as usize).and_then(|draft| draft.used.get_mut(column)) {
+                *used = true;
+            }
+        }
+    }
+
+    /// A column of a relation, as an expression that reads it.
+    pub(super) fn relation_column(&mut self, depth: usize, relation: usize, column: usize) -> Expr {
+        let relation = &self.scopes[depth].relations[relation];
+        let mut expr = relation.columns.expr(column);
+        if relation.nullable {
+            expr.nullable = true;
+        }
+        self.mark_used(&expr);
+        expr
+    }
+
+    /// The same, with what the client is told of it.
+    pub(super) fn output_column(&mut self, depth: usize, relation: usize, column: usize) -> OutputColumn {
+        let expr = self.relation_column(depth, relation, column);
+        let relation = &self.scopes[depth].relations[relation];
+        let (table, position, text_end) = match &relation.columns {
+            Columns::Table { table, .. } => (Some(table.clone()), column, 0),
+            Columns::Merged { columns } => match &columns[column].origin {
+                Some(origin) => (origin.table.clone(), origin.column, columns[column].text_end),
+                None => (None, column, columns[column].text_end),
+            },
+            Columns::Made { columns, .. } => (None, column, columns[column].text_end),
+            Columns::Virtual { .. } => (None, column, 0),
+        };
+        let origin = Some(Origin { alias: relation.alias.clone(), table, column: position });
+        OutputColumn { expr, name: CompactString::new(relation.columns.name(column)), text_end, origin }
+    }
+
+    /// Finds a column in this or an outer query.
+    pub(super) fn resolve(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
+        for depth in (0..self.scopes.len()).rev() {
+            let scope = &self.scopes[depth];
+            if scope.aliases == Aliases::Having && !scope.in_aggregate {
+                if let Some(expr) = self.resolve_in_having(depth, name)? {
+                    return Ok(expr);
+                }
+                continue;
+            }
+            if let Some((relation, column)) = scope.find(name)? {
+                return Ok(self.relation_column(depth, relation, column));
+            }
+            if scope.aliases == Aliases::Last && name.table.is_none() {
+                if let Some(item) = scope.find_alias(&name.name)? {
+                    return Ok(item.expr.clone());
+                }
+            }
+        }
+        let clause = self.scopes.last().map_or("field list", |scope| scope.clause);
+        Err(Error::unknown_column(display(name), clause))
+    }
+
+    fn resolve_in_having(&mut self, depth: usize, name: &ast::ColumnRef) -> Result<Option<Expr>> {
+        let scope = &self.scopes[depth];
+        let from = scope.find(name);
+        if let Ok(Some((relation, column))) = from {
+            let expr = scope.relations[relation].columns.expr(column);
+            let grouped = scope.group_keys.iter().any(|key| key.same_as(&expr, &[]));
+            let selected = scope.items.iter().any(|item| item.expr.same_as(&expr, &[]));
+            let aliased = name.table.is_none() && scope.items.iter().any(|item| item.name.eq_ignore_ascii_case(&name.name));
+            // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable as well.
+            if grouped || (selected && (!aliased || name.table.is_some())) {
+                return Ok(Some(self.relation_column(depth, relation, column)));
+            }
+        }
+        let scope = &self.scopes[depth];
+        if name.table.is_none() {
+            if let Some(item) = scope.find_alias(&name.name)? {
+                return Ok(Some(item.expr.clone()));
+            }
+        }
+        from.map(|_| None)
+    }
+}
