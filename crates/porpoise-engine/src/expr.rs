@@ -185,7 +185,6 @@ pub enum SubqueryKind {
     },
 }
 
-
 impl Expr {
     pub fn new(kind: ExprKind, ty: DataType, nullable: bool) -> Expr {
         Expr { kind, ty, nullable }
@@ -193,16 +192,31 @@ impl Expr {
 
     pub fn literal(value: Value, ty: DataType) -> Expr {
         let nullable = value.is_null();
-        Expr { kind: ExprKind::Literal(value), ty, nullable }
+        Expr {
+            kind: ExprKind::Literal(value),
+            ty,
+            nullable,
+        }
     }
 
     /// A 0-or-1 result, as conditions have.
     pub fn boolean(kind: ExprKind, nullable: bool) -> Expr {
-        Expr { kind, ty: boolean_type(), nullable }
+        Expr {
+            kind,
+            ty: boolean_type(),
+            nullable,
+        }
     }
 
     pub fn column(slot: Slot, column: usize, ty: DataType, nullable: bool) -> Expr {
-        Expr { kind: ExprKind::Column { slot, column: column as u16 }, ty, nullable }
+        Expr {
+            kind: ExprKind::Column {
+                slot,
+                column: column as u16,
+            },
+            ty,
+            nullable,
+        }
     }
 
     /// The slot and position of a bare column.
@@ -216,24 +230,39 @@ impl Expr {
     /// Calls `visit` with each operand, not deeper. The insides of a subquery are not operands.
     pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
         match &self.kind {
-            ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Column { .. } | ExprKind::UserVariable(_) | ExprKind::Aggregate(_) => {}
+            ExprKind::Literal(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. }
+            | ExprKind::Aggregate(_) => {}
             ExprKind::AssignUserVariable { value: operand, .. }
             | ExprKind::Cast { operand, .. }
             | ExprKind::Not(operand)
             | ExprKind::IsNull { operand, .. }
             | ExprKind::IsTruth { operand, .. }
             | ExprKind::Negate(operand) => visit(operand),
-            ExprKind::And(operands) | ExprKind::Or(operands) | ExprKind::Row(operands) | ExprKind::Call { arguments: operands, .. } => {
-                operands.iter().for_each(visit)
-            }
+            ExprKind::And(operands)
+            | ExprKind::Or(operands)
+            | ExprKind::Row(operands)
+            | ExprKind::Call {
+                arguments: operands,
+                ..
+            } => operands.iter().for_each(visit),
             ExprKind::Xor(left, right)
             | ExprKind::Compare { left, right, .. }
             | ExprKind::Arithmetic { left, right, .. }
-            | ExprKind::Like { operand: left, pattern: right, .. } => {
+            | ExprKind::Like {
+                operand: left,
+                pattern: right,
+                ..
+            } => {
                 visit(left);
                 visit(right);
             }
-            ExprKind::Between { operand, low, high, .. } => {
+            ExprKind::Between {
+                operand, low, high, ..
+            } => {
                 visit(operand);
                 visit(low);
                 visit(high);
@@ -242,7 +271,10 @@ impl Expr {
                 visit(operand);
                 list.iter().for_each(visit);
             }
-            ExprKind::Case { branches, otherwise } => {
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
                 for (condition, value) in branches {
                     visit(condition);
                     visit(value);
@@ -262,24 +294,39 @@ impl Expr {
     /// As [`Expr::for_each_child`], to change them.
     pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match &mut self.kind {
-            ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Column { .. } | ExprKind::UserVariable(_) | ExprKind::Aggregate(_) => {}
+            ExprKind::Literal(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. }
+            | ExprKind::Aggregate(_) => {}
             ExprKind::AssignUserVariable { value: operand, .. }
             | ExprKind::Cast { operand, .. }
             | ExprKind::Not(operand)
             | ExprKind::IsNull { operand, .. }
             | ExprKind::IsTruth { operand, .. }
             | ExprKind::Negate(operand) => visit(operand),
-            ExprKind::And(operands) | ExprKind::Or(operands) | ExprKind::Row(operands) | ExprKind::Call { arguments: operands, .. } => {
-                operands.iter_mut().for_each(visit)
-            }
+            ExprKind::And(operands)
+            | ExprKind::Or(operands)
+            | ExprKind::Row(operands)
+            | ExprKind::Call {
+                arguments: operands,
+                ..
+            } => operands.iter_mut().for_each(visit),
             ExprKind::Xor(left, right)
             | ExprKind::Compare { left, right, .. }
             | ExprKind::Arithmetic { left, right, .. }
-            | ExprKind::Like { operand: left, pattern: right, .. } => {
+            | ExprKind::Like {
+                operand: left,
+                pattern: right,
+                ..
+            } => {
                 visit(left);
                 visit(right);
             }
-            ExprKind::Between { operand, low, high, .. } => {
+            ExprKind::Between {
+                operand, low, high, ..
+            } => {
                 visit(operand);
                 visit(low);
                 visit(high);
@@ -288,7 +335,10 @@ impl Expr {
                 visit(operand);
                 list.iter_mut().for_each(visit);
             }
-            ExprKind::Case { branches, otherwise } => {
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
                 for (condition, value) in branches {
                     visit(condition);
                     visit(value);
@@ -323,7 +373,9 @@ impl Expr {
             | ExprKind::AssignUserVariable { .. }
             | ExprKind::Aggregate(_)
             | ExprKind::Subquery { .. } => true,
-            ExprKind::Call { function, .. } => function.purity == crate::functions::Purity::Volatile,
+            ExprKind::Call { function, .. } => {
+                function.purity == crate::functions::Purity::Volatile
+            }
             _ => false,
         })
     }
@@ -332,7 +384,9 @@ impl Expr {
     pub fn is_volatile(&self) -> bool {
         self.any(&mut |part| match &part.kind {
             ExprKind::UserVariable(_) | ExprKind::AssignUserVariable { .. } => true,
-            ExprKind::Call { function, .. } => function.purity == crate::functions::Purity::Volatile,
+            ExprKind::Call { function, .. } => {
+                function.purity == crate::functions::Purity::Volatile
+            }
             _ => false,
         })
     }
@@ -343,56 +397,171 @@ impl Expr {
 
     /// Whether two expressions say the same. Parameters are equal where `literals` tells equal values.
     pub fn same_as(&self, other: &Expr, literals: &[Value]) -> bool {
-        let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals));
+        let all = |a: &[Expr], b: &[Expr]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals))
+        };
         match (&self.kind, &other.kind) {
-            (ExprKind::Column { slot: a, column: x }, ExprKind::Column { slot: b, column: y }) => a == b && x == y,
+            (ExprKind::Column { slot: a, column: x }, ExprKind::Column { slot: b, column: y }) => {
+                a == b && x == y
+            }
             (ExprKind::Literal(a), ExprKind::Literal(b)) => a == b && self.ty == other.ty,
             (ExprKind::Parameter(a), ExprKind::Parameter(b)) => {
-                a == b || literals.get(*a).is_some_and(|value| literals.get(*b) == Some(value))
+                a == b
+                    || literals
+                        .get(*a)
+                        .is_some_and(|value| literals.get(*b) == Some(value))
             }
             (ExprKind::UserVariable(a), ExprKind::UserVariable(b)) => a == b,
             (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => a == b,
-            (ExprKind::Cast { operand: a, kind: x }, ExprKind::Cast { operand: b, kind: y }) => {
-                x == y && self.ty == other.ty && a.same_as(b, literals)
-            }
-            (ExprKind::Not(a), ExprKind::Not(b)) | (ExprKind::Negate(a), ExprKind::Negate(b)) => a.same_as(b, literals),
-            (ExprKind::And(a), ExprKind::And(b)) | (ExprKind::Or(a), ExprKind::Or(b)) | (ExprKind::Row(a), ExprKind::Row(b)) => all(a, b),
-            (ExprKind::Xor(a, b), ExprKind::Xor(c, d)) => a.same_as(c, literals) && b.same_as(d, literals),
             (
-                ExprKind::Compare { op: o, domain: x, left: a, right: b },
-                ExprKind::Compare { op: p, domain: y, left: c, right: d },
+                ExprKind::Cast {
+                    operand: a,
+                    kind: x,
+                },
+                ExprKind::Cast {
+                    operand: b,
+                    kind: y,
+                },
+            ) => x == y && self.ty == other.ty && a.same_as(b, literals),
+            (ExprKind::Not(a), ExprKind::Not(b)) | (ExprKind::Negate(a), ExprKind::Negate(b)) => {
+                a.same_as(b, literals)
+            }
+            (ExprKind::And(a), ExprKind::And(b))
+            | (ExprKind::Or(a), ExprKind::Or(b))
+            | (ExprKind::Row(a), ExprKind::Row(b)) => all(a, b),
+            (ExprKind::Xor(a, b), ExprKind::Xor(c, d)) => {
+                a.same_as(c, literals) && b.same_as(d, literals)
+            }
+            (
+                ExprKind::Compare {
+                    op: o,
+                    domain: x,
+                    left: a,
+                    right: b,
+                },
+                ExprKind::Compare {
+                    op: p,
+                    domain: y,
+                    left: c,
+                    right: d,
+                },
             ) => o == p && x == y && a.same_as(c, literals) && b.same_as(d, literals),
-            (ExprKind::Arithmetic { op: o, left: a, right: b }, ExprKind::Arithmetic { op: p, left: c, right: d }) => {
-                o == p && a.same_as(c, literals) && b.same_as(d, literals)
+            (
+                ExprKind::Arithmetic {
+                    op: o,
+                    left: a,
+                    right: b,
+                },
+                ExprKind::Arithmetic {
+                    op: p,
+                    left: c,
+                    right: d,
+                },
+            ) => o == p && a.same_as(c, literals) && b.same_as(d, literals),
+            (
+                ExprKind::Between {
+                    operand: a,
+                    low: b,
+                    high: c,
+                    negated: n,
+                    ..
+                },
+                ExprKind::Between {
+                    operand: d,
+                    low: e,
+                    high: f,
+                    negated: m,
+                    ..
+                },
+            ) => {
+                n == m && a.same_as(d, literals) && b.same_as(e, literals) && c.same_as(f, literals)
             }
             (
-                ExprKind::Between { operand: a, low: b, high: c, negated: n, .. },
-                ExprKind::Between { operand: d, low: e, high: f, negated: m, .. },
-            ) => n == m && a.same_as(d, literals) && b.same_as(e, literals) && c.same_as(f, literals),
-            (
-                ExprKind::InList { operand: a, list: b, negated: n, .. },
-                ExprKind::InList { operand: c, list: d, negated: m, .. },
+                ExprKind::InList {
+                    operand: a,
+                    list: b,
+                    negated: n,
+                    ..
+                },
+                ExprKind::InList {
+                    operand: c,
+                    list: d,
+                    negated: m,
+                    ..
+                },
             ) => n == m && a.same_as(c, literals) && all(b, d),
-            (ExprKind::IsNull { operand: a, negated: n }, ExprKind::IsNull { operand: b, negated: m }) => n == m && a.same_as(b, literals),
             (
-                ExprKind::IsTruth { operand: a, truth: t, negated: n },
-                ExprKind::IsTruth { operand: b, truth: u, negated: m },
+                ExprKind::IsNull {
+                    operand: a,
+                    negated: n,
+                },
+                ExprKind::IsNull {
+                    operand: b,
+                    negated: m,
+                },
+            ) => n == m && a.same_as(b, literals),
+            (
+                ExprKind::IsTruth {
+                    operand: a,
+                    truth: t,
+                    negated: n,
+                },
+                ExprKind::IsTruth {
+                    operand: b,
+                    truth: u,
+                    negated: m,
+                },
             ) => t == u && n == m && a.same_as(b, literals),
             (
-                ExprKind::Like { operand: a, pattern: b, escape: e, negated: n, .. },
-                ExprKind::Like { operand: c, pattern: d, escape: f, negated: m, .. },
+                ExprKind::Like {
+                    operand: a,
+                    pattern: b,
+                    escape: e,
+                    negated: n,
+                    ..
+                },
+                ExprKind::Like {
+                    operand: c,
+                    pattern: d,
+                    escape: f,
+                    negated: m,
+                    ..
+                },
             ) => e == f && n == m && a.same_as(c, literals) && b.same_as(d, literals),
-            (ExprKind::Case { branches: a, otherwise: b }, ExprKind::Case { branches: c, otherwise: d }) => {
+            (
+                ExprKind::Case {
+                    branches: a,
+                    otherwise: b,
+                },
+                ExprKind::Case {
+                    branches: c,
+                    otherwise: d,
+                },
+            ) => {
                 a.len() == c.len()
-                    && a.iter().zip(c).all(|(a, c)| a.0.same_as(&c.0, literals) && a.1.same_as(&c.1, literals))
+                    && a.iter()
+                        .zip(c)
+                        .all(|(a, c)| a.0.same_as(&c.0, literals) && a.1.same_as(&c.1, literals))
                     && match (b, d) {
                         (None, None) => true,
                         (Some(b), Some(d)) => b.same_as(d, literals),
                         _ => false,
                     }
             }
-            (ExprKind::Call { function: f, arguments: a }, ExprKind::Call { function: g, arguments: b }) => {
-                std::ptr::eq(*f, *g) && self.ty == other.ty && f.purity != crate::functions::Purity::Volatile && all(a, b)
+            (
+                ExprKind::Call {
+                    function: f,
+                    arguments: a,
+                },
+                ExprKind::Call {
+                    function: g,
+                    arguments: b,
+                },
+            ) => {
+                std::ptr::eq(*f, *g)
+                    && self.ty == other.ty
+                    && f.purity != crate::functions::Purity::Volatile
+                    && all(a, b)
             }
             _ => false,
         }
@@ -401,7 +570,12 @@ impl Expr {
 
 /// The type of conditions: BIGINT with one digit.
 pub fn boolean_type() -> DataType {
-    DataType::Int { width: porpoise_types::IntWidth::Big, unsigned: false, zerofill: false, display_width: Some(1) }
+    DataType::Int {
+        width: porpoise_types::IntWidth::Big,
+        unsigned: false,
+        zerofill: false,
+        display_width: Some(1),
+    }
 }
 
 impl Comparison {
@@ -518,6 +692,10 @@ impl Expr {
                 out.push_str(name);
                 out.push(')');
             }
+            ExprKind::SystemVariable { position, .. } => {
+                out.push_str("@@");
+                out.push_str(crate::variables::VARIABLES[*position].name);
+            }
             ExprKind::AssignUserVariable { name, value } => {
                 out.push_str("(@");
                 out.push_str(name);
@@ -525,8 +703,14 @@ impl Expr {
                 value.write_sql(names, out);
                 out.push(')');
             }
-            ExprKind::Cast { operand, kind: CastKind::Implicit } => operand.write_sql(names, out),
-            ExprKind::Cast { operand, kind: CastKind::Explicit } => {
+            ExprKind::Cast {
+                operand,
+                kind: CastKind::Implicit,
+            } => operand.write_sql(names, out),
+            ExprKind::Cast {
+                operand,
+                kind: CastKind::Explicit,
+            } => {
                 out.push_str("cast(");
                 operand.write_sql(names, out);
                 out.push_str(" as ");
@@ -540,22 +724,47 @@ impl Expr {
             }
             ExprKind::And(operands) | ExprKind::Or(operands) => {
                 out.push('(');
-                list(operands, if matches!(self.kind, ExprKind::And(_)) { " and " } else { " or " }, out);
+                list(
+                    operands,
+                    if matches!(self.kind, ExprKind::And(_)) {
+                        " and "
+                    } else {
+                        " or "
+                    },
+                    out,
+                );
                 out.push(')');
             }
             ExprKind::Xor(left, right) => infix(left, "xor", right, out),
-            ExprKind::Compare { op, left, right, .. } => infix(left, op.sign(), right, out),
+            ExprKind::Compare {
+                op, left, right, ..
+            } => infix(left, op.sign(), right, out),
             ExprKind::Arithmetic { op, left, right } => infix(left, op.sign(), right, out),
-            ExprKind::Between { operand, low, high, negated, .. } => {
+            ExprKind::Between {
+                operand,
+                low,
+                high,
+                negated,
+                ..
+            } => {
                 out.push('(');
                 operand.write_sql(names, out);
-                out.push_str(if *negated { " not between " } else { " between " });
+                out.push_str(if *negated {
+                    " not between "
+                } else {
+                    " between "
+                });
                 low.write_sql(names, out);
                 out.push_str(" and ");
                 high.write_sql(names, out);
                 out.push(')');
             }
-            ExprKind::InList { operand, list: items, negated, .. } => {
+            ExprKind::InList {
+                operand,
+                list: items,
+                negated,
+                ..
+            } => {
                 out.push('(');
                 operand.write_sql(names, out);
                 out.push_str(if *negated { " not in (" } else { " in (" });
@@ -565,9 +774,17 @@ impl Expr {
             ExprKind::IsNull { operand, negated } => {
                 out.push('(');
                 operand.write_sql(names, out);
-                out.push_str(if *negated { " is not null)" } else { " is null)" });
+                out.push_str(if *negated {
+                    " is not null)"
+                } else {
+                    " is null)"
+                });
             }
-            ExprKind::IsTruth { operand, truth, negated } => {
+            ExprKind::IsTruth {
+                operand,
+                truth,
+                negated,
+            } => {
                 out.push('(');
                 operand.write_sql(names, out);
                 out.push_str(if *negated { " is not " } else { " is " });
@@ -578,8 +795,21 @@ impl Expr {
                 operand.write_sql(names, out);
                 out.push(')');
             }
-            ExprKind::Like { operand, pattern, negated, .. } => infix(operand, if *negated { "not like" } else { "like" }, pattern, out),
-            ExprKind::Case { branches, otherwise } => {
+            ExprKind::Like {
+                operand,
+                pattern,
+                negated,
+                ..
+            } => infix(
+                operand,
+                if *negated { "not like" } else { "like" },
+                pattern,
+                out,
+            ),
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
                 out.push_str("(case");
                 for (condition, value) in branches {
                     out.push_str(" when ");
@@ -593,7 +823,10 @@ impl Expr {
                 }
                 out.push_str(" end)");
             }
-            ExprKind::Call { function, arguments } => {
+            ExprKind::Call {
+                function,
+                arguments,
+            } => {
                 out.push_str(&function.name.to_ascii_lowercase());
                 out.push('(');
                 list(arguments, ",", out);
@@ -608,10 +841,13 @@ impl Expr {
                 let number = subplan.number + 2;
                 match kind {
                     SubqueryKind::Scalar => out.push_str(&format!("(select #{number})")),
-                    SubqueryKind::Exists { negated } => {
-                        out.push_str(&format!("{}exists(select #{number})", if *negated { "not " } else { "" }))
-                    }
-                    SubqueryKind::Quantified { operand, op, all, .. } => {
+                    SubqueryKind::Exists { negated } => out.push_str(&format!(
+                        "{}exists(select #{number})",
+                        if *negated { "not " } else { "" }
+                    )),
+                    SubqueryKind::Quantified {
+                        operand, op, all, ..
+                    } => {
                         out.push_str("<in_optimizer>(");
                         operand.write_sql(names, out);
                         let word = match (op, all) {
@@ -633,7 +869,9 @@ fn cast_name(ty: &DataType) -> String {
     match ty {
         DataType::Int { unsigned: true, .. } => "unsigned".into(),
         DataType::Int { .. } => "signed".into(),
-        DataType::Char { length, .. } | DataType::Varchar { length, .. } => format!("char({length})"),
+        DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
+            format!("char({length})")
+        }
         DataType::Text { .. } => "char".into(),
         DataType::Binary(_) | DataType::Varbinary(_) | DataType::Blob(_) => "binary".into(),
         other => other.sql_name(),
@@ -643,7 +881,9 @@ fn cast_name(ty: &DataType) -> String {
 fn write_value(value: &Value, ty: &DataType, out: &mut String) {
     match value {
         Value::Null => out.push_str("NULL"),
-        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => out.push_str(&porpoise_types::convert::to_text(value, ty)),
+        Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
+            out.push_str(&porpoise_types::convert::to_text(value, ty))
+        }
         Value::Bytes(bytes) if std::str::from_utf8(bytes).is_err() => {
             out.push_str("0x");
             for byte in bytes {
@@ -656,7 +896,10 @@ fn write_value(value: &Value, ty: &DataType, out: &mut String) {
                 Value::Time(_) => "TIME",
                 _ => "TIMESTAMP",
             };
-            out.push_str(&format!("{word}'{}'", porpoise_types::convert::to_text(value, ty)));
+            out.push_str(&format!(
+                "{word}'{}'",
+                porpoise_types::convert::to_text(value, ty)
+            ));
         }
         other => {
             out.push('\'');

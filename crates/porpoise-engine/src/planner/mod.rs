@@ -68,7 +68,12 @@ pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::P
 
 /// Binds an expression over one table's row, which is in slot 0: generated columns, defaults, CHECKs.
 /// `clause` names where it stands in error 1054.
-pub fn bind_table_expression(expr: &ast::Expr, table: &Table, clause: &'static str, session: &SessionState) -> Result<Expr> {
+pub fn bind_table_expression(
+    expr: &ast::Expr,
+    table: &Table,
+    clause: &'static str,
+    session: &SessionState,
+) -> Result<Expr> {
     bind::table_expression(expr, table, clause, session)
 }
 
@@ -86,7 +91,8 @@ pub fn bind_standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr>
 /// The name of a column that is an expression: its text; of a lone string, the string.
 pub fn column_name(text: &[u8]) -> compact_str::CompactString {
     if matches!(text.first(), Some(b'\'' | b'"'))
-        && let Ok(ast::Expr::Literal(ast::Literal::String(value))) = porpoise_sql::parse_expr(text, porpoise_sql::Modes::NONE)
+        && let Ok(ast::Expr::Literal(ast::Literal::String(value))) =
+            porpoise_sql::parse_expr(text, porpoise_sql::Modes::NONE)
     {
         return String::from_utf8_lossy(&value).into();
     }

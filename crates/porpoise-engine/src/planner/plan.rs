@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_types::{DataType, RowLayout, Value};
+use porpoise_types::{DataType, RowLayout};
 
 use crate::catalog::{Table, TableId};
 use crate::expr::{Expr, Slot};

@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_types::DataType;
+use porpoise_sql::ast::Span;
 
 use crate::catalog::{Table, VirtualTable};
 use crate::expr::{Expr, Slot};
-use crate::planner::slot_set::SlotSet;
 use crate::planner::plan::{Aggregate, Node, RowLock, SetOperator, SortKey, WindowCall};
+use crate::planner::slot_set::SlotSet;
 
 /// A query with its ORDER BY and LIMIT.
 #[derive(Debug)]
@@ -29,10 +29,24 @@ pub struct Query {
 #[derive(Debug)]
 pub enum Body {
     Select(Box<Block>),
-    Values { slot: Slot, rows: Vec<Vec<Expr>> },
-    SetOperation { slot: Slot, op: SetOperator, distinct: bool, inputs: Vec<Query> },
+    Values {
+        slot: Slot,
+        rows: Vec<Vec<Expr>>,
+    },
+    SetOperation {
+        slot: Slot,
+        op: SetOperator,
+        distinct: bool,
+        inputs: Vec<Query>,
+    },
     /// The steps of WITH RECURSIVE read `working`.
-    Recursive { slot: Slot, seed: Box<Query>, step: Box<Query>, distinct: bool, working: usize },
+    Recursive {
+        slot: Slot,
+        seed: Box<Query>,
+        step: Box<Query>,
+        distinct: bool,
+        working: usize,
+    },
 }
 
 /// SELECT … FROM … WHERE … GROUP BY … HAVING.
@@ -71,8 +85,8 @@ pub struct Window {
 pub struct OutputColumn {
     pub expr: Expr,
     pub name: CompactString,
-    /// The name is a piece of the statement's text that ends here; 0: it isn't.
-    pub text_end: u32,
+    /// The name is a piece of the statement's text that holds a literal lifted out of it: which piece.
+    pub name_span: Option<Span>,
     pub origin: Option<Origin>,
 }
 
@@ -91,8 +105,16 @@ pub enum JoinTree {
     One,
     Leaf(Box<Source>),
     /// A merged derived table's own WHERE.
-    Filtered { tree: Box<JoinTree>, conditions: Vec<Expr> },
-    Join { left: Box<JoinTree>, right: Box<JoinTree>, kind: LogicalJoin, on: Vec<Expr> },
+    Filtered {
+        tree: Box<JoinTree>,
+        conditions: Vec<Expr>,
+    },
+    Join {
+        left: Box<JoinTree>,
+        right: Box<JoinTree>,
+        kind: LogicalJoin,
+        on: Vec<Expr>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,13 +140,24 @@ pub struct Source {
 pub enum SourceKind {
     Table(Arc<Table>),
     Virtual(&'static VirtualTable),
-    Derived { query: Box<Query> },
+    Derived {
+        query: Box<Query>,
+    },
     /// A derived or common table whose query is planned.
-    Planned { plan: WithNode, materialize: usize, rows: f64, free: SlotSet },
+    Planned {
+        plan: WithNode,
+        materialize: usize,
+        rows: f64,
+        free: SlotSet,
+    },
     /// A reference to a common table that is computed once.
-    Common { number: usize },
+    Common {
+        number: usize,
+    },
     /// The rows of the last round of a recursive common table.
-    Working { working: usize },
+    Working {
+        working: usize,
+    },
 }
 
 /// A planned query.
@@ -157,13 +190,17 @@ impl Query {
         match &mut self.body {
             Body::Select(block) => block.for_each_expr_mut(visit),
             Body::Values { rows, .. } => rows.iter_mut().flatten().for_each(&mut *visit),
-            Body::SetOperation { inputs, .. } => inputs.iter_mut().for_each(|input| input.for_each_expr_mut(visit)),
+            Body::SetOperation { inputs, .. } => inputs
+                .iter_mut()
+                .for_each(|input| input.for_each_expr_mut(visit)),
             Body::Recursive { seed, step, .. } => {
                 seed.for_each_expr_mut(visit);
                 step.for_each_expr_mut(visit);
             }
         }
-        self.columns.iter_mut().for_each(|column| visit(&mut column.expr));
+        self.columns
+            .iter_mut()
+            .for_each(|column| visit(&mut column.expr));
         self.order.iter_mut().for_each(|key| visit(&mut key.expr));
         self.limit.iter_mut().for_each(&mut *visit);
         self.offset.iter_mut().for_each(&mut *visit);
@@ -173,7 +210,9 @@ impl Query {
         match &self.body {
             Body::Select(block) => block.for_each_expr(visit),
             Body::Values { rows, .. } => rows.iter().flatten().for_each(&mut *visit),
-            Body::SetOperation { inputs, .. } => inputs.iter().for_each(|input| input.for_each_expr(visit)),
+            Body::SetOperation { inputs, .. } => {
+                inputs.iter().for_each(|input| input.for_each_expr(visit))
+            }
             Body::Recursive { seed, step, .. } => {
                 seed.for_each_expr(visit);
                 step.for_each_expr(visit);
@@ -200,7 +239,9 @@ impl Query {
                 visit(*slot);
                 inputs.iter().for_each(|input| input.for_each_slot(visit));
             }
-            Body::Recursive { slot, seed, step, .. } => {
+            Body::Recursive {
+                slot, seed, step, ..
+            } => {
                 visit(*slot);
                 seed.for_each_slot(visit);
                 step.for_each_slot(visit);
@@ -217,11 +258,16 @@ impl Block {
             group.keys.iter_mut().for_each(&mut *visit);
             for aggregate in &mut group.aggregates {
                 aggregate.arguments.iter_mut().for_each(&mut *visit);
-                aggregate.order.iter_mut().for_each(|key| visit(&mut key.expr));
+                aggregate
+                    .order
+                    .iter_mut()
+                    .for_each(|key| visit(&mut key.expr));
             }
         }
         self.having.iter_mut().for_each(&mut *visit);
-        self.windows.iter_mut().for_each(|window| window.for_each_expr_mut(visit));
+        self.windows
+            .iter_mut()
+            .for_each(|window| window.for_each_expr_mut(visit));
     }
 
     fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
@@ -238,7 +284,11 @@ impl Block {
         for window in &self.windows {
             window.partition.iter().for_each(&mut *visit);
             window.order.iter().for_each(|key| visit(&key.expr));
-            window.functions.iter().flat_map(|call| &call.arguments).for_each(&mut *visit);
+            window
+                .functions
+                .iter()
+                .flat_map(|call| &call.arguments)
+                .for_each(&mut *visit);
         }
     }
 }
@@ -247,7 +297,10 @@ impl Window {
     pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         self.partition.iter_mut().for_each(&mut *visit);
         self.order.iter_mut().for_each(|key| visit(&mut key.expr));
-        self.functions.iter_mut().flat_map(|call| &mut call.arguments).for_each(&mut *visit);
+        self.functions
+            .iter_mut()
+            .flat_map(|call| &mut call.arguments)
+            .for_each(&mut *visit);
     }
 }
 
@@ -264,7 +317,9 @@ impl JoinTree {
                 tree.for_each_expr_mut(visit);
                 conditions.iter_mut().for_each(visit);
             }
-            JoinTree::Join { left, right, on, .. } => {
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
                 left.for_each_expr_mut(visit);
                 right.for_each_expr_mut(visit);
                 on.iter_mut().for_each(visit);
@@ -284,7 +339,9 @@ impl JoinTree {
                 tree.for_each_expr(visit);
                 conditions.iter().for_each(visit);
             }
-            JoinTree::Join { left, right, on, .. } => {
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
                 left.for_each_expr(visit);
                 right.for_each_expr(visit);
                 on.iter().for_each(visit);
@@ -300,7 +357,9 @@ impl JoinTree {
                 tree.for_each_on_mut(visit);
                 conditions.iter_mut().for_each(visit);
             }
-            JoinTree::Join { left, right, on, .. } => {
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
                 left.for_each_on_mut(visit);
                 right.for_each_on_mut(visit);
                 on.iter_mut().for_each(visit);

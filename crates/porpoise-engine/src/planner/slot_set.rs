@@ -24,7 +24,9 @@ impl SlotSet {
     }
 
     pub fn contains(&self, slot: Slot) -> bool {
-        self.0.get(slot.0 as usize / 64).is_some_and(|word| word >> (slot.0 % 64) & 1 == 1)
+        self.0
+            .get(slot.0 as usize / 64)
+            .is_some_and(|word| word >> (slot.0 % 64) & 1 == 1)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -53,7 +55,10 @@ impl SlotSet {
     }
 
     pub fn is_subset(&self, of: &SlotSet) -> bool {
-        self.0.iter().enumerate().all(|(at, word)| word & !of.0.get(at).copied().unwrap_or(0) == 0)
+        self.0
+            .iter()
+            .enumerate()
+            .all(|(at, word)| word & !of.0.get(at).copied().unwrap_or(0) == 0)
     }
 
     pub fn intersects(&self, other: &SlotSet) -> bool {
@@ -62,7 +67,9 @@ impl SlotSet {
 
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
         self.0.iter().enumerate().flat_map(|(at, word)| {
-            (0..64u16).filter(move |bit| word >> bit & 1 == 1).map(move |bit| Slot(at as u16 * 64 + bit))
+            (0..64u16)
+                .filter(move |bit| word >> bit & 1 == 1)
+                .map(move |bit| Slot(at as u16 * 64 + bit))
         })
     }
 }

@@ -8,11 +8,12 @@ use porpoise_sql::ast;
 use crate::catalog::{Relation as CatalogRelation, Table};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Slot};
-use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
 use crate::planner::bind::Binder;
+use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
 use crate::planner::optimize;
 use crate::planner::plan::{
-    Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege, RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget,
+    Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege, RowLock,
+    SortKey, TableAccess, TableUse, Update, UpdateTarget,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
 
@@ -21,21 +22,43 @@ impl Binder<'_> {
     fn target(&mut self, name: &ast::ObjectName, statement: &str) -> Result<Arc<Table>> {
         let schema = match &name.schema {
             Some(schema) => schema.0.clone(),
-            None => self.schema.clone().ok_or_else(Error::no_database_selected)?,
+            None => self
+                .schema
+                .clone()
+                .ok_or_else(Error::no_database_selected)?,
         };
         match self.find_relation(&schema, &name.name)? {
             CatalogRelation::Table(table) => Ok(table),
-            CatalogRelation::View(_) => Err(Error::not_supported_yet(format!("{statement} through a view"))),
+            CatalogRelation::View(_) => Err(Error::not_supported_yet(format!(
+                "{statement} through a view"
+            ))),
             CatalogRelation::Virtual(_) => {
                 let session = self.session();
-                Err(Error::db_access_denied(&session.user, &session.host, schema))
+                Err(Error::db_access_denied(
+                    &session.user,
+                    &session.host,
+                    schema,
+                ))
             }
         }
     }
 
-    fn written(&mut self, table: &Table, privilege: Privilege, columns: impl IntoIterator<Item = usize>) {
-        let columns = columns.into_iter().map(|column| table.columns[column].name.clone()).collect();
-        self.written.push(TableAccess { schema: table.schema.clone(), table: table.name.clone(), privilege, columns });
+    fn written(
+        &mut self,
+        table: &Table,
+        privilege: Privilege,
+        columns: impl IntoIterator<Item = usize>,
+    ) {
+        let columns = columns
+            .into_iter()
+            .map(|column| table.columns[column].name.clone())
+            .collect();
+        self.written.push(TableAccess {
+            schema: table.schema.clone(),
+            table: table.name.clone(),
+            privilege,
+            columns,
+        });
     }
 
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
@@ -54,7 +77,10 @@ impl Binder<'_> {
         let target = Relation {
             alias: insert.table.name.0.clone(),
             schema: table.schema.clone(),
-            columns: Columns::Table { slot, table: table.clone() },
+            columns: Columns::Table {
+                slot,
+                table: table.clone(),
+            },
             nullable: false,
         };
         let mut scope = Scope::new("field list");
@@ -72,8 +98,15 @@ impl Binder<'_> {
                 if bound.columns.len() != columns.len() {
                     return Err(Error::column_count_mismatch(1));
                 }
-                if let Some(column) = columns.iter().map(|at| &table.columns[*at]).find(|column| column.generated.is_some()) {
-                    return Err(Error::generated_column_not_allowed(&column.name, &table.name));
+                if let Some(column) = columns
+                    .iter()
+                    .map(|at| &table.columns[*at])
+                    .find(|column| column.generated.is_some())
+                {
+                    return Err(Error::generated_column_not_allowed(
+                        &column.name,
+                        &table.name,
+                    ));
                 }
                 buffered = reads_table(self, &bound, &table);
                 // ON DUPLICATE KEY UPDATE sees the tables that the query reads row by row.
@@ -94,7 +127,15 @@ impl Binder<'_> {
             (false, true) => OnDuplicate::Error,
             (false, false) => self.on_duplicate(insert, &table, slot, &columns)?,
         };
-        let mut plan = Insert { table, slot, columns, source, duplicates, ignore: insert.ignore, buffered };
+        let mut plan = Insert {
+            table,
+            slot,
+            columns,
+            source,
+            duplicates,
+            ignore: insert.ignore,
+            buffered,
+        };
         if let InsertSource::Values(rows) = &mut plan.source {
             for value in rows.iter_mut().flatten().flatten() {
                 optimize::finish_expr(self, value)?;
@@ -109,13 +150,20 @@ impl Binder<'_> {
             if empty_row {
                 return Ok(Vec::new());
             }
-            return Ok((0..table.columns.len()).filter(|at| table.columns[*at].visible).collect());
+            return Ok((0..table.columns.len())
+                .filter(|at| table.columns[*at].visible)
+                .collect());
         };
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
-            let named_here = name.table.as_ref().is_none_or(|of| **of == *insert.table.name);
+            let named_here = name
+                .table
+                .as_ref()
+                .is_none_or(|of| **of == *insert.table.name);
             let position = table.column_position(&name.name).filter(|_| named_here);
-            let Some(position) = position else { return Err(Error::unknown_column(display(name), "field list")) };
+            let Some(position) = position else {
+                return Err(Error::unknown_column(display(name), "field list"));
+            };
             if columns.contains(&position) {
                 return Err(Error::field_specified_twice(&table.columns[position].name));
             }
@@ -124,7 +172,12 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    fn insert_rows(&mut self, rows: &[Vec<ast::Expr>], columns: &[usize], table: &Table) -> Result<Vec<Vec<Option<Expr>>>> {
+    fn insert_rows(
+        &mut self,
+        rows: &[Vec<ast::Expr>],
+        columns: &[usize],
+        table: &Table,
+    ) -> Result<Vec<Vec<Option<Expr>>>> {
         let mut bound = Vec::with_capacity(rows.len());
         for (number, row) in rows.iter().enumerate() {
             // `VALUES ()` is a row of defaults.
@@ -141,11 +194,19 @@ impl Binder<'_> {
     }
 
     /// The value a column is given; `None` is DEFAULT, all that a generated column takes.
-    fn assigned(&mut self, value: &ast::Expr, column: usize, table: &Table) -> Result<Option<Expr>> {
+    fn assigned(
+        &mut self,
+        value: &ast::Expr,
+        column: usize,
+        table: &Table,
+    ) -> Result<Option<Expr>> {
         let definition = &table.columns[column];
         match value {
             ast::Expr::Default => Ok(None),
-            _ if definition.generated.is_some() => Err(Error::generated_column_not_allowed(&definition.name, &table.name)),
+            _ if definition.generated.is_some() => Err(Error::generated_column_not_allowed(
+                &definition.name,
+                &table.name,
+            )),
             value => {
                 let value = self.expr(value)?;
                 if crate::planner::typing::compare::width(&value) != 1 {
@@ -156,39 +217,67 @@ impl Binder<'_> {
         }
     }
 
-    fn on_duplicate(&mut self, insert: &ast::Insert, table: &Arc<Table>, slot: Slot, columns: &[usize]) -> Result<OnDuplicate> {
+    fn on_duplicate(
+        &mut self,
+        insert: &ast::Insert,
+        table: &Arc<Table>,
+        slot: Slot,
+        columns: &[usize],
+    ) -> Result<OnDuplicate> {
         let new_slot = self.table_slot("new", table);
         self.slots[new_slot.0 as usize].used.fill(true);
         if let Some(alias) = &insert.row_alias {
             let mut made: Vec<MadeColumn> = Vec::new();
             for (at, column) in table.columns.iter().enumerate() {
-                let given = columns.iter().position(|given| *given == at).and_then(|at| insert.column_aliases.get(at));
+                let given = columns
+                    .iter()
+                    .position(|given| *given == at)
+                    .and_then(|at| insert.column_aliases.get(at));
                 made.push(MadeColumn {
                     name: given.map_or_else(|| column.name.clone(), |name| name.0.clone()),
                     ty: column.ty.clone(),
                     nullable: column.nullable,
-                    text_end: 0,
+                    name_span: None,
                 });
             }
             if !insert.column_aliases.is_empty() && insert.column_aliases.len() != columns.len() {
                 return Err(Error::column_count_of_view());
             }
-            let columns = Columns::Made { slot: new_slot, columns: made };
+            let columns = Columns::Made {
+                slot: new_slot,
+                columns: made,
+            };
             let scope = self.scope();
             // The columns' own names mean the existing row; the new row's need its alias, unless they have their own.
             if insert.column_aliases.is_empty() {
                 let hidden = (0..table.columns.len()).map(|column| (scope.relations.len(), column));
                 scope.hidden.extend(hidden);
             }
-            scope.add(Relation { alias: alias.0.clone(), schema: CompactString::default(), columns, nullable: false });
+            scope.add(Relation {
+                alias: alias.0.clone(),
+                schema: CompactString::default(),
+                columns,
+                nullable: false,
+            });
             scope.show_all();
         }
         self.inserted_slot = Some((new_slot, table.clone()));
         let mut assignments = Vec::with_capacity(insert.on_duplicate.len());
         for assignment in &insert.on_duplicate {
-            let named_here = assignment.column.table.as_ref().is_none_or(|of| **of == *insert.table.name);
-            let position = table.column_position(&assignment.column.name).filter(|_| named_here);
-            let Some(column) = position else { return Err(Error::unknown_column(display(&assignment.column), "field list")) };
+            let named_here = assignment
+                .column
+                .table
+                .as_ref()
+                .is_none_or(|of| **of == *insert.table.name);
+            let position = table
+                .column_position(&assignment.column.name)
+                .filter(|_| named_here);
+            let Some(column) = position else {
+                return Err(Error::unknown_column(
+                    display(&assignment.column),
+                    "field list",
+                ));
+            };
             let mut value = self.assigned(&assignment.value, column, table)?;
             if let Some(value) = &mut value {
                 optimize::finish_expr(self, value)?;
@@ -196,9 +285,16 @@ impl Binder<'_> {
             assignments.push(Assignment { column, value });
         }
         self.inserted_slot = None;
-        self.written(table, Privilege::Update, assignments.iter().map(|assignment| assignment.column));
+        self.written(
+            table,
+            Privilege::Update,
+            assignments.iter().map(|assignment| assignment.column),
+        );
         let _ = slot;
-        Ok(OnDuplicate::Update { new_slot, assignments })
+        Ok(OnDuplicate::Update {
+            new_slot,
+            assignments,
+        })
     }
 
     /// `VALUES(column)`: the refused row's value inside ON DUPLICATE KEY UPDATE, NULL elsewhere.
@@ -209,9 +305,16 @@ impl Binder<'_> {
             null.nullable = true;
             return Ok(null);
         };
-        let position = table.column_position(&name.name).ok_or_else(|| Error::unknown_column(display(name), "field list"))?;
+        let position = table
+            .column_position(&name.name)
+            .ok_or_else(|| Error::unknown_column(display(name), "field list"))?;
         let column = &table.columns[position];
-        Ok(Expr::column(slot, position, column.ty.clone(), column.nullable))
+        Ok(Expr::column(
+            slot,
+            position,
+            column.ty.clone(),
+            column.nullable,
+        ))
     }
 
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Update> {
@@ -225,7 +328,10 @@ impl Binder<'_> {
         let mut targets: Vec<UpdateTarget> = Vec::new();
         for assignment in &update.assignments {
             let Some(at) = self.scope().find(&assignment.column)? else {
-                return Err(Error::unknown_column(display(&assignment.column), "field list"));
+                return Err(Error::unknown_column(
+                    display(&assignment.column),
+                    "field list",
+                ));
             };
             let (table, slot, column) = self.changed_column(&from, at, "UPDATE")?;
             let mut value = self.assigned(&assignment.value, column, &table)?;
@@ -236,19 +342,44 @@ impl Binder<'_> {
             let assignment = Assignment { column, value };
             match targets.iter_mut().find(|target| target.slot == slot) {
                 Some(target) => target.assignments.push(assignment),
-                None => targets.push(UpdateTarget { table, slot, assignments: vec![assignment] }),
+                None => targets.push(UpdateTarget {
+                    table,
+                    slot,
+                    assignments: vec![assignment],
+                }),
             }
         }
         for target in &targets {
             self.use_table(&target.table, TableUse::Write);
-            let (table, columns) = (target.table.clone(), target.assignments.iter().map(|assignment| assignment.column));
+            let (table, columns) = (
+                target.table.clone(),
+                target
+                    .assignments
+                    .iter()
+                    .map(|assignment| assignment.column),
+            );
             self.written(&table, Privilege::Update, columns);
         }
         let slots: Vec<Slot> = targets.iter().map(|target| target.slot).collect();
         lock_targets(&mut from, &slots);
-        let (node, limit, single) = self.changed_rows(from, update.selection.as_ref(), &update.order_by, update.limit.as_ref(), &targets.iter().map(|target| target.table.clone()).collect::<Vec<_>>())?;
+        let (node, limit, single) = self.changed_rows(
+            from,
+            update.selection.as_ref(),
+            &update.order_by,
+            update.limit.as_ref(),
+            &targets
+                .iter()
+                .map(|target| target.table.clone())
+                .collect::<Vec<_>>(),
+        )?;
         let in_place = single && update.order_by.is_empty();
-        Ok(Update { node, targets, ignore: update.ignore, limit, in_place })
+        Ok(Update {
+            node,
+            targets,
+            ignore: update.ignore,
+            limit,
+            in_place,
+        })
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Delete> {
@@ -259,14 +390,24 @@ impl Binder<'_> {
         self.scopes.push(Scope::new("from clause"));
         let (mut from, _) = self.from(&delete.from)?;
         let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
-        let count = if delete.targets.is_empty() { 1 } else { delete.targets.len() };
+        let count = if delete.targets.is_empty() {
+            1
+        } else {
+            delete.targets.len()
+        };
         for number in 0..count {
-            let relation = match delete.targets.get(number) {
-                None => Some(0),
-                Some(name) => self.scope().relations.iter().position(|relation| relation.is_called(name.schema.as_deref(), &name.name)),
-            };
+            let relation =
+                match delete.targets.get(number) {
+                    None => Some(0),
+                    Some(name) => self.scope().relations.iter().position(|relation| {
+                        relation.is_called(name.schema.as_deref(), &name.name)
+                    }),
+                };
             let Some(relation) = relation else {
-                let name = delete.targets.get(number).map_or("", |name| name.name.as_str());
+                let name = delete
+                    .targets
+                    .get(number)
+                    .map_or("", |name| name.name.as_str());
                 return Err(Error::unknown_table_in(name, "MULTI DELETE"));
             };
             let (table, slot, _) = self.changed_column(&from, (relation, 0), "DELETE")?;
@@ -279,19 +420,39 @@ impl Binder<'_> {
         let slots: Vec<Slot> = targets.iter().map(|target| target.1).collect();
         lock_targets(&mut from, &slots);
         let tables: Vec<Arc<Table>> = targets.iter().map(|target| target.0.clone()).collect();
-        let (node, limit, single) = self.changed_rows(from, delete.selection.as_ref(), &delete.order_by, delete.limit.as_ref(), &tables)?;
+        let (node, limit, single) = self.changed_rows(
+            from,
+            delete.selection.as_ref(),
+            &delete.order_by,
+            delete.limit.as_ref(),
+            &tables,
+        )?;
         let in_place = single && delete.order_by.is_empty();
-        Ok(Delete { node, targets, ignore: delete.ignore, limit, in_place })
+        Ok(Delete {
+            node,
+            targets,
+            ignore: delete.ignore,
+            limit,
+            in_place,
+        })
     }
 
     /// The stored column behind a relation's column.
-    fn changed_column(&mut self, from: &JoinTree, (relation, column): (usize, usize), statement: &str) -> Result<(Arc<Table>, Slot, usize)> {
+    fn changed_column(
+        &mut self,
+        from: &JoinTree,
+        (relation, column): (usize, usize),
+        statement: &str,
+    ) -> Result<(Arc<Table>, Slot, usize)> {
         let relation = &self.scope().relations[relation];
         let refused = || Error::non_updatable_table(&relation.alias, statement);
         match &relation.columns {
             Columns::Table { slot, table } => Ok((table.clone(), *slot, column)),
             Columns::Merged { columns } => {
-                let (slot, position) = columns.get(column).and_then(|column| column.expr.as_column()).ok_or_else(refused)?;
+                let (slot, position) = columns
+                    .get(column)
+                    .and_then(|column| column.expr.as_column())
+                    .ok_or_else(refused)?;
                 let mut found = None;
                 from.for_each_source(&mut |source| {
                     if let (true, SourceKind::Table(table)) = (source.slot == slot, &source.kind) {
@@ -326,7 +487,15 @@ impl Binder<'_> {
         for table in targets {
             self.check_target_unread(table)?;
         }
-        let block = Block { from, conditions, group: None, having: Vec::new(), windows: Vec::new(), distinct: false, straight: false };
+        let block = Block {
+            from,
+            conditions,
+            group: None,
+            having: Vec::new(),
+            windows: Vec::new(),
+            distinct: false,
+            straight: false,
+        };
         let node = optimize::rows(self, block, order, limit.as_ref())?;
         let single = matches!(&node, Node::Scan(_) | Node::Empty);
         Ok((node, limit, single))
@@ -362,9 +531,17 @@ fn query_reads(query: &Query, table: &Table) -> bool {
 fn reads_table(binder: &Binder<'_>, query: &Query, table: &Table) -> bool {
     let mut found = false;
     query.for_each_slot(&mut |slot| {
-        found |= binder.slots[slot.0 as usize].table.as_ref().is_some_and(|read| read.id == table.id);
+        found |= binder.slots[slot.0 as usize]
+            .table
+            .as_ref()
+            .is_some_and(|read| read.id == table.id);
     });
-    found || binder.subqueries.iter().flatten().any(|query| query_reads(query, table))
+    found
+        || binder
+            .subqueries
+            .iter()
+            .flatten()
+            .any(|query| query_reads(query, table))
 }
 
 /// The rows that a statement changes are locked as they are read.

@@ -54,7 +54,10 @@ impl Binder<'_> {
         self.nested(|binder| binder.bind(expr))
     }
 
-    pub(super) fn exprs<'e>(&mut self, exprs: impl IntoIterator<Item = &'e ast::Expr>) -> Result<Vec<Expr>> {
+    pub(super) fn exprs<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e ast::Expr>,
+    ) -> Result<Vec<Expr>> {
         exprs.into_iter().map(|expr| self.expr(expr)).collect()
     }
 
@@ -75,7 +78,12 @@ impl Binder<'_> {
 
     fn parameter(&mut self, number: usize) -> Expr {
         self.parameter_count = self.parameter_count.max(number + 1);
-        let ty = self.cx.parameters.get(number).cloned().unwrap_or(DataType::Null);
+        let ty = self
+            .cx
+            .parameters
+            .get(number)
+            .cloned()
+            .unwrap_or(DataType::Null);
         let nullable = self.cx.literals.get(number).is_none_or(Value::is_null);
         Expr::new(ExprKind::Parameter(number), ty, nullable)
     }
@@ -89,7 +97,10 @@ impl Binder<'_> {
             ast::Expr::UserVariable(name) => {
                 self.cacheable = false;
                 let name = CompactString::new(name.to_lowercase());
-                let ty = session.user_variables.get(&name).map_or(DataType::Null, |(_, ty)| ty.clone());
+                let ty = session
+                    .user_variables
+                    .get(&name)
+                    .map_or(DataType::Null, |(_, ty)| ty.clone());
                 Ok(Expr::new(ExprKind::UserVariable(name), ty, true))
             }
             ast::Expr::AssignVariable(assignment) => {
@@ -98,7 +109,11 @@ impl Binder<'_> {
                 let value = Box::new(self.expr(value)?);
                 let (ty, nullable) = (value.ty.clone(), value.nullable);
                 let name = CompactString::new(name.to_lowercase());
-                Ok(Expr::new(ExprKind::AssignUserVariable { name, value }, ty, nullable))
+                Ok(Expr::new(
+                    ExprKind::AssignUserVariable { name, value },
+                    ty,
+                    nullable,
+                ))
             }
             ast::Expr::SystemVariable(variable) => self.system_variable(variable),
             ast::Expr::Unary(op, operand) => {
@@ -127,11 +142,18 @@ impl Binder<'_> {
                     return operate::arithmetic(op, left, right, session);
                 }
                 let nullable = left.nullable || right.nullable;
-                Ok(Expr::boolean(ExprKind::Xor(Box::new(left), Box::new(right)), nullable))
+                Ok(Expr::boolean(
+                    ExprKind::Xor(Box::new(left), Box::new(right)),
+                    nullable,
+                ))
             }
             ast::Expr::And(parts) => Ok(compare::and(self.single(parts)?)),
             ast::Expr::Or(parts) => Ok(compare::or(self.single(parts)?)),
-            ast::Expr::Is { expr, test, negated } => {
+            ast::Expr::Is {
+                expr,
+                test,
+                negated,
+            } => {
                 let operand = self.expr(expr)?;
                 match test {
                     ast::IsTest::Null | ast::IsTest::Unknown => compare::is_null(operand, *negated),
@@ -141,16 +163,34 @@ impl Binder<'_> {
             }
             ast::Expr::Between { operands, negated } => {
                 let [operand, low, high] = &**operands;
-                compare::between(self.expr(operand)?, self.expr(low)?, self.expr(high)?, *negated, session)
+                compare::between(
+                    self.expr(operand)?,
+                    self.expr(low)?,
+                    self.expr(high)?,
+                    *negated,
+                    session,
+                )
             }
-            ast::Expr::In { expr, list, negated } => {
+            ast::Expr::In {
+                expr,
+                list,
+                negated,
+            } => {
                 let operand = self.expr(expr)?;
                 let list = self.exprs(list)?;
                 compare::in_list(operand, list, *negated, session)
             }
-            ast::Expr::InQuery { expr, query, negated } => {
+            ast::Expr::InQuery {
+                expr,
+                query,
+                negated,
+            } => {
                 let operand = self.expr(expr)?;
-                let (op, all) = if *negated { (Comparison::Ne, true) } else { (Comparison::Eq, false) };
+                let (op, all) = if *negated {
+                    (Comparison::Ne, true)
+                } else {
+                    (Comparison::Eq, false)
+                };
                 self.quantified(operand, op, all, query)
             }
             ast::Expr::Quantified(quantified) => {
@@ -160,7 +200,12 @@ impl Binder<'_> {
             }
             ast::Expr::Exists(query) => {
                 let query = self.subquery(query)?;
-                Ok(self.subquery_expr(query, SubqueryKind::Exists { negated: false }, crate::expr::boolean_type(), false))
+                Ok(self.subquery_expr(
+                    query,
+                    SubqueryKind::Exists { negated: false },
+                    crate::expr::boolean_type(),
+                    false,
+                ))
             }
             ast::Expr::Subquery(query) => {
                 let query = self.subquery(query)?;
@@ -174,7 +219,11 @@ impl Binder<'_> {
             ast::Expr::Regexp { operands, negated } => {
                 let arguments = vec![self.expr(&operands.0)?, self.expr(&operands.1)?];
                 let matches = operate::call("REGEXP_LIKE", arguments, session)?;
-                Ok(if *negated { compare::not(matches) } else { matches })
+                Ok(if *negated {
+                    compare::not(matches)
+                } else {
+                    matches
+                })
             }
             ast::Expr::MemberOf(sides) => {
                 let arguments = vec![self.expr(&sides.0)?, self.expr(&sides.1)?];
@@ -194,8 +243,13 @@ impl Binder<'_> {
             }
             ast::Expr::ConvertUsing(convert) => {
                 let operand = self.expr(&convert.0)?;
-                let charset = Charset::by_name(&convert.1).ok_or_else(|| Error::unknown_character_set(convert.1.as_str()))?;
-                let chars = if operand.ty == DataType::Null { 0 } else { operand.ty.max_chars() };
+                let charset = Charset::by_name(&convert.1)
+                    .ok_or_else(|| Error::unknown_character_set(convert.1.as_str()))?;
+                let chars = if operand.ty == DataType::Null {
+                    0
+                } else {
+                    operand.ty.max_chars()
+                };
                 let ty = match charset {
                     Charset::Binary => typing::bytes_type(chars.saturating_mul(4)),
                     _ => typing::text_type(chars, charset.default_collation()),
@@ -207,15 +261,31 @@ impl Binder<'_> {
                 operate::collate(operand, &collate.1, session)
             }
             ast::Expr::DateArithmetic(arithmetic) => {
-                let arguments = vec![self.expr(&arithmetic.date)?, self.expr(&arithmetic.amount)?, typing::unit_literal(arithmetic.unit)];
-                operate::call(if arithmetic.subtract { "DATE_SUB" } else { "DATE_ADD" }, arguments, session)
+                let arguments = vec![
+                    self.expr(&arithmetic.date)?,
+                    self.expr(&arithmetic.amount)?,
+                    typing::unit_literal(arithmetic.unit),
+                ];
+                operate::call(
+                    if arithmetic.subtract {
+                        "DATE_SUB"
+                    } else {
+                        "DATE_ADD"
+                    },
+                    arguments,
+                    session,
+                )
             }
             ast::Expr::Extract(unit, operand) => {
                 let arguments = vec![typing::unit_literal(*unit), self.expr(operand)?];
                 operate::call("EXTRACT", arguments, session)
             }
             ast::Expr::TimestampDiff(unit, sides) => {
-                let arguments = vec![typing::unit_literal(*unit), self.expr(&sides.0)?, self.expr(&sides.1)?];
+                let arguments = vec![
+                    typing::unit_literal(*unit),
+                    self.expr(&sides.0)?,
+                    self.expr(&sides.1)?,
+                ];
                 operate::call("TIMESTAMPDIFF", arguments, session)
             }
             ast::Expr::Trim(trim) => {
@@ -229,7 +299,11 @@ impl Binder<'_> {
                     Some(remove) => self.expr(remove)?,
                     None => typing::text_literal(" "),
                 };
-                operate::call("TRIM", vec![text, remove, typing::text_literal(side)], session)
+                operate::call(
+                    "TRIM",
+                    vec![text, remove, typing::text_literal(side)],
+                    session,
+                )
             }
             ast::Expr::Char(char) => {
                 let (codes, charset) = &**char;
@@ -238,8 +312,10 @@ impl Binder<'_> {
                 match charset {
                     None => Ok(bytes),
                     Some(name) => {
-                        let charset = Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name.as_str()))?;
-                        let ty = typing::text_type(bytes.ty.max_chars(), charset.default_collation());
+                        let charset = Charset::by_name(name)
+                            .ok_or_else(|| Error::unknown_character_set(name.as_str()))?;
+                        let ty =
+                            typing::text_type(bytes.ty.max_chars(), charset.default_collation());
                         Ok(typing::explicit(bytes, ty))
                     }
                 }
@@ -271,8 +347,14 @@ impl Binder<'_> {
     fn compare(&mut self, op: Comparison, left: Expr, right: Expr) -> Result<Expr> {
         // `(a, b) = (SELECT x, y …)`: a quantified comparison with the query's only row.
         for (row, query, op) in [(&left, &right, op), (&right, &left, op.flipped())] {
-            let (ExprKind::Row(_), ExprKind::Row(columns)) = (&row.kind, &query.kind) else { continue };
-            let Some(ExprKind::Subquery { subplan, .. }) = columns.first().map(|column| &column.kind) else { continue };
+            let (ExprKind::Row(_), ExprKind::Row(columns)) = (&row.kind, &query.kind) else {
+                continue;
+            };
+            let Some(ExprKind::Subquery { subplan, .. }) =
+                columns.first().map(|column| &column.kind)
+            else {
+                continue;
+            };
             if columns.iter().any(|column| !matches!(&column.kind, ExprKind::Subquery { subplan: other, .. } if other.number == subplan.number)) {
                 continue;
             }
@@ -282,23 +364,35 @@ impl Binder<'_> {
                 let operand = row.clone();
                 return self.quantify(operand, op, all, number);
             }
-            return Err(Error::not_supported_yet("this comparison of a row with a subquery"));
+            return Err(Error::not_supported_yet(
+                "this comparison of a row with a subquery",
+            ));
         }
         compare::compare(op, left, right, self.session())
     }
 
     fn case(&mut self, case: &ast::Case) -> Result<Expr> {
-        let operand = case.operand.as_ref().map(|operand| self.expr(operand)).transpose()?;
+        let operand = case
+            .operand
+            .as_ref()
+            .map(|operand| self.expr(operand))
+            .transpose()?;
         let mut branches = Vec::with_capacity(case.branches.len());
         for (when, then) in &case.branches {
             let when = self.expr(when)?;
             let condition = match &operand {
                 None => when,
-                Some(operand) => compare::compare(Comparison::Eq, operand.clone(), when, self.session())?,
+                Some(operand) => {
+                    compare::compare(Comparison::Eq, operand.clone(), when, self.session())?
+                }
             };
             branches.push((condition, self.expr(then)?));
         }
-        let otherwise = case.otherwise.as_ref().map(|otherwise| self.expr(otherwise)).transpose()?;
+        let otherwise = case
+            .otherwise
+            .as_ref()
+            .map(|otherwise| self.expr(otherwise))
+            .transpose()?;
         operate::case(branches, otherwise, self.session())
     }
 
@@ -311,7 +405,12 @@ impl Binder<'_> {
         self.fix_parameters(&bound);
         let value = match &bound.kind {
             ExprKind::Literal(value) => value.clone(),
-            ExprKind::Parameter(number) => self.cx.literals.get(*number).cloned().unwrap_or(Value::Null),
+            ExprKind::Parameter(number) => self
+                .cx
+                .literals
+                .get(*number)
+                .cloned()
+                .unwrap_or(Value::Null),
             _ => return Err(Error::wrong_arguments("ESCAPE")),
         };
         match value {
@@ -329,37 +428,57 @@ impl Binder<'_> {
 
     fn function(&mut self, function: &ast::Function) -> Result<Expr> {
         if let Some(schema) = &function.schema {
-            return Err(Error::function_does_not_exist(schema.as_str(), function.name.as_str()));
+            return Err(Error::function_does_not_exist(
+                schema.as_str(),
+                function.name.as_str(),
+            ));
         }
         let arguments = self.exprs(&function.args)?;
         if function.name.eq_ignore_ascii_case("grouping") {
-            return Ok(Expr::new(ExprKind::Call { function: &hidden::GROUPING, arguments }, DataType::BIGINT, false));
+            return Ok(Expr::new(
+                ExprKind::Call {
+                    function: &hidden::GROUPING,
+                    arguments,
+                },
+                DataType::BIGINT,
+                false,
+            ));
         }
         operate::call(&function.name, arguments, self.session())
     }
 
     fn system_variable(&mut self, variable: &ast::SystemVariable) -> Result<Expr> {
+        use crate::variables::{Reads, VARIABLES, resolve};
         let scope = match variable.scope {
-            None => "",
-            Some(ast::VariableScope::Global) => "GLOBAL",
-            Some(ast::VariableScope::Session) => "SESSION",
-            Some(ast::VariableScope::Persist) => "PERSIST",
-            Some(ast::VariableScope::PersistOnly) => "PERSIST_ONLY",
+            None => None,
+            Some(ast::VariableScope::Session) => Some(Reads::Session),
+            Some(_) => Some(Reads::Global),
         };
-        let mut name = variable.component.as_ref().map_or(String::new(), |component| format!("{}.", component.as_str()));
+        let mut name = variable
+            .component
+            .as_ref()
+            .map_or(String::new(), |component| {
+                format!("{}.", component.as_str())
+            });
         name.push_str(&variable.name);
-        if crate::functions::find("SYSTEM_VARIABLE").is_none() {
-            return Err(Error::unknown_system_variable(name));
-        }
-        let arguments = vec![typing::text_literal(scope), typing::text_literal(&name)];
-        operate::call("SYSTEM_VARIABLE", arguments, self.session())
+        let (position, reads) = resolve(&name, scope)?;
+        let ty = VARIABLES[position].ty();
+        Ok(Expr::new(
+            ExprKind::SystemVariable { position, reads },
+            ty,
+            true,
+        ))
     }
 
     fn json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
         let arguments = vec![self.expr(&value.doc)?, self.expr(&value.path)?];
-        let plain = |response: &Option<ast::JsonResponse>| matches!(response, None | Some(ast::JsonResponse::Null));
+        let plain = |response: &Option<ast::JsonResponse>| {
+            matches!(response, None | Some(ast::JsonResponse::Null))
+        };
         if !plain(&value.on_empty) || !plain(&value.on_error) {
-            return Err(Error::not_supported_yet("JSON_VALUE with ON EMPTY or ON ERROR"));
+            return Err(Error::not_supported_yet(
+                "JSON_VALUE with ON EMPTY or ON ERROR",
+            ));
         }
         let found = operate::call("JSON_VALUE", arguments, self.session())?;
         match &value.returning {
@@ -374,17 +493,27 @@ impl Binder<'_> {
     /// `DEFAULT(column)`.
     fn default_of(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
         self.resolve(name)?;
-        let scope = self.scopes.iter().rev().find_map(|scope| scope.find(name).ok().flatten().map(|at| (scope, at)));
-        let Some((scope, (relation, column))) = scope else { return Err(Error::unknown_column(display(name), "field list")) };
+        let scope = self
+            .scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.find(name).ok().flatten().map(|at| (scope, at)));
+        let Some((scope, (relation, column))) = scope else {
+            return Err(Error::unknown_column(display(name), "field list"));
+        };
         let Columns::Table { table, .. } = &scope.relations[relation].columns else {
             return Err(Error::no_default_for_field(name.name.as_str()));
         };
         let definition = &table.columns[column];
         Ok(match &definition.default {
             ColumnDefault::Literal(value) => Expr::literal(value.clone(), definition.ty.clone()),
-            ColumnDefault::None if definition.nullable => Expr::literal(Value::Null, definition.ty.clone()),
+            ColumnDefault::None if definition.nullable => {
+                Expr::literal(Value::Null, definition.ty.clone())
+            }
             ColumnDefault::Now => operate::call("NOW", Vec::new(), self.session())?,
-            ColumnDefault::None | ColumnDefault::Expression { .. } => return Err(Error::no_default_for_field(name.name.as_str())),
+            ColumnDefault::None | ColumnDefault::Expression { .. } => {
+                return Err(Error::no_default_for_field(name.name.as_str()));
+            }
         })
     }
 
@@ -395,12 +524,30 @@ impl Binder<'_> {
     }
 
     fn subquery_node(number: usize) -> Box<Subplan> {
-        Box::new(Subplan { number, node: Arc::new(Node::Empty), output: Vec::new(), correlated: false })
+        Box::new(Subplan {
+            number,
+            node: Arc::new(Node::Empty),
+            output: Vec::new(),
+            correlated: false,
+        })
     }
 
-    fn subquery_expr(&mut self, query: Query, kind: SubqueryKind, ty: DataType, nullable: bool) -> Expr {
+    fn subquery_expr(
+        &mut self,
+        query: Query,
+        kind: SubqueryKind,
+        ty: DataType,
+        nullable: bool,
+    ) -> Expr {
         let number = self.keep_subquery(query);
-        Expr::new(ExprKind::Subquery { subplan: Self::subquery_node(number), kind }, ty, nullable)
+        Expr::new(
+            ExprKind::Subquery {
+                subplan: Self::subquery_node(number),
+                kind,
+            },
+            ty,
+            nullable,
+        )
     }
 
     fn scalar(&mut self, query: Query) -> Result<Expr> {
@@ -414,16 +561,30 @@ impl Binder<'_> {
         Ok(self.subquery_expr(query, SubqueryKind::Scalar, ty, true))
     }
 
-    fn quantified(&mut self, operand: Expr, op: Comparison, all: bool, query: &ast::Query) -> Result<Expr> {
+    fn quantified(
+        &mut self,
+        operand: Expr,
+        op: Comparison,
+        all: bool,
+        query: &ast::Query,
+    ) -> Result<Expr> {
         let query = self.subquery(query)?;
         let number = self.keep_subquery(query);
         self.quantify(operand, op, all, number)
     }
 
     /// `operand op ANY|ALL (subquery number)`: both sides' columns are brought to one type, pairwise.
-    fn quantify(&mut self, operand: Expr, op: Comparison, all: bool, number: usize) -> Result<Expr> {
+    fn quantify(
+        &mut self,
+        operand: Expr,
+        op: Comparison,
+        all: bool,
+        number: usize,
+    ) -> Result<Expr> {
         let session = self.session();
-        let Some(mut query) = self.subqueries.get_mut(number).and_then(Option::take) else { return Ok(null()) };
+        let Some(mut query) = self.subqueries.get_mut(number).and_then(Option::take) else {
+            return Ok(null());
+        };
         let operands = match operand.kind {
             ExprKind::Row(items) => items,
             _ => vec![operand],
@@ -435,7 +596,12 @@ impl Binder<'_> {
         let mut left = Vec::with_capacity(operands.len());
         let mut nullable = false;
         for (operand, column) in operands.into_iter().zip(&mut query.columns) {
-            let domain = compare::domain(&operand, &column.expr, if all { "all" } else { "any" }, session)?;
+            let domain = compare::domain(
+                &operand,
+                &column.expr,
+                if all { "all" } else { "any" },
+                session,
+            )?;
             let right = std::mem::replace(&mut column.expr, null());
             let (operand, right) = compare::key_pair(operand, right, domain);
             nullable |= operand.nullable || right.nullable;
@@ -448,7 +614,18 @@ impl Binder<'_> {
             1 => Box::new(left.remove(0)),
             _ => Box::new(compare::row(left)),
         };
-        let kind = SubqueryKind::Quantified { operand, op, all, domains };
-        Ok(Expr::boolean(ExprKind::Subquery { subplan: Self::subquery_node(number), kind }, nullable))
+        let kind = SubqueryKind::Quantified {
+            operand,
+            op,
+            all,
+            domains,
+        };
+        Ok(Expr::boolean(
+            ExprKind::Subquery {
+                subplan: Self::subquery_node(number),
+                kind,
+            },
+            nullable,
+        ))
     }
 }

@@ -17,7 +17,9 @@ use crate::expr::{Comparison, Expr, ExprKind, Slot};
 use crate::planner::bind::scope::{Columns, MadeColumn, Relation};
 use crate::planner::bind::{AccessDraft, Binder};
 use crate::planner::plan::{RowLock, SetOperator, TableUse};
-use crate::planner::query::{Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind};
+use crate::planner::query::{
+    Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
+};
 use crate::planner::typing::{self, compare};
 
 /// A common table of a WITH clause.
@@ -47,7 +49,10 @@ struct Part {
 
 impl Binder<'_> {
     /// Binds a FROM clause into the innermost scope; returns the joins, and what `*` shows.
-    pub(super) fn from(&mut self, refs: &[ast::TableRef]) -> Result<(JoinTree, Vec<(usize, usize)>)> {
+    pub(super) fn from(
+        &mut self,
+        refs: &[ast::TableRef],
+    ) -> Result<(JoinTree, Vec<(usize, usize)>)> {
         let mut all: Option<Part> = None;
         for table in refs {
             let next = self.table_ref(table, false)?;
@@ -67,7 +72,12 @@ impl Binder<'_> {
         let mut star = left.star;
         star.extend(right.star);
         Part {
-            tree: JoinTree::Join { left: Box::new(left.tree), right: Box::new(right.tree), kind, on },
+            tree: JoinTree::Join {
+                left: Box::new(left.tree),
+                right: Box::new(right.tree),
+                kind,
+                on,
+            },
             star,
             relations: left.relations.start..right.relations.end,
         }
@@ -101,18 +111,30 @@ impl Binder<'_> {
             }
             ast::JoinCondition::Using(names) => {
                 let names: Vec<&str> = names.iter().map(ast::Ident::as_str).collect();
-                let (on, shown) = self.using(&left, &right, &names, join.kind == ast::JoinKind::Right)?;
+                let (on, shown) =
+                    self.using(&left, &right, &names, join.kind == ast::JoinKind::Right)?;
                 star = Some(shown);
                 on
             }
             ast::JoinCondition::Natural => {
                 let scope = self.scope();
-                let name = |&(relation, column): &(usize, usize)| scope.relations[relation].columns.name(column).to_string();
+                let name = |&(relation, column): &(usize, usize)| {
+                    scope.relations[relation].columns.name(column).to_string()
+                };
                 let of_right: Vec<String> = right.star.iter().map(name).collect();
-                let common: Vec<String> =
-                    left.star.iter().map(name).filter(|name| of_right.iter().any(|other| other.eq_ignore_ascii_case(name))).collect();
+                let common: Vec<String> = left
+                    .star
+                    .iter()
+                    .map(name)
+                    .filter(|name| {
+                        of_right
+                            .iter()
+                            .any(|other| other.eq_ignore_ascii_case(name))
+                    })
+                    .collect();
                 let names: Vec<&str> = common.iter().map(String::as_str).collect();
-                let (on, shown) = self.using(&left, &right, &names, join.kind == ast::JoinKind::Right)?;
+                let (on, shown) =
+                    self.using(&left, &right, &names, join.kind == ast::JoinKind::Right)?;
                 star = Some(shown);
                 on
             }
@@ -126,8 +148,17 @@ impl Binder<'_> {
                 let relations = left.relations.start..right.relations.end;
                 let mut shown = left.star.clone();
                 shown.extend(right.star.iter().copied());
-                let tree = JoinTree::Join { left: Box::new(right.tree), right: Box::new(left.tree), kind: LogicalJoin::Left, on };
-                Part { tree, star: shown, relations }
+                let tree = JoinTree::Join {
+                    left: Box::new(right.tree),
+                    right: Box::new(left.tree),
+                    kind: LogicalJoin::Left,
+                    on,
+                };
+                Part {
+                    tree,
+                    star: shown,
+                    relations,
+                }
             }
         };
         if let Some(star) = star {
@@ -138,13 +169,24 @@ impl Binder<'_> {
 
     /// Equates columns of one name on both sides and hides one of each pair. Returns what `*` shows.
     #[allow(clippy::type_complexity)]
-    fn using(&mut self, left: &Part, right: &Part, names: &[&str], keep_right: bool) -> Result<(Vec<Expr>, Vec<(usize, usize)>)> {
+    fn using(
+        &mut self,
+        left: &Part,
+        right: &Part,
+        names: &[&str],
+        keep_right: bool,
+    ) -> Result<(Vec<Expr>, Vec<(usize, usize)>)> {
         let depth = self.scopes.len() - 1;
         let (mut on, mut kept, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
         for name in names {
             let find = |star: &[(usize, usize)], binder: &Self| {
                 let relations = &binder.scopes[depth].relations;
-                let mut found = star.iter().filter(|(relation, column)| relations[*relation].columns.name(*column).eq_ignore_ascii_case(name));
+                let mut found = star.iter().filter(|(relation, column)| {
+                    relations[*relation]
+                        .columns
+                        .name(*column)
+                        .eq_ignore_ascii_case(name)
+                });
                 match (found.next(), found.next()) {
                     (Some(at), None) => Ok(*at),
                     (Some(_), Some(_)) => Err(Error::ambiguous_column(name, "from clause")),
@@ -155,11 +197,19 @@ impl Binder<'_> {
             let a = self.relation_column(depth, of_left.0, of_left.1);
             let b = self.relation_column(depth, of_right.0, of_right.1);
             on.push(compare::compare(Comparison::Eq, a, b, self.session())?);
-            let (keep, drop) = if keep_right { (of_right, of_left) } else { (of_left, of_right) };
+            let (keep, drop) = if keep_right {
+                (of_right, of_left)
+            } else {
+                (of_left, of_right)
+            };
             kept.push(keep);
             dropped.push(drop);
         }
-        let rest = left.star.iter().chain(&right.star).filter(|at| !kept.contains(at) && !dropped.contains(at));
+        let rest = left
+            .star
+            .iter()
+            .chain(&right.star)
+            .filter(|at| !kept.contains(at) && !dropped.contains(at));
         let star = kept.iter().chain(rest).copied().collect();
         self.scope().hidden.extend(dropped);
         Ok((on, star))
@@ -170,15 +220,24 @@ impl Binder<'_> {
         let scope = self.scope();
         let twice = scope.relations.iter().any(|other| {
             other.alias == relation.alias
-                && (other.schema == relation.schema || other.schema.is_empty() || relation.schema.is_empty())
+                && (other.schema == relation.schema
+                    || other.schema.is_empty()
+                    || relation.schema.is_empty())
         });
         if twice {
             return Err(Error::not_unique_table(relation.alias));
         }
         let at = scope.relations.len();
-        let star = (0..relation.columns.len()).filter(|column| relation.columns.is_shown(*column)).map(|column| (at, column)).collect();
+        let star = (0..relation.columns.len())
+            .filter(|column| relation.columns.is_shown(*column))
+            .map(|column| (at, column))
+            .collect();
         scope.add(relation);
-        Ok(Part { tree, star, relations: at..at + 1 })
+        Ok(Part {
+            tree,
+            star,
+            relations: at..at + 1,
+        })
     }
 
     fn table_factor(&mut self, factor: &ast::TableFactor, nullable: bool) -> Result<Part> {
@@ -188,29 +247,52 @@ impl Binder<'_> {
         let name = &factor.name;
         let alias = factor.alias.as_ref().unwrap_or(&name.name).0.clone();
         if name.schema.is_none() {
-            let definition = self.visible.iter().rev().copied().find(|at| self.definitions[*at].name.eq_ignore_ascii_case(&name.name));
+            let definition = self
+                .visible
+                .iter()
+                .rev()
+                .copied()
+                .find(|at| self.definitions[*at].name.eq_ignore_ascii_case(&name.name));
             if let Some(definition) = definition {
                 return self.common(definition, alias, nullable);
             }
         }
         let schema = match &name.schema {
             Some(schema) => schema.0.clone(),
-            None => self.schema.clone().ok_or_else(Error::no_database_selected)?,
+            None => self
+                .schema
+                .clone()
+                .ok_or_else(Error::no_database_selected)?,
         };
         match self.find_relation(&schema, &name.name)? {
             CatalogRelation::Table(table) => {
                 let lock = self.lock_of(&alias);
+                self.locks_rows |= lock != RowLock::None;
                 let hints = index_hints(&table, &factor.index_hints)?;
                 self.table(&table, alias, hints, lock, nullable)
             }
             CatalogRelation::View(view) => self.view(&view, alias, nullable),
             CatalogRelation::Virtual(table) => {
                 let types = table.columns.iter().map(|(_, ty, _)| ty()).collect();
-                let names = table.columns.iter().map(|(name, _, _)| CompactString::new(name)).collect();
+                let names = table
+                    .columns
+                    .iter()
+                    .map(|(name, _, _)| CompactString::new(name))
+                    .collect();
                 let slot = self.new_slot(alias.clone(), types, names);
                 self.cacheable = false;
-                let source = Source { slot, kind: SourceKind::Virtual(table), hints: IndexHints::default(), lock: RowLock::None };
-                let relation = Relation { alias, schema, columns: Columns::Virtual { slot, table }, nullable };
+                let source = Source {
+                    slot,
+                    kind: SourceKind::Virtual(table),
+                    hints: IndexHints::default(),
+                    lock: RowLock::None,
+                };
+                let relation = Relation {
+                    alias,
+                    schema,
+                    columns: Columns::Virtual { slot, table },
+                    nullable,
+                };
                 self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
             }
         }
@@ -220,7 +302,8 @@ impl Binder<'_> {
     pub(super) fn find_relation(&mut self, schema: &str, name: &str) -> Result<CatalogRelation> {
         let temporary = &self.session().temporary_tables;
         if !temporary.is_empty()
-            && let Some(table) = temporary.get(&(CompactString::new(schema), CompactString::new(name)))
+            && let Some(table) =
+                temporary.get(&(CompactString::new(schema), CompactString::new(name)))
         {
             // The name may stand for another table in another session.
             self.cacheable = false;
@@ -228,28 +311,62 @@ impl Binder<'_> {
         }
         match self.cx.catalog.relation(schema, name) {
             Some(relation) => Ok(relation),
-            None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => Err(Error::unknown_database(schema)),
+            None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
+                Err(Error::unknown_database(schema))
+            }
             None => Err(Error::no_such_table(schema, name)),
         }
     }
 
-    fn table(&mut self, table: &Arc<Table>, alias: CompactString, hints: IndexHints, lock: RowLock, nullable: bool) -> Result<Part> {
+    fn table(
+        &mut self,
+        table: &Arc<Table>,
+        alias: CompactString,
+        hints: IndexHints,
+        lock: RowLock,
+        nullable: bool,
+    ) -> Result<Part> {
         let slot = self.table_slot(alias.clone(), table);
         self.use_table(table, TableUse::Read);
         if self.view_depth == 0 {
-            let names = table.columns.iter().map(|column| column.name.clone()).collect();
-            self.accesses.push(AccessDraft { schema: table.schema.clone(), table: table.name.clone(), slot, names });
+            let names = table
+                .columns
+                .iter()
+                .map(|column| column.name.clone())
+                .collect();
+            self.accesses.push(AccessDraft {
+                schema: table.schema.clone(),
+                table: table.name.clone(),
+                slot,
+                names,
+            });
         }
-        let source = Source { slot, kind: SourceKind::Table(table.clone()), hints, lock };
+        let source = Source {
+            slot,
+            kind: SourceKind::Table(table.clone()),
+            hints,
+            lock,
+        };
         let schema = table.schema.clone();
-        let relation = Relation { alias, schema, columns: Columns::Table { slot, table: table.clone() }, nullable };
+        let relation = Relation {
+            alias,
+            schema,
+            columns: Columns::Table {
+                slot,
+                table: table.clone(),
+            },
+            nullable,
+        };
         self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
     }
 
     /// The lock that the block's locking clauses put on a table's rows.
     fn lock_of(&mut self, alias: &str) -> RowLock {
         let locks = &self.scope().locks;
-        let named = locks.iter().find(|(of, _)| of == alias).or_else(|| locks.iter().find(|(of, _)| of.is_empty()));
+        let named = locks
+            .iter()
+            .find(|(of, _)| of == alias)
+            .or_else(|| locks.iter().find(|(of, _)| of.is_empty()));
         named.map_or(RowLock::None, |(_, lock)| *lock)
     }
 
@@ -264,43 +381,91 @@ impl Binder<'_> {
         let query = self.query(&derived.query);
         self.scope().visible = 0..0;
         let query = rename(query?, &derived.columns)?;
-        self.query_part(query, derived.alias.0.clone(), CompactString::default(), nullable)
+        self.query_part(
+            query,
+            derived.alias.0.clone(),
+            CompactString::default(),
+            nullable,
+        )
     }
 
     /// A query in FROM: merged where it can be, else with a slot of its own.
-    fn query_part(&mut self, query: Query, alias: CompactString, schema: CompactString, nullable: bool) -> Result<Part> {
+    fn query_part(
+        &mut self,
+        query: Query,
+        alias: CompactString,
+        schema: CompactString,
+        nullable: bool,
+    ) -> Result<Part> {
         if !is_mergeable(&query, nullable) || (self.keeps_derived && self.scopes.len() > 1) {
             let (slot, columns) = self.made_columns(&alias, &query.columns);
-            let kind = SourceKind::Derived { query: Box::new(query) };
-            let source = Source { slot, kind, hints: IndexHints::default(), lock: RowLock::None };
-            let relation = Relation { alias, schema, columns, nullable };
+            let kind = SourceKind::Derived {
+                query: Box::new(query),
+            };
+            let source = Source {
+                slot,
+                kind,
+                hints: IndexHints::default(),
+                lock: RowLock::None,
+            };
+            let relation = Relation {
+                alias,
+                schema,
+                columns,
+                nullable,
+            };
             return self.add_relation(relation, JoinTree::Leaf(Box::new(source)));
         }
-        let Query { body: Body::Select(block), columns, order, .. } = query else {
+        let Query {
+            body: Body::Select(block),
+            columns,
+            order,
+            ..
+        } = query
+        else {
             return Err(Error::not_supported_yet("this derived table"));
         };
-        let Block { from, conditions, .. } = *block;
+        let Block {
+            from, conditions, ..
+        } = *block;
         let tree = match conditions.is_empty() {
             true => from,
-            false => JoinTree::Filtered { tree: Box::new(from), conditions },
+            false => JoinTree::Filtered {
+                tree: Box::new(from),
+                conditions,
+            },
         };
         self.scope().merged_order = order;
-        let relation = Relation { alias, schema, columns: Columns::Merged { columns }, nullable };
+        let relation = Relation {
+            alias,
+            schema,
+            columns: Columns::Merged { columns },
+            nullable,
+        };
         self.add_relation(relation, tree)
     }
 
     fn made_columns(&mut self, alias: &CompactString, columns: &[OutputColumn]) -> (Slot, Columns) {
-        let types: Vec<DataType> = columns.iter().map(|column| typing::slot_type(&column.expr.ty)).collect();
+        let types: Vec<DataType> = columns
+            .iter()
+            .map(|column| typing::slot_type(&column.expr.ty))
+            .collect();
         let names = columns.iter().map(|column| column.name.clone()).collect();
         let made = columns.iter().zip(&types).map(|(column, ty)| MadeColumn {
             name: column.name.clone(),
             ty: ty.clone(),
             nullable: column.expr.nullable,
-            text_end: column.text_end,
+            name_span: column.name_span,
         });
         let made = made.collect();
         let slot = self.new_slot(alias.clone(), types, names);
-        (slot, Columns::Made { slot, columns: made })
+        (
+            slot,
+            Columns::Made {
+                slot,
+                columns: made,
+            },
+        )
     }
 
     fn view(&mut self, view: &View, alias: CompactString, nullable: bool) -> Result<Part> {
@@ -321,8 +486,6 @@ impl Binder<'_> {
         let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
         let schema = self.schema.replace(view.schema.clone());
         self.view_depth += 1;
-        // The catalog's version guards tables, not views.
-        self.cacheable = false;
         let bound = self.nested(|binder| binder.query(&query));
         self.view_depth -= 1;
         self.schema = schema;
@@ -330,11 +493,13 @@ impl Binder<'_> {
         self.visible = visible;
         self.scopes = scopes;
         let mut bound = match bound {
-            Err(error) if matches!(error.number(), 1054 | 1146 | 1049 | 1356) => return Err(broken()),
+            Err(error) if matches!(error.number(), 1054 | 1146 | 1049 | 1356) => {
+                return Err(broken());
+            }
             other => other?,
         };
         for column in &mut bound.columns {
-            column.text_end = 0;
+            column.name_span = None;
         }
         if bound.columns.len() != view.columns.len() {
             return Err(broken());
@@ -348,7 +513,10 @@ impl Binder<'_> {
     /// Makes the tables of a WITH clause known; the caller drops them again.
     pub(super) fn with(&mut self, with: &ast::With) -> Result<()> {
         for (at, table) in with.tables.iter().enumerate() {
-            if with.tables[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&table.name)) {
+            if with.tables[..at]
+                .iter()
+                .any(|other| other.name.eq_ignore_ascii_case(&table.name))
+            {
                 return Err(Error::not_unique_table(table.name.as_str()));
             }
             self.definitions.push(Definition {
@@ -384,21 +552,43 @@ impl Binder<'_> {
             self.commons.push(Some(query));
             self.definitions[at].shared = Some((self.commons.len() - 1, columns));
         }
-        let Some((number, columns)) = self.definitions[at].shared.clone() else { return Err(Error::no_such_table("", alias)) };
+        let Some((number, columns)) = self.definitions[at].shared.clone() else {
+            return Err(Error::no_such_table("", alias));
+        };
         let (slot, made) = self.made_columns(&alias, &columns);
         self.leaf(alias, slot, made, SourceKind::Common { number }, nullable)
     }
 
-    fn leaf(&mut self, alias: CompactString, slot: Slot, columns: Columns, kind: SourceKind, nullable: bool) -> Result<Part> {
-        let source = Source { slot, kind, hints: IndexHints::default(), lock: RowLock::None };
-        let relation = Relation { alias, schema: CompactString::default(), columns, nullable };
+    fn leaf(
+        &mut self,
+        alias: CompactString,
+        slot: Slot,
+        columns: Columns,
+        kind: SourceKind,
+        nullable: bool,
+    ) -> Result<Part> {
+        let source = Source {
+            slot,
+            kind,
+            hints: IndexHints::default(),
+            lock: RowLock::None,
+        };
+        let relation = Relation {
+            alias,
+            schema: CompactString::default(),
+            columns,
+            nullable,
+        };
         self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
     }
 
     /// A guess, by the text: the name stands there twice, where it is defined and where it is used.
     fn is_named_once(&self, at: usize) -> bool {
         let name = self.definitions[at].name.as_bytes();
-        let found = self.sql.windows(name.len().max(1)).filter(|window| window.eq_ignore_ascii_case(name));
+        let found = self
+            .sql
+            .windows(name.len().max(1))
+            .filter(|window| window.eq_ignore_ascii_case(name));
         found.take(3).count() <= 2
     }
 
@@ -406,7 +596,10 @@ impl Binder<'_> {
     fn bind_definition(&mut self, at: usize) -> Result<Query> {
         let definition = &self.definitions[at];
         let table = definition.ast.clone();
-        let (recursive, depth) = (definition.recursive, definition.depth.min(self.scopes.len()));
+        let (recursive, depth) = (
+            definition.recursive,
+            definition.depth.min(self.scopes.len()),
+        );
         let inner = self.scopes.split_off(depth);
         let mut visible = definition.visible.clone();
         let schema = std::mem::replace(&mut self.schema, definition.schema.clone());
@@ -416,7 +609,9 @@ impl Binder<'_> {
         let visible = std::mem::replace(&mut self.visible, visible);
         let bound = match recursive {
             true => self.recursive(at, &table),
-            false => self.query(&table.query).and_then(|query| rename(query, &table.columns)),
+            false => self
+                .query(&table.query)
+                .and_then(|query| rename(query, &table.columns)),
         };
         self.visible = visible;
         self.schema = schema;
@@ -431,7 +626,9 @@ impl Binder<'_> {
         flatten_union(&table.query.body, &mut parts, &mut distinct);
         if parts.len() < 2 {
             self.visible.pop();
-            return self.query(&table.query).and_then(|query| rename(query, &table.columns));
+            return self
+                .query(&table.query)
+                .and_then(|query| rename(query, &table.columns));
         }
         let depth = self.definitions.len();
         if let Some(with) = &table.query.with {
@@ -446,7 +643,11 @@ impl Binder<'_> {
                 working.2 = false;
             });
             let mut query = self.body(part)?;
-            let uses = named.is_some() && self.definitions[at].working.as_ref().is_some_and(|working| working.2);
+            let uses = named.is_some()
+                && self.definitions[at]
+                    .working
+                    .as_ref()
+                    .is_some_and(|working| working.2);
             if number == 0 {
                 query = rename(query, &table.columns)?;
                 let mut columns = query.columns.clone();
@@ -457,19 +658,29 @@ impl Binder<'_> {
             }
             if uses { &mut steps } else { &mut seeds }.push(query);
         }
-        let columns = self.definitions[at].working.take().map(|(_, columns, _)| columns).unwrap_or_default();
+        let columns = self.definitions[at]
+            .working
+            .take()
+            .map(|(_, columns, _)| columns)
+            .unwrap_or_default();
         if steps.is_empty() {
             let bound = self.union(seeds, SetOperator::Union, distinct)?;
             return rename(bound, &table.columns);
         }
         let _ = depth;
-        let types: Vec<DataType> = columns.iter().map(|column| typing::slot_type(&column.expr.ty)).collect();
+        let types: Vec<DataType> = columns
+            .iter()
+            .map(|column| typing::slot_type(&column.expr.ty))
+            .collect();
         for query in seeds.iter_mut().chain(&mut steps) {
             if query.columns.len() != types.len() {
                 return Err(Error::wrong_value_count());
             }
             for (column, ty) in query.columns.iter_mut().zip(&types) {
-                let expr = std::mem::replace(&mut column.expr, Expr::literal(porpoise_types::Value::Null, DataType::Null));
+                let expr = std::mem::replace(
+                    &mut column.expr,
+                    Expr::literal(porpoise_types::Value::Null, DataType::Null),
+                );
                 column.expr = typing::coerce(expr, ty);
             }
         }
@@ -480,18 +691,38 @@ impl Binder<'_> {
         let (seed, step) = (Box::new(single(seeds)?), Box::new(single(steps)?));
         let names = columns.iter().map(|column| column.name.clone()).collect();
         let slot = self.new_slot(table.name.0.clone(), types.clone(), names);
-        let columns = columns.into_iter().zip(types).enumerate().map(|(at, (column, ty))| OutputColumn {
-            expr: Expr::column(slot, at, ty, true),
-            origin: None,
-            ..column
-        });
+        let columns = columns
+            .into_iter()
+            .zip(types)
+            .enumerate()
+            .map(|(at, (column, ty))| OutputColumn {
+                expr: Expr::column(slot, at, ty, true),
+                origin: None,
+                ..column
+            });
         let columns = columns.collect();
         let (limit, offset) = self.limit(table.query.limit.as_ref())?;
-        Ok(Query { body: Body::Recursive { slot, seed, step, distinct, working }, columns, order: Vec::new(), limit, offset })
+        Ok(Query {
+            body: Body::Recursive {
+                slot,
+                seed,
+                step,
+                distinct,
+                working,
+            },
+            columns,
+            order: Vec::new(),
+            limit,
+            offset,
+        })
     }
 }
 
-fn flatten_union<'q>(body: &'q ast::QueryBody, parts: &mut Vec<&'q ast::QueryBody>, distinct: &mut bool) {
+fn flatten_union<'q>(
+    body: &'q ast::QueryBody,
+    parts: &mut Vec<&'q ast::QueryBody>,
+    distinct: &mut bool,
+) {
     match body {
         ast::QueryBody::SetOperation(operation) if operation.op == ast::SetOperator::Union => {
             flatten_union(&operation.left, parts, distinct);
@@ -503,7 +734,9 @@ fn flatten_union<'q>(body: &'q ast::QueryBody, parts: &mut Vec<&'q ast::QueryBod
 }
 
 fn is_virtual_schema(name: &str) -> bool {
-    ["information_schema", "performance_schema"].iter().any(|schema| schema.eq_ignore_ascii_case(name))
+    ["information_schema", "performance_schema"]
+        .iter()
+        .any(|schema| schema.eq_ignore_ascii_case(name))
 }
 
 /// Gives a derived table's columns the names listed behind its alias, which must be different.
@@ -518,11 +751,14 @@ fn rename(mut query: Query, names: &[ast::Ident]) -> Result<Query> {
         }
         for (column, name) in query.columns.iter_mut().zip(names) {
             column.name = name.0.clone();
-            column.text_end = 0;
+            column.name_span = None;
         }
     }
     for (at, column) in query.columns.iter().enumerate() {
-        if query.columns[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
+        if query.columns[..at]
+            .iter()
+            .any(|other| other.name.eq_ignore_ascii_case(&column.name))
+        {
             return Err(Error::duplicate_column(column.name.as_str()));
         }
     }
@@ -531,7 +767,9 @@ fn rename(mut query: Query, names: &[ast::Ident]) -> Result<Query> {
 
 /// Whether a derived table can become part of the query around it.
 fn is_mergeable(query: &Query, nullable: bool) -> bool {
-    let Body::Select(block) = &query.body else { return false };
+    let Body::Select(block) = &query.body else {
+        return false;
+    };
     let plain = block.group.is_none()
         && block.having.is_empty()
         && block.windows.is_empty()
@@ -553,13 +791,17 @@ fn index_hints(table: &Arc<Table>, hints: &[ast::IndexHint]) -> Result<IndexHint
     for hint in hints {
         let mut positions = Vec::new();
         for name in &hint.indexes {
-            let position = table.index_position(name).ok_or_else(|| Error::key_does_not_exist(name.as_str(), &table.name))?;
+            let position = table
+                .index_position(name)
+                .ok_or_else(|| Error::key_does_not_exist(name.as_str(), &table.name))?;
             positions.push(position);
         }
         match hint.action {
             ast::IndexHintAction::Ignore => bound.never.extend(positions),
             // A hint for sorting alone leaves the choice of rows free.
-            _ if hint.scope.is_some_and(|scope| scope != ast::IndexHintScope::Join) => {}
+            _ if hint
+                .scope
+                .is_some_and(|scope| scope != ast::IndexHintScope::Join) => {}
             ast::IndexHintAction::Use | ast::IndexHintAction::Force => {
                 bound.only.get_or_insert_default().extend(positions);
                 bound.force |= hint.action == ast::IndexHintAction::Force;

@@ -58,31 +58,53 @@ pub fn find_aggregate(name: &str) -> Result<&'static AggregateFunction> {
 }
 
 fn owns(scope: &Scope, slot: Slot) -> bool {
-    scope.relations.iter().any(|relation| match &relation.columns {
-        Columns::Table { slot: own, .. } | Columns::Virtual { slot: own, .. } | Columns::Made { slot: own, .. } => *own == slot,
-        Columns::Merged { columns } => columns.iter().any(|column| column.expr.any(&mut |part| part.as_column().is_some_and(|at| at.0 == slot))),
-    })
+    scope
+        .relations
+        .iter()
+        .any(|relation| match &relation.columns {
+            Columns::Table { slot: own, .. }
+            | Columns::Virtual { slot: own, .. }
+            | Columns::Made { slot: own, .. } => *own == slot,
+            Columns::Merged { columns } => columns.iter().any(|column| {
+                column
+                    .expr
+                    .any(&mut |part| part.as_column().is_some_and(|at| at.0 == slot))
+            }),
+        })
 }
 
 impl Binder<'_> {
     /// The arguments of an aggregate, converted, with its type.
     pub(super) fn aggregate_parts(&mut self, aggregate: &ast::Aggregate) -> Result<Aggregate> {
         let function = find_aggregate(aggregate_name(aggregate.function))?;
-        let arguments = match aggregate.args.is_empty() {
-            true => vec![Expr::literal(Value::Int(1), DataType::BIGINT)],
-            false => self.exprs(&aggregate.args)?,
-        };
+        let arguments = self.exprs(&aggregate.args)?;
         let mut order = Vec::with_capacity(aggregate.order_by.len());
         for item in &aggregate.order_by {
             let expr = match self.literal_value(&item.expr) {
-                Some(Value::Int(at)) if at >= 1 && at as usize <= arguments.len() => arguments[at as usize - 1].clone(),
+                Some(Value::Int(at)) if at >= 1 && at as usize <= arguments.len() => {
+                    arguments[at as usize - 1].clone()
+                }
                 _ => self.expr(&item.expr)?,
             };
-            order.push(SortKey { expr, descending: item.descending });
+            order.push(SortKey {
+                expr,
+                descending: item.descending,
+            });
         }
         let (arguments, ty, nullable) = operate::aggregate(function, arguments, self.session())?;
-        let separator = aggregate.separator.as_ref().map(|text| String::from_utf8_lossy(text).into_owned());
-        Ok(Aggregate { function, arguments, distinct: aggregate.distinct, order, separator, ty, nullable })
+        let separator = aggregate
+            .separator
+            .as_ref()
+            .map(|text| String::from_utf8_lossy(text).into_owned());
+        Ok(Aggregate {
+            function,
+            arguments,
+            distinct: aggregate.distinct,
+            order,
+            separator,
+            ty,
+            nullable,
+        })
     }
 
     pub(super) fn aggregate(&mut self, aggregate: &ast::Aggregate) -> Result<Expr> {
@@ -106,7 +128,9 @@ impl Binder<'_> {
         }
         let mut at = depth;
         if !slots.is_empty() && !slots.iter().any(|slot| owns(&self.scopes[depth], slot)) {
-            let outer = (0..depth).rev().find(|outer| slots.iter().any(|slot| owns(&self.scopes[*outer], slot)));
+            let outer = (0..depth)
+                .rev()
+                .find(|outer| slots.iter().any(|slot| owns(&self.scopes[*outer], slot)));
             if let Some(outer) = outer.filter(|outer| self.scopes[*outer].aggregates_allowed) {
                 at = outer;
             }
@@ -117,7 +141,11 @@ impl Binder<'_> {
         }
         let (ty, nullable) = (parts.ty.clone(), parts.nullable);
         let literals = self.cx.literals;
-        let known = scope.aggregates.iter().find(|(_, held)| same_aggregate(held, &parts, literals)).map(|(number, _)| *number);
+        let known = scope
+            .aggregates
+            .iter()
+            .find(|(_, held)| same_aggregate(held, &parts, literals))
+            .map(|(number, _)| *number);
         let number = match known {
             Some(number) => number,
             None => {
@@ -173,11 +201,25 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         relations: &'g [Relation],
     ) -> Grouper<'g, 'b, 'a> {
         let mut local = SlotSet::default();
-        block.from.for_each_source(&mut |source| local.insert(source.slot));
+        block
+            .from
+            .for_each_source(&mut |source| local.insert(source.slot));
         let slot = binder.new_slot("<temporary>", Vec::new(), Vec::new());
         let determined = Determined::new(block, &keys);
-        let aggregates = aggregates.into_iter().map(|(number, aggregate)| (Some(number), aggregate)).collect();
-        Grouper { binder, relations, slot, keys, aggregates, rollup, local, determined }
+        let aggregates = aggregates
+            .into_iter()
+            .map(|(number, aggregate)| (Some(number), aggregate))
+            .collect();
+        Grouper {
+            binder,
+            relations,
+            slot,
+            keys,
+            aggregates,
+            rollup,
+            local,
+            determined,
+        }
     }
 
     pub fn rewrite(
@@ -211,18 +253,37 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         let mut fix = |expr: &mut Expr| fix_mask(expr, slot, mask);
         columns.iter_mut().for_each(|column| fix(&mut column.expr));
         block.having.iter_mut().for_each(&mut fix);
-        windows.iter_mut().for_each(|window| window.for_each_expr_mut(&mut fix));
+        windows
+            .iter_mut()
+            .for_each(|window| window.for_each_expr_mut(&mut fix));
         order.iter_mut().for_each(|key| fix(&mut key.expr));
-        let mut types: Vec<DataType> = self.keys.iter().map(|key| typing::slot_type(&key.ty)).collect();
-        types.extend(self.aggregates.iter().map(|(_, aggregate)| typing::slot_type(&aggregate.ty)));
+        let mut types: Vec<DataType> = self
+            .keys
+            .iter()
+            .map(|key| typing::slot_type(&key.ty))
+            .collect();
+        types.extend(
+            self.aggregates
+                .iter()
+                .map(|(_, aggregate)| typing::slot_type(&aggregate.ty)),
+        );
         if self.rollup {
             types.push(DataType::BIGINT_UNSIGNED);
         }
         let draft = &mut self.binder.slots[slot.0 as usize];
         draft.used = vec![true; types.len()];
         draft.types = types;
-        let aggregates = self.aggregates.into_iter().map(|(_, aggregate)| aggregate).collect();
-        block.group = Some(Grouping { slot, keys: self.keys, aggregates, rollup: self.rollup });
+        let aggregates = self
+            .aggregates
+            .into_iter()
+            .map(|(_, aggregate)| aggregate)
+            .collect();
+        block.group = Some(Grouping {
+            slot,
+            keys: self.keys,
+            aggregates,
+            rollup: self.rollup,
+        });
         Ok(())
     }
 
@@ -233,12 +294,19 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     fn expr(&mut self, expr: &mut Expr, place: Place) -> Result<()> {
         match &expr.kind {
             ExprKind::Aggregate(number) => {
-                if let Some(at) = self.aggregates.iter().position(|(held, _)| *held == Some(*number)) {
+                if let Some(at) = self
+                    .aggregates
+                    .iter()
+                    .position(|(held, _)| *held == Some(*number))
+                {
                     *expr = self.column(self.keys.len() + at, &expr.ty.clone(), expr.nullable);
                 }
                 return Ok(());
             }
-            ExprKind::Call { function, arguments } if std::ptr::eq(*function, &hidden::GROUPING) => {
+            ExprKind::Call {
+                function,
+                arguments,
+            } if std::ptr::eq(*function, &hidden::GROUPING) => {
                 *expr = self.grouping(arguments)?;
                 return Ok(());
             }
@@ -260,7 +328,12 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         }
         if let ExprKind::Subquery { subplan, .. } = &expr.kind {
             let number = subplan.number;
-            if let Some(mut query) = self.binder.subqueries.get_mut(number).and_then(Option::take) {
+            if let Some(mut query) = self
+                .binder
+                .subqueries
+                .get_mut(number)
+                .and_then(Option::take)
+            {
                 let result = self.query(&mut query, place);
                 self.binder.subqueries[number] = Some(query);
                 result?;
@@ -287,23 +360,40 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     }
 
     /// A column that is no key: any value of the group, if the keys determine it.
-    fn determined_column(&mut self, expr: &mut Expr, slot: Slot, column: usize, place: Place) -> Result<()> {
-        if self.binder.session().sql_mode.only_full_group_by() && !self.determined.contains(slot, column) {
+    fn determined_column(
+        &mut self,
+        expr: &mut Expr,
+        slot: Slot,
+        column: usize,
+        place: Place,
+    ) -> Result<()> {
+        if self.binder.session().sql_mode.only_full_group_by()
+            && !self.determined.contains(slot, column)
+        {
             let name = column_name(expr, self.relations);
             return Err(match (self.keys.is_empty(), place) {
                 (true, Place::SelectList(at)) => Error::mix_of_group_and_fields(at, name),
                 (true, _) => Error::mix_of_group_and_fields(1, name),
-                (false, Place::SelectList(at)) => Error::only_full_group_by(at, "SELECT list", name),
+                (false, Place::SelectList(at)) => {
+                    Error::only_full_group_by(at, "SELECT list", name)
+                }
                 (false, Place::OrderBy(at)) => Error::only_full_group_by(at, "ORDER BY", name),
                 (false, Place::Other) => Error::only_full_group_by(1, "HAVING", name),
             });
         }
         let any_value = find_aggregate("ANY_VALUE")?;
         let held = self.aggregates.iter().position(|(number, held)| {
-            number.is_none() && held.arguments.first().is_some_and(|argument| argument.same_as(expr, &[]))
+            number.is_none()
+                && held
+                    .arguments
+                    .first()
+                    .is_some_and(|argument| argument.same_as(expr, &[]))
         });
         let at = held.unwrap_or(self.aggregates.len());
-        let (ty, nullable) = (expr.ty.clone(), expr.nullable || self.keys.is_empty() || self.rollup);
+        let (ty, nullable) = (
+            expr.ty.clone(),
+            expr.nullable || self.keys.is_empty() || self.rollup,
+        );
         if held.is_none() {
             let aggregate = Aggregate {
                 function: any_value,
@@ -330,19 +420,33 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         let int = |value: i64| Expr::literal(Value::Int(value), DataType::BIGINT);
         let mut sum: Option<Expr> = None;
         for (position, argument) in arguments.iter().rev().enumerate() {
-            let Some(key) = self.keys.iter().position(|key| key.same_as(argument, literals)) else {
-                return Err(Error::new(3148, "HY000", format!("Argument #{} of GROUPING function is not in GROUP BY", arguments.len() - position)));
+            let Some(key) = self
+                .keys
+                .iter()
+                .position(|key| key.same_as(argument, literals))
+            else {
+                return Err(Error::new(
+                    3148,
+                    "HY000",
+                    format!(
+                        "Argument #{} of GROUPING function is not in GROUP BY",
+                        arguments.len() - position
+                    ),
+                ));
             };
             let mask = Expr::column(self.slot, MASK as usize, DataType::BIGINT_UNSIGNED, false);
-            let shifted = operate::arithmetic(Arithmetic::ShiftRight, mask, int(key as i64), session)?;
+            let shifted =
+                operate::arithmetic(Arithmetic::ShiftRight, mask, int(key as i64), session)?;
             let bit = operate::arithmetic(Arithmetic::BitAnd, shifted, int(1), session)?;
-            let bit = operate::arithmetic(Arithmetic::ShiftLeft, bit, int(position as i64), session)?;
+            let bit =
+                operate::arithmetic(Arithmetic::ShiftLeft, bit, int(position as i64), session)?;
             sum = Some(match sum {
                 None => bit,
                 Some(sum) => operate::arithmetic(Arithmetic::BitOr, sum, bit, session)?,
             });
         }
-        sum.map(|sum| typing::implicit(sum, DataType::BIGINT)).ok_or_else(Error::invalid_group_function_use)
+        sum.map(|sum| typing::implicit(sum, DataType::BIGINT))
+            .ok_or_else(Error::invalid_group_function_use)
     }
 }
 
@@ -365,12 +469,23 @@ struct Determined {
 
 impl Determined {
     fn new(block: &Block, keys: &[Expr]) -> Determined {
-        let mut known = Determined { columns: keys.iter().filter_map(Expr::as_column).collect(), tables: SlotSet::default() };
+        let mut known = Determined {
+            columns: keys.iter().filter_map(Expr::as_column).collect(),
+            tables: SlotSet::default(),
+        };
         let mut pairs = Vec::new();
         let mut conditions: Vec<&Expr> = block.conditions.iter().collect();
         on_conditions(&block.from, &mut conditions);
         for condition in conditions {
-            let ExprKind::Compare { op: Comparison::Eq, left, right, .. } = &condition.kind else { continue };
+            let ExprKind::Compare {
+                op: Comparison::Eq,
+                left,
+                right,
+                ..
+            } = &condition.kind
+            else {
+                continue;
+            };
             match (left.as_column(), right.as_column()) {
                 (Some(a), Some(b)) => pairs.push((a, b)),
                 (Some(a), None) if right.is_constant() => known.columns.push(a),
@@ -381,12 +496,20 @@ impl Determined {
         loop {
             let before = (known.columns.len(), known.tables.clone().iter().count());
             block.from.for_each_source(&mut |source| {
-                let SourceKind::Table(table) = &source.kind else { return };
-                let unique = table.indexes.iter().filter(|index| index.kind != IndexKind::NonUnique).any(|index| {
-                    index.parts.iter().all(|part| {
-                        part.prefix.is_none() && !table.columns[part.column].nullable && known.contains(source.slot, part.column)
-                    })
-                });
+                let SourceKind::Table(table) = &source.kind else {
+                    return;
+                };
+                let unique = table
+                    .indexes
+                    .iter()
+                    .filter(|index| index.kind != IndexKind::NonUnique)
+                    .any(|index| {
+                        index.parts.iter().all(|part| {
+                            part.prefix.is_none()
+                                && !table.columns[part.column].nullable
+                                && known.contains(source.slot, part.column)
+                        })
+                    });
                 if unique {
                     known.tables.insert(source.slot);
                 }
@@ -416,7 +539,9 @@ fn on_conditions<'t>(tree: &'t JoinTree, out: &mut Vec<&'t Expr>) {
             on_conditions(tree, out);
             out.extend(conditions);
         }
-        JoinTree::Join { left, right, on, .. } => {
+        JoinTree::Join {
+            left, right, on, ..
+        } => {
             on_conditions(left, out);
             on_conditions(right, out);
             out.extend(on);

@@ -27,7 +27,9 @@ use porpoise_types::{DataType, RowLayout, Value};
 use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
-use crate::planner::plan::{Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, TableAccess, TableUse};
+use crate::planner::plan::{
+    Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, TableAccess, TableUse,
+};
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::slot_set::SlotSet;
 use crate::planner::{Context, NoRowCounts, optimize};
@@ -60,7 +62,8 @@ pub struct Binder<'a> {
     tables: Vec<(Arc<Table>, TableUse)>,
     accesses: Vec<AccessDraft>,
     written: Vec<TableAccess>,
-    fixed_parameters: Vec<(usize, Value)>,
+    fixed_parameters: Vec<usize>,
+    locks_rows: bool,
     parameter_count: usize,
     cacheable: bool,
     /// The text that spans point into: the statement's, or a view's.
@@ -121,6 +124,7 @@ impl<'a> Binder<'a> {
             accesses: Vec::new(),
             written: Vec::new(),
             fixed_parameters: Vec::new(),
+            locks_rows: false,
             parameter_count: 0,
             cacheable: true,
             sql: cx.sql.into(),
@@ -138,14 +142,33 @@ impl<'a> Binder<'a> {
     }
 
     /// A new slot for rows that the statement itself makes.
-    pub fn new_slot(&mut self, name: impl Into<CompactString>, types: Vec<DataType>, column_names: Vec<CompactString>) -> Slot {
+    pub fn new_slot(
+        &mut self,
+        name: impl Into<CompactString>,
+        types: Vec<DataType>,
+        column_names: Vec<CompactString>,
+    ) -> Slot {
         let used = vec![true; types.len()];
-        self.push_slot(SlotDraft { name: name.into(), table: None, types, column_names, used, covering: None })
+        self.push_slot(SlotDraft {
+            name: name.into(),
+            table: None,
+            types,
+            column_names,
+            used,
+            covering: None,
+        })
     }
 
     fn table_slot(&mut self, name: impl Into<CompactString>, table: &Arc<Table>) -> Slot {
         let used = vec![false; table.columns.len()];
-        self.push_slot(SlotDraft { name: name.into(), table: Some(table.clone()), types: Vec::new(), column_names: Vec::new(), used, covering: None })
+        self.push_slot(SlotDraft {
+            name: name.into(),
+            table: Some(table.clone()),
+            types: Vec::new(),
+            column_names: Vec::new(),
+            used,
+            covering: None,
+        })
     }
 
     fn push_slot(&mut self, draft: SlotDraft) -> Slot {
@@ -156,7 +179,11 @@ impl<'a> Binder<'a> {
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
         if self.depth >= DEPTH_MAX {
-            return Err(Error::new(1436, "HY000", "Thread stack overrun: the statement is nested too deeply"));
+            return Err(Error::new(
+                1436,
+                "HY000",
+                "Thread stack overrun: the statement is nested too deeply",
+            ));
         }
         self.depth += 1;
         let result = bind(self);
@@ -166,7 +193,11 @@ impl<'a> Binder<'a> {
 
     /// Notes that the statement reads or writes a table.
     fn use_table(&mut self, table: &Arc<Table>, how: TableUse) {
-        match self.tables.iter_mut().find(|(known, _)| known.id == table.id) {
+        match self
+            .tables
+            .iter_mut()
+            .find(|(known, _)| known.id == table.id)
+        {
             Some((_, known)) if how == TableUse::Write => *known = TableUse::Write,
             Some(_) => {}
             None => self.tables.push((table.clone(), how)),
@@ -177,10 +208,10 @@ impl<'a> Binder<'a> {
     fn fix_parameters(&mut self, expr: &Expr) {
         expr.any(&mut |part| {
             if let ExprKind::Parameter(number) = part.kind
-                && let Some(value) = self.cx.literals.get(number)
-                && !self.fixed_parameters.iter().any(|(known, _)| *known == number)
+                && number < self.cx.literals.len()
+                && !self.fixed_parameters.contains(&number)
             {
-                self.fixed_parameters.push((number, value.clone()));
+                self.fixed_parameters.push(number);
             }
             false
         });
@@ -189,14 +220,18 @@ impl<'a> Binder<'a> {
     /// The value of a literal, written or lifted out of the text.
     fn literal_value<'e>(&'e self, expr: &'e ast::Expr) -> Option<Value> {
         match expr {
-            ast::Expr::Literal(ast::Literal::Int(v)) => Some(i64::try_from(*v).map_or(Value::UInt(*v), Value::Int)),
-            ast::Expr::Literal(ast::Literal::String(bytes)) => std::str::from_utf8(bytes).ok().map(Value::from),
+            ast::Expr::Literal(ast::Literal::Int(v)) => {
+                Some(i64::try_from(*v).map_or(Value::UInt(*v), Value::Int))
+            }
+            ast::Expr::Literal(ast::Literal::String(bytes)) => {
+                std::str::from_utf8(bytes).ok().map(Value::from)
+            }
             ast::Expr::Param(number) => self.cx.literals.get(*number as usize).cloned(),
             _ => None,
         }
     }
 
-    fn finish(self, kind: PlanKind, fixed_text: u32) -> Plan {
+    fn finish(self, kind: PlanKind) -> Plan {
         let slots = self.slots.into_iter().map(SlotDraft::finish);
         let mut tables = self.tables;
         tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
@@ -204,18 +239,32 @@ impl<'a> Binder<'a> {
         let mut accesses = self.written;
         for access in self.accesses {
             let used = &slots[access.slot.0 as usize].1;
-            let columns = access.names.into_iter().zip(used).filter(|(_, used)| **used).map(|(name, _)| name).collect();
-            accesses.push(TableAccess { schema: access.schema, table: access.table, privilege: Privilege::Select, columns });
+            let columns = access
+                .names
+                .into_iter()
+                .zip(used)
+                .filter(|(_, used)| **used)
+                .map(|(name, _)| name)
+                .collect();
+            accesses.push(TableAccess {
+                schema: access.schema,
+                table: access.table,
+                privilege: Privilege::Select,
+                columns,
+            });
         }
         Plan {
             kind,
             slots: slots.into_iter().map(|(layout, _)| layout).collect(),
             parameter_count: self.parameter_count.max(self.cx.parameters.len()),
-            dependencies: tables.iter().map(|(table, _)| (table.id, table.version)).collect(),
+            dependencies: tables
+                .iter()
+                .map(|(table, _)| (table.id, table.version))
+                .collect(),
             tables,
             subplan_count: self.subqueries.len(),
             cacheable: self.cacheable,
-            fixed_text: self.cx.sql.get(..fixed_text as usize).unwrap_or_default().into(),
+            locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
             accesses,
         }
@@ -229,7 +278,11 @@ impl SlotDraft {
             (Some(table), None) => SlotLayout {
                 name: self.name,
                 layout: table.layout.clone(),
-                types: table.columns.iter().map(|column| column.ty.clone()).collect(),
+                types: table
+                    .columns
+                    .iter()
+                    .map(|column| column.ty.clone())
+                    .collect(),
                 map: None,
                 column_names: Vec::new(),
             },
@@ -239,8 +292,18 @@ impl SlotDraft {
                 for (position, column) in index.entry_columns.iter().enumerate() {
                     map[*column] = position as u16;
                 }
-                let types = index.entry_columns.iter().map(|column| table.columns[*column].ty.clone()).collect();
-                SlotLayout { name: self.name, layout: index.entry_layout.clone(), types, map: Some(map), column_names: Vec::new() }
+                let types = index
+                    .entry_columns
+                    .iter()
+                    .map(|column| table.columns[*column].ty.clone())
+                    .collect();
+                SlotLayout {
+                    name: self.name,
+                    layout: index.entry_layout.clone(),
+                    types,
+                    map: Some(map),
+                    column_names: Vec::new(),
+                }
             }
             (None, _) => SlotLayout {
                 name: self.name,
@@ -263,23 +326,34 @@ pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan> {
             let into = into_variables(query, bound.columns.len())?;
             let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
             let columns = bound.columns.iter().map(result_column).collect();
-            let fixed_text = bound.columns.iter().map(|column| column.text_end).max().unwrap_or(0);
+            let name_spans = bound
+                .columns
+                .iter()
+                .map(|column| column.name_span)
+                .collect();
             binder.counts_all = calc_found_rows;
             let (node, output) = optimize::query(&mut binder, bound)?;
-            let kind = PlanKind::Query(QueryPlan { node, output, columns, calc_found_rows, into });
-            Ok(binder.finish(kind, fixed_text))
+            let kind = PlanKind::Query(QueryPlan {
+                node,
+                output,
+                columns,
+                name_spans,
+                calc_found_rows,
+                into,
+            });
+            Ok(binder.finish(kind))
         }
         ast::Statement::Insert(insert) => {
             let kind = PlanKind::Insert(binder.insert(insert)?);
-            Ok(binder.finish(kind, 0))
+            Ok(binder.finish(kind))
         }
         ast::Statement::Update(update) => {
             let kind = PlanKind::Update(binder.update(update)?);
-            Ok(binder.finish(kind, 0))
+            Ok(binder.finish(kind))
         }
         ast::Statement::Delete(delete) => {
             let kind = PlanKind::Delete(binder.delete(delete)?);
-            Ok(binder.finish(kind, 0))
+            Ok(binder.finish(kind))
         }
         _ => Err(Error::not_supported_yet("this statement in a plan")),
     }
@@ -290,11 +364,19 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
         None => Ok(Vec::new()),
         Some(ast::SelectInto::Variables(targets)) => {
             if targets.len() != columns {
-                return Err(Error::new(1222, "21000", "The used SELECT statements have a different number of columns"));
+                return Err(Error::new(
+                    1222,
+                    "21000",
+                    "The used SELECT statements have a different number of columns",
+                ));
             }
             let name = |target: &ast::IntoTarget| match target {
                 ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),
-                ast::IntoTarget::Local(name) => Err(Error::new(1327, "42000", format!("Undeclared variable: {}", name.as_str()))),
+                ast::IntoTarget::Local(name) => Err(Error::new(
+                    1327,
+                    "42000",
+                    format!("Undeclared variable: {}", name.as_str()),
+                )),
             };
             targets.iter().map(name).collect()
         }
@@ -309,23 +391,49 @@ pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan> {
     let mut columns = Vec::new();
     for expr in exprs {
         let expr = binder.expr(expr)?;
-        columns.push(OutputColumn { expr, name: CompactString::default(), text_end: 0, origin: None });
+        columns.push(OutputColumn {
+            expr,
+            name: CompactString::default(),
+            name_span: None,
+            origin: None,
+        });
     }
     let results = columns.iter().map(result_column).collect();
     let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
     optimize::finish_exprs(&mut binder, &mut output)?;
     let node = crate::planner::plan::Node::One;
-    let kind = PlanKind::Query(QueryPlan { node, output, columns: results, calc_found_rows: false, into: Vec::new() });
-    Ok(binder.finish(kind, 0))
+    let kind = PlanKind::Query(QueryPlan {
+        node,
+        output,
+        columns: results,
+        name_spans: Vec::new(),
+        calc_found_rows: false,
+        into: Vec::new(),
+    });
+    Ok(binder.finish(kind))
 }
 
 /// Binds without tables, parameters or subqueries.
-fn bind_alone<R>(session: &SessionState, bind: impl FnOnce(&mut Binder<'_>) -> Result<R>) -> Result<R> {
+fn bind_alone<R>(
+    session: &SessionState,
+    bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
+) -> Result<R> {
     let catalog = Catalog::default();
-    let cx = Context { catalog: &catalog, session, parameters: &[], literals: &[], sql: b"", row_counts: &NoRowCounts };
+    let cx = Context {
+        catalog: &catalog,
+        session,
+        parameters: &[],
+        literals: &[],
+        sql: b"",
+        row_counts: &NoRowCounts,
+    };
     let mut binder = Binder::new(&cx);
     let bound = bind(&mut binder)?;
-    if binder.subqueries.is_empty() { Ok(bound) } else { Err(Error::not_supported_yet("a subquery here")) }
+    if binder.subqueries.is_empty() {
+        Ok(bound)
+    } else {
+        Err(Error::not_supported_yet("a subquery here"))
+    }
 }
 
 pub fn standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
@@ -335,20 +443,38 @@ pub fn standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
     })
 }
 
-pub fn table_expression(expr: &ast::Expr, table: &Table, clause: &'static str, session: &SessionState) -> Result<Expr> {
+pub fn table_expression(
+    expr: &ast::Expr,
+    table: &Table,
+    clause: &'static str,
+    session: &SessionState,
+) -> Result<Expr> {
     bind_alone(session, |binder| {
-        let types: Vec<DataType> = table.columns.iter().map(|column| column.ty.clone()).collect();
-        let names: Vec<CompactString> = table.columns.iter().map(|column| column.name.clone()).collect();
+        let types: Vec<DataType> = table
+            .columns
+            .iter()
+            .map(|column| column.ty.clone())
+            .collect();
+        let names: Vec<CompactString> = table
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect();
         let made = |column: &crate::catalog::Column| MadeColumn {
             name: column.name.clone(),
             ty: column.ty.clone(),
             nullable: column.nullable,
-            text_end: 0,
+            name_span: None,
         };
         let columns = table.columns.iter().map(made).collect();
         let slot = binder.new_slot(table.name.clone(), types, names);
         let mut scope = Scope::new(clause);
-        scope.add(Relation { alias: table.name.clone(), schema: table.schema.clone(), columns: Columns::Made { slot, columns }, nullable: false });
+        scope.add(Relation {
+            alias: table.name.clone(),
+            schema: table.schema.clone(),
+            columns: Columns::Made { slot, columns },
+            nullable: false,
+        });
         scope.show_all();
         binder.scopes.push(scope);
         binder.expr(expr)
@@ -357,10 +483,18 @@ pub fn table_expression(expr: &ast::Expr, table: &Table, clause: &'static str, s
 
 /// What the client is told of an output column.
 pub fn result_column(column: &OutputColumn) -> ResultColumn {
-    let mut result = ResultColumn::expression(column.name.clone(), column.expr.ty.clone(), column.expr.nullable);
-    let Some(origin) = &column.origin else { return result };
+    let mut result = ResultColumn::expression(
+        column.name.clone(),
+        column.expr.ty.clone(),
+        column.expr.nullable,
+    );
+    let Some(origin) = &column.origin else {
+        return result;
+    };
     result.table = origin.alias.clone();
-    let Some(table) = &origin.table else { return result };
+    let Some(table) = &origin.table else {
+        return result;
+    };
     let definition = &table.columns[origin.column];
     result.schema = table.schema.clone();
     result.original_table = table.name.clone();
@@ -380,9 +514,19 @@ pub fn column_key(table: &Table, column: usize) -> ColumnKey {
     let mut key = ColumnKey::None;
     for index in &table.indexes {
         let found = match index.kind {
-            IndexKind::Primary if index.parts.iter().any(|part| part.column == column) => return ColumnKey::Primary,
-            IndexKind::Unique if index.parts.len() == 1 && index.parts[0].column == column => ColumnKey::Unique,
-            _ if index.parts.first().is_some_and(|part| part.column == column) => ColumnKey::Multiple,
+            IndexKind::Primary if index.parts.iter().any(|part| part.column == column) => {
+                return ColumnKey::Primary;
+            }
+            IndexKind::Unique if index.parts.len() == 1 && index.parts[0].column == column => {
+                ColumnKey::Unique
+            }
+            _ if index
+                .parts
+                .first()
+                .is_some_and(|part| part.column == column) =>
+            {
+                ColumnKey::Multiple
+            }
             _ => continue,
         };
         if key == ColumnKey::None || found == ColumnKey::Unique {

@@ -70,20 +70,31 @@ pub struct Relation {
 }
 
 pub enum Columns {
-    Table { slot: Slot, table: Arc<Table> },
-    Virtual { slot: Slot, table: &'static VirtualTable },
+    Table {
+        slot: Slot,
+        table: Arc<Table>,
+    },
+    Virtual {
+        slot: Slot,
+        table: &'static VirtualTable,
+    },
     /// Columns of a row that the statement makes.
-    Made { slot: Slot, columns: Vec<MadeColumn> },
+    Made {
+        slot: Slot,
+        columns: Vec<MadeColumn>,
+    },
     /// A derived table whose query became part of this one.
-    Merged { columns: Vec<OutputColumn> },
+    Merged {
+        columns: Vec<OutputColumn>,
+    },
 }
 
 pub struct MadeColumn {
     pub name: CompactString,
     pub ty: DataType,
     pub nullable: bool,
-    /// As [`OutputColumn::text_end`].
-    pub text_end: u32,
+    /// As [`OutputColumn::name_span`].
+    pub name_span: Option<ast::Span>,
 }
 
 impl Scope {
@@ -125,7 +136,9 @@ impl Scope {
                     continue;
                 }
             }
-            let Some(column) = relation.columns.position(&name.name) else { continue };
+            let Some(column) = relation.columns.position(&name.name) else {
+                continue;
+            };
             if name.table.is_none() && self.hidden.contains(&(at, column)) {
                 continue;
             }
@@ -140,9 +153,15 @@ impl Scope {
     /// The select list's item with this alias. Items of one name must say the same.
     pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
         let mut found: Option<&OutputColumn> = None;
-        for item in self.items.iter().filter(|item| item.name.eq_ignore_ascii_case(name)) {
+        for item in self
+            .items
+            .iter()
+            .filter(|item| item.name.eq_ignore_ascii_case(name))
+        {
             match found {
-                Some(held) if !held.expr.same_as(&item.expr, &[]) => return Err(Error::ambiguous_column(name, self.clause)),
+                Some(held) if !held.expr.same_as(&item.expr, &[]) => {
+                    return Err(Error::ambiguous_column(name, self.clause));
+                }
                 Some(_) => {}
                 None => found = Some(item),
             }
@@ -234,7 +253,11 @@ impl Binder<'_> {
     /// Notes that the statement reads the columns in an expression.
     pub(super) fn mark_used(&mut self, expr: &Expr) {
         if let ExprKind::Column { slot, column } = expr.kind {
-            if let Some(used) = self.slots.get_mut(slot.0 as usize).and_then(|draft| draft.used.get_mut(column as usize)) {
+            if let Some(used) = self
+                .slots
+                .get_mut(slot.0 as usize)
+                .and_then(|draft| draft.used.get_mut(column as usize))
+            {
                 *used = true;
             }
             return;
@@ -245,7 +268,11 @@ impl Binder<'_> {
             false
         });
         for (slot, column) in columns {
-            if let Some(used) = self.slots.get_mut(slot.0 as usize).and_then(|draft| draft.used.get_mut(column)) {
+            if let Some(used) = self
+                .slots
+                .get_mut(slot.0 as usize)
+                .and_then(|draft| draft.used.get_mut(column))
+            {
                 *used = true;
             }
         }
@@ -263,20 +290,38 @@ impl Binder<'_> {
     }
 
     /// The same, with what the client is told of it.
-    pub(super) fn output_column(&mut self, depth: usize, relation: usize, column: usize) -> OutputColumn {
+    pub(super) fn output_column(
+        &mut self,
+        depth: usize,
+        relation: usize,
+        column: usize,
+    ) -> OutputColumn {
         let expr = self.relation_column(depth, relation, column);
         let relation = &self.scopes[depth].relations[relation];
-        let (table, position, text_end) = match &relation.columns {
-            Columns::Table { table, .. } => (Some(table.clone()), column, 0),
+        let (table, position, name_span) = match &relation.columns {
+            Columns::Table { table, .. } => (Some(table.clone()), column, None),
             Columns::Merged { columns } => match &columns[column].origin {
-                Some(origin) => (origin.table.clone(), origin.column, columns[column].text_end),
-                None => (None, column, columns[column].text_end),
+                Some(origin) => (
+                    origin.table.clone(),
+                    origin.column,
+                    columns[column].name_span,
+                ),
+                None => (None, column, columns[column].name_span),
             },
-            Columns::Made { columns, .. } => (None, column, columns[column].text_end),
-            Columns::Virtual { .. } => (None, column, 0),
+            Columns::Made { columns, .. } => (None, column, columns[column].name_span),
+            Columns::Virtual { .. } => (None, column, None),
         };
-        let origin = Some(Origin { alias: relation.alias.clone(), table, column: position });
-        OutputColumn { expr, name: CompactString::new(relation.columns.name(column)), text_end, origin }
+        let origin = Some(Origin {
+            alias: relation.alias.clone(),
+            table,
+            column: position,
+        });
+        OutputColumn {
+            expr,
+            name: CompactString::new(relation.columns.name(column)),
+            name_span,
+            origin,
+        }
     }
 
     /// Finds a column in this or an outer query.
@@ -298,7 +343,10 @@ impl Binder<'_> {
                 }
             }
         }
-        let clause = self.scopes.last().map_or("field list", |scope| scope.clause);
+        let clause = self
+            .scopes
+            .last()
+            .map_or("field list", |scope| scope.clause);
         Err(Error::unknown_column(display(name), clause))
     }
 
@@ -309,7 +357,11 @@ impl Binder<'_> {
             let expr = scope.relations[relation].columns.expr(column);
             let grouped = scope.group_keys.iter().any(|key| key.same_as(&expr, &[]));
             let selected = scope.items.iter().any(|item| item.expr.same_as(&expr, &[]));
-            let aliased = name.table.is_none() && scope.items.iter().any(|item| item.name.eq_ignore_ascii_case(&name.name));
+            let aliased = name.table.is_none()
+                && scope
+                    .items
+                    .iter()
+                    .any(|item| item.name.eq_ignore_ascii_case(&name.name));
             // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable as well.
             if grouped || (selected && (!aliased || name.table.is_some())) {
                 return Ok(Some(self.relation_column(depth, relation, column)));

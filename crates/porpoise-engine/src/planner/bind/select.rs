@@ -18,8 +18,14 @@ use crate::planner::typing::{self, compare};
 
 /// Parses a view's SELECT.
 pub fn parse_query(sql: &str) -> Result<ast::Query> {
-    let _ = sql;
-    Err(Error::not_supported_yet("views"))
+    match porpoise_sql::parse_statement(sql.as_bytes(), 0, porpoise_sql::Modes::NONE) {
+        Ok(Some(porpoise_sql::Parsed {
+            statement: ast::Statement::Query(query),
+            ..
+        })) => Ok(*query),
+        Ok(_) => Err(Error::not_supported_yet("a view that is no query")),
+        Err(error) => Err(Error::new(1064, "42000", error.to_string())),
+    }
 }
 
 impl Binder<'_> {
@@ -37,11 +43,20 @@ impl Binder<'_> {
     fn query_body(&mut self, query: &ast::Query) -> Result<Query> {
         let plain = query.order_by.is_empty() && query.limit.is_none();
         match &query.body {
-            ast::QueryBody::Select(select) => self.select(select, &query.order_by, query.limit.as_ref(), &query.locking),
+            ast::QueryBody::Select(select) => self.select(
+                select,
+                &query.order_by,
+                query.limit.as_ref(),
+                &query.locking,
+            ),
             ast::QueryBody::Query(inner) if plain => self.query(inner),
             body => {
                 let bound = self.body(body)?;
-                if plain { Ok(bound) } else { self.ordered(bound, &query.order_by, query.limit.as_ref()) }
+                if plain {
+                    Ok(bound)
+                } else {
+                    self.ordered(bound, &query.order_by, query.limit.as_ref())
+                }
             }
         }
     }
@@ -53,7 +68,12 @@ impl Binder<'_> {
             ast::QueryBody::Query(inner) => binder.query(inner),
             ast::QueryBody::Values(rows) => binder.values(rows),
             ast::QueryBody::Table(name) => {
-                let factor = ast::TableFactor { name: name.clone(), alias: None, partitions: Vec::new(), index_hints: Vec::new() };
+                let factor = ast::TableFactor {
+                    name: name.clone(),
+                    alias: None,
+                    partitions: Vec::new(),
+                    index_hints: Vec::new(),
+                };
                 let select = ast::Select {
                     items: vec![ast::SelectItem::Wildcard],
                     from: vec![ast::TableRef::Table(Box::new(factor))],
@@ -73,10 +93,19 @@ impl Binder<'_> {
         self.query(query)
     }
 
-    pub(super) fn limit(&mut self, limit: Option<&ast::Limit>) -> Result<(Option<Expr>, Option<Expr>)> {
-        let Some(limit) = limit else { return Ok((None, None)) };
+    pub(super) fn limit(
+        &mut self,
+        limit: Option<&ast::Limit>,
+    ) -> Result<(Option<Expr>, Option<Expr>)> {
+        let Some(limit) = limit else {
+            return Ok((None, None));
+        };
         let count = self.expr(&limit.count)?;
-        let offset = limit.offset.as_ref().map(|offset| self.expr(offset)).transpose()?;
+        let offset = limit
+            .offset
+            .as_ref()
+            .map(|offset| self.expr(offset))
+            .transpose()?;
         Ok((Some(count), offset))
     }
 
@@ -93,19 +122,44 @@ impl Binder<'_> {
         let mut types = Vec::with_capacity(width);
         for column in 0..width {
             let values: Vec<&Expr> = rows.iter().map(|row| &row[column]).collect();
-            types.push(typing::slot_type(&typing::merged_type(&values, "VALUES", session.collation)?));
+            types.push(typing::slot_type(&typing::merged_type(
+                &values,
+                "VALUES",
+                session.collation,
+            )?));
         }
         for row in &mut rows {
-            *row = std::mem::take(row).into_iter().zip(&types).map(|(value, ty)| typing::coerce(value, ty)).collect();
+            *row = std::mem::take(row)
+                .into_iter()
+                .zip(&types)
+                .map(|(value, ty)| typing::coerce(value, ty))
+                .collect();
         }
-        let names: Vec<CompactString> = (0..width).map(|at| CompactString::from(format!("column_{at}"))).collect();
+        let names: Vec<CompactString> = (0..width)
+            .map(|at| CompactString::from(format!("column_{at}")))
+            .collect();
         let slot = self.new_slot("values", types.clone(), names.clone());
-        let columns = types.into_iter().zip(names).enumerate().map(|(at, (ty, name))| {
-            let nullable = rows.iter().any(|row| row[at].nullable);
-            OutputColumn { expr: Expr::column(slot, at, ty, nullable), name, text_end: 0, origin: None }
-        });
+        let columns = types
+            .into_iter()
+            .zip(names)
+            .enumerate()
+            .map(|(at, (ty, name))| {
+                let nullable = rows.iter().any(|row| row[at].nullable);
+                OutputColumn {
+                    expr: Expr::column(slot, at, ty, nullable),
+                    name,
+                    name_span: None,
+                    origin: None,
+                }
+            });
         let columns = columns.collect();
-        Ok(Query { body: Body::Values { slot, rows }, columns, order: Vec::new(), limit: None, offset: None })
+        Ok(Query {
+            body: Body::Values { slot, rows },
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+        })
     }
 
     fn set_operation(&mut self, operation: &ast::SetOperation) -> Result<Query> {
@@ -118,19 +172,31 @@ impl Binder<'_> {
         let mut bodies = vec![&operation.right];
         let mut left = &operation.left;
         while let ast::QueryBody::SetOperation(inner) = left {
-            if op != SetOperator::Union || inner.op != ast::SetOperator::Union || (operation.all && !inner.all) {
+            if op != SetOperator::Union
+                || inner.op != ast::SetOperator::Union
+                || (operation.all && !inner.all)
+            {
                 break;
             }
             bodies.push(&inner.right);
             left = &inner.left;
         }
         bodies.push(left);
-        let inputs: Result<Vec<Query>> = bodies.into_iter().rev().map(|body| self.body(body)).collect();
+        let inputs: Result<Vec<Query>> = bodies
+            .into_iter()
+            .rev()
+            .map(|body| self.body(body))
+            .collect();
         self.union(inputs?, op, !operation.all)
     }
 
     /// Brings the inputs' columns to common types and puts them together.
-    pub(super) fn union(&mut self, mut inputs: Vec<Query>, op: SetOperator, distinct: bool) -> Result<Query> {
+    pub(super) fn union(
+        &mut self,
+        mut inputs: Vec<Query>,
+        op: SetOperator,
+        distinct: bool,
+    ) -> Result<Query> {
         let width = inputs.first().map_or(0, |input| input.columns.len());
         if inputs.iter().any(|input| input.columns.len() != width) {
             return Err(Error::wrong_value_count());
@@ -139,34 +205,67 @@ impl Binder<'_> {
         let mut types = Vec::with_capacity(width);
         let mut nullable = Vec::with_capacity(width);
         for column in 0..width {
-            let exprs: Vec<&Expr> = inputs.iter().map(|input| &input.columns[column].expr).collect();
-            types.push(typing::slot_type(&typing::merged_type(&exprs, "UNION", session.collation)?));
+            let exprs: Vec<&Expr> = inputs
+                .iter()
+                .map(|input| &input.columns[column].expr)
+                .collect();
+            types.push(typing::slot_type(&typing::merged_type(
+                &exprs,
+                "UNION",
+                session.collation,
+            )?));
             nullable.push(exprs.iter().any(|expr| expr.nullable));
         }
         for input in &mut inputs {
             for (column, ty) in input.columns.iter_mut().zip(&types) {
-                let expr = std::mem::replace(&mut column.expr, Expr::literal(Value::Null, DataType::Null));
+                let expr =
+                    std::mem::replace(&mut column.expr, Expr::literal(Value::Null, DataType::Null));
                 column.expr = typing::coerce(expr, ty);
             }
         }
-        let firsts: Vec<(CompactString, u32)> =
-            inputs.first().map_or(Vec::new(), |first| first.columns.iter().map(|column| (column.name.clone(), column.text_end)).collect());
+        let firsts: Vec<(CompactString, Option<ast::Span>)> =
+            inputs.first().map_or(Vec::new(), |first| {
+                first
+                    .columns
+                    .iter()
+                    .map(|column| (column.name.clone(), column.name_span))
+                    .collect()
+            });
         let names = firsts.iter().map(|(name, _)| name.clone()).collect();
         let slot = self.new_slot("<union temporary>", types.clone(), names);
         let columns = firsts.into_iter().zip(types).zip(nullable).enumerate();
-        let columns = columns.map(|(at, (((name, text_end), ty), nullable))| OutputColumn {
+        let columns = columns.map(|(at, (((name, name_span), ty), nullable))| OutputColumn {
             expr: Expr::column(slot, at, ty, nullable),
             name,
-            text_end,
+            name_span,
             origin: None,
         });
         let columns = columns.collect();
-        Ok(Query { body: Body::SetOperation { slot, op, distinct, inputs }, columns, order: Vec::new(), limit: None, offset: None })
+        Ok(Query {
+            body: Body::SetOperation {
+                slot,
+                op,
+                distinct,
+                inputs,
+            },
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+        })
     }
 
     /// ORDER BY and LIMIT of a set operation, or of a query in parentheses: over its result's columns.
-    fn ordered(&mut self, mut query: Query, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Query> {
-        if !query.order.is_empty() || query.limit.is_some() || matches!(query.body, Body::Select(_) | Body::Recursive { .. }) {
+    fn ordered(
+        &mut self,
+        mut query: Query,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<Query> {
+        if !query.order.is_empty()
+            || query.limit.is_some()
+            || matches!(query.body, Body::Select(_) | Body::Recursive { .. })
+        {
             // What has an order or a limit already is computed as it is, and read like a union of one.
             query = self.union(vec![query], SetOperator::Union, false)?;
         }
@@ -179,15 +278,25 @@ impl Binder<'_> {
             name: column.name.clone(),
             ty: column.expr.ty.clone(),
             nullable: column.expr.nullable,
-            text_end: 0,
+            name_span: None,
         });
-        let columns = Columns::Made { slot, columns: made.collect() };
-        scope.add(Relation { alias: CompactString::default(), schema: CompactString::default(), columns, nullable: false });
+        let columns = Columns::Made {
+            slot,
+            columns: made.collect(),
+        };
+        scope.add(Relation {
+            alias: CompactString::default(),
+            schema: CompactString::default(),
+            columns,
+            nullable: false,
+        });
         scope.show_all();
         scope.items = query.columns.clone();
         scope.aliases = Aliases::Last;
         self.scopes.push(scope);
-        let bound = self.order_items(order_by).and_then(|order| Ok((order, self.limit(limit)?)));
+        let bound = self
+            .order_items(order_by)
+            .and_then(|order| Ok((order, self.limit(limit)?)));
         self.scopes.pop();
         let (order, (limit, offset)) = bound?;
         query.order = order;
@@ -214,7 +323,12 @@ impl Binder<'_> {
         bound
     }
 
-    fn select_in_scope(&mut self, select: &ast::Select, order_by: &[ast::OrderItem], limit: Option<&ast::Limit>) -> Result<Query> {
+    fn select_in_scope(
+        &mut self,
+        select: &ast::Select,
+        order_by: &[ast::OrderItem],
+        limit: Option<&ast::Limit>,
+    ) -> Result<Query> {
         self.scope().clause = "from clause";
         let (from, star) = self.from(&select.from)?;
         self.check_locks()?;
@@ -265,8 +379,15 @@ impl Binder<'_> {
         let grouped = !select.group_by.is_empty() || !scope.aggregates.is_empty();
         let mut windows = self.finish_windows(drafts);
         if grouped {
-            group::Grouper::new(self, &block, scope.group_keys, scope.aggregates, select.rollup, &scope.relations)
-                .rewrite(&mut columns, &mut block, &mut windows, &mut order)?;
+            group::Grouper::new(
+                self,
+                &block,
+                scope.group_keys,
+                scope.aggregates,
+                select.rollup,
+                &scope.relations,
+            )
+            .rewrite(&mut columns, &mut block, &mut windows, &mut order)?;
             if select.distinct {
                 order = distinct_order(order, &columns);
             }
@@ -275,21 +396,40 @@ impl Binder<'_> {
         }
         block.windows = windows;
         self.popped = scope.relations;
-        Ok(Query { body: Body::Select(Box::new(block)), columns, order, limit, offset })
+        Ok(Query {
+            body: Body::Select(Box::new(block)),
+            columns,
+            order,
+            limit,
+            offset,
+        })
     }
 
     /// `FOR UPDATE OF t`: t must be in FROM.
     fn check_locks(&mut self) -> Result<()> {
         let scope = self.scope();
         for (alias, _) in scope.locks.iter().filter(|(alias, _)| !alias.is_empty()) {
-            if !scope.relations.iter().any(|relation| relation.alias == *alias) {
-                return Err(Error::new(3568, "HY000", format!("Unresolved table name '{alias}' in locking clause.")));
+            if !scope
+                .relations
+                .iter()
+                .any(|relation| relation.alias == *alias)
+            {
+                return Err(Error::new(
+                    3568,
+                    "HY000",
+                    format!("Unresolved table name '{alias}' in locking clause."),
+                ));
             }
         }
         Ok(())
     }
 
-    fn select_items(&mut self, items: &[ast::SelectItem], star: &[(usize, usize)], no_from: bool) -> Result<Vec<OutputColumn>> {
+    fn select_items(
+        &mut self,
+        items: &[ast::SelectItem],
+        star: &[(usize, usize)],
+        no_from: bool,
+    ) -> Result<Vec<OutputColumn>> {
         let depth = self.scopes.len() - 1;
         let mut columns = Vec::with_capacity(items.len());
         for item in items {
@@ -304,10 +444,17 @@ impl Binder<'_> {
                 }
                 ast::SelectItem::QualifiedWildcard(name) => {
                     let scope = &self.scopes[depth];
-                    let relation = scope.relations.iter().position(|relation| relation.is_called(name.schema.as_deref(), &name.name));
-                    let Some(relation) = relation else { return Err(Error::unknown_table(name.name.as_str())) };
+                    let relation = scope.relations.iter().position(|relation| {
+                        relation.is_called(name.schema.as_deref(), &name.name)
+                    });
+                    let Some(relation) = relation else {
+                        return Err(Error::unknown_table(name.name.as_str()));
+                    };
                     for column in 0..self.scopes[depth].relations[relation].columns.len() {
-                        if self.scopes[depth].relations[relation].columns.is_shown(column) {
+                        if self.scopes[depth].relations[relation]
+                            .columns
+                            .is_shown(column)
+                        {
                             columns.push(self.output_column(depth, relation, column));
                         }
                     }
@@ -318,8 +465,7 @@ impl Binder<'_> {
                             Some((relation, position)) => {
                                 let mut column = self.output_column(depth, relation, position);
                                 column.name = name.name.0.clone();
-                                column.text_end = 0;
-                                // Columns of one name differ in case only when the statement says so.
+                                column.name_span = None;
                                 column
                             }
                             None => {
@@ -337,13 +483,7 @@ impl Binder<'_> {
                     };
                     if let Some(alias) = alias {
                         column.name = alias.0.clone();
-                        column.text_end = 0;
-                    } else if let ast::Expr::Column(name) = expr {
-                        // A plan of another text may have written the name in another case.
-                        let same = self.scopes[depth].find(name)?.is_some_and(|(relation, position)| {
-                            self.scopes[depth].relations[relation].columns.name(position) == name.name.as_str()
-                        });
-                        column.text_end = if same { 0 } else { span.end };
+                        column.name_span = None;
                     }
                     columns.push(column);
                 }
@@ -354,15 +494,29 @@ impl Binder<'_> {
 
     /// An expression named by its text.
     fn named(&self, bound: Expr, expr: &ast::Expr, span: ast::Span) -> OutputColumn {
-        let (name, text_end) = match (expr, self.literal_value(expr)) {
-            (ast::Expr::Column(name), _) => (name.name.0.clone(), 0),
-            (_, Some(Value::Text(text))) => (text, span.end),
+        let name = match (expr, self.literal_value(expr)) {
+            (ast::Expr::Column(name), _) => name.name.0.clone(),
+            (_, Some(Value::Text(text))) => text,
             _ => {
                 let text = String::from_utf8_lossy(span.of(&self.sql));
-                (CompactString::new(text.trim()), span.end)
+                CompactString::new(text.trim())
             }
         };
-        OutputColumn { expr: bound, name, text_end, origin: None }
+        let lifted = self.view_depth == 0 && !self.cx.literals.is_empty();
+        let holds_literal = lifted
+            && bound.any(&mut |part| {
+                matches!(
+                    part.kind,
+                    ExprKind::Parameter(_) | ExprKind::Subquery { .. } | ExprKind::Aggregate(_)
+                )
+            });
+        let name_span = holds_literal.then_some(span);
+        OutputColumn {
+            expr: bound,
+            name,
+            name_span,
+            origin: None,
+        }
     }
 
     /// The ordinal that ORDER BY 2 or GROUP BY 2 names, from 0.
@@ -375,10 +529,12 @@ impl Binder<'_> {
         if let ast::Expr::Param(number) = expr {
             let number = *number as usize;
             self.parameter_count = self.parameter_count.max(number + 1);
-            self.fixed_parameters.push((number, Value::Int(value)));
+            self.fixed_parameters.push(number);
         }
         match usize::try_from(value) {
-            Ok(position) if position >= 1 && position <= self.scope().items.len() => Ok(Some(position - 1)),
+            Ok(position) if position >= 1 && position <= self.scope().items.len() => {
+                Ok(Some(position - 1))
+            }
             _ => Err(Error::unknown_column(value, clause)),
         }
     }
@@ -390,7 +546,11 @@ impl Binder<'_> {
                 (Some(at), _) => self.scope().items[at].expr.clone(),
                 // A bare name is an alias first.
                 (None, ast::Expr::Column(name)) if name.table.is_none() => {
-                    match self.scope().find_alias(&name.name)?.map(|item| item.expr.clone()) {
+                    match self
+                        .scope()
+                        .find_alias(&name.name)?
+                        .map(|item| item.expr.clone())
+                    {
                         Some(expr) => expr,
                         None => self.resolve(name)?,
                     }
@@ -400,7 +560,10 @@ impl Binder<'_> {
             if compare::width(&expr) != 1 {
                 return Err(Error::operand_columns(1));
             }
-            keys.push(SortKey { expr, descending: item.descending });
+            keys.push(SortKey {
+                expr,
+                descending: item.descending,
+            });
         }
         Ok(keys)
     }
@@ -423,8 +586,14 @@ impl Binder<'_> {
                     self.scope().items[at].expr.clone()
                 }
                 // FROM first, then aliases.
-                (None, ast::Expr::Column(name)) if name.table.is_none() && self.scopes[depth].find(name)?.is_none() => {
-                    match self.scope().find_alias(&name.name)?.map(|item| item.expr.clone()) {
+                (None, ast::Expr::Column(name))
+                    if name.table.is_none() && self.scopes[depth].find(name)?.is_none() =>
+                {
+                    match self
+                        .scope()
+                        .find_alias(&name.name)?
+                        .map(|item| item.expr.clone())
+                    {
                         Some(expr) => {
                             alias = Some(name.name.0.clone());
                             expr
@@ -453,14 +622,24 @@ impl Binder<'_> {
     }
 
     /// With DISTINCT the order must be one of the distinct rows.
-    fn check_distinct_order(&mut self, order: &[SortKey], columns: &[OutputColumn], relations: &[Relation]) -> Result<()> {
+    fn check_distinct_order(
+        &mut self,
+        order: &[SortKey],
+        columns: &[OutputColumn],
+        relations: &[Relation],
+    ) -> Result<()> {
         for (at, key) in order.iter().enumerate() {
-            if columns.iter().any(|column| column.expr.same_as(&key.expr, self.cx.literals)) {
+            if columns
+                .iter()
+                .any(|column| column.expr.same_as(&key.expr, self.cx.literals))
+            {
                 continue;
             }
             let mut foreign = None;
             key.expr.any(&mut |part| {
-                if part.as_column().is_some() && !columns.iter().any(|column| column.expr.same_as(part, &[])) {
+                if part.as_column().is_some()
+                    && !columns.iter().any(|column| column.expr.same_as(part, &[]))
+                {
                     foreign = foreign.take().or(Some(part.clone()));
                 }
                 false
@@ -483,17 +662,32 @@ impl Binder<'_> {
 
 /// Keys of an order over distinct rows that are no columns of theirs say nothing.
 fn distinct_order(order: Vec<SortKey>, columns: &[OutputColumn]) -> Vec<SortKey> {
-    order.into_iter().filter(|key| columns.iter().any(|column| column.expr.same_as(&key.expr, &[])) || key.expr.as_column().is_none()).collect()
+    order
+        .into_iter()
+        .filter(|key| {
+            columns
+                .iter()
+                .any(|column| column.expr.same_as(&key.expr, &[]))
+                || key.expr.as_column().is_none()
+        })
+        .collect()
 }
 
 /// `schema.table.column`, as errors name it.
 pub fn column_name(expr: &Expr, relations: &[Relation]) -> String {
-    let Some((slot, column)) = expr.as_column() else { return String::new() };
+    let Some((slot, column)) = expr.as_column() else {
+        return String::new();
+    };
     for relation in relations {
         let own = match &relation.columns {
-            Columns::Table { slot, .. } | Columns::Virtual { slot, .. } | Columns::Made { slot, .. } => *slot == slot_of(expr).unwrap_or(*slot),
+            Columns::Table { slot, .. }
+            | Columns::Virtual { slot, .. }
+            | Columns::Made { slot, .. } => *slot == slot_of(expr).unwrap_or(*slot),
             Columns::Merged { columns } => {
-                if let Some(at) = columns.iter().position(|merged| merged.expr.as_column() == Some((slot, column))) {
+                if let Some(at) = columns
+                    .iter()
+                    .position(|merged| merged.expr.as_column() == Some((slot, column)))
+                {
                     return format!("{}.{}", relation.alias, columns[at].name);
                 }
                 false
@@ -522,7 +716,11 @@ fn locks(locking: &[ast::Locking]) -> Vec<(CompactString, RowLock)> {
             ast::LockWait::NoWait => OnLocked::Fail,
             ast::LockWait::SkipLocked => OnLocked::Skip,
         };
-        let lock = if clause.update { RowLock::Exclusive(on_locked) } else { RowLock::Shared(on_locked) };
+        let lock = if clause.update {
+            RowLock::Exclusive(on_locked)
+        } else {
+            RowLock::Shared(on_locked)
+        };
         if clause.of.is_empty() {
             locks.push((CompactString::default(), lock));
         }

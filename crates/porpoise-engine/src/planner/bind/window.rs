@@ -33,10 +33,16 @@ impl Binder<'_> {
         let depth = self.scopes.len().saturating_sub(1);
         if !self.scope().windows_allowed || self.scope().in_aggregate {
             let name = match &call.function {
-                ast::WindowFunction::Aggregate(aggregate) => aggregate_name(aggregate.function).to_ascii_lowercase(),
+                ast::WindowFunction::Aggregate(aggregate) => {
+                    aggregate_name(aggregate.function).to_ascii_lowercase()
+                }
                 ast::WindowFunction::Function(function) => function.name.to_string(),
             };
-            return Err(Error::new(3593, "HY000", format!("You cannot use the window function '{name}' in this context.'")));
+            return Err(Error::new(
+                3593,
+                "HY000",
+                format!("You cannot use the window function '{name}' in this context.'"),
+            ));
         }
         let spec = self.window_spec(&call.over, 0)?;
         // Windows don't nest.
@@ -47,16 +53,27 @@ impl Binder<'_> {
         let ty = typing::slot_type(&function.ty);
         let scope = &self.scopes[depth];
         let same = |draft: &WindowDraft| {
-            let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, &[]));
+            let all = |a: &[Expr], b: &[Expr]| {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, &[]))
+            };
             all(&draft.partition, &partition)
                 && draft.order.len() == order.len()
-                && draft.order.iter().zip(&order).all(|(a, b)| a.descending == b.descending && a.expr.same_as(&b.expr, &[]))
+                && draft
+                    .order
+                    .iter()
+                    .zip(&order)
+                    .all(|(a, b)| a.descending == b.descending && a.expr.same_as(&b.expr, &[]))
         };
         let at = match scope.windows.iter().position(same) {
             Some(at) => at,
             None => {
                 let slot = self.new_slot("<window>", Vec::new(), Vec::new());
-                self.scopes[depth].windows.push(WindowDraft { slot, partition, order, functions: Vec::new() });
+                self.scopes[depth].windows.push(WindowDraft {
+                    slot,
+                    partition,
+                    order,
+                    functions: Vec::new(),
+                });
                 self.scopes[depth].windows.len() - 1
             }
         };
@@ -76,16 +93,33 @@ impl Binder<'_> {
             ast::Over::Spec(window) => (window.base.clone(), window.clone()),
         };
         let Some(base) = base else { return Ok(own) };
-        let named = self.scope().named_windows.iter().find(|(name, _)| name.eq_ignore_ascii_case(&base)).cloned();
+        let named = self
+            .scope()
+            .named_windows
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(&base))
+            .cloned();
         let Some((_, named)) = named else {
-            return Err(Error::new(3579, "HY000", format!("Window name '{}' is not defined.", base.as_str())));
+            return Err(Error::new(
+                3579,
+                "HY000",
+                format!("Window name '{}' is not defined.", base.as_str()),
+            ));
         };
         if depth > self.scope().named_windows.len() {
-            return Err(Error::new(3580, "HY000", "There is a circularity in the window dependency graph."));
+            return Err(Error::new(
+                3580,
+                "HY000",
+                "There is a circularity in the window dependency graph.",
+            ));
         }
         let mut spec = self.window_spec(&ast::Over::Spec(named), depth + 1)?;
         if !own.partition_by.is_empty() {
-            return Err(Error::new(3581, "HY000", "A window which depends on another cannot define partitioning."));
+            return Err(Error::new(
+                3581,
+                "HY000",
+                "A window which depends on another cannot define partitioning.",
+            ));
         }
         if !own.order_by.is_empty() {
             spec.order_by = own.order_by;
@@ -98,11 +132,18 @@ impl Binder<'_> {
     }
 
     #[allow(clippy::type_complexity)]
-    fn window_parts(&mut self, call: &ast::WindowCall, spec: &ast::Window) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
+    fn window_parts(
+        &mut self,
+        call: &ast::WindowCall,
+        spec: &ast::Window,
+    ) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
         let partition = self.exprs(&spec.partition_by)?;
         let mut order = Vec::with_capacity(spec.order_by.len());
         for item in &spec.order_by {
-            order.push(SortKey { expr: self.expr(&item.expr)?, descending: item.descending });
+            order.push(SortKey {
+                expr: self.expr(&item.expr)?,
+                descending: item.descending,
+            });
         }
         let frame = self.frame(spec, &order)?;
         let (kind, arguments, ty, nullable) = match &call.function {
@@ -112,22 +153,44 @@ impl Binder<'_> {
                 }
                 let parts = self.aggregate_parts(aggregate)?;
                 let function = find_aggregate(aggregate_name(aggregate.function))?;
-                (WindowKind::Aggregate(function), parts.arguments, parts.ty, parts.nullable)
+                (
+                    WindowKind::Aggregate(function),
+                    parts.arguments,
+                    parts.ty,
+                    parts.nullable,
+                )
             }
             ast::WindowFunction::Function(function) => self.window_function(function)?,
         };
-        Ok((WindowCall { kind, arguments, frame, ty: typing::slot_type(&ty) }, nullable, partition, order))
+        Ok((
+            WindowCall {
+                kind,
+                arguments,
+                frame,
+                ty: typing::slot_type(&ty),
+            },
+            nullable,
+            partition,
+            order,
+        ))
     }
 
     #[allow(clippy::type_complexity)]
-    fn window_function(&mut self, function: &ast::Function) -> Result<(WindowKind, Vec<Expr>, DataType, bool)> {
+    fn window_function(
+        &mut self,
+        function: &ast::Function,
+    ) -> Result<(WindowKind, Vec<Expr>, DataType, bool)> {
         let mut arguments = self.exprs(&function.args)?;
         let name = function.name.to_ascii_uppercase();
         let counts = |min: usize, max: usize, arguments: &[Expr]| match arguments.len() {
             count if count >= min && count <= max => Ok(()),
             _ => Err(Error::parameter_count(name.as_str())),
         };
-        let first = |arguments: &[Expr]| arguments.first().map_or(DataType::Null, |argument| argument.ty.clone());
+        let first = |arguments: &[Expr]| {
+            arguments
+                .first()
+                .map_or(DataType::Null, |argument| argument.ty.clone())
+        };
         Ok(match name.as_str() {
             "ROW_NUMBER" | "RANK" | "DENSE_RANK" => {
                 counts(0, 0, &arguments)?;
@@ -140,19 +203,36 @@ impl Binder<'_> {
             }
             "PERCENT_RANK" | "CUME_DIST" => {
                 counts(0, 0, &arguments)?;
-                let kind = if name == "CUME_DIST" { WindowKind::CumeDist } else { WindowKind::PercentRank };
+                let kind = if name == "CUME_DIST" {
+                    WindowKind::CumeDist
+                } else {
+                    WindowKind::PercentRank
+                };
                 (kind, arguments, DataType::DOUBLE, false)
             }
             "NTILE" => {
                 counts(1, 1, &arguments)?;
-                (WindowKind::Ntile, arguments, DataType::BIGINT_UNSIGNED, true)
+                (
+                    WindowKind::Ntile,
+                    arguments,
+                    DataType::BIGINT_UNSIGNED,
+                    true,
+                )
             }
             "LAG" | "LEAD" => {
                 counts(1, 3, &arguments)?;
-                let kind = if name == "LAG" { WindowKind::Lag } else { WindowKind::Lead };
+                let kind = if name == "LAG" {
+                    WindowKind::Lag
+                } else {
+                    WindowKind::Lead
+                };
                 let ty = match arguments.get(2) {
                     None => first(&arguments),
-                    Some(default) => typing::merged_type(&[&arguments[0], default], &name, self.session().collation)?,
+                    Some(default) => typing::merged_type(
+                        &[&arguments[0], default],
+                        &name,
+                        self.session().collation,
+                    )?,
                 };
                 if arguments.len() == 3 {
                     let default = arguments.remove(2);
@@ -164,7 +244,11 @@ impl Binder<'_> {
             }
             "FIRST_VALUE" | "LAST_VALUE" => {
                 counts(1, 1, &arguments)?;
-                let kind = if name == "FIRST_VALUE" { WindowKind::FirstValue } else { WindowKind::LastValue };
+                let kind = if name == "FIRST_VALUE" {
+                    WindowKind::FirstValue
+                } else {
+                    WindowKind::LastValue
+                };
                 let ty = first(&arguments);
                 (kind, arguments, ty, true)
             }
@@ -180,8 +264,16 @@ impl Binder<'_> {
     fn frame(&mut self, spec: &ast::Window, order: &[SortKey]) -> Result<WindowFrame> {
         let Some(frame) = &spec.frame else {
             // Up to the current row and its peers where there is an order, else the whole partition.
-            let end = if order.is_empty() { FrameBound::UnboundedFollowing } else { FrameBound::CurrentRow };
-            return Ok(WindowFrame { rows: false, start: FrameBound::UnboundedPreceding, end });
+            let end = if order.is_empty() {
+                FrameBound::UnboundedFollowing
+            } else {
+                FrameBound::CurrentRow
+            };
+            return Ok(WindowFrame {
+                rows: false,
+                start: FrameBound::UnboundedPreceding,
+                end,
+            });
         };
         let rows = match frame.unit {
             ast::FrameUnit::Rows => true,
@@ -197,26 +289,55 @@ impl Binder<'_> {
     }
 
     /// In a RANGE frame the bound is the order's value that far away from the current row's.
-    fn frame_bound(&mut self, bound: &ast::FrameBound, rows: bool, order: &[SortKey]) -> Result<FrameBound> {
-        let mut distance = |amount: &ast::Expr, unit: Option<ast::TimeUnit>, preceding: bool| -> Result<Box<Expr>> {
+    fn frame_bound(
+        &mut self,
+        bound: &ast::FrameBound,
+        rows: bool,
+        order: &[SortKey],
+    ) -> Result<FrameBound> {
+        let mut distance = |amount: &ast::Expr,
+                            unit: Option<ast::TimeUnit>,
+                            preceding: bool|
+         -> Result<Box<Expr>> {
             let amount = self.expr(amount)?;
             if rows {
                 return Ok(Box::new(amount));
             }
             let [key] = order else {
-                return Err(Error::new(3587, "HY000", "Window with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type"));
+                return Err(Error::new(
+                    3587,
+                    "HY000",
+                    "Window with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
+                ));
             };
             let backward = preceding != key.descending;
             let value = key.expr.clone();
             let bound = match unit {
                 None => {
-                    let op = if backward { crate::expr::Arithmetic::Subtract } else { crate::expr::Arithmetic::Add };
+                    let op = if backward {
+                        crate::expr::Arithmetic::Subtract
+                    } else {
+                        crate::expr::Arithmetic::Add
+                    };
                     let signed = typing::coerce(value, &DataType::BIGINT);
-                    operate::arithmetic(op, if key.expr.ty.is_unsigned() { signed } else { key.expr.clone() }, amount, self.session())?
+                    operate::arithmetic(
+                        op,
+                        if key.expr.ty.is_unsigned() {
+                            signed
+                        } else {
+                            key.expr.clone()
+                        },
+                        amount,
+                        self.session(),
+                    )?
                 }
                 Some(unit) => {
                     let arguments = vec![value, amount, typing::unit_literal(unit)];
-                    operate::call(if backward { "DATE_SUB" } else { "DATE_ADD" }, arguments, self.session())?
+                    operate::call(
+                        if backward { "DATE_SUB" } else { "DATE_ADD" },
+                        arguments,
+                        self.session(),
+                    )?
                 }
             };
             Ok(Box::new(bound))
@@ -225,8 +346,12 @@ impl Binder<'_> {
             ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
             ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
             ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
-            ast::FrameBound::Preceding(amount, unit) => FrameBound::Preceding(distance(amount, *unit, true)?),
-            ast::FrameBound::Following(amount, unit) => FrameBound::Following(distance(amount, *unit, false)?),
+            ast::FrameBound::Preceding(amount, unit) => {
+                FrameBound::Preceding(distance(amount, *unit, true)?)
+            }
+            ast::FrameBound::Following(amount, unit) => {
+                FrameBound::Following(distance(amount, *unit, false)?)
+            }
         })
     }
 

@@ -38,16 +38,28 @@ pub struct Path {
 
 /// A guess of the part of rows that pass some conditions.
 pub fn selectivity<'e>(conditions: impl Iterator<Item = &'e Expr>) -> f64 {
-    conditions.map(|condition| one_selectivity(condition)).product::<f64>().max(1e-6)
+    conditions
+        .map(|condition| one_selectivity(condition))
+        .product::<f64>()
+        .max(1e-6)
 }
 
 fn one_selectivity(condition: &Expr) -> f64 {
     match &condition.kind {
-        ExprKind::Compare { op: Comparison::Eq | Comparison::NullSafeEq, .. } => 0.1,
-        ExprKind::Compare { op: Comparison::Ne, .. } => 0.9,
+        ExprKind::Compare {
+            op: Comparison::Eq | Comparison::NullSafeEq,
+            ..
+        } => 0.1,
+        ExprKind::Compare {
+            op: Comparison::Ne, ..
+        } => 0.9,
         ExprKind::Compare { .. } => 0.3333,
         ExprKind::Between { negated: false, .. } | ExprKind::Like { negated: false, .. } => 0.1111,
-        ExprKind::InList { negated: false, list, .. } => (0.1 * list.len() as f64).min(0.5),
+        ExprKind::InList {
+            negated: false,
+            list,
+            ..
+        } => (0.1 * list.len() as f64).min(0.5),
         ExprKind::IsNull { negated: false, .. } => 0.1,
         ExprKind::IsNull { negated: true, .. } => 0.9,
         ExprKind::And(parts) => selectivity(parts.iter()),
@@ -63,7 +75,11 @@ fn rows_per_key(table: &Table, index: usize, parts: usize, rows: f64) -> f64 {
         return 1.0;
     }
     let statistics = table.state.statistics.load();
-    if let Some(distinct) = statistics.cardinality.get(&definition.name).and_then(|distinct| distinct.get(parts.saturating_sub(1))) {
+    if let Some(distinct) = statistics
+        .cardinality
+        .get(&definition.name)
+        .and_then(|distinct| distinct.get(parts.saturating_sub(1)))
+    {
         if *distinct > 0 {
             return (rows / *distinct as f64).max(1.0);
         }
@@ -72,13 +88,19 @@ fn rows_per_key(table: &Table, index: usize, parts: usize, rows: f64) -> f64 {
     match definition.is_unique() {
         true => rows.powf(1.0 - parts as f64 / all).max(1.0),
         // A secondary key is taken to repeat some, and more so with fewer of its parts.
-        false => rows.powf(0.3 + 0.3 * (1.0 - parts as f64 / all)).clamp(1.0, (rows * 0.1).max(1.0)),
+        false => rows
+            .powf(0.3 + 0.3 * (1.0 - parts as f64 / all))
+            .clamp(1.0, (rows * 0.1).max(1.0)),
     }
 }
 
 fn rows_of_ranges(table: &Table, index: usize, found: &IndexRanges, rows: f64) -> f64 {
     let fixed = found.parts - usize::from(found.bounded);
-    let per_range = if fixed == 0 { rows } else { rows_per_key(table, index, fixed, rows) };
+    let per_range = if fixed == 0 {
+        rows
+    } else {
+        rows_per_key(table, index, fixed, rows)
+    };
     let part = match (found.bounded, found.closed) {
         (false, _) => 1.0,
         (true, true) => 0.05,
@@ -97,10 +119,20 @@ pub fn best(
     wanted: &Wanted,
 ) -> Path {
     let rows = binder.row_count(table).max(1.0);
-    let sargs = if conditions.is_empty() { Vec::new() } else { ranges::sargs(binder, source.slot, table, conditions, available) };
+    let sargs = if conditions.is_empty() {
+        Vec::new()
+    } else {
+        ranges::sargs(binder, source.slot, table, conditions, available)
+    };
     let passed = |exact: &[usize], read: f64| {
-        let left = conditions.iter().enumerate().filter(|(number, _)| !exact.contains(number)).map(|(_, condition)| *condition);
-        (read * selectivity(left)).max(if read < 1.0 { read } else { 1.0 }).min(read)
+        let left = conditions
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| !exact.contains(number))
+            .map(|(_, condition)| *condition);
+        (read * selectivity(left))
+            .max(if read < 1.0 { read } else { 1.0 })
+            .min(read)
     };
     let mut possible = Vec::new();
     let mut paths: Vec<Path> = Vec::new();
@@ -122,7 +154,9 @@ pub fn best(
         if !index.visible || !source.hints.allows(position) {
             continue;
         }
-        let covering = source.lock == RowLock::None && index.kind != IndexKind::Primary && covers(binder, source.slot, table, position);
+        let covering = source.lock == RowLock::None
+            && index.kind != IndexKind::Primary
+            && covers(binder, source.slot, table, position);
         let row_cost = match (index.kind, covering) {
             (IndexKind::Primary, _) => 1.0,
             (_, true) => COVERED,
@@ -134,15 +168,26 @@ pub fn best(
         }
         match found {
             Some(found) if is_point(table, position, &found) => {
-                let key = found.ranges.into_iter().next().map_or(Vec::new(), |range| range.equal.into_iter().map(|part| part.value).collect());
+                let key = found.ranges.into_iter().next().map_or(Vec::new(), |range| {
+                    range.equal.into_iter().map(|part| part.value).collect()
+                });
                 let exact = still_exact(source, index.kind, found.exact);
                 let passed = passed(&exact, 1.0);
                 let path = Path {
-                    access: Access::Point { index: position, key, covering },
+                    access: Access::Point {
+                        index: position,
+                        key,
+                        covering,
+                    },
                     reverse: false,
                     rows: 1.0,
                     passed,
-                    cost: SEEK + if covering || index.kind == IndexKind::Primary { 0.0 } else { FETCH },
+                    cost: SEEK
+                        + if covering || index.kind == IndexKind::Primary {
+                            0.0
+                        } else {
+                            FETCH
+                        },
                     exact,
                     parts: found.parts,
                     in_order: true,
@@ -150,7 +195,10 @@ pub fn best(
                 };
                 if index.kind == IndexKind::Primary {
                     // Nothing beats the primary key.
-                    return Path { possible: possible_keys(table, source, &sargs), ..path };
+                    return Path {
+                        possible: possible_keys(table, source, &sargs),
+                        ..path
+                    };
                 }
                 paths.push(path);
             }
@@ -166,20 +214,32 @@ pub fn best(
                     parts: found.parts,
                     reverse: order == Some(true),
                     in_order: order.is_some(),
-                    access: Access::Index { index: position, ranges: found.ranges, covering },
+                    access: Access::Index {
+                        index: position,
+                        ranges: found.ranges,
+                        covering,
+                    },
                     possible: Vec::new(),
                 });
             }
             None => {
                 let everything = IndexRanges {
-                    ranges: vec![crate::planner::plan::KeyRange { equal: Vec::new(), lower: None, upper: None }],
+                    ranges: vec![crate::planner::plan::KeyRange {
+                        equal: Vec::new(),
+                        lower: None,
+                        upper: None,
+                    }],
                     equal_parts: 0,
                     parts: 0,
                     bounded: false,
                     closed: false,
                     exact: Vec::new(),
                 };
-                let order = if index.kind == IndexKind::Primary { None } else { order_of(table, source.slot, position, &everything, wanted) };
+                let order = if index.kind == IndexKind::Primary {
+                    None
+                } else {
+                    order_of(table, source.slot, position, &everything, wanted)
+                };
                 if covering || order.is_some() || source.hints.force {
                     paths.push(Path {
                         rows,
@@ -189,7 +249,11 @@ pub fn best(
                         parts: 0,
                         reverse: order == Some(true),
                         in_order: order.is_some(),
-                        access: Access::Index { index: position, ranges: everything.ranges, covering },
+                        access: Access::Index {
+                            index: position,
+                            ranges: everything.ranges,
+                            covering,
+                        },
                         possible: Vec::new(),
                     });
                 }
@@ -197,11 +261,15 @@ pub fn best(
         }
     }
     let total = |path: &Path| match (wanted.keys.is_empty(), path.in_order) {
-        (false, true) if wanted.limited => path.cost * (20.0 / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK,
+        (false, true) if wanted.limited => {
+            path.cost * (20.0 / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
+        }
         (false, false) => path.cost + path.passed * path.passed.max(2.0).log2() * SORT,
         _ => path.cost,
     };
-    let best = paths.into_iter().min_by(|a, b| total(a).total_cmp(&total(b)));
+    let best = paths
+        .into_iter()
+        .min_by(|a, b| total(a).total_cmp(&total(b)));
     let mut best = best.unwrap_or(Path {
         access: Access::Full,
         reverse: false,
@@ -220,14 +288,26 @@ pub fn best(
 fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {
     let usable = |(position, index): (usize, &crate::catalog::Index)| {
         let first = index.parts.first()?.column;
-        (index.visible && source.hints.allows(position) && sargs.iter().any(|sarg| sarg.column == first)).then_some(position)
+        (index.visible
+            && source.hints.allows(position)
+            && sargs.iter().any(|sarg| sarg.column == first))
+        .then_some(position)
     };
-    table.indexes.iter().enumerate().filter_map(usable).collect()
+    table
+        .indexes
+        .iter()
+        .enumerate()
+        .filter_map(usable)
+        .collect()
 }
 
 /// A row that was waited for may have changed: what a secondary index said of it must be checked again.
 fn still_exact(source: &Source, kind: IndexKind, exact: Vec<usize>) -> Vec<usize> {
-    if source.lock == RowLock::None || kind == IndexKind::Primary { exact } else { Vec::new() }
+    if source.lock == RowLock::None || kind == IndexKind::Primary {
+        exact
+    } else {
+        Vec::new()
+    }
 }
 
 fn is_point(table: &Table, index: usize, found: &IndexRanges) -> bool {
@@ -243,7 +323,9 @@ fn is_point(table: &Table, index: usize, found: &IndexRanges) -> bool {
 pub fn covers(binder: &Binder<'_>, slot: Slot, table: &Table, index: usize) -> bool {
     let used = &binder.slots[slot.0 as usize].used;
     let entry = &table.indexes[index].entry_columns;
-    used.iter().enumerate().all(|(column, used)| !used || entry.contains(&column))
+    used.iter()
+        .enumerate()
+        .all(|(column, used)| !used || entry.contains(&column))
 }
 
 /// Whether the primary key's order is the wanted one (`true`: turned round).
@@ -251,12 +333,25 @@ fn order_of_primary(table: &Table, slot: Slot, wanted: &Wanted) -> Option<bool> 
     if table.primary_key().is_none() {
         return None;
     }
-    let everything = IndexRanges { ranges: Vec::new(), equal_parts: 0, parts: 0, bounded: false, closed: false, exact: Vec::new() };
+    let everything = IndexRanges {
+        ranges: Vec::new(),
+        equal_parts: 0,
+        parts: 0,
+        bounded: false,
+        closed: false,
+        exact: Vec::new(),
+    };
     order_of(table, slot, 0, &everything, wanted)
 }
 
 /// Whether an index's rows come in the wanted order (`true`: turned round).
-fn order_of(table: &Table, slot: Slot, index: usize, found: &IndexRanges, wanted: &Wanted) -> Option<bool> {
+fn order_of(
+    table: &Table,
+    slot: Slot,
+    index: usize,
+    found: &IndexRanges,
+    wanted: &Wanted,
+) -> Option<bool> {
     if wanted.keys.is_empty() {
         return None;
     }
@@ -273,15 +368,32 @@ fn order_of(table: &Table, slot: Slot, index: usize, found: &IndexRanges, wanted
     let complete = parts.len() + fixed == definition.parts.len();
     if complete && definition.kind != IndexKind::Primary {
         if let Some(primary) = table.primary_key() {
-            parts.extend(primary.parts.iter().filter(|part| part.prefix.is_none()).map(|part| (part.column, part.descending)));
+            parts.extend(
+                primary
+                    .parts
+                    .iter()
+                    .filter(|part| part.prefix.is_none())
+                    .map(|part| (part.column, part.descending)),
+            );
         }
     }
-    let is_fixed = |column: usize| single && definition.parts[..fixed].iter().any(|part| part.column == column);
+    let is_fixed = |column: usize| {
+        single
+            && definition.parts[..fixed]
+                .iter()
+                .any(|part| part.column == column)
+    };
     if !wanted.whole {
         // Grouping: the keys are the first parts, in any order.
-        let keys: Vec<usize> = wanted.keys.iter().map(|key| key.1).filter(|column| !is_fixed(*column)).collect();
+        let keys: Vec<usize> = wanted
+            .keys
+            .iter()
+            .map(|key| key.1)
+            .filter(|column| !is_fixed(*column))
+            .collect();
         let first = &parts.get(..keys.len())?;
-        let same = wanted.keys.iter().all(|key| key.0 == slot) && first.iter().all(|part| keys.contains(&part.0));
+        let same = wanted.keys.iter().all(|key| key.0 == slot)
+            && first.iter().all(|part| keys.contains(&part.0));
         return same.then_some(false);
     }
     let mut reverse: Option<bool> = None;
@@ -306,11 +418,26 @@ fn order_of(table: &Table, slot: Slot, index: usize, found: &IndexRanges, wanted
 }
 
 /// The scan that a path describes; `conditions` are those it doesn't say itself.
-pub fn scan(binder: &mut Binder<'_>, source: &Source, table: &std::sync::Arc<Table>, path: Path, conditions: Vec<Expr>) -> Node {
+pub fn scan(
+    binder: &mut Binder<'_>,
+    source: &Source,
+    table: &std::sync::Arc<Table>,
+    path: Path,
+    conditions: Vec<Expr>,
+) -> Node {
     let slot = source.slot;
     let draft = &mut binder.slots[slot.0 as usize];
     let covering = match &path.access {
-        Access::Index { index, covering: true, .. } | Access::Point { index, covering: true, .. } => Some(*index),
+        Access::Index {
+            index,
+            covering: true,
+            ..
+        }
+        | Access::Point {
+            index,
+            covering: true,
+            ..
+        } => Some(*index),
         _ => None,
     };
     draft.covering = covering;
@@ -324,7 +451,11 @@ pub fn scan(binder: &mut Binder<'_>, source: &Source, table: &std::sync::Arc<Tab
         columns_read,
         filter: conditions,
         rows_estimate: path.rows,
-        filtered: if path.rows > 0.0 { (path.passed / path.rows).min(1.0) } else { 1.0 },
+        filtered: if path.rows > 0.0 {
+            (path.passed / path.rows).min(1.0)
+        } else {
+            1.0
+        },
         possible_keys: path.possible,
         key_parts_used: path.parts,
     }))
@@ -339,17 +470,36 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
         "MAX" => true,
         _ => return node,
     };
-    let [argument] = &aggregate.arguments[..] else { return node };
-    let Some((slot, column)) = argument.as_column() else { return node };
+    let [argument] = &aggregate.arguments[..] else {
+        return node;
+    };
+    let Some((slot, column)) = argument.as_column() else {
+        return node;
+    };
     if slot != scan.slot || scan.lock != RowLock::None {
         return node;
     }
     let table = &scan.table;
-    let wanted = Wanted { keys: vec![(slot, column, last)], whole: true, limited: true };
-    let everything = IndexRanges { ranges: Vec::new(), equal_parts: 0, parts: 0, bounded: false, closed: false, exact: Vec::new() };
+    let wanted = Wanted {
+        keys: vec![(slot, column, last)],
+        whole: true,
+        limited: true,
+    };
+    let everything = IndexRanges {
+        ranges: Vec::new(),
+        equal_parts: 0,
+        parts: 0,
+        bounded: false,
+        closed: false,
+        exact: Vec::new(),
+    };
     let (access, reverse) = match &scan.access {
         Access::Index { index, ranges, .. } if ranges.len() == 1 => {
-            let found = IndexRanges { ranges: ranges.clone(), equal_parts: ranges[0].equal.len(), ..everything };
+            let found = IndexRanges {
+                ranges: ranges.clone(),
+                equal_parts: ranges[0].equal.len(),
+                ..everything
+            };
             match order_of(table, slot, *index, &found, &wanted) {
                 Some(reverse) => (scan.access.clone(), reverse),
                 None => return node,
@@ -357,10 +507,24 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
         }
         Access::Full => {
             let of_index = |position: usize| order_of(table, slot, position, &everything, &wanted);
-            match (0..table.indexes.len()).filter(|position| table.indexes[*position].visible).find_map(|position| Some((position, of_index(position)?))) {
+            match (0..table.indexes.len())
+                .filter(|position| table.indexes[*position].visible)
+                .find_map(|position| Some((position, of_index(position)?)))
+            {
                 Some((position, reverse)) => {
-                    let ranges = vec![crate::planner::plan::KeyRange { equal: Vec::new(), lower: None, upper: None }];
-                    (Access::Index { index: position, ranges, covering: false }, reverse)
+                    let ranges = vec![crate::planner::plan::KeyRange {
+                        equal: Vec::new(),
+                        lower: None,
+                        upper: None,
+                    }];
+                    (
+                        Access::Index {
+                            index: position,
+                            ranges,
+                            covering: false,
+                        },
+                        reverse,
+                    )
                 }
                 None => return node,
             }
@@ -371,10 +535,23 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
     scan.access = access;
     scan.reverse = reverse;
     if argument.nullable {
-        scan.filter.push(Expr::boolean(ExprKind::IsNull { operand: Box::new(argument.clone()), negated: true }, false));
+        scan.filter.push(Expr::boolean(
+            ExprKind::IsNull {
+                operand: Box::new(argument.clone()),
+                negated: true,
+            },
+            false,
+        ));
     }
-    let one = Expr::literal(porpoise_types::Value::Int(1), porpoise_types::DataType::BIGINT);
-    Node::Limit { input: Box::new(Node::Scan(scan)), offset: None, count: Some(Box::new(one)) }
+    let one = Expr::literal(
+        porpoise_types::Value::Int(1),
+        porpoise_types::DataType::BIGINT,
+    );
+    Node::Limit {
+        input: Box::new(Node::Scan(scan)),
+        offset: None,
+        count: Some(Box::new(one)),
+    }
 }
 
 impl Binder<'_> {

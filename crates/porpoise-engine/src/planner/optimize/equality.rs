@@ -12,7 +12,9 @@ pub fn propagate(conditions: &mut Vec<Expr>) {
     let mut classes: Vec<(Domain, Vec<Expr>)> = Vec::new();
     let mut pairs = 0;
     for condition in conditions.iter() {
-        let Some((domain, left, right)) = equality(condition) else { continue };
+        let Some((domain, left, right)) = equality(condition) else {
+            continue;
+        };
         if left.as_column().is_none() || right.as_column().is_none() || left.ty != right.ty {
             continue;
         }
@@ -24,14 +26,25 @@ pub fn propagate(conditions: &mut Vec<Expr>) {
     }
     let mut implied = Vec::new();
     for condition in conditions.iter() {
-        let Some((domain, left, right)) = equality(condition) else { continue };
+        let Some((domain, left, right)) = equality(condition) else {
+            continue;
+        };
         let (column, constant) = match (left.as_column(), right.as_column()) {
             (Some(column), None) if right.is_constant() => (column, right),
             (None, Some(column)) if left.is_constant() => (column, left),
             _ => continue,
         };
-        let Some(class) = classes.iter().find(|(of, members)| *of == domain && contains(members, column)) else { continue };
-        for member in class.1.iter().filter(|member| member.as_column() != Some(column)) {
+        let Some(class) = classes
+            .iter()
+            .find(|(of, members)| *of == domain && contains(members, column))
+        else {
+            continue;
+        };
+        for member in class
+            .1
+            .iter()
+            .filter(|member| member.as_column() != Some(column))
+        {
             implied.push(equal(member, constant, domain));
         }
     }
@@ -45,7 +58,10 @@ pub fn propagate(conditions: &mut Vec<Expr>) {
         }
     }
     for condition in implied {
-        let known = conditions.iter().any(|held| held.same_as(&condition, &[]) || flipped(held).is_some_and(|held| held.same_as(&condition, &[])));
+        let known = conditions.iter().any(|held| {
+            held.same_as(&condition, &[])
+                || flipped(held).is_some_and(|held| held.same_as(&condition, &[]))
+        });
         if !known {
             conditions.push(condition);
         }
@@ -54,7 +70,12 @@ pub fn propagate(conditions: &mut Vec<Expr>) {
 
 fn equality(condition: &Expr) -> Option<(Domain, &Expr, &Expr)> {
     match &condition.kind {
-        ExprKind::Compare { op: Comparison::Eq, domain, left, right } => Some((*domain, left, right)),
+        ExprKind::Compare {
+            op: Comparison::Eq,
+            domain,
+            left,
+            right,
+        } => Some((*domain, left, right)),
         _ => None,
     }
 }
@@ -67,17 +88,29 @@ fn flipped(condition: &Expr) -> Option<Expr> {
 fn equal(left: &Expr, right: &Expr, domain: Domain) -> Expr {
     let nullable = left.nullable || right.nullable;
     let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
-    Expr::boolean(ExprKind::Compare { op: Comparison::Eq, domain, left, right }, nullable)
+    Expr::boolean(
+        ExprKind::Compare {
+            op: Comparison::Eq,
+            domain,
+            left,
+            right,
+        },
+        nullable,
+    )
 }
 
 fn contains(members: &[Expr], column: Column) -> bool {
-    members.iter().any(|member| member.as_column() == Some(column))
+    members
+        .iter()
+        .any(|member| member.as_column() == Some(column))
 }
 
 fn join_class(classes: &mut Vec<(Domain, Vec<Expr>)>, domain: Domain, left: &Expr, right: &Expr) {
     let position = |classes: &[(Domain, Vec<Expr>)], expr: &Expr| {
         let column = expr.as_column()?;
-        classes.iter().position(|(of, members)| *of == domain && contains(members, column))
+        classes
+            .iter()
+            .position(|(of, members)| *of == domain && contains(members, column))
     };
     match (position(classes, left), position(classes, right)) {
         (None, None) => classes.push((domain, vec![left.clone(), right.clone()])),

@@ -31,7 +31,13 @@ use crate::planner::typing;
 
 /// Plans a query: its node, and the expressions that make its result of the node's slots.
 pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)> {
-    let Query { body, mut columns, mut order, mut limit, mut offset } = query;
+    let Query {
+        body,
+        mut columns,
+        mut order,
+        mut limit,
+        mut offset,
+    } = query;
     finish_all(binder, limit.iter_mut().chain(&mut offset))?;
     let node = match body {
         Body::Select(block) => return select(binder, *block, columns, order, limit, offset),
@@ -39,7 +45,12 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             finish_all(binder, rows.iter_mut().flatten())?;
             Node::Values { slot, rows }
         }
-        Body::SetOperation { slot, op, distinct, inputs } => {
+        Body::SetOperation {
+            slot,
+            op,
+            distinct,
+            inputs,
+        } => {
             let mut planned = Vec::with_capacity(inputs.len());
             for mut input in inputs {
                 // The rows of each input beyond the whole's LIMIT are never asked for; sorting them is for nothing.
@@ -48,28 +59,69 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
                 }
                 planned.push(self::query(binder, input)?);
             }
-            Node::SetOperation { slot, op, distinct, inputs: planned }
+            Node::SetOperation {
+                slot,
+                op,
+                distinct,
+                inputs: planned,
+            }
         }
-        Body::Recursive { slot, seed, step, distinct, working } => {
+        Body::Recursive {
+            slot,
+            seed,
+            step,
+            distinct,
+            working,
+        } => {
             let (seed, seed_output) = self::query(binder, *seed)?;
             let (step, step_output) = self::query(binder, *step)?;
             let (seed, step) = (Box::new(seed), Box::new(step));
-            Node::Recursive { slot, seed, seed_output, step, step_output, distinct, working }
+            Node::Recursive {
+                slot,
+                seed,
+                seed_output,
+                step,
+                step_output,
+                distinct,
+                working,
+            }
         }
     };
     finish_columns(binder, &mut columns)?;
     finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
     let node = sorted(binder, node, order, limit.as_ref(), offset.as_ref());
     let node = limited(node, limit, offset);
-    Ok((node, columns.into_iter().map(|column| column.expr).collect()))
+    Ok((
+        node,
+        columns.into_iter().map(|column| column.expr).collect(),
+    ))
 }
 
 /// Plans the rows that UPDATE or DELETE changes.
-pub fn rows(binder: &mut Binder<'_>, block: Block, mut order: Vec<SortKey>, limit: Option<&Expr>) -> Result<Node> {
+pub fn rows(
+    binder: &mut Binder<'_>,
+    block: Block,
+    mut order: Vec<SortKey>,
+    limit: Option<&Expr>,
+) -> Result<Node> {
     finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
-    let wanted = Wanted { keys: order.iter().filter_map(wanted_key).collect(), whole: true, limited: limit.is_some() };
-    let wanted = if wanted.keys.len() == order.len() { wanted } else { Wanted::default() };
-    let joined = from(binder, block.from, block.conditions, block.straight, &wanted)?;
+    let wanted = Wanted {
+        keys: order.iter().filter_map(wanted_key).collect(),
+        whole: true,
+        limited: limit.is_some(),
+    };
+    let wanted = if wanted.keys.len() == order.len() {
+        wanted
+    } else {
+        Wanted::default()
+    };
+    let joined = from(
+        binder,
+        block.from,
+        block.conditions,
+        block.straight,
+        &wanted,
+    )?;
     if joined.in_order && !order.is_empty() {
         return Ok(joined.node);
     }
@@ -85,11 +137,21 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         }
     });
     failed?;
-    let ExprKind::Subquery { subplan, kind } = &mut expr.kind else { return Ok(()) };
-    let Some(mut bound) = binder.subqueries.get_mut(subplan.number).and_then(Option::take) else { return Ok(()) };
+    let ExprKind::Subquery { subplan, kind } = &mut expr.kind else {
+        return Ok(());
+    };
+    let Some(mut bound) = binder
+        .subqueries
+        .get_mut(subplan.number)
+        .and_then(Option::take)
+    else {
+        return Ok(());
+    };
     let free = free_slots(binder, &bound);
     if binder.subquery_slots.len() <= subplan.number {
-        binder.subquery_slots.resize(subplan.number + 1, SlotSet::default());
+        binder
+            .subquery_slots
+            .resize(subplan.number + 1, SlotSet::default());
     }
     binder.subquery_slots[subplan.number] = free.clone();
     let exists = matches!(kind, SubqueryKind::Exists { .. });
@@ -100,9 +162,18 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
     let (mut node, output) = query(binder, bound)?;
     if exists && !matches!(node, Node::Limit { .. }) {
         let one = Expr::literal(Value::Int(1), DataType::BIGINT);
-        node = Node::Limit { input: Box::new(node), offset: None, count: Some(Box::new(one)) };
+        node = Node::Limit {
+            input: Box::new(node),
+            offset: None,
+            count: Some(Box::new(one)),
+        };
     }
-    **subplan = Subplan { number: subplan.number, node: Arc::new(node), output, correlated: !free.is_empty() };
+    **subplan = Subplan {
+        number: subplan.number,
+        node: Arc::new(node),
+        output,
+        correlated: !free.is_empty(),
+    };
     Ok(())
 }
 
@@ -110,8 +181,13 @@ pub fn finish_exprs(binder: &mut Binder<'_>, exprs: &mut [Expr]) -> Result<()> {
     finish_all(binder, exprs.iter_mut())
 }
 
-fn finish_all<'e>(binder: &mut Binder<'_>, exprs: impl IntoIterator<Item = &'e mut Expr>) -> Result<()> {
-    exprs.into_iter().try_for_each(|expr| finish_expr(binder, expr))
+fn finish_all<'e>(
+    binder: &mut Binder<'_>,
+    exprs: impl IntoIterator<Item = &'e mut Expr>,
+) -> Result<()> {
+    exprs
+        .into_iter()
+        .try_for_each(|expr| finish_expr(binder, expr))
 }
 
 fn finish_columns(binder: &mut Binder<'_>, columns: &mut [OutputColumn]) -> Result<()> {
@@ -170,15 +246,26 @@ pub struct Joined {
 }
 
 fn wanted_key(key: &SortKey) -> Option<(Slot, usize, bool)> {
-    key.expr.as_column().map(|(slot, column)| (slot, column, key.descending))
+    key.expr
+        .as_column()
+        .map(|(slot, column)| (slot, column, key.descending))
 }
 
 /// Plans FROM and WHERE.
-fn from(binder: &mut Binder<'_>, mut tree: JoinTree, mut conditions: Vec<Expr>, straight: bool, wanted: &Wanted) -> Result<Joined> {
+fn from(
+    binder: &mut Binder<'_>,
+    mut tree: JoinTree,
+    mut conditions: Vec<Expr>,
+    straight: bool,
+    wanted: &Wanted,
+) -> Result<Joined> {
     if let JoinTree::One = tree {
         finish_all(binder, &mut conditions)?;
         let node = filtered(Node::One, conditions);
-        return Ok(Joined { node, in_order: true });
+        return Ok(Joined {
+            node,
+            in_order: true,
+        });
     }
     prepare(binder, &mut tree)?;
     let tree = semijoin::convert(binder, tree, &mut conditions)?;
@@ -192,7 +279,14 @@ fn from(binder: &mut Binder<'_>, mut tree: JoinTree, mut conditions: Vec<Expr>, 
     });
     failed?;
     equality::propagate(&mut conditions);
-    Ok(join::plan(binder, &tree, conditions, &SlotSet::default(), straight, wanted))
+    Ok(join::plan(
+        binder,
+        &tree,
+        conditions,
+        &SlotSet::default(),
+        straight,
+        wanted,
+    ))
 }
 
 /// Plans the derived tables of a join tree, each by itself.
@@ -218,7 +312,15 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
             let (node, output) = self::query(binder, *query)?;
             binder.materializations += 1;
             let rows = rows_of(&node);
-            SourceKind::Planned { plan: WithNode { node: Arc::new(node), output }, materialize: binder.materializations - 1, rows, free }
+            SourceKind::Planned {
+                plan: WithNode {
+                    node: Arc::new(node),
+                    output,
+                },
+                materialize: binder.materializations - 1,
+                rows,
+                free,
+            }
         }
         SourceKind::Common { number } => {
             if let Some(query) = binder.commons.get_mut(number).and_then(Option::take) {
@@ -228,16 +330,26 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
                 let rows = rows_of(&node);
                 binder.planned_commons.push((
                     number,
-                    WithNode { node: Arc::new(node), output },
+                    WithNode {
+                        node: Arc::new(node),
+                        output,
+                    },
                     binder.materializations - 1,
                     rows,
                     free,
                 ));
             }
-            match binder.planned_commons.iter().find(|planned| planned.0 == number) {
-                Some((_, plan, materialize, rows, free)) => {
-                    SourceKind::Planned { plan: plan.clone(), materialize: *materialize, rows: *rows, free: free.clone() }
-                }
+            match binder
+                .planned_commons
+                .iter()
+                .find(|planned| planned.0 == number)
+            {
+                Some((_, plan, materialize, rows, free)) => SourceKind::Planned {
+                    plan: plan.clone(),
+                    materialize: *materialize,
+                    rows: *rows,
+                    free: free.clone(),
+                },
                 None => SourceKind::Common { number },
             }
         }
@@ -253,10 +365,21 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Scan(scan) => (scan.rows_estimate * scan.filtered).max(1.0),
         Node::Values { rows, .. } => rows.len() as f64,
         Node::Virtual { .. } | Node::Working { .. } => 100.0,
-        Node::Derived { input, .. } | Node::Project { input, .. } | Node::Sort { input, limit: None, .. } => rows_of(input),
+        Node::Derived { input, .. }
+        | Node::Project { input, .. }
+        | Node::Sort {
+            input, limit: None, ..
+        } => rows_of(input),
         Node::Recursive { seed, .. } => rows_of(seed) * 10.0,
-        Node::Filter { input, conditions } => (rows_of(input) * access::selectivity(conditions.iter())).max(1.0),
-        Node::NestedLoop { left, right, kind, .. } | Node::HashJoin { left, right, kind, .. } => {
+        Node::Filter { input, conditions } => {
+            (rows_of(input) * access::selectivity(conditions.iter())).max(1.0)
+        }
+        Node::NestedLoop {
+            left, right, kind, ..
+        }
+        | Node::HashJoin {
+            left, right, kind, ..
+        } => {
             use crate::planner::plan::JoinKind;
             match kind {
                 JoinKind::Inner | JoinKind::Left => {
@@ -272,7 +395,11 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Group(group) if group.scalar => 1.0,
         Node::Group(group) => (rows_of(&group.input) * 0.1).max(1.0),
         Node::Distinct { input, .. } => (rows_of(input) * 0.3).max(1.0),
-        Node::Sort { input, limit: Some(limit), .. } => limit_value(limit).map_or(rows_of(input), |most| most.min(rows_of(input))),
+        Node::Sort {
+            input,
+            limit: Some(limit),
+            ..
+        } => limit_value(limit).map_or(rows_of(input), |most| most.min(rows_of(input))),
         Node::Limit { input, count, .. } => match count.as_deref().and_then(limit_value) {
             Some(most) => rows_of(input).min(most),
             None => rows_of(input),
@@ -297,7 +424,10 @@ pub fn filtered(node: Node, conditions: Vec<Expr>) -> Node {
     if conditions.iter().any(is_false) {
         return Node::Empty;
     }
-    Node::Filter { input: Box::new(node), conditions }
+    Node::Filter {
+        input: Box::new(node),
+        conditions,
+    }
 }
 
 /// Whether a condition can never be true.
@@ -312,33 +442,65 @@ fn is_true(condition: &Expr) -> bool {
     matches!(&condition.kind, ExprKind::Literal(value) if porpoise_types::convert::to_bool(value) == Some(true))
 }
 
-fn sorted(binder: &Binder<'_>, node: Node, order: Vec<SortKey>, limit: Option<&Expr>, offset: Option<&Expr>) -> Node {
-    let order: Vec<SortKey> = order.into_iter().filter(|key| !key.expr.is_constant()).collect();
+fn sorted(
+    binder: &Binder<'_>,
+    node: Node,
+    order: Vec<SortKey>,
+    limit: Option<&Expr>,
+    offset: Option<&Expr>,
+) -> Node {
+    let order: Vec<SortKey> = order
+        .into_iter()
+        .filter(|key| !key.expr.is_constant())
+        .collect();
     if order.is_empty() {
         return node;
     }
     let slots = slots_of(&node);
-    let limit = if binder.counts_all { None } else { top(limit, offset) };
-    Node::Sort { input: Box::new(node), keys: order, limit: limit.map(Box::new), slots }
+    let limit = if binder.counts_all {
+        None
+    } else {
+        top(limit, offset)
+    };
+    Node::Sort {
+        input: Box::new(node),
+        keys: order,
+        limit: limit.map(Box::new),
+        slots,
+    }
 }
 
 /// How many rows a sort below LIMIT has to keep.
 fn top(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Expr> {
     let limit = limit?;
-    let Some(offset) = offset else { return Some(limit.clone()) };
+    let Some(offset) = offset else {
+        return Some(limit.clone());
+    };
     if limit.ty.is_unsigned() || offset.ty.is_unsigned() {
         // The sum may be beyond all numbers.
         return None;
     }
     let (left, right) = (Box::new(offset.clone()), Box::new(limit.clone()));
-    Some(Expr::new(ExprKind::Arithmetic { op: Arithmetic::Add, left, right }, DataType::BIGINT_UNSIGNED, false))
+    Some(Expr::new(
+        ExprKind::Arithmetic {
+            op: Arithmetic::Add,
+            left,
+            right,
+        },
+        DataType::BIGINT_UNSIGNED,
+        false,
+    ))
 }
 
 fn limited(node: Node, limit: Option<Expr>, offset: Option<Expr>) -> Node {
     if limit.is_none() && offset.is_none() {
         return node;
     }
-    Node::Limit { input: Box::new(node), offset: offset.map(Box::new), count: limit.map(Box::new) }
+    Node::Limit {
+        input: Box::new(node),
+        offset: offset.map(Box::new),
+        count: limit.map(Box::new),
+    }
 }
 
 /// Plans a query block with its ORDER BY and LIMIT.
@@ -350,22 +512,43 @@ fn select(
     limit: Option<Expr>,
     offset: Option<Expr>,
 ) -> Result<(Node, Vec<Expr>)> {
-    let Block { from: tree, conditions, group, mut having, windows, distinct, straight } = block;
+    let Block {
+        from: tree,
+        conditions,
+        group,
+        mut having,
+        windows,
+        distinct,
+        straight,
+    } = block;
     finish_columns(binder, &mut columns)?;
     finish_all(binder, &mut having)?;
     finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
     let mut wanted = Wanted::default();
     match &group {
         Some(group) => {
-            let keys: Vec<_> = group.keys.iter().filter_map(|key| key.as_column()).map(|(slot, column)| (slot, column, false)).collect();
+            let keys: Vec<_> = group
+                .keys
+                .iter()
+                .filter_map(|key| key.as_column())
+                .map(|(slot, column)| (slot, column, false))
+                .collect();
             if keys.len() == group.keys.len() && !keys.is_empty() {
-                wanted = Wanted { keys, whole: group.rollup, limited: false };
+                wanted = Wanted {
+                    keys,
+                    whole: group.rollup,
+                    limited: false,
+                };
             }
         }
         None if windows.is_empty() => {
             let keys: Vec<_> = order.iter().filter_map(wanted_key).collect();
             if keys.len() == order.len() && !keys.is_empty() {
-                wanted = Wanted { keys, whole: true, limited: limit.is_some() && !binder.counts_all };
+                wanted = Wanted {
+                    keys,
+                    whole: true,
+                    limited: limit.is_some() && !binder.counts_all,
+                };
             }
         }
         None => {}
@@ -383,7 +566,14 @@ fn select(
         let scalar = group.keys.is_empty();
         let ordered = !scalar && !wanted.keys.is_empty() && joined.in_order;
         if group.rollup && !ordered {
-            let keys = group.keys.iter().map(|key| SortKey { expr: key.clone(), descending: false }).collect();
+            let keys = group
+                .keys
+                .iter()
+                .map(|key| SortKey {
+                    expr: key.clone(),
+                    descending: false,
+                })
+                .collect();
             node = sorted(binder, node, keys, None, None);
         }
         if scalar {
@@ -409,17 +599,32 @@ fn select(
             finish_all(binder, &mut call.arguments)?;
         }
         let slots = slots_of(&node);
-        let planned = Window { input: node, slot: window.slot, partition: window.partition, order: window.order, functions: window.functions, slots };
+        let planned = Window {
+            input: node,
+            slot: window.slot,
+            partition: window.partition,
+            order: window.order,
+            functions: window.functions,
+            slots,
+        };
         node = Node::Window(Box::new(planned));
     }
     let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
     let sorts = !order.is_empty() && !in_order;
     // What gives another value each time is computed once, before it is sorted or compared.
-    if (distinct || sorts) && output.iter().chain(order.iter().map(|key| &key.expr)).any(Expr::is_volatile) {
+    if (distinct || sorts)
+        && output
+            .iter()
+            .chain(order.iter().map(|key| &key.expr))
+            .any(Expr::is_volatile)
+    {
         (node, output, order) = projected(binder, node, output, order);
     }
     if distinct {
-        node = Node::Distinct { input: Box::new(node), keys: output.clone() };
+        node = Node::Distinct {
+            input: Box::new(node),
+            keys: output.clone(),
+        };
     }
     if sorts {
         node = sorted(binder, node, order, limit.as_ref(), offset.as_ref());
@@ -429,30 +634,66 @@ fn select(
 }
 
 /// Computes the output and the sort keys into a slot of their own.
-fn projected(binder: &mut Binder<'_>, node: Node, output: Vec<Expr>, order: Vec<SortKey>) -> (Node, Vec<Expr>, Vec<SortKey>) {
+fn projected(
+    binder: &mut Binder<'_>,
+    node: Node,
+    output: Vec<Expr>,
+    order: Vec<SortKey>,
+) -> (Node, Vec<Expr>, Vec<SortKey>) {
     let mut exprs = output;
     let width = exprs.len();
     let mut positions = Vec::with_capacity(order.len());
     for key in &order {
-        let held = exprs[..width].iter().position(|expr| expr.same_as(&key.expr, &[]) || same_volatile(expr, &key.expr));
+        let held = exprs[..width]
+            .iter()
+            .position(|expr| expr.same_as(&key.expr, &[]) || same_volatile(expr, &key.expr));
         positions.push(held.unwrap_or(exprs.len()));
         if held.is_none() {
             exprs.push(key.expr.clone());
         }
     }
-    let types: Vec<DataType> = exprs.iter().map(|expr| typing::slot_type(&expr.ty)).collect();
+    let types: Vec<DataType> = exprs
+        .iter()
+        .map(|expr| typing::slot_type(&expr.ty))
+        .collect();
     let slot = binder.new_slot("<temporary>", types.clone(), Vec::new());
     let column = |at: usize| Expr::column(slot, at, types[at].clone(), exprs[at].nullable);
     let output = (0..width).map(column).collect();
-    let order = order.iter().zip(positions).map(|(key, at)| SortKey { expr: column(at), descending: key.descending }).collect();
-    (Node::Project { input: Box::new(node), slot, output: exprs }, output, order)
+    let order = order
+        .iter()
+        .zip(positions)
+        .map(|(key, at)| SortKey {
+            expr: column(at),
+            descending: key.descending,
+        })
+        .collect();
+    (
+        Node::Project {
+            input: Box::new(node),
+            slot,
+            output: exprs,
+        },
+        output,
+        order,
+    )
 }
 
 /// `SELECT RAND() AS r … ORDER BY r`: the alias stands for the very same call.
 fn same_volatile(a: &Expr, b: &Expr) -> bool {
     match (&a.kind, &b.kind) {
-        (ExprKind::Call { function: f, arguments: x }, ExprKind::Call { function: g, arguments: y }) => {
-            std::ptr::eq(*f, *g) && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| x.same_as(y, &[]))
+        (
+            ExprKind::Call {
+                function: f,
+                arguments: x,
+            },
+            ExprKind::Call {
+                function: g,
+                arguments: y,
+            },
+        ) => {
+            std::ptr::eq(*f, *g)
+                && x.len() == y.len()
+                && x.iter().zip(y).all(|(x, y)| x.same_as(y, &[]))
         }
         _ => false,
     }

@@ -29,9 +29,17 @@ fn convert(binder: &Binder<'_>, tree: JoinTree, mut rejected: SlotSet) -> JoinTr
             for condition in &conditions {
                 rejected.add(&null_rejecting(condition));
             }
-            JoinTree::Filtered { tree: Box::new(convert(binder, *tree, rejected)), conditions }
+            JoinTree::Filtered {
+                tree: Box::new(convert(binder, *tree, rejected)),
+                conditions,
+            }
         }
-        JoinTree::Join { left, right, kind, on } => {
+        JoinTree::Join {
+            left,
+            right,
+            kind,
+            on,
+        } => {
             let mut right_slots = SlotSet::default();
             right.for_each_source(&mut |source| right_slots.insert(source.slot));
             let kind = match kind {
@@ -45,10 +53,22 @@ fn convert(binder: &Binder<'_>, tree: JoinTree, mut rejected: SlotSet) -> JoinTr
                 }
             }
             // ON of an outer join says nothing of the rows of its left side.
-            let of_left = if matches!(kind, LogicalJoin::Inner | LogicalJoin::Straight | LogicalJoin::Semi) { inner.clone() } else { rejected };
+            let of_left = if matches!(
+                kind,
+                LogicalJoin::Inner | LogicalJoin::Straight | LogicalJoin::Semi
+            ) {
+                inner.clone()
+            } else {
+                rejected
+            };
             let left = Box::new(convert(binder, *left, of_left));
             let right = Box::new(convert(binder, *right, inner));
-            JoinTree::Join { left, right, kind, on }
+            JoinTree::Join {
+                left,
+                right,
+                kind,
+                on,
+            }
         }
     }
 }
@@ -63,12 +83,27 @@ fn null_rejecting(condition: &Expr) -> SlotSet {
         }
         ExprKind::Or(parts) => {
             let mut sets = parts.iter().map(null_rejecting);
-            let Some(first) = sets.next() else { return SlotSet::default() };
-            sets.fold(first, |held, next| held.iter().filter(|slot| next.contains(*slot)).collect())
+            let Some(first) = sets.next() else {
+                return SlotSet::default();
+            };
+            sets.fold(first, |held, next| {
+                held.iter().filter(|slot| next.contains(*slot)).collect()
+            })
         }
-        ExprKind::IsNull { operand, negated: true } => strict(operand),
-        ExprKind::IsTruth { operand, truth: true, negated: false } => null_rejecting(operand),
-        ExprKind::IsTruth { operand, truth: false, negated: false } => strict(operand),
+        ExprKind::IsNull {
+            operand,
+            negated: true,
+        } => strict(operand),
+        ExprKind::IsTruth {
+            operand,
+            truth: true,
+            negated: false,
+        } => null_rejecting(operand),
+        ExprKind::IsTruth {
+            operand,
+            truth: false,
+            negated: false,
+        } => strict(operand),
         _ => strict(condition),
     }
 }
@@ -77,24 +112,47 @@ fn null_rejecting(condition: &Expr) -> SlotSet {
 fn strict(expr: &Expr) -> SlotSet {
     match &expr.kind {
         ExprKind::Column { slot, .. } => SlotSet::one(*slot),
-        ExprKind::Compare { op, left, right, .. } if *op != Comparison::NullSafeEq => {
+        ExprKind::Compare {
+            op, left, right, ..
+        } if *op != Comparison::NullSafeEq => {
             if matches!(left.kind, ExprKind::Row(_)) {
                 return SlotSet::default();
             }
             strict(left).union(&strict(right))
         }
-        ExprKind::Xor(left, right) | ExprKind::Arithmetic { left, right, .. } | ExprKind::Like { operand: left, pattern: right, .. } => {
-            strict(left).union(&strict(right))
-        }
+        ExprKind::Xor(left, right)
+        | ExprKind::Arithmetic { left, right, .. }
+        | ExprKind::Like {
+            operand: left,
+            pattern: right,
+            ..
+        } => strict(left).union(&strict(right)),
         ExprKind::Between { operand, .. } | ExprKind::InList { operand, .. } => strict(operand),
-        ExprKind::Not(operand) | ExprKind::Negate(operand) | ExprKind::Cast { operand, .. } => strict(operand),
-        ExprKind::Call { function, arguments } if matches!(function.eval, Eval::Strict(_)) || std::ptr::eq(*function, &hidden::COLLATE) => {
+        ExprKind::Not(operand) | ExprKind::Negate(operand) | ExprKind::Cast { operand, .. } => {
+            strict(operand)
+        }
+        ExprKind::Call {
+            function,
+            arguments,
+        } if matches!(function.eval, Eval::Strict(_))
+            || std::ptr::eq(*function, &hidden::COLLATE) =>
+        {
             let mut all = SlotSet::default();
-            arguments.iter().for_each(|argument| all.add(&strict(argument)));
+            arguments
+                .iter()
+                .for_each(|argument| all.add(&strict(argument)));
             all
         }
         // Over an empty subquery `= ANY` is false and `<> ALL` true, whatever the operand.
-        ExprKind::Subquery { kind: SubqueryKind::Quantified { operand, all: false, .. }, .. } => strict(operand),
+        ExprKind::Subquery {
+            kind:
+                SubqueryKind::Quantified {
+                    operand,
+                    all: false,
+                    ..
+                },
+            ..
+        } => strict(operand),
         _ => SlotSet::default(),
     }
 }

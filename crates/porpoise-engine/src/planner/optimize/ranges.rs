@@ -24,7 +24,10 @@ const RANGES_MAX: usize = 1000;
 #[derive(Clone, Debug)]
 pub enum Interval {
     Equal(KeyPart),
-    Between { lower: Option<KeyBound>, upper: Option<KeyBound> },
+    Between {
+        lower: Option<KeyBound>,
+        upper: Option<KeyBound>,
+    },
 }
 
 /// A condition as intervals of a column.
@@ -55,11 +58,22 @@ pub struct IndexRanges {
 }
 
 /// The sargable conditions of a table, when `available` slots are filled before it.
-pub fn sargs(binder: &Binder<'_>, slot: Slot, table: &Table, conditions: &[&Expr], available: &SlotSet) -> Vec<Sarg> {
+pub fn sargs(
+    binder: &Binder<'_>,
+    slot: Slot,
+    table: &Table,
+    conditions: &[&Expr],
+    available: &SlotSet,
+) -> Vec<Sarg> {
     let mut found = Vec::new();
     for (number, condition) in conditions.iter().enumerate() {
         if let Some((column, intervals, exact)) = sarg(binder, slot, table, condition, available) {
-            found.push(Sarg { condition: number, column, intervals, exact });
+            found.push(Sarg {
+                condition: number,
+                column,
+                intervals,
+                exact,
+            });
         }
     }
     found
@@ -67,40 +81,104 @@ pub fn sargs(binder: &Binder<'_>, slot: Slot, table: &Table, conditions: &[&Expr
 
 type Intervals = (usize, Vec<Interval>, bool);
 
-fn sarg(binder: &Binder<'_>, slot: Slot, table: &Table, condition: &Expr, available: &SlotSet) -> Option<Intervals> {
-    let of_slot = |expr: &Expr| expr.as_column().filter(|(of, _)| *of == slot).map(|(_, column)| column);
-    let known = |expr: &Expr| (expr.is_constant() || expr_slots(binder, expr).is_subset(available)) && !expr.is_volatile();
+fn sarg(
+    binder: &Binder<'_>,
+    slot: Slot,
+    table: &Table,
+    condition: &Expr,
+    available: &SlotSet,
+) -> Option<Intervals> {
+    let of_slot = |expr: &Expr| {
+        expr.as_column()
+            .filter(|(of, _)| *of == slot)
+            .map(|(_, column)| column)
+    };
+    let known = |expr: &Expr| {
+        (expr.is_constant() || expr_slots(binder, expr).is_subset(available)) && !expr.is_volatile()
+    };
     match &condition.kind {
-        ExprKind::Compare { op, domain, left, right } => {
+        ExprKind::Compare {
+            op,
+            domain,
+            left,
+            right,
+        } => {
             let (column, value, op) = match (of_slot(left), of_slot(right)) {
                 (Some(column), _) if known(right) => (column, right, *op),
                 (_, Some(column)) if known(left) => (column, left, op.flipped()),
                 _ => return None,
             };
             let (value, exact) = key_value(&table.columns[column].ty, value, *domain)?;
-            let bound = |inclusive: bool| Some(KeyBound { value: value.clone(), inclusive });
+            let bound = |inclusive: bool| {
+                Some(KeyBound {
+                    value: value.clone(),
+                    inclusive,
+                })
+            };
             let interval = match op {
-                Comparison::Eq => Interval::Equal(KeyPart { value, null_safe: false }),
-                Comparison::NullSafeEq => Interval::Equal(KeyPart { value, null_safe: true }),
-                Comparison::Lt => Interval::Between { lower: None, upper: bound(false) },
-                Comparison::Le => Interval::Between { lower: None, upper: bound(true) },
-                Comparison::Gt => Interval::Between { lower: bound(false), upper: None },
-                Comparison::Ge => Interval::Between { lower: bound(true), upper: None },
+                Comparison::Eq => Interval::Equal(KeyPart {
+                    value,
+                    null_safe: false,
+                }),
+                Comparison::NullSafeEq => Interval::Equal(KeyPart {
+                    value,
+                    null_safe: true,
+                }),
+                Comparison::Lt => Interval::Between {
+                    lower: None,
+                    upper: bound(false),
+                },
+                Comparison::Le => Interval::Between {
+                    lower: None,
+                    upper: bound(true),
+                },
+                Comparison::Gt => Interval::Between {
+                    lower: bound(false),
+                    upper: None,
+                },
+                Comparison::Ge => Interval::Between {
+                    lower: bound(true),
+                    upper: None,
+                },
                 Comparison::Ne => return None,
             };
             Some((column, vec![interval], exact))
         }
-        ExprKind::Between { operand, low, high, domain, negated: false } => {
+        ExprKind::Between {
+            operand,
+            low,
+            high,
+            domain,
+            negated: false,
+        } => {
             let column = of_slot(operand)?;
             if !known(low) || !known(high) {
                 return None;
             }
             let ty = &table.columns[column].ty;
-            let ((low, a), (high, b)) = (key_value(ty, low, *domain)?, key_value(ty, high, *domain)?);
-            let bound = |value| Some(KeyBound { value, inclusive: true });
-            Some((column, vec![Interval::Between { lower: bound(low), upper: bound(high) }], a && b))
+            let ((low, a), (high, b)) =
+                (key_value(ty, low, *domain)?, key_value(ty, high, *domain)?);
+            let bound = |value| {
+                Some(KeyBound {
+                    value,
+                    inclusive: true,
+                })
+            };
+            Some((
+                column,
+                vec![Interval::Between {
+                    lower: bound(low),
+                    upper: bound(high),
+                }],
+                a && b,
+            ))
         }
-        ExprKind::InList { operand, list, domain, negated: false } => {
+        ExprKind::InList {
+            operand,
+            list,
+            domain,
+            negated: false,
+        } => {
             let column = of_slot(operand)?;
             let mut intervals = Vec::with_capacity(list.len());
             let mut exact = true;
@@ -110,19 +188,38 @@ fn sarg(binder: &Binder<'_>, slot: Slot, table: &Table, condition: &Expr, availa
                 }
                 let (value, item_exact) = key_value(&table.columns[column].ty, item, *domain)?;
                 exact &= item_exact;
-                intervals.push(Interval::Equal(KeyPart { value, null_safe: false }));
+                intervals.push(Interval::Equal(KeyPart {
+                    value,
+                    null_safe: false,
+                }));
             }
             Some((column, intervals, exact))
         }
-        ExprKind::IsNull { operand, negated: false } => {
+        ExprKind::IsNull {
+            operand,
+            negated: false,
+        } => {
             let column = of_slot(operand)?;
             if !table.columns[column].nullable {
                 return None;
             }
             let value = Expr::literal(Value::Null, table.columns[column].ty.clone());
-            Some((column, vec![Interval::Equal(KeyPart { value, null_safe: true })], true))
+            Some((
+                column,
+                vec![Interval::Equal(KeyPart {
+                    value,
+                    null_safe: true,
+                })],
+                true,
+            ))
         }
-        ExprKind::Like { operand, pattern, escape, collation, negated: false } => {
+        ExprKind::Like {
+            operand,
+            pattern,
+            escape,
+            collation,
+            negated: false,
+        } => {
             let column = of_slot(operand)?;
             let ty = &table.columns[column].ty;
             let comparable = match class(ty) {
@@ -130,20 +227,43 @@ fn sarg(binder: &Binder<'_>, slot: Slot, table: &Table, condition: &Expr, availa
                 Class::Bytes => true,
                 _ => false,
             };
-            if !comparable || !known(pattern) || class(&pattern.ty) != class(ty) || begins_wild(binder, pattern, *escape) {
+            if !comparable
+                || !known(pattern)
+                || class(&pattern.ty) != class(ty)
+                || begins_wild(binder, pattern, *escape)
+            {
                 return None;
             }
             let escape = escape.filter(char::is_ascii);
             let edge = |function: &'static crate::functions::Function| {
                 let escape = match escape {
-                    Some(escape) => crate::planner::typing::text_literal(escape.encode_utf8(&mut [0; 4])),
+                    Some(escape) => {
+                        crate::planner::typing::text_literal(escape.encode_utf8(&mut [0; 4]))
+                    }
                     None => crate::planner::typing::text_literal(""),
                 };
-                let ty = if class(ty) == Class::Text { pattern.ty.with_collation(*collation) } else { pattern.ty.clone() };
-                let value = Expr::new(ExprKind::Call { function, arguments: vec![(**pattern).clone(), escape] }, ty, true);
-                Some(KeyBound { value, inclusive: true })
+                let ty = if class(ty) == Class::Text {
+                    pattern.ty.with_collation(*collation)
+                } else {
+                    pattern.ty.clone()
+                };
+                let value = Expr::new(
+                    ExprKind::Call {
+                        function,
+                        arguments: vec![(**pattern).clone(), escape],
+                    },
+                    ty,
+                    true,
+                );
+                Some(KeyBound {
+                    value,
+                    inclusive: true,
+                })
             };
-            let interval = Interval::Between { lower: edge(&hidden::LIKE_LOW), upper: edge(&hidden::LIKE_HIGH) };
+            let interval = Interval::Between {
+                lower: edge(&hidden::LIKE_LOW),
+                upper: edge(&hidden::LIKE_HIGH),
+            };
             Some((column, vec![interval], false))
         }
         ExprKind::Or(parts) => {
@@ -172,7 +292,9 @@ fn begins_wild(binder: &Binder<'_>, pattern: &Expr, escape: Option<char>) -> boo
         ExprKind::Parameter(number) => binder.cx.literals.get(*number),
         _ => None,
     };
-    let Some(bytes) = value.and_then(Value::as_bytes) else { return false };
+    let Some(bytes) = value.and_then(Value::as_bytes) else {
+        return false;
+    };
     matches!(bytes.first(), Some(b'%' | b'_')) && escape != bytes.first().map(|byte| *byte as char)
 }
 
@@ -195,7 +317,10 @@ fn key_value(ty: &DataType, value: &Expr, domain: Domain) -> Option<(Expr, bool)
     // Local time repeats an hour a year.
     let exact = !matches!(ty, DataType::Timestamp { .. });
     let value = match (class(ty), class(&value.ty)) {
-        (Class::Bytes, Class::Text) => implicit(value.clone(), bytes_type(value.ty.max_chars().saturating_mul(4))),
+        (Class::Bytes, Class::Text) => implicit(
+            value.clone(),
+            bytes_type(value.ty.max_chars().saturating_mul(4)),
+        ),
         _ => value.clone(),
     };
     Some((value, exact))
@@ -204,7 +329,11 @@ fn key_value(ty: &DataType, value: &Expr, domain: Domain) -> Option<(Expr, bool)
 /// The ranges of an index that the conditions select, if they say anything of its first part.
 pub fn index_ranges(index: &Index, sargs: &[Sarg]) -> Option<IndexRanges> {
     let mut found = IndexRanges {
-        ranges: vec![KeyRange { equal: Vec::new(), lower: None, upper: None }],
+        ranges: vec![KeyRange {
+            equal: Vec::new(),
+            lower: None,
+            upper: None,
+        }],
         equal_parts: 0,
         parts: 0,
         bounded: false,
@@ -214,7 +343,11 @@ pub fn index_ranges(index: &Index, sargs: &[Sarg]) -> Option<IndexRanges> {
     for (number, part) in index.parts.iter().enumerate() {
         let whole = part.prefix.is_none();
         let of_part = || sargs.iter().filter(|sarg| sarg.column == part.column);
-        let fixed = of_part().filter(|sarg| sarg.intervals.iter().all(|interval| matches!(interval, Interval::Equal(_))));
+        let fixed = of_part().filter(|sarg| {
+            sarg.intervals
+                .iter()
+                .all(|interval| matches!(interval, Interval::Equal(_)))
+        });
         if let Some(sarg) = fixed.min_by_key(|sarg| sarg.intervals.len()) {
             if found.ranges.len() * sarg.intervals.len() > RANGES_MAX && number > 0 {
                 break;
@@ -232,7 +365,13 @@ pub fn index_ranges(index: &Index, sargs: &[Sarg]) -> Option<IndexRanges> {
         let single = |sarg: &&Sarg| sarg.intervals.len() == 1;
         let (mut lower, mut upper) = (None, None);
         for sarg in of_part().filter(single) {
-            let Some(Interval::Between { lower: low, upper: high }) = sarg.intervals.first() else { continue };
+            let Some(Interval::Between {
+                lower: low,
+                upper: high,
+            }) = sarg.intervals.first()
+            else {
+                continue;
+            };
             // Of several bounds on one side the first is used; the others remain conditions.
             let takes = (low.is_none() || lower.is_none()) && (high.is_none() || upper.is_none());
             if !takes {
@@ -254,7 +393,9 @@ pub fn index_ranges(index: &Index, sargs: &[Sarg]) -> Option<IndexRanges> {
             }
             break;
         }
-        if let Some(sarg) = of_part().find(|sarg| found.ranges.len() * sarg.intervals.len() <= RANGES_MAX) {
+        if let Some(sarg) =
+            of_part().find(|sarg| found.ranges.len() * sarg.intervals.len() <= RANGES_MAX)
+        {
             found.ranges = multiply(&found.ranges, sarg);
             found.parts += 1;
             found.bounded = true;

@@ -45,24 +45,56 @@ pub fn coercibility(expr: &Expr) -> Coercibility {
     }
     match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Parameter(_) => Coercibility::Coercible,
-        ExprKind::Call { function, .. } if std::ptr::eq(*function, &hidden::COLLATE) => Coercibility::Explicit,
-        ExprKind::Call { function, arguments } => {
-            if matches!(function.name, "USER" | "CURRENT_USER" | "SESSION_USER" | "SYSTEM_USER" | "VERSION" | "DATABASE" | "SCHEMA") {
+        ExprKind::Call { function, .. } if std::ptr::eq(*function, &hidden::COLLATE) => {
+            Coercibility::Explicit
+        }
+        ExprKind::Call {
+            function,
+            arguments,
+        } => {
+            if matches!(
+                function.name,
+                "USER"
+                    | "CURRENT_USER"
+                    | "SESSION_USER"
+                    | "SYSTEM_USER"
+                    | "VERSION"
+                    | "DATABASE"
+                    | "SCHEMA"
+            ) {
                 return Coercibility::SystemConstant;
             }
-            let strings = arguments.iter().filter(|argument| class(&argument.ty).is_string());
-            strings.map(coercibility).min().unwrap_or(Coercibility::Coercible)
+            let strings = arguments
+                .iter()
+                .filter(|argument| class(&argument.ty).is_string());
+            strings
+                .map(coercibility)
+                .min()
+                .unwrap_or(Coercibility::Coercible)
         }
-        ExprKind::Case { branches, otherwise } => {
-            let values = branches.iter().map(|branch| &branch.1).chain(otherwise.as_deref());
-            values.map(coercibility).min().unwrap_or(Coercibility::Coercible)
+        ExprKind::Case {
+            branches,
+            otherwise,
+        } => {
+            let values = branches
+                .iter()
+                .map(|branch| &branch.1)
+                .chain(otherwise.as_deref());
+            values
+                .map(coercibility)
+                .min()
+                .unwrap_or(Coercibility::Coercible)
         }
         _ => Coercibility::Implicit,
     }
 }
 
 /// The common collation of some operands; `operation` names them in error 1267. `default` where none is a string.
-pub fn aggregate<'e>(operands: impl IntoIterator<Item = &'e Expr>, operation: &str, default: Collation) -> Result<Collation> {
+pub fn aggregate<'e>(
+    operands: impl IntoIterator<Item = &'e Expr>,
+    operation: &str,
+    default: Collation,
+) -> Result<Collation> {
     let mut best: Option<(Collation, Coercibility)> = None;
     for operand in operands {
         let strength = coercibility(operand);
@@ -73,7 +105,13 @@ pub fn aggregate<'e>(operands: impl IntoIterator<Item = &'e Expr>, operation: &s
         best = Some(match best {
             None => (collation, strength),
             Some(held) => combine(held, (collation, strength)).ok_or_else(|| {
-                Error::cannot_aggregate_collations(held.0.name(), held.1.name(), collation.name(), strength.name(), operation)
+                Error::cannot_aggregate_collations(
+                    held.0.name(),
+                    held.1.name(),
+                    collation.name(),
+                    strength.name(),
+                    operation,
+                )
             })?,
         });
     }
@@ -84,7 +122,10 @@ fn is_unicode(charset: Charset) -> bool {
     matches!(charset, Charset::Utf8mb4 | Charset::Utf8mb3)
 }
 
-fn combine(a: (Collation, Coercibility), b: (Collation, Coercibility)) -> Option<(Collation, Coercibility)> {
+fn combine(
+    a: (Collation, Coercibility),
+    b: (Collation, Coercibility),
+) -> Option<(Collation, Coercibility)> {
     if a.0 == b.0 {
         return Some((a.0, a.1.min(b.1)));
     }
@@ -105,7 +146,11 @@ fn combine(a: (Collation, Coercibility), b: (Collation, Coercibility)) -> Option
         return match (is_unicode(x), is_unicode(y)) {
             (true, false) => Some(stronger),
             (false, true) => Some(weaker),
-            (true, true) => Some(if x == Charset::Utf8mb4 { stronger } else { weaker }),
+            (true, true) => Some(if x == Charset::Utf8mb4 {
+                stronger
+            } else {
+                weaker
+            }),
             _ if x == Charset::Ascii => Some(weaker),
             _ if y == Charset::Ascii => Some(stronger),
             _ => None,

@@ -17,25 +17,45 @@ use crate::planner::typing::{Class, class, coerce, collation, implicit, text_typ
 use crate::session::SessionState;
 
 /// The domain in which two expressions are compared.
-pub fn domain(left: &Expr, right: &Expr, operation: &str, session: &SessionState) -> Result<Domain> {
+pub fn domain(
+    left: &Expr,
+    right: &Expr,
+    operation: &str,
+    session: &SessionState,
+) -> Result<Domain> {
     let (a, b) = (class(&left.ty), class(&right.ty));
     Ok(match (a, b) {
         (Class::Null, Class::Null) => Domain::Integer,
-        (Class::Null, other) | (other, Class::Null) => own_domain(other, if a == Class::Null { &right.ty } else { &left.ty }),
+        (Class::Null, other) | (other, Class::Null) => own_domain(
+            other,
+            if a == Class::Null {
+                &right.ty
+            } else {
+                &left.ty
+            },
+        ),
         (Class::Json, _) | (_, Class::Json) => Domain::Json,
-        _ if a.is_string() && b.is_string() => match collation::aggregate([left, right], operation, session.collation)? {
-            Collation::BINARY => Domain::Bytes,
-            common => Domain::Text(common),
-        },
-        (Class::Integer | Class::Member, Class::Integer) | (Class::Integer, Class::Member) => Domain::Integer,
-        (Class::Integer | Class::Decimal | Class::Member, Class::Integer | Class::Decimal | Class::Member) => Domain::Decimal,
+        _ if a.is_string() && b.is_string() => {
+            match collation::aggregate([left, right], operation, session.collation)? {
+                Collation::BINARY => Domain::Bytes,
+                common => Domain::Text(common),
+            }
+        }
+        (Class::Integer | Class::Member, Class::Integer) | (Class::Integer, Class::Member) => {
+            Domain::Integer
+        }
+        (
+            Class::Integer | Class::Decimal | Class::Member,
+            Class::Integer | Class::Decimal | Class::Member,
+        ) => Domain::Decimal,
         (Class::Date, Class::Date) => Domain::Date,
         (Class::Time, Class::Time) => Domain::Time,
         _ if a.is_temporal() && b.is_temporal() => Domain::DateTime,
-        (Class::Time, Class::Text | Class::Bytes) | (Class::Text | Class::Bytes, Class::Time) => Domain::Time,
-        (Class::Date | Class::DateTime, Class::Text | Class::Bytes) | (Class::Text | Class::Bytes, Class::Date | Class::DateTime) => {
-            Domain::DateTime
+        (Class::Time, Class::Text | Class::Bytes) | (Class::Text | Class::Bytes, Class::Time) => {
+            Domain::Time
         }
+        (Class::Date | Class::DateTime, Class::Text | Class::Bytes)
+        | (Class::Text | Class::Bytes, Class::Date | Class::DateTime) => Domain::DateTime,
         _ if a.is_temporal() && b.is_number() && right.is_constant() => constant_number_domain(a),
         _ if b.is_temporal() && a.is_number() && left.is_constant() => constant_number_domain(b),
         _ => Domain::Double,
@@ -43,7 +63,11 @@ pub fn domain(left: &Expr, right: &Expr, operation: &str, session: &SessionState
 }
 
 fn constant_number_domain(temporal: Class) -> Domain {
-    if temporal == Class::Time { Domain::Time } else { Domain::DateTime }
+    if temporal == Class::Time {
+        Domain::Time
+    } else {
+        Domain::DateTime
+    }
 }
 
 /// How values of one class are compared among themselves.
@@ -95,7 +119,9 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
 
 /// A whole number written as a string and compared with an integer is that number: exact beyond 2^53.
 fn exact_number(expr: Expr, other: &Expr) -> Expr {
-    let ExprKind::Literal(value) = &expr.kind else { return expr };
+    let ExprKind::Literal(value) = &expr.kind else {
+        return expr;
+    };
     match (value, class(&other.ty)) {
         (Value::Text(text), Class::Integer) => match text.parse::<i64>() {
             Ok(number) => Expr::literal(Value::Int(number), DataType::BIGINT),
@@ -103,14 +129,21 @@ fn exact_number(expr: Expr, other: &Expr) -> Expr {
         },
         (Value::Text(text), Class::Decimal) => match Decimal::parse_prefix(text.as_bytes()) {
             Some(parsed) if parsed.read == text.len() && !text.contains(['e', 'E']) => {
-                let ty = DataType::decimal(parsed.value.digits().clamp(1, 65) as u8, parsed.value.scale());
+                let ty = DataType::decimal(
+                    parsed.value.digits().clamp(1, 65) as u8,
+                    parsed.value.scale(),
+                );
                 Expr::literal(Value::Decimal(parsed.value), ty)
             }
             _ => expr,
         },
         // 0x41 is a number where a number is wanted.
-        (Value::Bytes(bytes), Class::Integer | Class::Decimal | Class::Double) if bytes.len() <= 8 => {
-            let number = bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        (Value::Bytes(bytes), Class::Integer | Class::Decimal | Class::Double)
+            if bytes.len() <= 8 =>
+        {
+            let number = bytes
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
             Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
         }
         _ => expr,
@@ -126,11 +159,20 @@ pub fn width(expr: &Expr) -> usize {
 }
 
 /// Puts two operands into one domain.
-fn align(left: Expr, right: Expr, operation: &str, session: &SessionState) -> Result<(Domain, Expr, Expr)> {
+fn align(
+    left: Expr,
+    right: Expr,
+    operation: &str,
+    session: &SessionState,
+) -> Result<(Domain, Expr, Expr)> {
     let left = exact_number(left, &right);
     let right = exact_number(right, &left);
     let domain = domain(&left, &right, operation, session)?;
-    Ok((domain, into_domain(left, domain), into_domain(right, domain)))
+    Ok((
+        domain,
+        into_domain(left, domain),
+        into_domain(right, domain),
+    ))
 }
 
 /// `left op right`.
@@ -139,28 +181,61 @@ pub fn compare(op: Comparison, left: Expr, right: Expr, session: &SessionState) 
         (ExprKind::Row(left), ExprKind::Row(right)) => compare_rows(op, left, right, session),
         (ExprKind::Row(row), _) | (_, ExprKind::Row(row)) => Err(Error::operand_columns(row.len())),
         (left_kind, right_kind) => {
-            let left = Expr { kind: left_kind, ty: left.ty, nullable: left.nullable };
-            let right = Expr { kind: right_kind, ty: right.ty, nullable: right.nullable };
+            let left = Expr {
+                kind: left_kind,
+                ty: left.ty,
+                nullable: left.nullable,
+            };
+            let right = Expr {
+                kind: right_kind,
+                ty: right.ty,
+                nullable: right.nullable,
+            };
             let (domain, left, right) = align(left, right, op.sign(), session)?;
             let nullable = op != Comparison::NullSafeEq && (left.nullable || right.nullable);
-            Ok(Expr::boolean(ExprKind::Compare { op, domain, left: Box::new(left), right: Box::new(right) }, nullable))
+            Ok(Expr::boolean(
+                ExprKind::Compare {
+                    op,
+                    domain,
+                    left: Box::new(left),
+                    right: Box::new(right),
+                },
+                nullable,
+            ))
         }
     }
 }
 
-fn compare_rows(op: Comparison, left: Vec<Expr>, right: Vec<Expr>, session: &SessionState) -> Result<Expr> {
+fn compare_rows(
+    op: Comparison,
+    left: Vec<Expr>,
+    right: Vec<Expr>,
+    session: &SessionState,
+) -> Result<Expr> {
     if left.len() != right.len() {
         return Err(Error::operand_columns(left.len()));
     }
     if matches!(op, Comparison::Eq | Comparison::NullSafeEq) {
         // As a conjunction each part can use an index.
-        let parts: Result<Vec<Expr>> = left.into_iter().zip(right).map(|(left, right)| compare(op, left, right, session)).collect();
+        let parts: Result<Vec<Expr>> = left
+            .into_iter()
+            .zip(right)
+            .map(|(left, right)| compare(op, left, right, session))
+            .collect();
         return Ok(and(parts?));
     }
     let (left, right) = align_rows(left, right, op.sign(), session)?;
     let nullable = left.iter().chain(&right).any(|item| item.nullable);
     let (left, right) = (row(left), row(right));
-    Ok(Expr::boolean(ExprKind::Compare { op, domain: Domain::Integer, left: Box::new(left), right: Box::new(right) }, nullable))
+    Ok(Expr::boolean(
+        ExprKind::Compare {
+            op,
+            domain: Domain::Integer,
+            left: Box::new(left),
+            right: Box::new(right),
+        },
+        nullable,
+    ))
 }
 
 /// A row of operands.
@@ -170,8 +245,16 @@ pub fn row(items: Vec<Expr>) -> Expr {
 }
 
 /// Rows compare element by element: each pair is brought to one type, which tells its domain.
-fn align_rows(left: Vec<Expr>, right: Vec<Expr>, operation: &str, session: &SessionState) -> Result<(Vec<Expr>, Vec<Expr>)> {
-    let mut rows = (Vec::with_capacity(left.len()), Vec::with_capacity(left.len()));
+fn align_rows(
+    left: Vec<Expr>,
+    right: Vec<Expr>,
+    operation: &str,
+    session: &SessionState,
+) -> Result<(Vec<Expr>, Vec<Expr>)> {
+    let mut rows = (
+        Vec::with_capacity(left.len()),
+        Vec::with_capacity(left.len()),
+    );
     for (left, right) in left.into_iter().zip(right) {
         if width(&left) != 1 || width(&right) != 1 {
             return Err(Error::not_supported_yet("rows inside rows"));
@@ -200,7 +283,9 @@ pub fn of_domain(expr: Expr, domain: Domain) -> Expr {
             let ty = super::bytes_type(expr.ty.max_chars().saturating_mul(4));
             implicit(expr, ty)
         }
-        Domain::DateTime if class(&expr.ty) != Class::DateTime => implicit(expr, DataType::DateTime { fsp: 6 }),
+        Domain::DateTime if class(&expr.ty) != Class::DateTime => {
+            implicit(expr, DataType::DateTime { fsp: 6 })
+        }
         _ => expr,
     }
 }
@@ -232,32 +317,123 @@ pub fn or(parts: Vec<Expr>) -> Expr {
 pub fn not(operand: Expr) -> Expr {
     let Expr { kind, ty, nullable } = operand;
     match kind {
-        ExprKind::Compare { op, domain, left, right } if op.negated().is_some() => {
+        ExprKind::Compare {
+            op,
+            domain,
+            left,
+            right,
+        } if op.negated().is_some() => {
             let op = op.negated().unwrap_or(op);
-            Expr::boolean(ExprKind::Compare { op, domain, left, right }, nullable)
+            Expr::boolean(
+                ExprKind::Compare {
+                    op,
+                    domain,
+                    left,
+                    right,
+                },
+                nullable,
+            )
         }
-        ExprKind::IsNull { operand, negated } => Expr::boolean(ExprKind::IsNull { operand, negated: !negated }, false),
-        ExprKind::IsTruth { operand, truth, negated } => Expr::boolean(ExprKind::IsTruth { operand, truth, negated: !negated }, false),
-        ExprKind::Between { operand, low, high, domain, negated } => {
-            Expr::boolean(ExprKind::Between { operand, low, high, domain, negated: !negated }, nullable)
-        }
-        ExprKind::InList { operand, list, domain, negated } => {
-            Expr::boolean(ExprKind::InList { operand, list, domain, negated: !negated }, nullable)
-        }
-        ExprKind::Like { operand, pattern, escape, collation, negated } => {
-            Expr::boolean(ExprKind::Like { operand, pattern, escape, collation, negated: !negated }, nullable)
-        }
-        ExprKind::Subquery { subplan, kind: crate::expr::SubqueryKind::Exists { negated } } => {
-            Expr::boolean(ExprKind::Subquery { subplan, kind: crate::expr::SubqueryKind::Exists { negated: !negated } }, nullable)
-        }
-        ExprKind::Subquery { subplan, kind: crate::expr::SubqueryKind::Quantified { operand, op, all, domains } } if op.negated().is_some() => {
+        ExprKind::IsNull { operand, negated } => Expr::boolean(
+            ExprKind::IsNull {
+                operand,
+                negated: !negated,
+            },
+            false,
+        ),
+        ExprKind::IsTruth {
+            operand,
+            truth,
+            negated,
+        } => Expr::boolean(
+            ExprKind::IsTruth {
+                operand,
+                truth,
+                negated: !negated,
+            },
+            false,
+        ),
+        ExprKind::Between {
+            operand,
+            low,
+            high,
+            domain,
+            negated,
+        } => Expr::boolean(
+            ExprKind::Between {
+                operand,
+                low,
+                high,
+                domain,
+                negated: !negated,
+            },
+            nullable,
+        ),
+        ExprKind::InList {
+            operand,
+            list,
+            domain,
+            negated,
+        } => Expr::boolean(
+            ExprKind::InList {
+                operand,
+                list,
+                domain,
+                negated: !negated,
+            },
+            nullable,
+        ),
+        ExprKind::Like {
+            operand,
+            pattern,
+            escape,
+            collation,
+            negated,
+        } => Expr::boolean(
+            ExprKind::Like {
+                operand,
+                pattern,
+                escape,
+                collation,
+                negated: !negated,
+            },
+            nullable,
+        ),
+        ExprKind::Subquery {
+            subplan,
+            kind: crate::expr::SubqueryKind::Exists { negated },
+        } => Expr::boolean(
+            ExprKind::Subquery {
+                subplan,
+                kind: crate::expr::SubqueryKind::Exists { negated: !negated },
+            },
+            nullable,
+        ),
+        ExprKind::Subquery {
+            subplan,
+            kind:
+                crate::expr::SubqueryKind::Quantified {
+                    operand,
+                    op,
+                    all,
+                    domains,
+                },
+        } if op.negated().is_some() => {
             let op = op.negated().unwrap_or(op);
-            let kind = crate::expr::SubqueryKind::Quantified { operand, op, all: !all, domains };
+            let kind = crate::expr::SubqueryKind::Quantified {
+                operand,
+                op,
+                all: !all,
+                domains,
+            };
             Expr::boolean(ExprKind::Subquery { subplan, kind }, nullable)
         }
         ExprKind::And(parts) => or(parts.into_iter().map(not).collect()),
         ExprKind::Or(parts) => and(parts.into_iter().map(not).collect()),
-        kind => Expr::boolean(ExprKind::Not(Box::new(Expr { kind, ty, nullable })), nullable),
+        kind => Expr::boolean(
+            ExprKind::Not(Box::new(Expr { kind, ty, nullable })),
+            nullable,
+        ),
     }
 }
 
@@ -265,18 +441,36 @@ pub fn is_null(operand: Expr, negated: bool) -> Result<Expr> {
     if width(&operand) != 1 {
         return Err(Error::operand_columns(1));
     }
-    Ok(Expr::boolean(ExprKind::IsNull { operand: Box::new(operand), negated }, false))
+    Ok(Expr::boolean(
+        ExprKind::IsNull {
+            operand: Box::new(operand),
+            negated,
+        },
+        false,
+    ))
 }
 
 pub fn is_truth(operand: Expr, truth: bool, negated: bool) -> Result<Expr> {
     if width(&operand) != 1 {
         return Err(Error::operand_columns(1));
     }
-    Ok(Expr::boolean(ExprKind::IsTruth { operand: Box::new(operand), truth, negated }, false))
+    Ok(Expr::boolean(
+        ExprKind::IsTruth {
+            operand: Box::new(operand),
+            truth,
+            negated,
+        },
+        false,
+    ))
 }
 
 /// The domain in which one operand is compared with several others.
-fn common_domain(operand: &Expr, others: &[Expr], operation: &str, session: &SessionState) -> Result<Domain> {
+fn common_domain(
+    operand: &Expr,
+    others: &[Expr],
+    operation: &str,
+    session: &SessionState,
+) -> Result<Domain> {
     let mut common: Option<Domain> = None;
     for other in others {
         if class(&other.ty) == Class::Null {
@@ -286,9 +480,19 @@ fn common_domain(operand: &Expr, others: &[Expr], operation: &str, session: &Ses
         common = Some(match common {
             None => next,
             Some(held) if held == next => held,
-            Some(Domain::Integer | Domain::Decimal) if matches!(next, Domain::Integer | Domain::Decimal) => Domain::Decimal,
-            Some(Domain::Date | Domain::DateTime) if matches!(next, Domain::Date | Domain::DateTime) => Domain::DateTime,
-            Some(Domain::Text(_) | Domain::Bytes) if matches!(next, Domain::Text(_) | Domain::Bytes) => {
+            Some(Domain::Integer | Domain::Decimal)
+                if matches!(next, Domain::Integer | Domain::Decimal) =>
+            {
+                Domain::Decimal
+            }
+            Some(Domain::Date | Domain::DateTime)
+                if matches!(next, Domain::Date | Domain::DateTime) =>
+            {
+                Domain::DateTime
+            }
+            Some(Domain::Text(_) | Domain::Bytes)
+                if matches!(next, Domain::Text(_) | Domain::Bytes) =>
+            {
                 let all = std::iter::once(operand).chain(others);
                 match collation::aggregate(all, operation, session.collation)? {
                     Collation::BINARY => Domain::Bytes,
@@ -302,7 +506,13 @@ fn common_domain(operand: &Expr, others: &[Expr], operation: &str, session: &Ses
 }
 
 /// `operand [NOT] BETWEEN low AND high`.
-pub fn between(operand: Expr, low: Expr, high: Expr, negated: bool, session: &SessionState) -> Result<Expr> {
+pub fn between(
+    operand: Expr,
+    low: Expr,
+    high: Expr,
+    negated: bool,
+    session: &SessionState,
+) -> Result<Expr> {
     if [&operand, &low, &high].iter().any(|expr| width(expr) != 1) {
         return Err(Error::operand_columns(1));
     }
@@ -311,11 +521,25 @@ pub fn between(operand: Expr, low: Expr, high: Expr, negated: bool, session: &Se
     let [low, high] = bounds.map(|bound| Box::new(into_domain(bound, domain)));
     let operand = Box::new(into_domain(operand, domain));
     let nullable = operand.nullable || low.nullable || high.nullable;
-    Ok(Expr::boolean(ExprKind::Between { operand, low, high, domain, negated }, nullable))
+    Ok(Expr::boolean(
+        ExprKind::Between {
+            operand,
+            low,
+            high,
+            domain,
+            negated,
+        },
+        nullable,
+    ))
 }
 
 /// `operand [NOT] IN (list)`. Items of different kinds are compared each in its own domain.
-pub fn in_list(operand: Expr, list: Vec<Expr>, negated: bool, session: &SessionState) -> Result<Expr> {
+pub fn in_list(
+    operand: Expr,
+    list: Vec<Expr>,
+    negated: bool,
+    session: &SessionState,
+) -> Result<Expr> {
     if let ExprKind::Row(items) = &operand.kind {
         return in_rows(items.clone(), list, negated, session);
     }
@@ -323,9 +547,16 @@ pub fn in_list(operand: Expr, list: Vec<Expr>, negated: bool, session: &SessionS
         let _ = wrong;
         return Err(Error::operand_columns(1));
     }
-    let list: Vec<Expr> = list.into_iter().map(|item| exact_number(item, &operand)).collect();
+    let list: Vec<Expr> = list
+        .into_iter()
+        .map(|item| exact_number(item, &operand))
+        .collect();
     if list.len() == 1 {
-        let op = if negated { Comparison::Ne } else { Comparison::Eq };
+        let op = if negated {
+            Comparison::Ne
+        } else {
+            Comparison::Eq
+        };
         if let Some(item) = list.into_iter().next() {
             return compare(op, operand, item, session);
         }
@@ -338,20 +569,46 @@ pub fn in_list(operand: Expr, list: Vec<Expr>, negated: bool, session: &SessionS
             domains.push(next);
         }
     }
-    let numbers = domains.iter().all(|domain| matches!(domain, Domain::Integer | Domain::Decimal));
-    if domains.len() > 1 && !numbers && !domains.iter().all(|domain| matches!(domain, Domain::Text(_) | Domain::Bytes)) {
-        let parts: Result<Vec<Expr>> = list.into_iter().map(|item| compare(Comparison::Eq, operand.clone(), item, session)).collect();
+    let numbers = domains
+        .iter()
+        .all(|domain| matches!(domain, Domain::Integer | Domain::Decimal));
+    if domains.len() > 1
+        && !numbers
+        && !domains
+            .iter()
+            .all(|domain| matches!(domain, Domain::Text(_) | Domain::Bytes))
+    {
+        let parts: Result<Vec<Expr>> = list
+            .into_iter()
+            .map(|item| compare(Comparison::Eq, operand.clone(), item, session))
+            .collect();
         let any = or(parts?);
         return Ok(if negated { not(any) } else { any });
     }
     let domain = common_domain(&operand, &list, "IN", session)?;
     let operand = Box::new(into_domain(operand, domain));
-    let list: Vec<Expr> = list.into_iter().map(|item| into_domain(item, domain)).collect();
+    let list: Vec<Expr> = list
+        .into_iter()
+        .map(|item| into_domain(item, domain))
+        .collect();
     let nullable = operand.nullable || list.iter().any(|item| item.nullable);
-    Ok(Expr::boolean(ExprKind::InList { operand, list, domain, negated }, nullable))
+    Ok(Expr::boolean(
+        ExprKind::InList {
+            operand,
+            list,
+            domain,
+            negated,
+        },
+        nullable,
+    ))
 }
 
-fn in_rows(operand: Vec<Expr>, list: Vec<Expr>, negated: bool, session: &SessionState) -> Result<Expr> {
+fn in_rows(
+    operand: Vec<Expr>,
+    list: Vec<Expr>,
+    negated: bool,
+    session: &SessionState,
+) -> Result<Expr> {
     let parts: Result<Vec<Expr>> = list
         .into_iter()
         .map(|item| match item.kind {
@@ -360,12 +617,22 @@ fn in_rows(operand: Vec<Expr>, list: Vec<Expr>, negated: bool, session: &Session
         })
         .collect();
     let mut parts = parts?;
-    let any = if parts.len() == 1 { parts.remove(0) } else { or(parts) };
+    let any = if parts.len() == 1 {
+        parts.remove(0)
+    } else {
+        or(parts)
+    };
     Ok(if negated { not(any) } else { any })
 }
 
 /// `operand [NOT] LIKE pattern`.
-pub fn like(operand: Expr, pattern: Expr, escape: Option<char>, negated: bool, session: &SessionState) -> Result<Expr> {
+pub fn like(
+    operand: Expr,
+    pattern: Expr,
+    escape: Option<char>,
+    negated: bool,
+    session: &SessionState,
+) -> Result<Expr> {
     if width(&operand) != 1 || width(&pattern) != 1 {
         return Err(Error::operand_columns(1));
     }
@@ -383,28 +650,61 @@ pub fn like(operand: Expr, pattern: Expr, escape: Option<char>, negated: bool, s
     let common = collation::aggregate([&operand, &pattern], "like", session.collation)?;
     let (operand, pattern) = (Box::new(text(operand)), Box::new(text(pattern)));
     let nullable = operand.nullable || pattern.nullable;
-    Ok(Expr::boolean(ExprKind::Like { operand, pattern, escape, collation: common, negated }, nullable))
+    Ok(Expr::boolean(
+        ExprKind::Like {
+            operand,
+            pattern,
+            escape,
+            collation: common,
+            negated,
+        },
+        nullable,
+    ))
 }
 
 /// Two operands as keys of one hash table or set: both of just one type, so that equal values have equal bytes.
 pub fn key_pair(left: Expr, right: Expr, domain: Domain) -> (Expr, Expr) {
-    let (left, right) = (of_domain(into_domain(left, domain), domain), of_domain(into_domain(right, domain), domain));
+    let (left, right) = (
+        of_domain(into_domain(left, domain), domain),
+        of_domain(into_domain(right, domain), domain),
+    );
     match domain {
         Domain::Integer => match (left.ty.is_unsigned(), right.ty.is_unsigned()) {
-            (false, false) => (retype(left, DataType::BIGINT), retype(right, DataType::BIGINT)),
-            (true, true) => (retype(left, DataType::BIGINT_UNSIGNED), retype(right, DataType::BIGINT_UNSIGNED)),
-            _ => (implicit(left, DataType::decimal(20, 0)), implicit(right, DataType::decimal(20, 0))),
+            (false, false) => (
+                retype(left, DataType::BIGINT),
+                retype(right, DataType::BIGINT),
+            ),
+            (true, true) => (
+                retype(left, DataType::BIGINT_UNSIGNED),
+                retype(right, DataType::BIGINT_UNSIGNED),
+            ),
+            _ => (
+                implicit(left, DataType::decimal(20, 0)),
+                implicit(right, DataType::decimal(20, 0)),
+            ),
         },
         Domain::Decimal => {
             let scale = left.ty.decimals().max(right.ty.decimals());
             let ty = DataType::decimal(65, scale.min(30));
             (coerce(left, &ty), coerce(right, &ty))
         }
-        Domain::Double => (retype(left, DataType::DOUBLE), retype(right, DataType::DOUBLE)),
-        Domain::Text(collation) => (retype(left, text_type(255, collation)), retype(right, text_type(255, collation))),
-        Domain::Bytes => (retype(left, super::bytes_type(255)), retype(right, super::bytes_type(255))),
+        Domain::Double => (
+            retype(left, DataType::DOUBLE),
+            retype(right, DataType::DOUBLE),
+        ),
+        Domain::Text(collation) => (
+            retype(left, text_type(255, collation)),
+            retype(right, text_type(255, collation)),
+        ),
+        Domain::Bytes => (
+            retype(left, super::bytes_type(255)),
+            retype(right, super::bytes_type(255)),
+        ),
         Domain::Date => (left, right),
-        Domain::Time => (retype(left, DataType::Time { fsp: 6 }), retype(right, DataType::Time { fsp: 6 })),
+        Domain::Time => (
+            retype(left, DataType::Time { fsp: 6 }),
+            retype(right, DataType::Time { fsp: 6 }),
+        ),
         Domain::DateTime => (datetime_key(left), datetime_key(right)),
         Domain::Json => (left, right),
     }

@@ -25,7 +25,9 @@ pub static TEMPORAL: Function = Function {
         let cx = ConvertContext::default();
         Ok(match convert::to_datetime(&values[0], &cx) {
             (Some(moment), Loss::None | Loss::Rounded) => Value::DateTime(moment),
-            _ => convert::to_time(&values[0], &cx).0.map_or(Value::Null, Value::Time),
+            _ => convert::to_time(&values[0], &cx)
+                .0
+                .map_or(Value::Null, Value::Time),
         })
     }),
     purity: Purity::Pure,
@@ -55,7 +57,12 @@ pub static LIKE_HIGH: Function = Function {
 const TAIL_CHARS: usize = 16;
 
 fn like_edge(call: &mut Call<'_, '_>, values: &[Value], high: bool) -> Result<Value> {
-    let (Some(pattern), Some(escape)) = (values[0].as_bytes(), values.get(1).and_then(Value::as_bytes)) else { return Ok(Value::Null) };
+    let (Some(pattern), Some(escape)) = (
+        values[0].as_bytes(),
+        values.get(1).and_then(Value::as_bytes),
+    ) else {
+        return Ok(Value::Null);
+    };
     let escape = escape.first().copied();
     let mut prefix = Vec::new();
     let mut wild = false;

@@ -7,7 +7,11 @@ use crate::expr::Expr;
 use crate::planner::typing::{Class, bytes_type, class, collation, implicit, text_type};
 
 /// The type that can hold a value of each. NULLs don't count.
-pub fn merged_type<'e>(exprs: &[&'e Expr], operation: &str, default: Collation) -> Result<DataType> {
+pub fn merged_type<'e>(
+    exprs: &[&'e Expr],
+    operation: &str,
+    default: Collation,
+) -> Result<DataType> {
     let mut merged: Option<DataType> = None;
     for expr in exprs {
         if expr.ty == DataType::Null {
@@ -19,7 +23,9 @@ pub fn merged_type<'e>(exprs: &[&'e Expr], operation: &str, default: Collation) 
             Some(held) => pair(&held, &expr.ty),
         });
     }
-    let Some(merged) = merged else { return Ok(DataType::Null) };
+    let Some(merged) = merged else {
+        return Ok(DataType::Null);
+    };
     Ok(match class(&merged) {
         Class::Text | Class::Bytes => {
             let common = collation::aggregate(exprs.iter().copied(), operation, default)?;
@@ -27,7 +33,10 @@ pub fn merged_type<'e>(exprs: &[&'e Expr], operation: &str, default: Collation) 
                 merged
             } else if common == Collation::BINARY {
                 bytes_type(merged.max_chars().saturating_mul(4))
-            } else if matches!(merged, DataType::Binary(_) | DataType::Varbinary(_) | DataType::Blob(_)) {
+            } else if matches!(
+                merged,
+                DataType::Binary(_) | DataType::Varbinary(_) | DataType::Blob(_)
+            ) {
                 text_type(merged.max_chars(), common)
             } else {
                 merged.with_collation(common)
@@ -40,9 +49,18 @@ pub fn merged_type<'e>(exprs: &[&'e Expr], operation: &str, default: Collation) 
 /// Digits before the point and behind it that a number type can have.
 pub fn decimal_size(ty: &DataType) -> (u8, u8) {
     match ty {
-        DataType::Decimal { precision, scale, .. } => (precision.saturating_sub(*scale), *scale),
-        DataType::Int { display_width: Some(digits), zerofill: false, width: IntWidth::Big, .. } => (*digits, 0),
-        DataType::Int { width, unsigned, .. } => match (width, unsigned) {
+        DataType::Decimal {
+            precision, scale, ..
+        } => (precision.saturating_sub(*scale), *scale),
+        DataType::Int {
+            display_width: Some(digits),
+            zerofill: false,
+            width: IntWidth::Big,
+            ..
+        } => (*digits, 0),
+        DataType::Int {
+            width, unsigned, ..
+        } => match (width, unsigned) {
             (IntWidth::Tiny, _) => (3, 0),
             (IntWidth::Small, _) => (5, 0),
             (IntWidth::Medium, _) => (8, 0),
@@ -79,10 +97,16 @@ fn pair(a: &DataType, b: &DataType) -> DataType {
             _ => DataType::DOUBLE,
         },
         (Class::Date, Class::Date) => DataType::Date,
-        (Class::Time, Class::Time) => DataType::Time { fsp: a.decimals().max(b.decimals()) },
-        _ if x.is_temporal() && y.is_temporal() => DataType::DateTime { fsp: a.decimals().max(b.decimals()) },
+        (Class::Time, Class::Time) => DataType::Time {
+            fsp: a.decimals().max(b.decimals()),
+        },
+        _ if x.is_temporal() && y.is_temporal() => DataType::DateTime {
+            fsp: a.decimals().max(b.decimals()),
+        },
         (Class::Json, Class::Json) => DataType::Json,
-        (Class::Bytes, Class::Bytes) => blobs(a, b).unwrap_or_else(|| bytes_type(a.max_chars().max(b.max_chars()))),
+        (Class::Bytes, Class::Bytes) => {
+            blobs(a, b).unwrap_or_else(|| bytes_type(a.max_chars().max(b.max_chars())))
+        }
         _ => {
             let text = |ty: &DataType| matches!(class(ty), Class::Text | Class::Member);
             let common = match (text(a), text(b)) {
@@ -93,19 +117,31 @@ fn pair(a: &DataType, b: &DataType) -> DataType {
                 _ => Collation::UTF8MB4_0900_AI_CI,
             };
             if let (DataType::Text { size, .. }, DataType::Text { size: other, .. }) = (a, b) {
-                return DataType::Text { size: *size.max(other), collation: common };
+                return DataType::Text {
+                    size: *size.max(other),
+                    collation: common,
+                };
             }
             if let (DataType::Char { length, .. }, DataType::Char { length: other, .. }) = (a, b) {
-                return DataType::Varchar { length: *length.max(other), collation: common };
+                return DataType::Varchar {
+                    length: *length.max(other),
+                    collation: common,
+                };
             }
             if x == Class::Bytes || y == Class::Bytes {
-                return bytes_type(a.max_octets(porpoise_types::Charset::Utf8mb4).max(b.max_octets(porpoise_types::Charset::Utf8mb4)));
+                return bytes_type(
+                    a.max_octets(porpoise_types::Charset::Utf8mb4)
+                        .max(b.max_octets(porpoise_types::Charset::Utf8mb4)),
+                );
             }
             for (this, other) in [(a, b), (b, a)] {
                 if let DataType::Text { size, .. } = this
                     && other.max_chars() <= size.max_octets() / 4
                 {
-                    return DataType::Text { size: *size, collation: common };
+                    return DataType::Text {
+                        size: *size,
+                        collation: common,
+                    };
                 }
             }
             text_type(a.max_chars().max(b.max_chars()), common)
@@ -120,7 +156,9 @@ fn blobs(a: &DataType, b: &DataType) -> Option<DataType> {
         _ => None,
     };
     match (a, b) {
-        (DataType::Blob(_), _) | (_, DataType::Blob(_)) => Some(DataType::Blob(size(a)?.max(size(b)?))),
+        (DataType::Blob(_), _) | (_, DataType::Blob(_)) => {
+            Some(DataType::Blob(size(a)?.max(size(b)?)))
+        }
         _ => None,
     }
 }
@@ -146,7 +184,12 @@ fn integers(a: &DataType, b: &DataType) -> DataType {
         (Some(m), Some(n)) if w == IntWidth::Big && v == IntWidth::Big => Some(m.max(n)),
         _ => None,
     };
-    let int = |width, unsigned| DataType::Int { width, unsigned, zerofill: false, display_width };
+    let int = |width, unsigned| DataType::Int {
+        width,
+        unsigned,
+        zerofill: false,
+        display_width,
+    };
     match (a.is_unsigned(), b.is_unsigned()) {
         (true, true) => int(w.max(v), true),
         (false, false) => int(w.max(v), false),
@@ -174,10 +217,16 @@ pub fn coerce(expr: Expr, ty: &DataType) -> Expr {
             (a, b) => a == b,
         },
         (Class::Decimal, Class::Decimal) => expr.ty.decimals() == ty.decimals(),
-        (Class::Double, Class::Double) => !matches!(ty, DataType::Float { .. }) || matches!(expr.ty, DataType::Float { .. }),
+        (Class::Double, Class::Double) => {
+            !matches!(ty, DataType::Float { .. }) || matches!(expr.ty, DataType::Float { .. })
+        }
         (Class::Text, Class::Text) | (Class::Bytes, Class::Bytes) => true,
         (Class::Member, Class::Member) => expr.ty == *ty,
         (a, b) => a == b,
     };
-    if same { expr } else { implicit(expr, ty.clone()) }
+    if same {
+        expr
+    } else {
+        implicit(expr, ty.clone())
+    }
 }

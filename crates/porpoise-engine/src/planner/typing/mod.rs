@@ -20,7 +20,10 @@ pub use merge::{coerce, merged_type};
 pub use operate::{arithmetic, call, case, convert_to, negate};
 
 use porpoise_sql::ast;
-use porpoise_types::{BlobSize, Charset, Collation, CompactString, DataType, DateMode, Decimal, IntWidth, Loss, Value, temporal};
+use porpoise_types::{
+    BlobSize, Charset, Collation, CompactString, DataType, DateMode, Decimal, IntWidth, Loss,
+    Value, temporal,
+};
 
 use crate::error::{Error, Result};
 use crate::expr::{CastKind, Expr, ExprKind};
@@ -83,9 +86,18 @@ pub fn text_type(chars: u64, collation: Collation) -> DataType {
         return bytes_type(chars);
     }
     match chars {
-        0..=VARCHAR_CHARS_MAX => DataType::Varchar { length: chars as u32, collation },
-        _ if chars <= BlobSize::Medium.max_octets() / 4 => DataType::Text { size: BlobSize::Medium, collation },
-        _ => DataType::Text { size: BlobSize::Long, collation },
+        0..=VARCHAR_CHARS_MAX => DataType::Varchar {
+            length: chars as u32,
+            collation,
+        },
+        _ if chars <= BlobSize::Medium.max_octets() / 4 => DataType::Text {
+            size: BlobSize::Medium,
+            collation,
+        },
+        _ => DataType::Text {
+            size: BlobSize::Long,
+            collation,
+        },
     }
 }
 
@@ -100,7 +112,12 @@ pub fn bytes_type(bytes: u64) -> DataType {
 
 /// An integer of at most so many digits.
 pub fn bigint(unsigned: bool, digits: Option<u8>) -> DataType {
-    DataType::Int { width: IntWidth::Big, unsigned, zerofill: false, display_width: digits }
+    DataType::Int {
+        width: IntWidth::Big,
+        unsigned,
+        zerofill: false,
+        display_width: digits,
+    }
 }
 
 /// The type of a literal's value, as a digest that lifted it out of the text should declare it.
@@ -110,12 +127,19 @@ pub fn literal_type(value: &Value, session: &SessionState) -> DataType {
         Value::Int(v) => bigint(false, Some(digits(v.unsigned_abs()) + u8::from(*v < 0))),
         Value::UInt(v) => bigint(i64::try_from(*v).is_err(), Some(digits(*v))),
         Value::Double(_) => DataType::DOUBLE,
-        Value::Decimal(v) => DataType::decimal((v.digits().max(u32::from(v.scale())).max(1)) as u8, v.scale()),
+        Value::Decimal(v) => DataType::decimal(
+            (v.digits().max(u32::from(v.scale())).max(1)) as u8,
+            v.scale(),
+        ),
         Value::Text(text) => text_type(text.chars().count() as u64, session.collation),
         Value::Bytes(bytes) => bytes_type(bytes.len() as u64),
         Value::Date(_) => DataType::Date,
-        Value::Time(v) => DataType::Time { fsp: fraction_digits(v.microsecond()) },
-        Value::DateTime(v) => DataType::DateTime { fsp: fraction_digits(v.microsecond()) },
+        Value::Time(v) => DataType::Time {
+            fsp: fraction_digits(v.microsecond()),
+        },
+        Value::DateTime(v) => DataType::DateTime {
+            fsp: fraction_digits(v.microsecond()),
+        },
         Value::Json(_) => DataType::Json,
     }
 }
@@ -125,12 +149,20 @@ fn digits(v: u64) -> u8 {
 }
 
 fn fraction_digits(micros: u32) -> u8 {
-    (0..6).find(|fsp| micros % 10u32.pow(6 - u32::from(*fsp)) == 0).unwrap_or(6)
+    (0..6)
+        .find(|fsp| micros % 10u32.pow(6 - u32::from(*fsp)) == 0)
+        .unwrap_or(6)
 }
 
 /// How many digits of a second a text shows.
 fn shown_fraction(text: &str) -> u8 {
-    text.rfind('.').map_or(0, |dot| text[dot + 1..].bytes().take_while(u8::is_ascii_digit).count().min(6) as u8)
+    text.rfind('.').map_or(0, |dot| {
+        text[dot + 1..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count()
+            .min(6) as u8
+    })
 }
 
 /// The one value of a constant in the text.
@@ -147,7 +179,8 @@ pub fn literal(literal: &ast::Literal, session: &SessionState) -> Result<Expr> {
             Err(_) => typed(Value::UInt(*v)),
         },
         ast::Literal::Decimal(text) => {
-            let value = Decimal::parse_prefix(text.as_bytes()).map_or(Decimal::ZERO, |parsed| parsed.value);
+            let value =
+                Decimal::parse_prefix(text.as_bytes()).map_or(Decimal::ZERO, |parsed| parsed.value);
             typed(Value::Decimal(value))
         }
         ast::Literal::Double(v) => typed(Value::Double(*v)),
@@ -162,11 +195,22 @@ pub fn literal(literal: &ast::Literal, session: &SessionState) -> Result<Expr> {
             _ => return Err(incorrect_temporal("DATE", text)),
         },
         ast::Literal::Time(text) => match temporal::parse::time(text) {
-            (time, Loss::None) => Expr::literal(Value::Time(time), DataType::Time { fsp: shown_fraction(text) }),
+            (time, Loss::None) => Expr::literal(
+                Value::Time(time),
+                DataType::Time {
+                    fsp: shown_fraction(text),
+                },
+            ),
             _ => return Err(incorrect_temporal("TIME", text)),
         },
-        ast::Literal::Timestamp(text) => match temporal::parse::datetime(text, DateMode::default()) {
-            (moment, Loss::None) => Expr::literal(Value::DateTime(moment), DataType::DateTime { fsp: shown_fraction(text) }),
+        ast::Literal::Timestamp(text) => match temporal::parse::datetime(text, DateMode::default())
+        {
+            (moment, Loss::None) => Expr::literal(
+                Value::DateTime(moment),
+                DataType::DateTime {
+                    fsp: shown_fraction(text),
+                },
+            ),
             _ => return Err(incorrect_temporal("DATETIME", text)),
         },
     })
@@ -177,16 +221,23 @@ fn incorrect_temporal(kind: &str, text: &str) -> Error {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().take(6).map(|byte| format!("{byte:02X}")).collect()
+    bytes
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02X}"))
+        .collect()
 }
 
 fn introduced_string(introduced: &ast::Introduced) -> Result<Expr> {
-    let charset = Charset::by_name(&introduced.charset).ok_or_else(|| Error::unknown_character_set(introduced.charset.as_str()))?;
+    let charset = Charset::by_name(&introduced.charset)
+        .ok_or_else(|| Error::unknown_character_set(introduced.charset.as_str()))?;
     if charset == Charset::Binary {
         let ty = bytes_type(introduced.bytes.len() as u64);
         return Ok(Expr::literal(Value::Bytes(introduced.bytes.to_vec()), ty));
     }
-    let text = charset.decode(&introduced.bytes).map_err(|_| Error::warn_invalid_character_string(charset.name(), hex(&introduced.bytes)))?;
+    let text = charset.decode(&introduced.bytes).map_err(|_| {
+        Error::warn_invalid_character_string(charset.name(), hex(&introduced.bytes))
+    })?;
     let ty = text_type(text.chars().count() as u64, charset.default_collation());
     Ok(Expr::literal(Value::text(text), ty))
 }
@@ -204,13 +255,27 @@ pub fn implicit(expr: Expr, ty: DataType) -> Expr {
     // From a text or JSON anything may come out NULL; dates can't be made of every number.
     let to_temporal = class(&ty).is_temporal() && !class(&expr.ty).is_temporal();
     let nullable = expr.nullable || to_temporal;
-    Expr::new(ExprKind::Cast { operand: Box::new(expr), kind: CastKind::Implicit }, ty, nullable)
+    Expr::new(
+        ExprKind::Cast {
+            operand: Box::new(expr),
+            kind: CastKind::Implicit,
+        },
+        ty,
+        nullable,
+    )
 }
 
 /// CAST and CONVERT.
 pub fn explicit(expr: Expr, ty: DataType) -> Expr {
     let nullable = expr.nullable || class(&ty).is_temporal() || class(&ty) == Class::Json;
-    Expr::new(ExprKind::Cast { operand: Box::new(expr), kind: CastKind::Explicit }, ty, nullable)
+    Expr::new(
+        ExprKind::Cast {
+            operand: Box::new(expr),
+            kind: CastKind::Explicit,
+        },
+        ty,
+        nullable,
+    )
 }
 
 /// A literal in another type, where nothing is lost.
@@ -243,36 +308,61 @@ fn fold(value: &Value, ty: &DataType) -> Option<Value> {
 pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionState) -> Result<DataType> {
     let fsp = |fsp: &Option<u32>| match fsp.unwrap_or(0) {
         fsp @ 0..=6 => Ok(fsp as u8),
-        fsp => Err(Error::new(1426, "42000", format!("Too-big precision {fsp} specified for 'CAST'. Maximum is 6."))),
+        fsp => Err(Error::new(
+            1426,
+            "42000",
+            format!("Too-big precision {fsp} specified for 'CAST'. Maximum is 6."),
+        )),
     };
     let chars = || match from.ty {
         DataType::Null => 0,
         _ => from.ty.max_chars(),
     };
     Ok(match to {
-        ast::CastType::Binary(None) => bytes_type(chars().saturating_mul(if class(&from.ty) == Class::Text { 4 } else { 1 })),
+        ast::CastType::Binary(None) => {
+            bytes_type(chars().saturating_mul(if class(&from.ty) == Class::Text { 4 } else { 1 }))
+        }
         ast::CastType::Binary(Some(length)) => DataType::Binary(*length),
         ast::CastType::Char { length, charset } => {
             let collation = match charset {
                 None => session.collation,
-                Some(name) => Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name.as_str()))?.default_collation(),
+                Some(name) => Charset::by_name(name)
+                    .ok_or_else(|| Error::unknown_character_set(name.as_str()))?
+                    .default_collation(),
             };
             text_type(length.map_or_else(chars, u64::from), collation)
         }
-        ast::CastType::NChar(length) => text_type(length.map_or_else(chars, u64::from), Collation::UTF8MB3_GENERAL_CI),
+        ast::CastType::NChar(length) => text_type(
+            length.map_or_else(chars, u64::from),
+            Collation::UTF8MB3_GENERAL_CI,
+        ),
         ast::CastType::Signed => DataType::BIGINT,
         ast::CastType::Unsigned => DataType::BIGINT_UNSIGNED,
         ast::CastType::Decimal(size) => {
-            let (precision, scale) = size.map_or((10, 0), |(precision, scale)| (precision, scale.unwrap_or(0)));
+            let (precision, scale) = size.map_or((10, 0), |(precision, scale)| {
+                (precision, scale.unwrap_or(0))
+            });
             let precision = if precision == 0 { 10 } else { precision };
             if scale > 30 {
-                return Err(Error::new(1425, "42000", format!("Too big scale {scale} specified for column 'CAST'. Maximum is 30.")));
+                return Err(Error::new(
+                    1425,
+                    "42000",
+                    format!("Too big scale {scale} specified for column 'CAST'. Maximum is 30."),
+                ));
             }
             if precision > 65 {
-                return Err(Error::new(1426, "42000", format!("Too-big precision {precision} specified for 'CAST'. Maximum is 65.")));
+                return Err(Error::new(
+                    1426,
+                    "42000",
+                    format!("Too-big precision {precision} specified for 'CAST'. Maximum is 65."),
+                ));
             }
             if scale > precision {
-                return Err(Error::new(1427, "42000", "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '')."));
+                return Err(Error::new(
+                    1427,
+                    "42000",
+                    "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '').",
+                ));
             }
             DataType::decimal(precision as u8, scale as u8)
         }
@@ -325,5 +415,8 @@ pub fn unit_literal(unit: ast::TimeUnit) -> Expr {
 
 /// A constant text in the server's own character set.
 pub fn text_literal(text: &str) -> Expr {
-    Expr::literal(Value::Text(CompactString::new(text)), DataType::varchar(text.chars().count() as u32))
+    Expr::literal(
+        Value::Text(CompactString::new(text)),
+        DataType::varchar(text.chars().count() as u32),
+    )
 }

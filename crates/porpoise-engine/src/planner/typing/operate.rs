@@ -6,7 +6,10 @@ use crate::error::{Error, Result};
 use crate::expr::{Arithmetic, Expr, ExprKind};
 use crate::functions::{self, AggregateFunction, Eval, Function, Returns, Want};
 use crate::planner::typing::merge::decimal_size;
-use crate::planner::typing::{Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type, text_type};
+use crate::planner::typing::{
+    Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
+    text_type,
+};
 use crate::session::SessionState;
 
 const SCALE_MAX: u8 = 30;
@@ -21,9 +24,14 @@ pub fn number(expr: Expr) -> Expr {
             0 => implicit(expr, DataType::BIGINT),
             fsp => implicit(expr, DataType::decimal(14 + fsp, fsp)),
         },
-        Class::Bytes if matches!(&expr.kind, ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() <= 8) => {
-            let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind else { return expr };
-            let number = bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        Class::Bytes if matches!(&expr.kind, ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() <= 8) =>
+        {
+            let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind else {
+                return expr;
+            };
+            let number = bytes
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
             Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
         }
         Class::Text | Class::Bytes | Class::Json => implicit(expr, DataType::DOUBLE),
@@ -31,7 +39,11 @@ pub fn number(expr: Expr) -> Expr {
 }
 
 fn one_column(expr: &Expr) -> Result<()> {
-    if compare::width(expr) == 1 { Ok(()) } else { Err(Error::operand_columns(1)) }
+    if compare::width(expr) == 1 {
+        Ok(())
+    } else {
+        Err(Error::operand_columns(1))
+    }
 }
 
 /// `left op right`.
@@ -39,12 +51,19 @@ pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionStat
     one_column(&left)?;
     one_column(&right)?;
     let (left, right) = (number(left), number(right));
-    let by_zero = matches!(op, Arithmetic::Divide | Arithmetic::IntegerDivide | Arithmetic::Modulo);
+    let by_zero = matches!(
+        op,
+        Arithmetic::Divide | Arithmetic::IntegerDivide | Arithmetic::Modulo
+    );
     let nullable = left.nullable || right.nullable || by_zero;
     let unsigned = (left.ty.is_unsigned() || right.ty.is_unsigned())
         && !(op == Arithmetic::Subtract && session.sql_mode.no_unsigned_subtraction());
-    let double = [&left, &right].iter().any(|side| class(&side.ty) == Class::Double);
-    let decimal = [&left, &right].iter().any(|side| class(&side.ty) == Class::Decimal);
+    let double = [&left, &right]
+        .iter()
+        .any(|side| class(&side.ty) == Class::Double);
+    let decimal = [&left, &right]
+        .iter()
+        .any(|side| class(&side.ty) == Class::Decimal);
     let ((i, s), (j, t)) = (decimal_size(&left.ty), decimal_size(&right.ty));
     let sized = |precision: u32, scale: u8| DataType::Decimal {
         precision: precision.clamp(1, PRECISION_MAX) as u8,
@@ -52,10 +71,24 @@ pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionStat
         unsigned: left.ty.is_unsigned() && right.ty.is_unsigned(),
         zerofill: false,
     };
-    let integer = |digits: u32| super::bigint(unsigned, u8::try_from(digits).ok().filter(|digits| *digits < 19));
+    let integer = |digits: u32| {
+        super::bigint(
+            unsigned,
+            u8::try_from(digits).ok().filter(|digits| *digits < 19),
+        )
+    };
     let ty = match op {
-        Arithmetic::BitAnd | Arithmetic::BitOr | Arithmetic::BitXor | Arithmetic::ShiftLeft | Arithmetic::ShiftRight => DataType::BIGINT_UNSIGNED,
-        Arithmetic::IntegerDivide => DataType::Int { width: porpoise_types::IntWidth::Big, unsigned, zerofill: false, display_width: None },
+        Arithmetic::BitAnd
+        | Arithmetic::BitOr
+        | Arithmetic::BitXor
+        | Arithmetic::ShiftLeft
+        | Arithmetic::ShiftRight => DataType::BIGINT_UNSIGNED,
+        Arithmetic::IntegerDivide => DataType::Int {
+            width: porpoise_types::IntWidth::Big,
+            unsigned,
+            zerofill: false,
+            display_width: None,
+        },
         _ if double => DataType::DOUBLE,
         Arithmetic::Divide => {
             let scale = (s + session.div_precision_increment).min(SCALE_MAX);
@@ -74,7 +107,15 @@ pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionStat
         Arithmetic::Add | Arithmetic::Subtract => integer(u32::from(i.max(j)) + 1),
         Arithmetic::Multiply => integer(u32::from(i) + u32::from(j)),
     };
-    Ok(Expr::new(ExprKind::Arithmetic { op, left: Box::new(left), right: Box::new(right) }, ty, nullable))
+    Ok(Expr::new(
+        ExprKind::Arithmetic {
+            op,
+            left: Box::new(left),
+            right: Box::new(right),
+        },
+        ty,
+        nullable,
+    ))
 }
 
 /// `-operand`. A negated constant is a constant.
@@ -85,24 +126,37 @@ pub fn negate(operand: Expr) -> Result<Expr> {
         let negated = match value {
             Value::Int(v) => v.checked_neg().map(Value::Int),
             Value::UInt(v) if *v == 1 << 63 => Some(Value::Int(i64::MIN)),
-            Value::UInt(v) => Some(Value::Decimal(porpoise_types::Decimal::from_i128(-i128::from(*v), 0))),
+            Value::UInt(v) => Some(Value::Decimal(porpoise_types::Decimal::from_i128(
+                -i128::from(*v),
+                0,
+            ))),
             Value::Double(v) => Some(Value::Double(-v)),
             Value::Decimal(v) => Some(Value::Decimal(v.neg())),
             _ => None,
         };
         if let Some(negated) = negated {
             let ty = match (&negated, operand.ty) {
-                (Value::Int(_), DataType::Int { display_width, .. }) => super::bigint(false, display_width.map(|digits| digits + 1)),
-                (Value::Decimal(v), DataType::Int { .. }) => DataType::decimal(v.digits().clamp(1, 65) as u8, 0),
+                (Value::Int(_), DataType::Int { display_width, .. }) => {
+                    super::bigint(false, display_width.map(|digits| digits + 1))
+                }
+                (Value::Decimal(v), DataType::Int { .. }) => {
+                    DataType::decimal(v.digits().clamp(1, 65) as u8, 0)
+                }
                 (_, ty) => ty,
             };
             return Ok(Expr::literal(negated, ty));
         }
     }
     let ty = match &operand.ty {
-        DataType::Int { width: porpoise_types::IntWidth::Big, .. } | DataType::Null => DataType::BIGINT,
+        DataType::Int {
+            width: porpoise_types::IntWidth::Big,
+            ..
+        }
+        | DataType::Null => DataType::BIGINT,
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year => DataType::BIGINT,
-        DataType::Decimal { precision, scale, .. } => DataType::decimal(*precision, *scale),
+        DataType::Decimal {
+            precision, scale, ..
+        } => DataType::decimal(*precision, *scale),
         _ => DataType::DOUBLE,
     };
     let nullable = operand.nullable;
@@ -110,17 +164,35 @@ pub fn negate(operand: Expr) -> Result<Expr> {
 }
 
 /// CASE with conditions; the values are brought to their common type.
-pub fn case(branches: Vec<(Expr, Expr)>, otherwise: Option<Expr>, session: &SessionState) -> Result<Expr> {
+pub fn case(
+    branches: Vec<(Expr, Expr)>,
+    otherwise: Option<Expr>,
+    session: &SessionState,
+) -> Result<Expr> {
     for (condition, value) in &branches {
         one_column(condition)?;
         one_column(value)?;
     }
-    let values: Vec<&Expr> = branches.iter().map(|branch| &branch.1).chain(&otherwise).collect();
+    let values: Vec<&Expr> = branches
+        .iter()
+        .map(|branch| &branch.1)
+        .chain(&otherwise)
+        .collect();
     let ty = merged_type(&values, "case", session.collation)?;
     let nullable = otherwise.is_none() || values.iter().any(|value| value.nullable);
-    let branches = branches.into_iter().map(|(condition, value)| (condition, coerce(value, &ty))).collect();
+    let branches = branches
+        .into_iter()
+        .map(|(condition, value)| (condition, coerce(value, &ty)))
+        .collect();
     let otherwise = otherwise.map(|value| Box::new(coerce(value, &ty)));
-    Ok(Expr::new(ExprKind::Case { branches, otherwise }, ty, nullable))
+    Ok(Expr::new(
+        ExprKind::Case {
+            branches,
+            otherwise,
+        },
+        ty,
+        nullable,
+    ))
 }
 
 /// `expr COLLATE collation`.
@@ -141,10 +213,20 @@ pub fn collate(expr: Expr, name: &str, session: &SessionState) -> Result<Expr> {
     let from = expr.ty.collation();
     // Constants are in the connection's character set, whatever the collation's default is.
     if class(&expr.ty) != Class::Null && from.charset() != to.charset() {
-        return Err(Error::collation_charset_mismatch(to.name(), from.charset().name()));
+        return Err(Error::collation_charset_mismatch(
+            to.name(),
+            from.charset().name(),
+        ));
     }
     let (ty, nullable) = (text_type(expr.ty.max_chars(), to), expr.nullable);
-    Ok(Expr::new(ExprKind::Call { function: &hidden::COLLATE, arguments: vec![expr] }, ty, nullable))
+    Ok(Expr::new(
+        ExprKind::Call {
+            function: &hidden::COLLATE,
+            arguments: vec![expr],
+        },
+        ty,
+        nullable,
+    ))
 }
 
 /// An argument as the kind of value a function wants.
@@ -157,7 +239,10 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
     let as_text = |expr: Expr| {
         let ty = match class(&expr.ty) {
             Class::Member => text_type(expr.ty.max_chars(), expr.ty.collation()),
-            Class::Json => DataType::Text { size: porpoise_types::BlobSize::Long, collation: Collation::UTF8MB4_BIN },
+            Class::Json => DataType::Text {
+                size: porpoise_types::BlobSize::Long,
+                collation: Collation::UTF8MB4_BIN,
+            },
             _ => text_type(expr.ty.max_chars(), session.collation),
         };
         implicit(expr, ty)
@@ -174,8 +259,16 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
         Want::Bytes => match from {
             Class::Bytes => expr,
             _ => {
-                let expr = if from == Class::Text { expr } else { as_text(expr) };
-                let ty = bytes_type(expr.ty.max_chars().saturating_mul(u64::from(expr.ty.collation().charset().max_len())));
+                let expr = if from == Class::Text {
+                    expr
+                } else {
+                    as_text(expr)
+                };
+                let ty = bytes_type(
+                    expr.ty
+                        .max_chars()
+                        .saturating_mul(u64::from(expr.ty.collation().charset().max_len())),
+                );
                 implicit(expr, ty)
             }
         },
@@ -209,9 +302,14 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
         },
         Want::Temporal => match from {
             Class::Date | Class::DateTime | Class::Time => expr,
-            Class::Text | Class::Bytes => {
-                Expr::new(ExprKind::Call { function: &hidden::TEMPORAL, arguments: vec![expr] }, DataType::DateTime { fsp: 6 }, true)
-            }
+            Class::Text | Class::Bytes => Expr::new(
+                ExprKind::Call {
+                    function: &hidden::TEMPORAL,
+                    arguments: vec![expr],
+                },
+                DataType::DateTime { fsp: 6 },
+                true,
+            ),
             _ => implicit(expr, DataType::DateTime { fsp: 6 }),
         },
         Want::Json => match from {
@@ -226,39 +324,71 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
 pub fn call(name: &str, arguments: Vec<Expr>, session: &SessionState) -> Result<Expr> {
     let Some(function) = functions::find(name) else {
         let schema = session.schema.as_deref().unwrap_or_default();
-        return Err(if schema.is_empty() { Error::no_database_selected() } else { Error::function_does_not_exist(schema, name) });
+        return Err(if schema.is_empty() {
+            Error::no_database_selected()
+        } else {
+            Error::function_does_not_exist(schema, name)
+        });
     };
     call_function(function, arguments, session)
 }
 
 /// A call of a function.
-pub fn call_function(function: &'static Function, mut arguments: Vec<Expr>, session: &SessionState) -> Result<Expr> {
+pub fn call_function(
+    function: &'static Function,
+    mut arguments: Vec<Expr>,
+    session: &SessionState,
+) -> Result<Expr> {
     if arguments.len() < function.arity.min || arguments.len() > function.arity.max {
         return Err(Error::parameter_count(function.name));
     }
     match function.name {
         "IF" => {
-            let [condition, yes, no] = <[Expr; 3]>::try_from(arguments).map_err(|_| Error::parameter_count(function.name))?;
+            let [condition, yes, no] = <[Expr; 3]>::try_from(arguments)
+                .map_err(|_| Error::parameter_count(function.name))?;
             return case(vec![(condition, yes)], Some(no), session);
         }
         "NULLIF" => {
-            let [value, other] = <[Expr; 2]>::try_from(arguments).map_err(|_| Error::parameter_count(function.name))?;
-            let same = compare::compare(crate::expr::Comparison::Eq, value.clone(), other, session)?;
+            let [value, other] = <[Expr; 2]>::try_from(arguments)
+                .map_err(|_| Error::parameter_count(function.name))?;
+            let same =
+                compare::compare(crate::expr::Comparison::Eq, value.clone(), other, session)?;
             let null = Expr::literal(Value::Null, DataType::Null);
             return case(vec![(same, null)], Some(value), session);
         }
         "COALESCE" | "IFNULL" => {
-            let ty = merged_type(&arguments.iter().collect::<Vec<_>>(), function.name, session.collation)?;
+            let ty = merged_type(
+                &arguments.iter().collect::<Vec<_>>(),
+                function.name,
+                session.collation,
+            )?;
             let nullable = arguments.iter().all(|argument| argument.nullable);
             for argument in &arguments {
                 one_column(argument)?;
             }
-            let arguments = arguments.into_iter().map(|argument| coerce(argument, &ty)).collect();
-            return Ok(Expr::new(ExprKind::Call { function, arguments }, ty, nullable));
+            let arguments = arguments
+                .into_iter()
+                .map(|argument| coerce(argument, &ty))
+                .collect();
+            return Ok(Expr::new(
+                ExprKind::Call {
+                    function,
+                    arguments,
+                },
+                ty,
+                nullable,
+            ));
         }
         "GREATEST" | "LEAST" => {
-            let ty = merged_type(&arguments.iter().collect::<Vec<_>>(), function.name, session.collation)?;
-            arguments = arguments.into_iter().map(|argument| coerce(argument, &ty)).collect();
+            let ty = merged_type(
+                &arguments.iter().collect::<Vec<_>>(),
+                function.name,
+                session.collation,
+            )?;
+            arguments = arguments
+                .into_iter()
+                .map(|argument| coerce(argument, &ty))
+                .collect();
         }
         _ => {}
     }
@@ -269,34 +399,65 @@ pub fn call_function(function: &'static Function, mut arguments: Vec<Expr>, sess
         (Eval::Strict(_), Returns::Bool) => arguments.iter().any(|argument| argument.nullable),
         _ => true,
     };
-    Ok(Expr::new(ExprKind::Call { function, arguments }, ty, nullable))
+    Ok(Expr::new(
+        ExprKind::Call {
+            function,
+            arguments,
+        },
+        ty,
+        nullable,
+    ))
 }
 
 /// Converts arguments to what a row of a function table wants.
-pub fn convert_arguments(arguments: Vec<Expr>, wants: &[Want], session: &SessionState) -> Result<Vec<Expr>> {
+pub fn convert_arguments(
+    arguments: Vec<Expr>,
+    wants: &[Want],
+    session: &SessionState,
+) -> Result<Vec<Expr>> {
     let want = |at: usize| wants.get(at).or(wants.last()).copied().unwrap_or(Want::Any);
-    arguments.into_iter().enumerate().map(|(at, argument)| convert_to(argument, want(at), session)).collect()
+    arguments
+        .into_iter()
+        .enumerate()
+        .map(|(at, argument)| convert_to(argument, want(at), session))
+        .collect()
 }
 
-fn result_type(function: &Function, arguments: &[Expr], session: &SessionState) -> Result<DataType> {
+fn result_type(
+    function: &Function,
+    arguments: &[Expr],
+    session: &SessionState,
+) -> Result<DataType> {
     Ok(match function.returns {
         Returns::Int => DataType::BIGINT,
         Returns::UInt => DataType::BIGINT_UNSIGNED,
         Returns::Double => DataType::DOUBLE,
         Returns::Bool => crate::expr::boolean_type(),
         Returns::Text(chars) => {
-            let strings = arguments.iter().filter(|argument| matches!(class(&argument.ty), Class::Text | Class::Bytes));
-            let common = collation::aggregate(strings, &function.name.to_ascii_lowercase(), session.collation)?;
+            let strings = arguments
+                .iter()
+                .filter(|argument| matches!(class(&argument.ty), Class::Text | Class::Bytes));
+            let common = collation::aggregate(
+                strings,
+                &function.name.to_ascii_lowercase(),
+                session.collation,
+            )?;
             text_type(u64::from(chars), common)
         }
-        Returns::Same(at) => arguments.get(at).map_or(DataType::Null, |argument| argument.ty.clone()),
+        Returns::Same(at) => arguments
+            .get(at)
+            .map_or(DataType::Null, |argument| argument.ty.clone()),
         Returns::Fixed(ty) => ty(),
         Returns::By(ty) => ty(arguments)?,
     })
 }
 
 /// An aggregate's converted arguments, type and nullability.
-pub fn aggregate(function: &'static AggregateFunction, arguments: Vec<Expr>, session: &SessionState) -> Result<(Vec<Expr>, DataType, bool)> {
+pub fn aggregate(
+    function: &'static AggregateFunction,
+    arguments: Vec<Expr>,
+    session: &SessionState,
+) -> Result<(Vec<Expr>, DataType, bool)> {
     let arguments = convert_arguments(arguments, function.wants, session)?;
     let (ty, nullable) = (function.returns)(&arguments)?;
     Ok((arguments, ty, nullable))
