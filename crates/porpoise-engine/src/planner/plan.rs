@@ -45,6 +45,8 @@ pub struct Plan {
     pub fixed_parameters: Vec<usize>,
     /// What the statement's user needs privileges for.
     pub accesses: Vec<TableAccess>,
+    /// Names of each slot's columns, for EXPLAIN; empty for a table's slot.
+    pub column_names: Vec<Vec<CompactString>>,
 }
 
 impl Plan {
@@ -99,8 +101,6 @@ pub struct SlotLayout {
     /// With a covering index the stored row is the index's entry: where in it each of the table's
     /// columns lies (`Expr` columns always count as the table does). `None`: as the layout has them.
     pub map: Option<Vec<u16>>,
-    /// Names of the columns, for EXPLAIN; empty for a table's slot.
-    pub column_names: Vec<CompactString>,
 }
 
 impl SlotLayout {
@@ -439,8 +439,6 @@ pub struct Insert {
     pub source: InsertSource,
     pub duplicates: OnDuplicate,
     pub ignore: bool,
-    /// The source reads the target: all its rows are taken before the first is inserted.
-    pub buffered: bool,
 }
 
 #[derive(Debug)]

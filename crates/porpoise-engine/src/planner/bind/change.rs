@@ -86,7 +86,6 @@ impl Binder<'_> {
         let mut scope = Scope::new("field list");
         scope.add(target);
         scope.show_all();
-        let mut buffered = false;
         let source = match &insert.source {
             ast::InsertSource::Values(rows) => {
                 self.scopes.push(scope);
@@ -108,7 +107,6 @@ impl Binder<'_> {
                         &table.name,
                     ));
                 }
-                buffered = reads_table(self, &bound, &table);
                 // ON DUPLICATE KEY UPDATE sees the tables that the query reads row by row.
                 let plain = matches!(&bound.body, Body::Select(block) if block.group.is_none() && !block.distinct && block.windows.is_empty());
                 if plain && bound.order.is_empty() {
@@ -134,7 +132,6 @@ impl Binder<'_> {
             source,
             duplicates,
             ignore: insert.ignore,
-            buffered,
         };
         if let InsertSource::Values(rows) = &mut plan.source {
             for value in rows.iter_mut().flatten().flatten() {
@@ -525,23 +522,6 @@ fn query_reads(query: &Query, table: &Table) -> bool {
         Body::SetOperation { inputs, .. } => inputs.iter().any(|input| query_reads(input, table)),
         Body::Values { .. } | Body::Recursive { .. } => false,
     }
-}
-
-/// Whether a query reads a table at any depth.
-fn reads_table(binder: &Binder<'_>, query: &Query, table: &Table) -> bool {
-    let mut found = false;
-    query.for_each_slot(&mut |slot| {
-        found |= binder.slots[slot.0 as usize]
-            .table
-            .as_ref()
-            .is_some_and(|read| read.id == table.id);
-    });
-    found
-        || binder
-            .subqueries
-            .iter()
-            .flatten()
-            .any(|query| query_reads(query, table))
 }
 
 /// The rows that a statement changes are locked as they are read.

@@ -232,7 +232,12 @@ impl<'a> Binder<'a> {
     }
 
     fn finish(self, kind: PlanKind) -> Plan {
-        let slots = self.slots.into_iter().map(SlotDraft::finish);
+        let mut slot_drafts = self.slots;
+        let column_names = slot_drafts
+            .iter_mut()
+            .map(|draft| std::mem::take(&mut draft.column_names))
+            .collect();
+        let slots = slot_drafts.into_iter().map(SlotDraft::finish);
         let mut tables = self.tables;
         tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         let slots: Vec<(SlotLayout, Vec<bool>)> = slots.collect();
@@ -267,6 +272,7 @@ impl<'a> Binder<'a> {
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
             accesses,
+            column_names,
         }
     }
 }
@@ -284,7 +290,6 @@ impl SlotDraft {
                     .map(|column| column.ty.clone())
                     .collect(),
                 map: None,
-                column_names: Vec::new(),
             },
             (Some(table), Some(index)) => {
                 let index: &Index = &table.indexes[index];
@@ -302,7 +307,6 @@ impl SlotDraft {
                     layout: index.entry_layout.clone(),
                     types,
                     map: Some(map),
-                    column_names: Vec::new(),
                 }
             }
             (None, _) => SlotLayout {
@@ -310,7 +314,6 @@ impl SlotDraft {
                 layout: Arc::new(RowLayout::new(&self.types)),
                 types: self.types,
                 map: None,
-                column_names: self.column_names,
             },
         };
         (layout, self.used)
