@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_storage::{Location, Store};
 
-use crate::accounts::Account;
+use crate::accounts::{Account, Accounts};
 use crate::catalog::{Catalog, Dictionary};
 use crate::error::Result;
 use crate::session::cache::PlanCache;
@@ -25,6 +25,7 @@ pub struct Shared {
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
     pub dictionary: Dictionary,
+    pub accounts: Accounts,
 }
 
 /// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
@@ -54,10 +55,12 @@ impl Engine {
         storage.cache_bytes = variables.cache_bytes();
         let store = Store::open(&storage)?;
         let (dictionary, catalog) = Dictionary::open(&store)?;
+        let accounts = Accounts::open(&store)?;
         let shared = Shared {
             store,
             catalog: ArcSwap::from_pointee(catalog),
             dictionary,
+            accounts,
             variables,
             plans: PlanCache::default(),
             processes: Processes::default(),
@@ -82,16 +85,9 @@ impl Engine {
         &self,
         user: &str,
         host: &str,
-        _ip: Option<std::net::IpAddr>,
+        ip: Option<std::net::IpAddr>,
     ) -> Option<Arc<Account>> {
-        (user == "root" && host == "localhost").then(|| {
-            Arc::new(Account {
-                user: "root".into(),
-                host: "localhost".into(),
-                plugin: "auth_socket".into(),
-                authentication_string: "".into(),
-            })
-        })
+        self.shared.accounts.find(user, host, ip)
     }
 
     /// The line of figures that COM_STATISTICS answers.

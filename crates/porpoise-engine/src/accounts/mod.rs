@@ -1,43 +1,403 @@
-//! Accounts and privileges.
+//! Accounts and privileges: who there is, how they prove it, and what they may do.
+//!
+//! An account is a user name and a host pattern. [`Accounts::find`] picks the one that a newcomer is
+//! matched with: the most specific host first, then a user name before the anonymous one. Proving an
+//! identity is the server's business; here are the plugin's name and the stored hash.
+//!
+//! Privileges are granted at four levels, and add up:
+//!
+//!     *.*  ⊇  schema pattern.*  ⊇  schema.table  ⊇  columns
+//!
+//! [`Grants`] hang off an account in a cell of their own, so that GRANT reaches sessions that are
+//! already there. A session without an account, which an embedded program opens, may do everything.
+//!
+//! - [`privilege`] is the table of privileges.
+//! - [`host`] matches hosts.
+//! - [`check`] refuses what a session may not do.
+//! - [`statement`] runs CREATE USER, GRANT and their kin; [`show`] prints SHOW GRANTS and SHOW CREATE USER.
+//!
+//! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
 
+pub mod check;
+pub mod host;
+pub mod privilege;
+pub mod show;
+pub mod statement;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use compact_str::CompactString;
+use parking_lot::Mutex;
+use porpoise_storage::{Store, Transaction};
+use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::planner::plan::Plan;
-use crate::session::SessionState;
+pub use check::{check_plan, check_schema_visible, check_set_global, may_kill};
+use privilege::{DYNAMIC, Privilege, Set, level};
 
-/// An account: a user name and a host pattern, how it proves itself, and what it may do.
+use crate::catalog::dictionary::{KIND_ACCOUNT, delete_record, put_record, read_kind};
+use crate::error::{Error, Result};
+
+/// Proves by the operating system's user of the process at the other end of a Unix socket.
+pub const AUTH_SOCKET: &str = "auth_socket";
+pub const NATIVE_PASSWORD: &str = "mysql_native_password";
+pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
+
+/// A user name and a host pattern, how it proves itself, and what it may do.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub user: CompactString,
     pub host: CompactString,
     pub plugin: CompactString,
     pub authentication_string: CompactString,
+    pub locked: bool,
+    pub password_expired: bool,
+    /// What SHOW CREATE USER prints back, without effect here: REQUIRE, WITH, PASSWORD options.
+    pub options: Vec<String>,
+    pub comment: Option<String>,
+    pub attribute: Option<String>,
+    pub grants: Arc<ArcSwap<Grants>>,
+}
+
+/// What an account may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Grants {
+    pub global: Set,
+    /// Dynamic privileges, and whether they may be passed on.
+    #[serde(default)]
+    pub dynamic: Vec<(CompactString, bool)>,
+    #[serde(default)]
+    pub schemas: Vec<SchemaGrant>,
+    #[serde(default)]
+    pub tables: Vec<TableGrant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchemaGrant {
+    /// May hold `%` and `_`.
+    pub pattern: CompactString,
+    pub privileges: Set,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableGrant {
+    pub schema: CompactString,
+    pub table: CompactString,
+    pub privileges: Set,
+    #[serde(default)]
+    pub columns: Vec<(CompactString, Set)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AccountRecord {
+    user: CompactString,
+    host: CompactString,
+    plugin: CompactString,
+    authentication_string: CompactString,
+    #[serde(default)]
+    locked: bool,
+    #[serde(default)]
+    password_expired: bool,
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default)]
+    comment: Option<String>,
+    #[serde(default)]
+    attribute: Option<String>,
+    grants: Grants,
 }
 
 impl Account {
+    pub fn new(user: &str, host: &str) -> Account {
+        Account {
+            user: user.into(),
+            host: host.into(),
+            plugin: CACHING_SHA2_PASSWORD.into(),
+            authentication_string: CompactString::default(),
+            locked: false,
+            password_expired: false,
+            options: Vec::new(),
+            comment: None,
+            attribute: None,
+            grants: Arc::default(),
+        }
+    }
+
+    /// The account of a fresh database: the owner of its folder.
+    fn root() -> Account {
+        let grants = Grants {
+            global: Set::all(level::GLOBAL).with(Privilege::GrantOption.set()),
+            dynamic: DYNAMIC.iter().map(|name| ((*name).into(), true)).collect(),
+            ..Grants::default()
+        };
+        Account {
+            plugin: AUTH_SOCKET.into(),
+            grants: Arc::new(ArcSwap::from_pointee(grants)),
+            ..Account::new("root", "localhost")
+        }
+    }
+
+    /// `'user'@'host'`.
+    pub fn quoted(&self) -> String {
+        format!("'{}'@'{}'", self.user, self.host)
+    }
+
     /// Whether it gets in when `max_connections` are in use (CONNECTION_ADMIN).
     pub fn may_use_reserved_connection(&self) -> bool {
-        self.user == "root"
+        let grants = self.grants.load();
+        grants.global.has(Privilege::Super) || grants.has_dynamic("CONNECTION_ADMIN")
+    }
+
+    fn key(&self) -> Vec<u8> {
+        let mut key = self.host.as_bytes().to_vec();
+        key.push(0);
+        key.extend_from_slice(self.user.as_bytes());
+        key
+    }
+
+    fn record(&self) -> AccountRecord {
+        AccountRecord {
+            user: self.user.clone(),
+            host: self.host.clone(),
+            plugin: self.plugin.clone(),
+            authentication_string: self.authentication_string.clone(),
+            locked: self.locked,
+            password_expired: self.password_expired,
+            options: self.options.clone(),
+            comment: self.comment.clone(),
+            attribute: self.attribute.clone(),
+            grants: (**self.grants.load()).clone(),
+        }
     }
 }
 
-/// Whether the session may run a plan (1142, 1143).
-pub fn check_plan(_state: &SessionState, _plan: &Plan) -> Result<()> {
-    Ok(())
+impl From<AccountRecord> for Account {
+    fn from(record: AccountRecord) -> Account {
+        Account {
+            user: record.user,
+            host: record.host,
+            plugin: record.plugin,
+            authentication_string: record.authentication_string,
+            locked: record.locked,
+            password_expired: record.password_expired,
+            options: record.options,
+            comment: record.comment,
+            attribute: record.attribute,
+            grants: Arc::new(ArcSwap::from_pointee(record.grants)),
+        }
+    }
 }
 
-/// Whether the session may know of a schema (1044).
-pub fn check_schema_visible(_state: &SessionState, _schema: &str) -> Result<()> {
-    Ok(())
+impl Grants {
+    pub fn has_dynamic(&self, name: &str) -> bool {
+        self.dynamic.iter().any(|(known, _)| known == name)
+    }
+
+    /// What is granted on a schema: globally, or by a pattern that matches it.
+    pub fn on_schema(&self, schema: &str) -> Set {
+        let matching = self
+            .schemas
+            .iter()
+            .filter(|grant| host::like(schema, &grant.pattern));
+        matching.fold(self.global, |set, grant| set.with(grant.privileges))
+    }
+
+    pub fn table(&self, schema: &str, table: &str) -> Option<&TableGrant> {
+        self.tables
+            .iter()
+            .find(|grant| grant.schema == schema && grant.table == table)
+    }
+
+    /// What is granted on a table as a whole.
+    pub fn on_table(&self, schema: &str, table: &str) -> Set {
+        self.on_schema(schema).with(
+            self.table(schema, table)
+                .map_or(Set::NONE, |grant| grant.privileges),
+        )
+    }
+
+    pub fn on_column(&self, schema: &str, table: &str, column: &str) -> Set {
+        let columns = self
+            .table(schema, table)
+            .map_or(&[][..], |grant| &grant.columns);
+        let own = columns
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(column));
+        own.fold(self.on_table(schema, table), |set, (_, privileges)| {
+            set.with(*privileges)
+        })
+    }
+
+    /// Whether anything at all is granted on a table or a column of it.
+    pub fn sees_table(&self, schema: &str, table: &str) -> bool {
+        !self
+            .on_table(schema, table)
+            .without(Privilege::GrantOption.set())
+            .is_empty()
+            || self
+                .table(schema, table)
+                .is_some_and(|grant| !grant.columns.is_empty())
+    }
+
+    /// Whether anything at all is granted on a schema or in it.
+    pub fn sees_schema(&self, schema: &str) -> bool {
+        let here = self.on_schema(schema);
+        let useful = Set::all(level::SCHEMA).with(Privilege::ShowDatabases.set());
+        here.0 & useful.0 != 0 || self.tables.iter().any(|grant| grant.schema == schema)
+    }
 }
 
-/// Whether the session may kill others' (CONNECTION_ADMIN).
-pub fn may_kill(_state: &SessionState) -> bool {
-    true
+/// Every account of a database.
+pub struct Accounts {
+    /// The most specific first.
+    all: ArcSwap<Vec<Arc<Account>>>,
+    change: Mutex<()>,
 }
 
-/// Whether the session may set global variables (1227).
-pub fn check_set_global(_state: &SessionState) -> Result<()> {
-    Ok(())
+impl Accounts {
+    /// Reads the accounts; a fresh database gets `root@localhost`.
+    pub fn open(store: &Store) -> Result<Accounts> {
+        let records: Vec<(Vec<u8>, AccountRecord)> = read_kind(store, KIND_ACCOUNT)?;
+        let mut all: Vec<Arc<Account>> = records
+            .into_iter()
+            .map(|(_, record)| Arc::new(Account::from(record)))
+            .collect();
+        if all.is_empty() {
+            let root = Account::root();
+            let mut transaction = store.begin();
+            put_record(&mut transaction, KIND_ACCOUNT, &root.key(), &root.record())?;
+            transaction.commit()?.wait()?;
+            all.push(Arc::new(root));
+        }
+        sort(&mut all);
+        Ok(Accounts {
+            all: ArcSwap::from_pointee(all),
+            change: Mutex::new(()),
+        })
+    }
+
+    /// The account that a user from a host is matched with.
+    pub fn find(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<Arc<Account>> {
+        let all = self.all.load();
+        all.iter()
+            .find(|account| {
+                (account.user == user || account.user.is_empty())
+                    && host::matches(&account.host, host, ip)
+            })
+            .cloned()
+    }
+
+    /// An account by its very name.
+    pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
+        self.all
+            .load()
+            .iter()
+            .find(|account| account.user == user && account.host.eq_ignore_ascii_case(host))
+            .cloned()
+    }
+
+    /// All accounts, by user and host.
+    pub fn all(&self) -> Vec<Arc<Account>> {
+        let mut all = self.all.load().to_vec();
+        all.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
+        all
+    }
+}
+
+fn sort(all: &mut [Arc<Account>]) {
+    all.sort_by(|a, b| {
+        host::specificity(&a.host)
+            .cmp(&host::specificity(&b.host))
+            .then_with(|| b.user.cmp(&a.user))
+    });
+}
+
+/// A change of several accounts, made at once or not at all.
+pub struct AccountChange<'a> {
+    accounts: &'a Accounts,
+    store: &'a Store,
+    transaction: Transaction,
+    all: Vec<Arc<Account>>,
+    /// Grants that take effect with the commit, in the cells that sessions hold.
+    grants: Vec<(Arc<ArcSwap<Grants>>, Grants)>,
+    _one_at_a_time: parking_lot::MutexGuard<'a, ()>,
+}
+
+impl<'a> AccountChange<'a> {
+    pub fn begin(accounts: &'a Accounts, store: &'a Store) -> AccountChange<'a> {
+        let one_at_a_time = accounts.change.lock();
+        AccountChange {
+            accounts,
+            store,
+            transaction: store.begin(),
+            all: accounts.all.load().to_vec(),
+            grants: Vec::new(),
+            _one_at_a_time: one_at_a_time,
+        }
+    }
+
+    pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
+        self.all
+            .iter()
+            .find(|account| account.user == user && account.host.eq_ignore_ascii_case(host))
+            .cloned()
+    }
+
+    /// Puts an account in place, new or changed.
+    pub fn put(&mut self, account: Account) -> Result<()> {
+        put_record(
+            &mut self.transaction,
+            KIND_ACCOUNT,
+            &account.key(),
+            &account.record(),
+        )?;
+        self.all
+            .retain(|old| old.user != account.user || old.host != account.host);
+        self.all.push(Arc::new(account));
+        Ok(())
+    }
+
+    pub fn remove(&mut self, account: &Account) {
+        delete_record(&mut self.transaction, KIND_ACCOUNT, &account.key());
+        self.all
+            .retain(|old| old.user != account.user || old.host != account.host);
+    }
+
+    /// The account's grants as this change has left them so far.
+    pub fn grants(&self, account: &Account) -> Grants {
+        let pending = self
+            .grants
+            .iter()
+            .rev()
+            .find(|(cell, _)| Arc::ptr_eq(cell, &account.grants));
+        pending.map_or_else(
+            || (**account.grants.load()).clone(),
+            |(_, grants)| grants.clone(),
+        )
+    }
+
+    pub fn put_grants(&mut self, account: &Account, grants: Grants) -> Result<()> {
+        let record = AccountRecord {
+            grants: grants.clone(),
+            ..account.record()
+        };
+        put_record(&mut self.transaction, KIND_ACCOUNT, &account.key(), &record)?;
+        self.grants.push((Arc::clone(&account.grants), grants));
+        Ok(())
+    }
+
+    /// Makes the change durable, then lets it take effect.
+    pub fn commit(mut self) -> Result<()> {
+        let _ = self.store;
+        self.transaction.commit().map_err(Error::from)?.wait()?;
+        for (cell, grants) in self.grants {
+            cell.store(Arc::new(grants));
+        }
+        sort(&mut self.all);
+        self.accounts.all.store(Arc::new(self.all));
+        Ok(())
+    }
 }

@@ -20,7 +20,7 @@ pub mod lock;
 pub mod rename;
 pub mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod view;
 
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 
+use crate::accounts::statement::is_account_statement;
 use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
 use crate::catalog::{Catalog, Relation, Table};
 use crate::engine::Shared;
@@ -58,11 +59,16 @@ pub fn execute(
             commit.wait()?;
         }
     }
-    if !is_ddl(statement) {
-        return Err(Error::not_supported_yet("this statement"));
-    }
+    crate::accounts::check::check_statement(&session.state, statement)?;
     let shared = Arc::clone(&session.engine.shared);
-    let mut completion = change(&shared, &mut session.state, sql, statement)?;
+    let mut completion = if is_ddl(statement) {
+        change(&shared, &mut session.state, sql, statement)?
+    } else if is_account_statement(statement) {
+        crate::accounts::statement::execute(&shared, &mut session.state, statement)?;
+        Completion::default()
+    } else {
+        return Err(Error::not_supported_yet("this statement"));
+    };
     completion.warnings = session.state.warning_count();
     session.state.row_count = completion.affected_rows as i64;
     reply.ok(&completion)?;

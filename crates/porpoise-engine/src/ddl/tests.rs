@@ -44,13 +44,14 @@ impl Reply for Answers {
     }
 }
 
-struct Db {
-    engine: Engine,
-    session: Session,
+/// An engine in memory with a session in the schema `d`.
+pub(crate) struct Db {
+    pub engine: Engine,
+    pub session: Session,
 }
 
 impl Db {
-    fn new() -> Db {
+    pub fn new() -> Db {
         let engine = Engine::open(EngineOptions {
             location: porpoise_storage::Location::Memory,
             variables: Vec::new(),
@@ -63,14 +64,14 @@ impl Db {
         db
     }
 
-    fn try_run(&mut self, sql: &str) -> Result<Completion> {
+    pub fn try_run(&mut self, sql: &str) -> Result<Completion> {
         let mut answers = Answers::default();
         self.session.query(sql.as_bytes(), &mut answers)?;
         Ok(answers.ok)
     }
 
     #[track_caller]
-    fn run(&mut self, sql: &str) -> Completion {
+    pub fn run(&mut self, sql: &str) -> Completion {
         match self.try_run(sql) {
             Ok(completion) => completion,
             Err(error) => panic!("{sql}: {error}"),
@@ -78,7 +79,7 @@ impl Db {
     }
 
     #[track_caller]
-    fn fails(&mut self, sql: &str, number: u16) {
+    pub fn fails(&mut self, sql: &str, number: u16) {
         match self.try_run(sql) {
             Ok(_) => panic!("{sql} went through"),
             Err(error) => assert_eq!(error.number(), number, "{sql}: {error}"),

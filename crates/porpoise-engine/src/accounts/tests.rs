@@ -1,0 +1,188 @@
+//! Who may do what, from GRANT to refusal.
+
+use std::sync::Arc;
+
+use crate::accounts::{Accounts, show};
+use crate::ddl::tests::Db;
+
+/// A database where `u` from anywhere exists, and a session of `u` beside root's.
+fn with_user() -> (Db, Db) {
+    let mut root = Db::new();
+    root.run("CREATE USER u IDENTIFIED BY 'secret'");
+    root.run("CREATE TABLE t (a INT, b INT)");
+    let user = login(&root, "u");
+    (root, user)
+}
+
+fn login(db: &Db, user: &str) -> Db {
+    let account = db
+        .engine
+        .account_for(user, "192.0.2.1", "192.0.2.1".parse().ok())
+        .expect("an account");
+    let login = crate::session::Login {
+        account: Some(account),
+        user: user.into(),
+        host: "192.0.2.1".into(),
+        ..Default::default()
+    };
+    Db {
+        engine: db.engine.clone(),
+        session: db.engine.connect(login).expect("connects"),
+    }
+}
+
+fn grants_of(db: &Db, user: &str, host: &str) -> Vec<String> {
+    let account = db
+        .engine
+        .shared
+        .accounts
+        .get(user, host)
+        .expect("an account");
+    show::grants(&account, &account.grants.load())
+}
+
+#[test]
+fn a_fresh_database_belongs_to_root_at_localhost() {
+    let db = Db::new();
+    let root = db
+        .engine
+        .account_for("root", "localhost", None)
+        .expect("root");
+    assert_eq!(
+        (root.plugin.as_str(), root.authentication_string.as_str()),
+        ("auth_socket", "")
+    );
+    assert!(db.engine.account_for("root", "192.0.2.1", None).is_none());
+    assert!(
+        grants_of(&db, "root", "localhost")[0]
+            .starts_with("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD")
+    );
+    assert!(
+        grants_of(&db, "root", "localhost")[0]
+            .ends_with("CREATE ROLE, DROP ROLE ON *.* TO `root`@`localhost` WITH GRANT OPTION")
+    );
+}
+
+#[test]
+fn grants_print_as_they_were_given() {
+    let (mut root, _) = with_user();
+    assert_eq!(
+        grants_of(&root, "u", "%"),
+        ["GRANT USAGE ON *.* TO `u`@`%`"]
+    );
+    root.run("GRANT SELECT, INSERT (a), UPDATE (a, b) ON d.t TO u");
+    root.run("GRANT ALL ON d.* TO u WITH GRANT OPTION");
+    root.run("GRANT PROCESS, CONNECTION_ADMIN ON *.* TO u");
+    assert_eq!(
+        grants_of(&root, "u", "%"),
+        [
+            "GRANT PROCESS ON *.* TO `u`@`%`",
+            "GRANT CONNECTION_ADMIN ON *.* TO `u`@`%`",
+            "GRANT ALL PRIVILEGES ON `d`.* TO `u`@`%` WITH GRANT OPTION",
+            "GRANT SELECT, INSERT (`a`), UPDATE (`a`, `b`) ON `d`.`t` TO `u`@`%`",
+        ]
+    );
+    root.run("REVOKE ALL ON d.* FROM u");
+    root.run("REVOKE UPDATE (a) ON d.t FROM u");
+    assert_eq!(
+        grants_of(&root, "u", "%")[2..],
+        [
+            "GRANT USAGE ON `d`.* TO `u`@`%` WITH GRANT OPTION",
+            "GRANT SELECT, INSERT (`a`), UPDATE (`b`) ON `d`.`t` TO `u`@`%`"
+        ]
+    );
+    root.run("REVOKE ALL PRIVILEGES, GRANT OPTION FROM u");
+    assert_eq!(
+        grants_of(&root, "u", "%"),
+        ["GRANT USAGE ON *.* TO `u`@`%`"]
+    );
+    root.fails("REVOKE SELECT ON d.* FROM u", 1141);
+    root.fails("REVOKE SELECT ON d.t FROM u", 1147);
+    root.fails("GRANT SELECT ON d.t TO nobody", 1410);
+    root.fails("GRANT SELECT ON d.nothing TO u", 1146);
+    root.fails("GRANT SELECT (z) ON d.t TO u", 1054);
+    root.fails("GRANT PROCESS ON d.* TO u", 1221);
+    root.fails("GRANT PROCESS ON d.t TO u", 1144);
+}
+
+#[test]
+fn what_was_not_granted_is_refused_and_a_grant_reaches_open_sessions() {
+    let (mut root, mut user) = with_user();
+    user.fails("USE d", 1044);
+    user.fails("CREATE TABLE d.x (a INT)", 1142);
+    user.fails("CREATE DATABASE e", 1044);
+    user.fails("CREATE USER v", 1227);
+    user.fails("GRANT SELECT ON d.t TO u", 1142);
+    root.run("GRANT CREATE, DROP ON `d%`.* TO u");
+    user.run("USE d");
+    user.run("CREATE TABLE d.x (a INT)");
+    user.fails("ALTER TABLE x ADD b INT", 1142);
+    user.run("DROP TABLE x");
+    root.run("REVOKE DROP ON `d%`.* FROM u");
+    user.fails("DROP TABLE t", 1142);
+}
+
+#[test]
+fn users_change_their_own_password_and_nobody_elses() {
+    let (mut root, mut user) = with_user();
+    let before = root
+        .engine
+        .shared
+        .accounts
+        .get("u", "%")
+        .expect("u")
+        .authentication_string
+        .clone();
+    assert!(before.starts_with("$A$005$"));
+    user.run("SET PASSWORD = 'other'");
+    assert_ne!(
+        root.engine
+            .shared
+            .accounts
+            .get("u", "%")
+            .expect("u")
+            .authentication_string,
+        before
+    );
+    root.run("CREATE USER v IDENTIFIED WITH mysql_native_password BY 'password'");
+    user.fails("SET PASSWORD FOR v = 'x'", 1227);
+    user.fails("ALTER USER v IDENTIFIED BY 'x'", 1227);
+    let v = root.engine.shared.accounts.get("v", "%").expect("v");
+    assert_eq!(
+        v.authentication_string,
+        "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19"
+    );
+    assert!(show::create_user(&v).starts_with(
+        "CREATE USER `v`@`%` IDENTIFIED WITH 'mysql_native_password' AS '*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19' REQUIRE NONE"
+    ));
+    root.fails("CREATE USER u", 1396);
+    root.run("CREATE USER IF NOT EXISTS u");
+    root.fails("DROP USER nobody", 1396);
+    root.run("RENAME USER v TO w@localhost");
+    assert!(root.engine.shared.accounts.get("w", "localhost").is_some());
+}
+
+#[test]
+fn accounts_and_grants_outlive_the_engine() {
+    let (mut root, _) = with_user();
+    root.run("GRANT SELECT ON d.t TO u");
+    root.run("CREATE USER ''@'192.0.2.%'");
+    let again = Accounts::open(&root.engine.shared.store).expect("opens again");
+    let account = again.get("u", "%").expect("u");
+    assert_eq!(show::grants(&account, &account.grants.load()).len(), 2);
+    // The more specific host wins, even with the anonymous user.
+    let found = again
+        .find("u", "192.0.2.5", "192.0.2.5".parse().ok())
+        .expect("somebody");
+    assert_eq!(found.quoted(), "''@'192.0.2.%'");
+    assert_eq!(
+        again
+            .find("u", "198.51.100.5", None)
+            .map(|account| account.quoted()),
+        Some("'u'@'%'".into())
+    );
+    assert!(Arc::ptr_eq(
+        &again.all()[0],
+        &again.get("", "192.0.2.%").expect("anonymous")
+    ));
+}
