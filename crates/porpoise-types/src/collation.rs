@@ -375,6 +375,30 @@ fn write_escaped(text: &[u8], out: &mut impl KeySink) {
     out.append(rest);
 }
 
+/// How many bytes at the front of both texts are ASCII and the same, in steps of eight.
+#[inline]
+fn common_ascii(a: &[u8], b: &[u8]) -> usize {
+    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    let (a, _) = a.as_chunks::<8>();
+    let (b, _) = b.as_chunks::<8>();
+    let same = |(x, y): &(&[u8; 8], &[u8; 8])| x == y && u64::from_ne_bytes(**x) & HIGH_BITS == 0;
+    8 * a.iter().zip(b).take_while(same).count()
+}
+
+/// Appends what `code` gives for each byte, without the zeros.
+#[inline]
+fn append_codes(bytes: &[u8], code: &[u8; 128], out: &mut impl KeySink) {
+    for chunk in bytes.chunks(64) {
+        let mut buffer = [0; 64];
+        let mut n = 0;
+        for b in chunk {
+            buffer[n] = code[(b & 0x7F) as usize];
+            n += (buffer[n] != 0) as usize;
+        }
+        out.append(&buffer[..n]);
+    }
+}
+
 /// What an invalid byte counts as: a character above all others, a different one for each byte.
 const INVALID: u32 = 0x11_0000;
 

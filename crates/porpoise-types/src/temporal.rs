@@ -195,11 +195,7 @@ impl Date {
     }
 
     pub fn write_text(self, out: &mut Vec<u8>) {
-        push_digits(out, self.year(), 4);
-        out.push(b'-');
-        push_digits(out, self.month(), 2);
-        out.push(b'-');
-        push_digits(out, self.day(), 2);
+        out.extend_from_slice(&date_text(self));
     }
 
     /// 20240131
@@ -238,10 +234,41 @@ fn push_digits(out: &mut Vec<u8>, value: u32, width: usize) {
 
 fn push_fraction(out: &mut Vec<u8>, micros: u32, fsp: u8) {
     if fsp > 0 {
-        out.push(b'.');
-        let fsp = fsp.min(6);
-        push_digits(out, micros / 10u32.pow(6 - fsp as u32), fsp as usize);
+        let micros = micros.min(999_999);
+        let mut text = *b".000000";
+        for (i, pair) in [micros / 10_000, micros / 100 % 100, micros % 100]
+            .into_iter()
+            .enumerate()
+        {
+            text[1 + 2 * i..3 + 2 * i].copy_from_slice(&two_digits(pair));
+        }
+        out.extend_from_slice(&text[..1 + fsp.min(6) as usize]);
     }
+}
+
+/// A number below 100 as two digits.
+#[inline]
+fn two_digits(n: u32) -> [u8; 2] {
+    [b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8]
+}
+
+/// `2024-01-31`
+#[inline]
+fn date_text(date: Date) -> [u8; 10] {
+    let [y1, y2] = two_digits(date.year() / 100);
+    let [y3, y4] = two_digits(date.year() % 100);
+    let [m1, m2] = two_digits(date.month());
+    let [d1, d2] = two_digits(date.day());
+    [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2]
+}
+
+/// `10:11:12`
+#[inline]
+fn clock_text(hour: u32, minute: u32, second: u32) -> [u8; 8] {
+    let [h1, h2] = two_digits(hour);
+    let [m1, m2] = two_digits(minute);
+    let [s1, s2] = two_digits(second);
+    [h1, h2, b':', m1, m2, b':', s1, s2]
 }
 
 /// Cuts or rounds microseconds to `fsp` digits; rounding may reach the next second.
@@ -323,11 +350,11 @@ impl Time {
         if self.0 < 0 {
             out.push(b'-');
         }
-        push_digits(out, self.hours(), 2);
-        out.push(b':');
-        push_digits(out, self.minute(), 2);
-        out.push(b':');
-        push_digits(out, self.second(), 2);
+        let hours = self.hours();
+        if hours >= 100 {
+            out.push(b'0' + (hours / 100) as u8);
+        }
+        out.extend_from_slice(&clock_text(hours % 100, self.minute(), self.second()));
         push_fraction(out, self.microsecond(), fsp);
     }
 
@@ -441,13 +468,10 @@ impl DateTime {
     }
 
     pub fn write_text(self, fsp: u8, out: &mut Vec<u8>) {
-        self.date().write_text(out);
-        out.push(b' ');
-        push_digits(out, self.hour(), 2);
-        out.push(b':');
-        push_digits(out, self.minute(), 2);
-        out.push(b':');
-        push_digits(out, self.second(), 2);
+        let mut text = [b' '; 19];
+        text[..10].copy_from_slice(&date_text(self.date()));
+        text[11..].copy_from_slice(&clock_text(self.hour(), self.minute(), self.second()));
+        out.extend_from_slice(&text);
         push_fraction(out, self.microsecond(), fsp);
     }
 

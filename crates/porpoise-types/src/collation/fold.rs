@@ -3,7 +3,10 @@
 //! The weight of a character is a number that orders like the collation does; keys hold it in the manner of UTF-8, so
 //! that ASCII takes a byte and the order of bytes is the order of weights. All of them are PAD SPACE.
 
-use super::{INVALID, KeySink, Kind, Latin1Table, PadRuns, char_at, compare_rest_with_spaces};
+use super::{
+    INVALID, KeySink, Kind, Latin1Table, PadRuns, append_codes, char_at, common_ascii,
+    compare_rest_with_spaces,
+};
 use crate::Charset;
 use crate::charset::latin1_byte;
 use std::cmp::Ordering;
@@ -80,6 +83,8 @@ fn latin1_weight(table: &[u8; 256], c: u32) -> u32 {
 pub(super) struct Table {
     ascii: &'static [u8; 128],
     wide: fn(u32) -> u32,
+    /// Whether ASCII characters but the space have weights of one byte above the space's.
+    ascii_is_short: bool,
 }
 
 const fn ascii_part(table: &[u8; 256]) -> [u8; 128] {
@@ -112,6 +117,7 @@ static GENERAL_ASCII: [u8; 128] = ascii_part(&GENERAL);
 static BINARY_TABLE: Table = Table {
     ascii: &BINARY_ASCII,
     wide: |c| c,
+    ascii_is_short: true,
 };
 static LATIN1_BINARY_TABLE: Table = Table {
     ascii: &BINARY_ASCII,
@@ -120,22 +126,27 @@ static LATIN1_BINARY_TABLE: Table = Table {
             .and_then(latin1_byte)
             .map_or(0x100 + c, |b| b as u32)
     },
+    ascii_is_short: true,
 };
 static GENERAL_CI_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: general_ci,
+    ascii_is_short: true,
 };
 static SWEDISH_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: |c| latin1_weight(&SWEDISH, c),
+    ascii_is_short: true,
 };
 static GENERAL_TABLE: Table = Table {
     ascii: &GENERAL_ASCII,
     wide: |c| latin1_weight(&GENERAL, c),
+    ascii_is_short: false,
 };
 static ASCII_TABLE: Table = Table {
     ascii: &UPPER_ASCII,
     wide: |c| c,
+    ascii_is_short: true,
 };
 
 impl Table {
@@ -178,8 +189,8 @@ impl Table {
 const SPACE: u8 = b' ';
 
 pub(super) fn compare(a: &[u8], b: &[u8], table: &Table) -> Ordering {
-    let mut at = 0;
-    for (&x, &y) in a.iter().zip(b) {
+    let mut at = common_ascii(a, b);
+    for (&x, &y) in a[at..].iter().zip(&b[at..]) {
         if !(x | y).is_ascii() {
             return compare_wide(&a[at..], &b[at..], table);
         }
@@ -214,6 +225,19 @@ fn write_weights(text: &[u8], table: &Table, out: &mut impl KeySink) -> PadRuns 
     let mut runs = PadRuns::new(SPACE);
     let mut at = 0;
     while at < text.len() {
+        let plain = match table.ascii_is_short {
+            true => text[at..]
+                .iter()
+                .take_while(|b| (b'!'..0x80).contains(*b))
+                .count(),
+            false => 0,
+        };
+        if plain > 0 {
+            runs.before(false, out);
+            append_codes(&text[at..at + plain], table.ascii, out);
+            at += plain;
+            continue;
+        }
         let (c, next) = char_at(text, at);
         at = next;
         if c == SPACE as u32 {

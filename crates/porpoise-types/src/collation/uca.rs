@@ -16,7 +16,9 @@
 //!      5   …
 //! ```
 
-use super::{INVALID, KeySink, PadRuns, char_at, compare_rest_with_spaces};
+use super::{
+    INVALID, KeySink, PadRuns, append_codes, char_at, common_ascii, compare_rest_with_spaces,
+};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -314,12 +316,9 @@ fn weights(text: &[u8], level: u8) -> impl Iterator<Item = u32> {
 }
 
 pub(super) fn compare(a: &[u8], b: &[u8], levels: u8, pad: bool) -> Ordering {
-    let mut at = 0usize;
-    let mut decided = Ordering::Equal;
-    for (&x, &y) in a.iter().zip(b) {
+    let mut at = common_ascii(a, b);
+    for (&x, &y) in a[at..].iter().zip(&b[at..]) {
         if !(x | y).is_ascii() {
-            // An L before it might contract with it.
-            at = at.saturating_sub(1);
             break;
         }
         let (x, y) = (ASCII_CODE[x as usize], ASCII_CODE[y as usize]);
@@ -327,20 +326,21 @@ pub(super) fn compare(a: &[u8], b: &[u8], levels: u8, pad: bool) -> Ordering {
             if x != 0 && y != 0 && levels == 1 && !(contracts(a, at) || contracts(b, at)) {
                 return x.cmp(&y);
             }
-            at = at.saturating_sub(1);
             break;
         }
         at += 1;
     }
+    // The last character that was equal might contract with the next, in one of the texts only.
+    let at = at.saturating_sub(1);
     for level in 0..levels {
         // What the loop passed is equal on the first level only.
         let from = if level == 0 { at } else { 0 };
-        decided = compare_level(weights(&a[from..], level), weights(&b[from..], level), pad);
-        if decided.is_ne() {
-            break;
+        let order = compare_level(weights(&a[from..], level), weights(&b[from..], level), pad);
+        if order.is_ne() {
+            return order;
         }
     }
-    decided
+    Ordering::Equal
 }
 
 /// Whether the ASCII character at `at` might contract with what follows it.
@@ -403,12 +403,7 @@ fn write_primaries(text: &[u8], pad: bool, out: &mut impl KeySink) -> PadRuns {
             }
         }
     } else {
-        for &b in ascii {
-            let code = ASCII_CODE[b as usize];
-            if code != 0 {
-                out.put(code);
-            }
-        }
+        append_codes(ascii, &ASCII_CODE, out);
     }
     for p in weights(rest, 0) {
         if pad && p == SPACE_PRIMARY {

@@ -211,7 +211,8 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
             found.week_year.is_some(),
         )?;
     }
-    if !date.is_allowed(mode) && !(date.is_zero() && !format_parts(pattern).0) {
+    let only_time = date.is_zero() && !format_parts(pattern).0;
+    if !only_time && !date.is_allowed(mode) {
         return None;
     }
     let at = DateTime::new(date, found.hour, found.minute, found.second, found.micros)?;
