@@ -316,6 +316,7 @@ errors! {
     too_many_parameters() = 1390 "HY000" "Prepared statement contains too many placeholders";
     statement_has_no_open_cursor(id) = 1421 "HY000" "The statement ({}) has no open cursor.";
     change_user_denied(user, host, using_password) = 1873 "28000" "Access denied trying to change to user '{}'@'{}' (using password: {}). Disconnecting.";
+    account_locked(user, host) = 3118 "HY000" "Access denied for user '{}'@'{}'. Account is locked.";
     plugin_not_loaded(name) = 1524 "HY000" "Plugin '{}' is not loaded";
     not_supported_auth_mode() = 1251 "08004" "Client does not support authentication protocol requested by server; consider upgrading MySQL client";
     idle_timeout() = 4031 "HY000" "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.";

@@ -284,6 +284,7 @@ impl Connection {
                                 }
                             }));
                         }
+                        self.outlet.set_control(client.control().clone());
                         desk.reader
                             .set_max_allowed_packet(client.max_allowed_packet());
                         self.phase = Phase::Client(client);

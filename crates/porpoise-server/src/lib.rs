@@ -33,4 +33,4 @@ mod worker;
 pub use server::{Server, ServerOptions, StartError, Stopper};
 
 /// What the greeting says this server is.
-pub const SERVER_VERSION: &str = "8.4.3-Porpoise";
+pub const SERVER_VERSION: &str = porpoise_engine::variables::VERSION;

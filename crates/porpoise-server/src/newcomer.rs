@@ -23,7 +23,7 @@ use porpoise_protocol::auth::{
 };
 use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_protocol::handshake::{ChangeUser, FirstPacket, Greeting, NONCE_BYTES};
+use porpoise_protocol::handshake::{AuthStep, ChangeUser, FirstPacket, Greeting, NONCE_BYTES};
 use porpoise_types::Collation;
 
 use crate::client::Client;
@@ -169,7 +169,16 @@ impl Claim {
 pub(crate) struct Proof {
     pub claim: Claim,
     account: Option<Arc<Account>>,
-    exchange: Option<Exchange>,
+    method: Method,
+}
+
+enum Method {
+    /// By a password, or by what only its owner can answer.
+    Password(Exchange),
+    /// By who the operating system says is at the other end.
+    Socket { is_owner: bool },
+    /// None that this server knows.
+    Unknown,
 }
 
 pub(crate) enum Verdict {
@@ -194,15 +203,26 @@ impl Proof {
         let mut proof = Proof {
             claim,
             account,
-            exchange: None,
+            method: Method::Unknown,
         };
         if let Some(account) = &proof.account
             && &*account.plugin == AUTH_SOCKET
         {
-            let verdict = match is_socket_owner(account, stream) {
-                true => Verdict::Proven(account.clone()),
-                false => Verdict::Refused(proof.denied(peer)),
-            };
+            let is_owner = is_socket_owner(account, stream);
+            proof.method = Method::Socket { is_owner };
+            // A client with a plugin of its own begins by waiting for a question.
+            let answers_first = [auth::NATIVE_PASSWORD, auth::CACHING_SHA2_PASSWORD]
+                .map(|plugin| Some(plugin.as_bytes()));
+            if plugin.is_some() && !answers_first.contains(&plugin) {
+                let plugin = auth::NATIVE_PASSWORD.as_bytes();
+                AuthStep::Switch {
+                    plugin,
+                    nonce: &nonce,
+                }
+                .write(writer);
+                return (proof, Verdict::Continue);
+            }
+            let verdict = proof.judge_socket(is_owner, peer);
             return (proof, verdict);
         }
         let Some(credential) = server.gate.credential(proof.account.as_deref()) else {
@@ -220,7 +240,7 @@ impl Proof {
         }
         let mut exchange = Exchange::new(credential, nonce, peer.is_private());
         let outcome = exchange.begin(plugin, answer, writer, || server.gate.key());
-        proof.exchange = Some(exchange);
+        proof.method = Method::Password(exchange);
         let verdict = proof.judge(outcome, peer, server);
         (proof, verdict)
     }
@@ -233,12 +253,27 @@ impl Proof {
         server: &Shared,
         writer: &mut PacketWriter,
     ) -> Verdict {
-        let Some(exchange) = &mut self.exchange else {
-            return Verdict::Refused(Error::malformed_packet());
-        };
         self.claim.with_password |= !packet.is_empty() && packet != [0];
-        let outcome = exchange.answer(packet, writer, || server.gate.key());
+        let outcome = match &mut self.method {
+            Method::Password(exchange) => exchange.answer(packet, writer, || server.gate.key()),
+            &mut Method::Socket { is_owner } => return self.judge_socket(is_owner, peer),
+            Method::Unknown => return Verdict::Refused(Error::malformed_packet()),
+        };
         self.judge(outcome, peer, server)
+    }
+
+    fn judge_socket(&self, is_owner: bool, peer: Peer) -> Verdict {
+        match &self.account {
+            Some(account) if is_owner => self.unless_locked(account, peer),
+            _ => Verdict::Refused(self.denied(peer)),
+        }
+    }
+
+    fn unless_locked(&self, account: &Arc<Account>, peer: Peer) -> Verdict {
+        if account.locked {
+            return Verdict::Refused(Error::account_locked(&self.claim.user, peer.host()));
+        }
+        Verdict::Proven(account.clone())
     }
 
     fn judge(
@@ -253,7 +288,7 @@ impl Proof {
                 if let Some(cached) = seen {
                     server.gate.remember(account, cached);
                 }
-                Verdict::Proven(account.clone())
+                self.unless_locked(account, peer)
             }
             (Ok(Outcome::Accepted(_) | Outcome::Denied), _) => Verdict::Refused(self.denied(peer)),
             (Err(error), _) => Verdict::Refused(wire_error(error)),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use porpoise_engine::session::process::Control;
 use porpoise_protocol::frame::PacketWriter;
 
 use crate::crew;
@@ -25,6 +26,8 @@ pub(crate) struct Outlet {
     sent: usize,
     /// Bytes sent in all, of every connection.
     counter: Arc<AtomicU64>,
+    /// How a statement that waits for its reader learns that it was killed.
+    control: Option<Arc<Control>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,13 @@ impl Outlet {
             waiting: Vec::new(),
             sent: 0,
             counter,
+            control: None,
         }
+    }
+
+    /// Sends for a session from now on.
+    pub fn set_control(&mut self, control: Arc<Control>) {
+        self.control = Some(control);
     }
 
     pub fn has_waiting(&self) -> bool {
@@ -113,6 +122,13 @@ impl Outlet {
             let before = self.sent;
             self.stream.wait_writable(LOOK_UP.min(patience))?;
             sent = self.send_waiting()?;
+            if self
+                .control
+                .as_ref()
+                .is_some_and(|control| control.interrupt.is_set())
+            {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
             if self.sent != before {
                 since = Instant::now();
             } else if since.elapsed() >= patience {

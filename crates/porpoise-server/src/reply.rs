@@ -325,7 +325,7 @@ impl Reply for Answer<'_> {
         if self.writer.len() > FLUSH_BYTES {
             self.outlet
                 .send_all(self.writer, self.manner.write_timeout)
-                .map_err(|_| Error::net_error_on_write())?;
+                .map_err(unsent)?;
         }
         Ok(())
     }
@@ -333,6 +333,14 @@ impl Reply for Answer<'_> {
     fn end_rows(&mut self, completion: &Completion) -> Result<()> {
         self.end = Some((completion.clone(), End::Rows));
         Ok(())
+    }
+}
+
+/// A reply that couldn't be sent ends its statement.
+fn unsent(error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Error::query_interrupted(),
+        _ => Error::net_error_on_write(),
     }
 }
 
@@ -371,7 +379,7 @@ impl Cursor {
             if writer.len() > FLUSH_BYTES {
                 outlet
                     .send_all(writer, manner.write_timeout)
-                    .map_err(|_| Error::net_error_on_write())?;
+                    .map_err(unsent)?;
             }
         }
         self.next = until;

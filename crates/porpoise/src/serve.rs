@@ -246,6 +246,16 @@ fn default_socket() -> PathBuf {
     }
 }
 
+/// Storage's own words, without those that wrap them for clients.
+fn cause(error: &porpoise_engine::Error) -> String {
+    let message = error.message();
+    message
+        .strip_prefix("Got error ")
+        .and_then(|rest| rest.strip_suffix(" from storage engine"))
+        .unwrap_or(message)
+        .to_string()
+}
+
 fn serve(words: Vec<String>) -> Result<(), String> {
     let mut options = read_options(words, &known).map_err(|error| error.to_string())?;
     for warning in &options.warnings {
@@ -271,8 +281,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         location,
         variables: options.into_pairs(),
     };
-    let engine = Engine::open(engine_options)
-        .map_err(|error| format!("can't open {folder}: {}", error.message()))?;
+    let engine = Engine::open(engine_options).map_err(|error| cause(&error))?;
     let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
 
     // What the variables of these names show is where the server really is.
