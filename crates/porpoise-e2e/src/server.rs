@@ -64,16 +64,8 @@ impl Server {
         let socket = folder.path().join("s.sock");
         let data = folder.path().join("data");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log can be made");
-        let mut command = match product {
-            Product::MariaDb => mariadb(&data),
-            Product::Porpoise => {
-                let mut command = Command::new(porpoise_binary());
-                command.arg("serve");
-                command
-            }
-        };
+        let mut command = command(product, &data);
         let child = command
-            .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--port={port}"))
             .stdin(Stdio::null())
@@ -168,21 +160,40 @@ impl Drop for Server {
     }
 }
 
+/// What starts a server on a folder, which is made and filled if it isn't there.
+///
+/// # Panics
+/// When the program isn't there and can't be built.
+pub fn command(product: Product, data: &Path) -> Command {
+    let mut command = match product {
+        Product::MariaDb => mariadb(data),
+        Product::Porpoise => {
+            let mut command = Command::new(porpoise_binary());
+            command.arg("serve");
+            command
+        }
+    };
+    command.arg(format!("--datadir={}", data.display()));
+    command
+}
+
 fn mariadb(data: &Path) -> Command {
     let user = format!("--user={}", if is_root() { "root" } else { "" });
-    let installed = Command::new("mariadb-install-db")
-        .arg("--no-defaults")
-        .arg(format!("--datadir={}", data.display()))
-        .args(is_root().then_some(&user))
-        .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
-        .stdin(Stdio::null())
-        .output()
-        .expect("mariadb-install-db can be run (Debian: mariadb-server)");
-    assert!(
-        installed.status.success(),
-        "{}",
-        String::from_utf8_lossy(&installed.stdout)
-    );
+    if !data.exists() {
+        let installed = Command::new("mariadb-install-db")
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", data.display()))
+            .args(is_root().then_some(&user))
+            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+            .stdin(Stdio::null())
+            .output()
+            .expect("mariadb-install-db can be run (Debian: mariadb-server)");
+        assert!(
+            installed.status.success(),
+            "{}",
+            String::from_utf8_lossy(&installed.stdout)
+        );
+    }
     let mut command = Command::new("mariadbd");
     command
         .arg("--no-defaults")

@@ -53,6 +53,10 @@ impl Engine {
         };
         storage.flush = variables.flush_policy().clone();
         storage.cache_bytes = variables.cache_bytes();
+        let log_bytes = variables.log_bytes();
+        storage.checkpoint_log_bytes = log_bytes;
+        storage.log_segment_bytes = storage.log_segment_bytes.min(log_bytes / 4);
+        storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
         let (dictionary, catalog) = Dictionary::open(&store)?;
         let accounts = Accounts::open(&store)?;

@@ -1147,6 +1147,11 @@ impl GlobalVariables {
         self.get_u64("innodb_buffer_pool_size") as usize
     }
 
+    /// `innodb_redo_log_capacity`: how much log is written before a checkpoint drops it.
+    pub fn log_bytes(&self) -> u64 {
+        self.get_u64("innodb_redo_log_capacity")
+    }
+
     pub fn max_connections(&self) -> u64 {
         self.max_connections.load(Ordering::Relaxed)
     }
