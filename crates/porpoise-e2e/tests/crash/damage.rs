@@ -24,7 +24,8 @@ struct Remains {
 
 impl Remains {
     fn new() -> Remains {
-        let folder = tempfile::TempDir::with_prefix("porpoise-crash-").expect("a folder can be made");
+        let folder =
+            tempfile::TempDir::with_prefix("porpoise-crash-").expect("a folder can be made");
         let mut victim = Victim::new(Product::Porpoise, folder.path());
         victim.start(&[]).unwrap_or_else(|what| panic!("{what}"));
         let mut client = victim.connect().expect("a fresh server lets root in");
@@ -53,7 +54,10 @@ impl Remains {
     fn log(&self) -> PathBuf {
         let files = fs::read_dir(&self.victim.data).expect("the folder can be read");
         let paths = files.map(|file| file.expect("a folder's entry is readable").path());
-        let named = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("log-"));
+        let named = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|n| n.to_string_lossy().starts_with("log-"))
+        };
         paths.filter(named).max().expect("a server has a log")
     }
 
@@ -61,7 +65,10 @@ impl Remains {
     fn edit(&self, change: impl FnOnce(usize, &mut Vec<u8>)) -> PathBuf {
         let log = self.log();
         let mut bytes = fs::read(&log).expect("the log can be read");
-        let written = bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+        let written = bytes
+            .iter()
+            .rposition(|b| *b != 0)
+            .map_or(0, |last| last + 1);
         change(written, &mut bytes);
         fs::write(&log, bytes).expect("the log can be written");
         log
@@ -74,23 +81,33 @@ impl Remains {
         let count = client.number("SELECT COUNT(*) FROM history.line")?;
         let last = client.number("SELECT COALESCE(MAX(id), 0) FROM history.line")?;
         if count != last {
-            return Err(format!("{count} rows are there, the last is {last}: not a prefix"));
+            return Err(format!(
+                "{count} rows are there, the last is {last}: not a prefix"
+            ));
         }
         crate::index::agree_with(&mut client, "history.line")?;
         // And it works on, from where it now is.
-        client.must(&format!("INSERT INTO history.line VALUES ({}, 'new')", last + 1))?;
+        client.must(&format!(
+            "INSERT INTO history.line VALUES ({}, 'new')",
+            last + 1
+        ))?;
         self.victim.kill();
         self.victim.start(&[])?;
         let mut client = self.victim.connect().map_err(|t| format!("{t:?}"))?;
         let after = client.number("SELECT COUNT(*) FROM history.line")?;
         if after != count + 1 {
-            return Err(format!("{count} rows, and one committed since, are {after}"));
+            return Err(format!(
+                "{count} rows, and one committed since, are {after}"
+            ));
         }
         Ok(count)
     }
 
     fn fail(self, what: &str) -> ! {
-        panic!("{what}\nthe folder is kept: {}", self.folder.keep().display());
+        panic!(
+            "{what}\nthe folder is kept: {}",
+            self.folder.keep().display()
+        );
     }
 }
 
@@ -124,7 +141,9 @@ pub fn at_the_end(rounds: u32) {
         let mut remains = Remains::new();
         remains.edit(damage);
         match remains.rows_after_start() {
-            Ok(found) if found > remains.rows => remains.fail(&format!("{name}: {found} rows, more than there were")),
+            Ok(found) if found > remains.rows => {
+                remains.fail(&format!("{name}: {found} rows, more than there were"))
+            }
             // What lies behind the last commit harms no commit.
             Ok(found) if name.contains("behind") && found != remains.rows => {
                 let rows = remains.rows;
@@ -142,7 +161,9 @@ pub fn in_the_middle(rounds: u32) {
         // Where the rows' commits lie, the last few left alone.
         let log = remains.edit(|written, bytes| {
             let at = fastrand::usize(written / 3..written - 4 * (PAD_LEN_MAX + 200));
-            let from = (at..written).find(|&at| bytes[at] != 0).expect("records are not all zeros");
+            let from = (at..written)
+                .find(|&at| bytes[at] != 0)
+                .expect("records are not all zeros");
             match fastrand::bool() {
                 true => bytes[from] ^= 1 << fastrand::u8(..8),
                 false => bytes[from..from + 16].fill_with(|| fastrand::u8(..)),
@@ -151,12 +172,18 @@ pub fn in_the_middle(rounds: u32) {
         match remains.victim.start(&[]) {
             Ok(_) => remains.fail("a log with a hole was taken for whole"),
             Err(what) if says(&what, &log) => {}
-            Err(what) => remains.fail(&format!("the refusal does not name {}: {what}", log.display())),
+            Err(what) => remains.fail(&format!(
+                "the refusal does not name {}: {what}",
+                log.display()
+            )),
         }
     }
 }
 
 fn says(what: &str, log: &Path) -> bool {
-    let last = what.lines().rfind(|line| line.contains("porpoise:")).unwrap_or("");
+    let last = what
+        .lines()
+        .rfind(|line| line.contains("porpoise:"))
+        .unwrap_or("");
     last.contains(&*log.to_string_lossy()) && last.contains("corrupt")
 }

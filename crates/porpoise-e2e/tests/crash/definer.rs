@@ -77,7 +77,7 @@ impl Definer {
                     self.in_doubt = Some(after);
                     return Ok(());
                 }
-                Err(Trouble::Refused(_)) => {}
+                Err(Trouble::Refused) => {}
                 Err(Trouble::Wrong(what)) => return Err(format!("definer: {what}")),
             }
         }
@@ -199,7 +199,12 @@ fn insert(state: &mut State) -> Option<String> {
 
 fn add_to(table: &mut Table) -> Option<&'static str> {
     let there = |name: &str| table.columns.iter().any(|(c, _)| c == name);
-    let column = *fastrand::choice(ADDED_COLUMNS.iter().filter(|c| !there(c)).collect::<Vec<_>>())?;
+    let column = *fastrand::choice(
+        ADDED_COLUMNS
+            .iter()
+            .filter(|c| !there(c))
+            .collect::<Vec<_>>(),
+    )?;
     table.columns.push((column.to_owned(), "int".to_owned()));
     for row in table.rows.values_mut() {
         row.push(default_of(column));
@@ -224,7 +229,9 @@ fn add_column_and_index(state: &mut State) -> Option<String> {
     if table.indexes.contains_key(&index) {
         return None;
     }
-    table.indexes.insert(index.clone(), (column.to_owned(), false));
+    table
+        .indexes
+        .insert(index.clone(), (column.to_owned(), false));
     Some(format!(
         "ALTER TABLE {name} ADD COLUMN {column} INT NOT NULL DEFAULT {}, ADD INDEX {index} ({column})",
         default_of(column)
@@ -234,7 +241,8 @@ fn add_column_and_index(state: &mut State) -> Option<String> {
 fn drop_column(state: &mut State) -> Option<String> {
     let name = some_table(state)?;
     let table = state.tables.get_mut(&name)?;
-    let at = (1..table.columns.len()).find(|&at| ADDED_COLUMNS.contains(&table.columns[at].0.as_str()))?;
+    let at = (1..table.columns.len())
+        .find(|&at| ADDED_COLUMNS.contains(&table.columns[at].0.as_str()))?;
     let (column, _) = table.columns.remove(at);
     for row in table.rows.values_mut() {
         row.remove(at);
@@ -249,13 +257,17 @@ fn modify_column(state: &mut State) -> Option<String> {
     let table = state.tables.get_mut(&name)?;
     let (_, kind) = table.columns.iter_mut().find(|(c, _)| c == "v")?;
     *kind = if kind == "int" { "bigint" } else { "int" }.to_owned();
-    Some(format!("ALTER TABLE {name} MODIFY COLUMN v {kind} NOT NULL"))
+    Some(format!(
+        "ALTER TABLE {name} MODIFY COLUMN v {kind} NOT NULL"
+    ))
 }
 
 fn rename_column(state: &mut State) -> Option<String> {
     let name = some_table(state)?;
     let table = state.tables.get_mut(&name)?;
-    let from = ["x1", "x2"].into_iter().find(|x| table.columns.iter().any(|(c, _)| c == x))?;
+    let from = ["x1", "x2"]
+        .into_iter()
+        .find(|x| table.columns.iter().any(|(c, _)| c == x))?;
     if table.columns.iter().any(|(c, _)| c == "x3") {
         return None;
     }
@@ -289,7 +301,9 @@ fn add_unique(state: &mut State) -> Option<String> {
     if table.indexes.contains_key("once_u") {
         return None;
     }
-    table.indexes.insert("once_u".to_owned(), ("u".to_owned(), true));
+    table
+        .indexes
+        .insert("once_u".to_owned(), ("u".to_owned(), true));
     Some(format!("CREATE UNIQUE INDEX once_u ON {name} (u)"))
 }
 
@@ -378,7 +392,9 @@ fn read(client: &mut Client) -> Result<State, String> {
                 table.has_primary = true;
             } else {
                 let unique = index[1] == "0";
-                table.indexes.insert(index[2].clone(), (index[4].clone(), unique));
+                table
+                    .indexes
+                    .insert(index[2].clone(), (index[4].clone(), unique));
             }
         }
         for row in client.must_rows(&format!("SELECT * FROM shape.{name}"))? {
@@ -397,7 +413,9 @@ fn read(client: &mut Client) -> Result<State, String> {
     if state.fish_has_column {
         let odd = client.number(&format!("SELECT COUNT(*) FROM {FISH} WHERE extra <> 5"))?;
         if odd != 0 {
-            return Err(format!("{odd} rows of {FISH} lack the default of an added column"));
+            return Err(format!(
+                "{odd} rows of {FISH} lack the default of an added column"
+            ));
         }
     }
     Ok(state)
@@ -408,7 +426,9 @@ fn difference(expected: &State, found: &State) -> String {
     let one = (expected.fish_has_column, expected.fish_has_index);
     let other = (found.fish_has_column, found.fish_has_index);
     if one != other {
-        words.push(format!("column and index of {FISH}: expected {one:?}, found {other:?}"));
+        words.push(format!(
+            "column and index of {FISH}: expected {one:?}, found {other:?}"
+        ));
     }
     for name in NAMES.iter().copied().chain(["between"]) {
         let (one, other) = (expected.tables.get(name), found.tables.get(name));
@@ -416,7 +436,11 @@ fn difference(expected: &State, found: &State) -> String {
             let brief = |table: Option<&Table>| {
                 table.map(|t| format!("{:?} {:?} {} rows", t.columns, t.indexes, t.rows.len()))
             };
-            words.push(format!("{name}: expected {:?}, found {:?}", brief(one), brief(other)));
+            words.push(format!(
+                "{name}: expected {:?}, found {:?}",
+                brief(one),
+                brief(other)
+            ));
         }
     }
     words.join("; ")

@@ -30,7 +30,7 @@ mod writer;
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, Instant};
 
 use porpoise_e2e::server::Product;
@@ -126,7 +126,9 @@ fn run_rounds(victim: &mut Victim, told: &mut Told, rounds: u32) -> Result<(), S
         }
         let took = victim.start(&options)?;
         slowest_start = slowest_start.max(took);
-        let mut client = victim.connect().map_err(|t| format!("no connection: {t:?}"))?;
+        let mut client = victim
+            .connect()
+            .map_err(|t| format!("no connection: {t:?}"))?;
         if round == 1 {
             for sql in SCHEMA {
                 client.run(sql).map_err(|t| format!("{sql}: {t:?}"))?;
@@ -211,7 +213,7 @@ fn audit(client: &mut Client) -> Result<(), String> {
                 other => return Err(format!("one statement saw half a transaction: {other:?}")),
             },
             Err(Trouble::Lost) => return Ok(()),
-            Err(Trouble::Refused(_)) => {}
+            Err(Trouble::Refused) => {}
             Err(Trouble::Wrong(what)) => return Err(format!("{SUMS}: {what}")),
         }
         std::thread::sleep(Duration::from_millis(5));

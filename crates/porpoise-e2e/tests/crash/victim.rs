@@ -21,7 +21,7 @@ pub enum Trouble {
     /// The server is gone. Whether the statement took effect is not known.
     Lost,
     /// By locks: nothing of the statement took effect.
-    Refused(u16),
+    Refused,
     /// This should not happen.
     Wrong(String),
 }
@@ -80,10 +80,16 @@ impl Victim {
             if self.connect().is_ok_and(|mut c| c.run("SELECT 1").is_ok()) {
                 return Ok(began.elapsed());
             }
-            let ended = self.child.as_mut().and_then(|c| c.try_wait().ok().flatten());
+            let ended = self
+                .child
+                .as_mut()
+                .and_then(|c| c.try_wait().ok().flatten());
             if ended.is_some() || began.elapsed() > Duration::from_secs(START_SECONDS_MAX) {
                 self.kill();
-                return Err(format!("the server does not start ({ended:?}):\n{}", self.log()));
+                return Err(format!(
+                    "the server does not start ({ended:?}):\n{}",
+                    self.log()
+                ));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -144,17 +150,20 @@ pub struct Client(Wire);
 fn trouble(error: Error) -> Trouble {
     match error {
         Error::Connection(_) => Trouble::Lost,
-        Error::Server { number, .. } if LOCK_ERRORS.contains(&number) => Trouble::Refused(number),
+        Error::Server { number, .. } if LOCK_ERRORS.contains(&number) => Trouble::Refused,
         Error::Server { .. } => Trouble::Wrong(error.to_string()),
     }
 }
 
 impl Client {
     pub fn run(&mut self, sql: &str) -> Attempt {
-        self.0.query(sql).map(drop).map_err(|error| match trouble(error) {
-            Trouble::Wrong(what) => Trouble::Wrong(format!("{what}\n  in: {sql:.300}")),
-            other => other,
-        })
+        self.0
+            .query(sql)
+            .map(drop)
+            .map_err(|error| match trouble(error) {
+                Trouble::Wrong(what) => Trouble::Wrong(format!("{what}\n  in: {sql:.300}")),
+                other => other,
+            })
     }
 
     /// Runs what must be refused with this error.

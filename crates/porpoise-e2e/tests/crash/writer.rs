@@ -87,7 +87,7 @@ impl Writer {
                 }
                 Err(Trouble::Lost) => return Ok(()),
                 Err(Trouble::Wrong(what)) => return Err(format!("writer {}: {what}", self.worker)),
-                Err(Trouble::Refused(_)) => {
+                Err(Trouble::Refused) => {
                     self.refused += 1;
                     client.run("ROLLBACK").or_else(unless_lost)?;
                 }
@@ -215,7 +215,12 @@ impl Writer {
 
     fn values(&self, id: i64, fish: &Fish) -> String {
         let worker = self.worker;
-        let Fish { name, weight, stamp, pad } = fish;
+        let Fish {
+            name,
+            weight,
+            stamp,
+            pad,
+        } = fish;
         format!("({id}, {worker}, '{name}', {weight}, {stamp}, '{pad}')")
     }
 
@@ -226,7 +231,10 @@ impl Writer {
             rows.push(self.values(id, &fish));
             state.fish.insert(id, fish);
         }
-        Operation::plain(format!("INSERT INTO fish {FISH_COLUMNS} VALUES {}", rows.join(", ")))
+        Operation::plain(format!(
+            "INSERT INTO fish {FISH_COLUMNS} VALUES {}",
+            rows.join(", ")
+        ))
     }
 
     /// The last row is refused, so none may stay.
@@ -252,7 +260,10 @@ impl Writer {
     fn replace(&mut self, state: &mut State, stamp: i64) -> Operation {
         let (_, fish) = self.new_fish(stamp);
         let id = pick(state);
-        let sql = format!("REPLACE INTO fish {FISH_COLUMNS} VALUES {}", self.values(id, &fish));
+        let sql = format!(
+            "REPLACE INTO fish {FISH_COLUMNS} VALUES {}",
+            self.values(id, &fish)
+        );
         state.fish.insert(id, fish);
         Operation::plain(sql)
     }
@@ -318,7 +329,10 @@ impl Writer {
         let ids: Vec<i64> = (0..fastrand::u8(1..12)).map(|_| pick(state)).collect();
         state.fish.retain(|id, _| !ids.contains(id));
         let list: Vec<String> = ids.iter().map(i64::to_string).collect();
-        Operation::plain(format!("DELETE FROM fish WHERE id IN ({})", list.join(", ")))
+        Operation::plain(format!(
+            "DELETE FROM fish WHERE id IN ({})",
+            list.join(", ")
+        ))
     }
 
     fn delete_heavy(&mut self, state: &mut State, _: i64) -> Operation {
@@ -336,7 +350,7 @@ impl Writer {
         for _ in 0..fastrand::u8(1..6) {
             let number = self.next_event;
             self.next_event += 1;
-            let place = fastrand::i64(..20);
+            let place = fastrand::i64(0..20);
             rows.push(format!("({}, {number}, {place})", self.worker));
             state.events.insert(number, Event { id: None, place });
         }
@@ -370,7 +384,8 @@ impl Writer {
                 "writer {}: what was acknowledged is not there, or not all of it.\nwithout its last commit: {}\nwith it: {}",
                 self.worker,
                 self.state.difference(&found),
-                in_doubt.map_or("there was none on its way".to_owned(), |s| s.difference(&found)),
+                in_doubt.map_or("there was none on its way".to_owned(), |s| s
+                    .difference(&found)),
             ));
         }
         self.state = found;
@@ -419,7 +434,7 @@ fn pick(state: &State) -> i64 {
 
 fn unless_lost(trouble: Trouble) -> Result<(), String> {
     match trouble {
-        Trouble::Lost | Trouble::Refused(_) => Ok(()),
+        Trouble::Lost | Trouble::Refused => Ok(()),
         Trouble::Wrong(what) => Err(what),
     }
 }
@@ -451,7 +466,12 @@ impl Operation {
 }
 
 /// After an insert of events: asks which ids they have, and says the highest.
-fn learn_ids(client: &mut Client, insert: &Operation, state: &mut State, floor: i64) -> Attempt<i64> {
+fn learn_ids(
+    client: &mut Client,
+    insert: &Operation,
+    state: &mut State,
+    floor: i64,
+) -> Attempt<i64> {
     let Some(number) = insert.events else {
         return Ok(0);
     };
@@ -465,7 +485,12 @@ fn learn_ids(client: &mut Client, insert: &Operation, state: &mut State, floor: 
         )));
     }
     let mut highest = first;
-    for (event, id) in state.events.range_mut(number..).map(|(_, event)| event).zip(first..) {
+    for (event, id) in state
+        .events
+        .range_mut(number..)
+        .map(|(_, event)| event)
+        .zip(first..)
+    {
         event.id = Some(id);
         highest = id;
     }
@@ -482,7 +507,9 @@ impl State {
     fn difference(&self, found: &State) -> String {
         let mut words = Vec::new();
         let mut differ = |what: &str, expected: String, found: String| {
-            words.push(format!("{what}: expected {expected:.200}, found {found:.200}"));
+            words.push(format!(
+                "{what}: expected {expected:.200}, found {found:.200}"
+            ));
         };
         if (self.stamp, self.counted) != (found.stamp, found.counted) {
             differ(
@@ -491,22 +518,38 @@ impl State {
                 format!("{:?}", (found.stamp, found.counted)),
             );
         }
-        let ids = self.fish.keys().chain(found.fish.keys().filter(|id| !self.fish.contains_key(id)));
+        let ids = self
+            .fish
+            .keys()
+            .chain(found.fish.keys().filter(|id| !self.fish.contains_key(id)));
         for id in ids {
             let (one, other) = (self.fish.get(id), found.fish.get(id));
             if one != other {
-                differ(&format!("fish {id}"), format!("{one:?}"), format!("{other:?}"));
+                differ(
+                    &format!("fish {id}"),
+                    format!("{one:?}"),
+                    format!("{other:?}"),
+                );
             }
         }
-        let numbers = self.events.keys().chain(found.events.keys().filter(|n| !self.events.contains_key(n)));
+        let numbers = self
+            .events
+            .keys()
+            .chain(found.events.keys().filter(|n| !self.events.contains_key(n)));
         for number in numbers {
             let (one, other) = (self.events.get(number), found.events.get(number));
             let same = match (one, other) {
-                (Some(one), Some(other)) => one.place == other.place && (one.id.is_none() || one.id == other.id),
+                (Some(one), Some(other)) => {
+                    one.place == other.place && (one.id.is_none() || one.id == other.id)
+                }
                 _ => false,
             };
             if !same {
-                differ(&format!("event {number}"), format!("{one:?}"), format!("{other:?}"));
+                differ(
+                    &format!("event {number}"),
+                    format!("{one:?}"),
+                    format!("{other:?}"),
+                );
             }
         }
         words.truncate(10);
