@@ -111,8 +111,11 @@ impl Remains {
     }
 }
 
+/// Changes a log's bytes; told how many of them were written.
+type Damage = fn(usize, &mut Vec<u8>);
+
 pub fn at_the_end(rounds: u32) {
-    let damages: &[(&str, fn(usize, &mut Vec<u8>))] = &[
+    let damages: &[(&str, Damage)] = &[
         ("the file ends in the last commit", |written, bytes| {
             bytes.truncate(written - fastrand::usize(1..40));
         }),

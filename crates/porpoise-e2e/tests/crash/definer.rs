@@ -340,7 +340,7 @@ fn swap(state: &mut State) -> Option<String> {
     let second = state.tables.insert(other.clone(), first)?;
     state.tables.insert(one.clone(), second);
     Some(format!(
-        "RENAME TABLE {one} TO between, {other} TO {one}, between TO {other}"
+        "RENAME TABLE {one} TO spare, {other} TO {one}, spare TO {other}"
     ))
 }
 
@@ -430,7 +430,7 @@ fn difference(expected: &State, found: &State) -> String {
             "column and index of {FISH}: expected {one:?}, found {other:?}"
         ));
     }
-    for name in NAMES.iter().copied().chain(["between"]) {
+    for name in NAMES.iter().copied().chain(["spare"]) {
         let (one, other) = (expected.tables.get(name), found.tables.get(name));
         if one != other {
             let brief = |table: Option<&Table>| {

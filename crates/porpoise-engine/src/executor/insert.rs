@@ -4,6 +4,7 @@
 //! CHECKs over the whole row, each stored in the column's type. Then it is written, and if another row
 //! has one of its keys, the statement's `OnDuplicate` says what happens.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use porpoise_types::{DataType, IntWidth, Loss, StoreError, Value, convert};
@@ -26,13 +27,22 @@ pub struct Counts {
     pub generated: Option<u64>,
     /// The last value given for an AUTO_INCREMENT column.
     pub given: Option<u64>,
+    /// How many AUTO_INCREMENT values are taken at once: the statement's rows still to come, where they
+    /// are known, so that their values follow one another whoever inserts beside.
+    run_length: u64,
+    /// What is left of the values taken.
+    run: Range<u64>,
 }
 
 pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
-    let mut counts = Counts::default();
+    let mut counts = Counts {
+        run_length: 1,
+        ..Counts::default()
+    };
     let many = match &plan.source {
         InsertSource::Values(rows) => {
+            counts.run_length = rows.len() as u64;
             for row in rows {
                 exec.row_number += 1;
                 insert_values(exec, plan, row, &mut counts)?;
@@ -260,10 +270,18 @@ fn insert_given(
                 if let Ok(value) = u64::try_from(number(&value)) {
                     counts.given = Some(value);
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
+                    if value >= counts.run.start {
+                        counts.run.start = exec.on_auto_increment_grid(value.saturating_add(1));
+                    }
                 }
             }
             None => {
-                let next = exec.next_auto_increment(table, &table.columns[position].ty)?;
+                if counts.run.is_empty() {
+                    let ty = &table.columns[position].ty;
+                    counts.run = exec.take_auto_increment(table, ty, counts.run_length)?;
+                }
+                let next = counts.run.start;
+                counts.run.start = exec.on_auto_increment_grid(next.saturating_add(1));
                 counts.generated.get_or_insert(next);
                 values[position] = match table.columns[position].ty {
                     DataType::Int { unsigned: true, .. } => Value::UInt(next),
@@ -272,6 +290,9 @@ fn insert_given(
                 };
             }
         }
+    }
+    if counts.generated.is_some() {
+        counts.run_length = counts.run_length.saturating_sub(1).max(1);
     }
     match finish_row(exec, table, plan.slot, &mut values) {
         Ok(()) => {}
@@ -545,33 +566,46 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// Takes the next AUTO_INCREMENT value, on the session's grid of increment and offset.
-    fn next_auto_increment(&mut self, table: &Table, ty: &DataType) -> Result<u64> {
-        self.load_auto_increment(table);
+    /// The first value from this one on that the session's increment and offset allow.
+    fn on_auto_increment_grid(&self, value: u64) -> u64 {
         let (increment, offset) = self.session.auto_increment_grid();
+        if increment <= 1 {
+            return value;
+        }
+        let steps = value.saturating_sub(offset).div_ceil(increment);
+        offset.saturating_add(steps.saturating_mul(increment))
+    }
+
+    /// Takes the next `count` AUTO_INCREMENT values, fewer at the end of the type's range. Those on
+    /// the session's grid are in the range that is returned.
+    fn take_auto_increment(
+        &mut self,
+        table: &Table,
+        ty: &DataType,
+        count: u64,
+    ) -> Result<Range<u64>> {
+        self.load_auto_increment(table);
+        let (increment, _) = self.session.auto_increment_grid();
+        let most = match ty {
+            DataType::Int {
+                width, unsigned, ..
+            } => width.range(*unsigned).1,
+            _ => IntWidth::Big.range(true).1,
+        };
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
         let mut current = table.state.auto_increment.load(Ordering::Relaxed);
         loop {
-            let value = if increment <= 1 {
-                current
-            } else {
-                let steps = current.saturating_sub(offset).div_ceil(increment);
-                offset + steps * increment
-            };
-            let most = match ty {
-                DataType::Int {
-                    width, unsigned, ..
-                } => width.range(*unsigned).1,
-                _ => IntWidth::Big.range(true).1,
-            };
-            if i128::from(value) > most {
-                // MySQL reports the last value as a duplicate when the type is used up.
+            // At the end of the type's range its last value comes again, and is a duplicate.
+            let first = self.on_auto_increment_grid(current).min(most);
+            if first == u64::MAX {
                 return Err(Error::new(
                     1467,
                     "HY000",
                     "Failed to read auto-increment value from storage engine",
                 ));
             }
-            let next = value.saturating_add(1);
+            let past = first.saturating_add(count.max(1).saturating_mul(increment.max(1)));
+            let next = past.min(most.saturating_add(1));
             match table.state.auto_increment.compare_exchange_weak(
                 current,
                 next,
@@ -580,7 +614,7 @@ impl Exec<'_> {
             ) {
                 Ok(_) => {
                     self.transaction()?.set_counter(table.space, next);
-                    return Ok(value);
+                    return Ok(first..next);
                 }
                 Err(now) => current = now,
             }
