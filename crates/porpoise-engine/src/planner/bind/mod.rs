@@ -28,7 +28,7 @@ use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::plan::{
-    Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, TableAccess, TableUse,
+    Subplan,     Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, TableAccess, TableUse,
 };
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::slot_set::SlotSet;
@@ -43,6 +43,8 @@ pub struct Binder<'a> {
     pub slots: Vec<SlotDraft>,
     /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
     pub subqueries: Vec<Option<Query>>,
+    /// Those that are planned, by number.
+    pub planned_subqueries: Vec<(usize, Box<Subplan>)>,
     /// The outer slots that each planned subquery reads.
     pub subquery_slots: Vec<SlotSet>,
     /// Bound queries of common tables that are computed once.
@@ -110,6 +112,7 @@ impl<'a> Binder<'a> {
             cx,
             slots: Vec::new(),
             subqueries: Vec::new(),
+            planned_subqueries: Vec::new(),
             subquery_slots: Vec::new(),
             commons: Vec::new(),
             planned_commons: Vec::new(),
