@@ -13,15 +13,23 @@ use porpoise_types::{Charset, DataType, IntWidth, Value};
 use crate::catalog::{Index, Table};
 use crate::error::{Error, Result};
 use crate::expr::{ColumnNames, Expr, ExprKind, Slot, SubqueryKind};
-use crate::planner::plan::{Access, FrameBound, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator, SortKey, Subplan};
+use crate::planner::plan::{
+    Access, FrameBound, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator, SortKey,
+    Subplan,
+};
 use crate::planner::{self, Context, optimize};
 use crate::reply::ResultColumn;
 
 /// The rows of an EXPLAIN.
-pub fn explain(explain: &ast::Explain, context: &Context<'_>) -> Result<(Vec<ResultColumn>, Vec<Vec<Value>>)> {
+pub fn explain(
+    explain: &ast::Explain,
+    context: &Context<'_>,
+) -> Result<(Vec<ResultColumn>, Vec<Vec<Value>>)> {
     let statement = match &explain.target {
         ast::ExplainTarget::Statement(statement) => statement,
-        ast::ExplainTarget::Connection(_) => return Err(Error::not_supported_yet("EXPLAIN FOR CONNECTION")),
+        ast::ExplainTarget::Connection(_) => {
+            return Err(Error::not_supported_yet("EXPLAIN FOR CONNECTION"));
+        }
     };
     if explain.analyze {
         return Err(Error::not_supported_yet("EXPLAIN ANALYZE"));
@@ -31,7 +39,9 @@ pub fn explain(explain: &ast::Explain, context: &Context<'_>) -> Result<(Vec<Res
     }
     let plan = planner::plan(statement, context)?;
     match explain.format {
-        None | Some(ast::ExplainFormat::Traditional) => Ok((traditional_columns(), traditional(&plan, statement))),
+        None | Some(ast::ExplainFormat::Traditional) => {
+            Ok((traditional_columns(), traditional(&plan, statement)))
+        }
         Some(ast::ExplainFormat::Tree) => {
             let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
             Ok((vec![column], vec![vec![Value::from(tree(&plan))]]))
@@ -41,7 +51,9 @@ pub fn explain(explain: &ast::Explain, context: &Context<'_>) -> Result<(Vec<Res
 }
 
 fn traditional_columns() -> Vec<ResultColumn> {
-    let text = |name: &str, length: u32, nullable: bool| ResultColumn::expression(name, DataType::varchar(length), nullable);
+    let text = |name: &str, length: u32, nullable: bool| {
+        ResultColumn::expression(name, DataType::varchar(length), nullable)
+    };
     vec![
         ResultColumn::expression("id", DataType::BIGINT_UNSIGNED, true),
         text("select_type", 19, false),
@@ -53,7 +65,15 @@ fn traditional_columns() -> Vec<ResultColumn> {
         text("key_len", 4096, true),
         text("ref", 2048, true),
         ResultColumn::expression("rows", DataType::BIGINT_UNSIGNED, true),
-        ResultColumn::expression("filtered", DataType::Double { unsigned: false, zerofill: false, digits: Some((5, 2)) }, true),
+        ResultColumn::expression(
+            "filtered",
+            DataType::Double {
+                unsigned: false,
+                zerofill: false,
+                digits: Some((5, 2)),
+            },
+            true,
+        ),
         text("Extra", 255, true),
     ]
 }
@@ -76,7 +96,10 @@ impl<'p> Names<'p> {
     }
 
     fn of(&self, slot: Slot) -> &str {
-        self.plan.slots.get(slot.0 as usize).map_or("", |slot| &slot.name)
+        self.plan
+            .slots
+            .get(slot.0 as usize)
+            .map_or("", |slot| &slot.name)
     }
 }
 
@@ -85,7 +108,12 @@ impl ColumnNames for Names<'_> {
         let table = self.tables.get(slot.0 as usize).and_then(Option::as_ref);
         let name = match table {
             Some(table) => table.columns.get(column).map(|column| column.name.as_str()),
-            None => self.plan.column_names.get(slot.0 as usize).and_then(|names| names.get(column)).map(CompactString::as_str),
+            None => self
+                .plan
+                .column_names
+                .get(slot.0 as usize)
+                .and_then(|names| names.get(column))
+                .map(CompactString::as_str),
         };
         // What the grouping computed is known by what it computes.
         if name.is_none()
@@ -105,16 +133,25 @@ impl Names<'_> {
             Node::Group(group) if group.slot == slot => {
                 found = Some(match group.keys.get(column) {
                     Some(key) => self.text(key),
-                    None => group.aggregates.get(column - group.keys.len()).map_or("grouping()".to_string(), |aggregate| self.aggregate(aggregate)),
+                    None => group
+                        .aggregates
+                        .get(column - group.keys.len())
+                        .map_or("grouping()".to_string(), |aggregate| {
+                            self.aggregate(aggregate)
+                        }),
                 });
             }
             Node::Window(window) if window.slot == slot => {
                 found = window.functions.get(column).map(|call| match &call.kind {
-                    planner::plan::WindowKind::Aggregate(function) => format!("{}() OVER ", function.name.to_ascii_lowercase()),
+                    planner::plan::WindowKind::Aggregate(function) => {
+                        format!("{}() OVER ", function.name.to_ascii_lowercase())
+                    }
                     kind => format!("{kind:?}() OVER "),
                 });
             }
-            Node::Project { slot: of, output, .. } if *of == slot => found = output.get(column).map(|expr| self.text(expr)),
+            Node::Project {
+                slot: of, output, ..
+            } if *of == slot => found = output.get(column).map(|expr| self.text(expr)),
             _ => {}
         });
         found
@@ -140,7 +177,11 @@ impl Names<'_> {
     }
 
     fn list(&self, exprs: &[Expr], between: &str) -> String {
-        exprs.iter().map(|expr| self.text(expr)).collect::<Vec<_>>().join(between)
+        exprs
+            .iter()
+            .map(|expr| self.text(expr))
+            .collect::<Vec<_>>()
+            .join(between)
     }
 
     fn conditions(&self, conditions: &[Expr]) -> String {
@@ -151,7 +192,13 @@ impl Names<'_> {
     }
 
     fn keys(&self, keys: &[SortKey]) -> String {
-        let one = |key: &SortKey| format!("{}{}", self.text(&key.expr), if key.descending { " DESC" } else { "" });
+        let one = |key: &SortKey| {
+            format!(
+                "{}{}",
+                self.text(&key.expr),
+                if key.descending { " DESC" } else { "" }
+            )
+        };
         keys.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 }
@@ -159,7 +206,12 @@ impl Names<'_> {
 /// The nodes directly below a node.
 fn children(node: &Node) -> Vec<&Node> {
     match node {
-        Node::One | Node::Empty | Node::Scan(_) | Node::Values { .. } | Node::Virtual { .. } | Node::Working { .. } => Vec::new(),
+        Node::One
+        | Node::Empty
+        | Node::Scan(_)
+        | Node::Values { .. }
+        | Node::Virtual { .. }
+        | Node::Working { .. } => Vec::new(),
         Node::Derived { input, .. }
         | Node::Filter { input, .. }
         | Node::Project { input, .. }
@@ -167,7 +219,9 @@ fn children(node: &Node) -> Vec<&Node> {
         | Node::Distinct { input, .. }
         | Node::Limit { input, .. } => vec![input],
         Node::Recursive { seed, step, .. } => vec![seed, step],
-        Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => vec![left, right],
+        Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+            vec![left, right]
+        }
         Node::Group(group) => vec![&group.input],
         Node::SetOperation { inputs, .. } => inputs.iter().map(|(node, _)| node).collect(),
         Node::Window(window) => vec![&window.input],
@@ -183,8 +237,26 @@ fn exprs(node: &Node) -> Vec<&Expr> {
         Node::Derived { output, .. } | Node::Project { output, .. } => output.iter().collect(),
         Node::Filter { conditions, .. } => conditions.iter().collect(),
         Node::NestedLoop { condition, .. } => condition.iter().collect(),
-        Node::HashJoin { condition, left_keys, right_keys, .. } => condition.iter().chain(left_keys).chain(right_keys).collect(),
-        Node::Group(group) => group.keys.iter().chain(group.aggregates.iter().flat_map(|aggregate| &aggregate.arguments)).collect(),
+        Node::HashJoin {
+            condition,
+            left_keys,
+            right_keys,
+            ..
+        } => condition
+            .iter()
+            .chain(left_keys)
+            .chain(right_keys)
+            .collect(),
+        Node::Group(group) => group
+            .keys
+            .iter()
+            .chain(
+                group
+                    .aggregates
+                    .iter()
+                    .flat_map(|aggregate| &aggregate.arguments),
+            )
+            .collect(),
         Node::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
         Node::Distinct { keys, .. } => keys.iter().collect(),
         Node::SetOperation { inputs, .. } => inputs.iter().flat_map(|(_, output)| output).collect(),
@@ -204,12 +276,18 @@ fn root(plan: &Plan) -> Option<(&Node, Vec<&Expr>)> {
     match &plan.kind {
         PlanKind::Query(query) => Some((&query.node, query.output.iter().collect())),
         PlanKind::Update(update) => {
-            let values = update.targets.iter().flat_map(|target| &target.assignments).filter_map(|assignment| assignment.value.as_ref());
+            let values = update
+                .targets
+                .iter()
+                .flat_map(|target| &target.assignments)
+                .filter_map(|assignment| assignment.value.as_ref());
             Some((&update.node, values.collect()))
         }
         PlanKind::Delete(delete) => Some((&delete.node, Vec::new())),
         PlanKind::Insert(insert) => match &insert.source {
-            planner::plan::InsertSource::Query { node, output } => Some((node, output.iter().collect())),
+            planner::plan::InsertSource::Query { node, output } => {
+                Some((node, output.iter().collect()))
+            }
             planner::plan::InsertSource::Values(_) => None,
         },
     }
@@ -219,15 +297,25 @@ fn for_each_node<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Node)) {
     fn below<'p>(node: &'p Node, visit: &mut dyn FnMut(&'p Node)) {
         visit(node);
         let mut found = Vec::new();
-        exprs(node).into_iter().for_each(|expr| subplans(expr, &mut found));
-        found.into_iter().for_each(|(subplan, _)| below(&subplan.node, visit));
-        children(node).into_iter().for_each(|child| below(child, visit));
+        exprs(node)
+            .into_iter()
+            .for_each(|expr| subplans(expr, &mut found));
+        found
+            .into_iter()
+            .for_each(|(subplan, _)| below(&subplan.node, visit));
+        children(node)
+            .into_iter()
+            .for_each(|child| below(child, visit));
     }
     if let Some((node, output)) = root(plan) {
         below(node, visit);
         let mut found = Vec::new();
-        output.into_iter().for_each(|expr| subplans(expr, &mut found));
-        found.into_iter().for_each(|(subplan, _)| below(&subplan.node, visit));
+        output
+            .into_iter()
+            .for_each(|expr| subplans(expr, &mut found));
+        found
+            .into_iter()
+            .for_each(|(subplan, _)| below(&subplan.node, visit));
     }
 }
 
@@ -258,7 +346,11 @@ struct Traditional<'p> {
 }
 
 fn traditional(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
-    let mut out = Traditional { names: Names::new(plan), rows: Vec::new(), next_id: 2 };
+    let mut out = Traditional {
+        names: Names::new(plan),
+        rows: Vec::new(),
+        next_id: 2,
+    };
     let kind = match statement {
         ast::Statement::Update(_) => "UPDATE",
         ast::Statement::Delete(_) => "DELETE",
@@ -266,14 +358,24 @@ fn traditional(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
             let name = insert.table.name.to_string();
             let select_type = if insert.replace { "REPLACE" } else { "INSERT" };
             let table = Some(name.trim_matches('`').to_string());
-            out.rows.push(Row { id: Some(1), select_type, table, access: Some("ALL"), ..Row::default() });
+            out.rows.push(Row {
+                id: Some(1),
+                select_type,
+                table,
+                access: Some("ALL"),
+                ..Row::default()
+            });
             "SIMPLE"
         }
         _ => "SIMPLE",
     };
     if let Some((node, output)) = root(plan) {
         let simple = !has_blocks(node) && output.iter().all(|expr| !expr.has_subquery());
-        let select_type = if kind == "SIMPLE" && !simple { "PRIMARY" } else { kind };
+        let select_type = if kind == "SIMPLE" && !simple {
+            "PRIMARY"
+        } else {
+            kind
+        };
         out.block(node, &output, 1, select_type);
     }
     out.rows.into_iter().map(Row::values).collect()
@@ -281,8 +383,10 @@ fn traditional(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
 
 /// Whether a plan has more than one query block.
 fn has_blocks(node: &Node) -> bool {
-    matches!(node, Node::Derived { .. } | Node::SetOperation { .. } | Node::Recursive { .. })
-        || exprs(node).iter().any(|expr| expr.has_subquery())
+    matches!(
+        node,
+        Node::Derived { .. } | Node::SetOperation { .. } | Node::Recursive { .. }
+    ) || exprs(node).iter().any(|expr| expr.has_subquery())
         || children(node).into_iter().any(has_blocks)
 }
 
@@ -301,14 +405,28 @@ impl Traditional<'_> {
                     true => "Impossible WHERE",
                     false => "No tables used",
                 };
-                self.rows.push(Row { id: Some(id), select_type, extra: vec![extra.to_string()], ..Row::default() });
+                self.rows.push(Row {
+                    id: Some(id),
+                    select_type,
+                    extra: vec![extra.to_string()],
+                    ..Row::default()
+                });
             }
         }
         let mut found = Vec::new();
         output.iter().for_each(|expr| subplans(expr, &mut found));
         for (subplan, _) in found {
-            let kind = if subplan.correlated { "DEPENDENT SUBQUERY" } else { "SUBQUERY" };
-            pending.push((&*subplan.node, subplan.output.iter().collect(), self.take_id(), kind));
+            let kind = if subplan.correlated {
+                "DEPENDENT SUBQUERY"
+            } else {
+                "SUBQUERY"
+            };
+            pending.push((
+                &*subplan.node,
+                subplan.output.iter().collect(),
+                self.take_id(),
+                kind,
+            ));
         }
         for (node, output, id, kind) in pending {
             self.block(node, &output, id, kind);
@@ -321,22 +439,47 @@ impl Traditional<'_> {
     }
 
     #[allow(clippy::type_complexity)]
-    fn tables<'n>(&mut self, node: &'n Node, id: u64, select_type: &'static str, pending: &mut Vec<(&'n Node, Vec<&'n Expr>, u64, &'static str)>) {
+    fn tables<'n>(
+        &mut self,
+        node: &'n Node,
+        id: u64,
+        select_type: &'static str,
+        pending: &mut Vec<(&'n Node, Vec<&'n Expr>, u64, &'static str)>,
+    ) {
         match node {
             Node::Scan(scan) => {
                 let row = self.scan(scan, id, select_type);
                 self.rows.push(row);
             }
             Node::Virtual { table, filter, .. } => {
-                let extra = if filter.is_empty() { Vec::new() } else { vec!["Using where".to_string()] };
+                let extra = if filter.is_empty() {
+                    Vec::new()
+                } else {
+                    vec!["Using where".to_string()]
+                };
                 let table = Some(table.name.to_string());
-                self.rows.push(Row { id: Some(id), select_type, table, access: Some("ALL"), extra, ..Row::default() });
+                self.rows.push(Row {
+                    id: Some(id),
+                    select_type,
+                    table,
+                    access: Some("ALL"),
+                    extra,
+                    ..Row::default()
+                });
             }
             Node::Derived { input, output, .. } => {
                 let inner = self.take_id();
                 let rows = Some(optimize::rows_of(input));
                 let table = Some(format!("<derived{inner}>"));
-                self.rows.push(Row { id: Some(id), select_type, table, access: Some("ALL"), rows, filtered: Some(100.0), ..Row::default() });
+                self.rows.push(Row {
+                    id: Some(id),
+                    select_type,
+                    table,
+                    access: Some("ALL"),
+                    rows,
+                    filtered: Some(100.0),
+                    ..Row::default()
+                });
                 pending.push((input, output.iter().collect(), inner, "DERIVED"));
             }
             Node::SetOperation { inputs, op, .. } => {
@@ -365,17 +508,47 @@ impl Traditional<'_> {
                 let extra = vec!["Using temporary".to_string()];
                 let table = Some(format!("<{word}{list}>"));
                 let id = Some(self.next_id);
-                self.rows.push(Row { id, select_type: kind, table, access: Some("ALL"), extra, ..Row::default() });
+                self.rows.push(Row {
+                    id,
+                    select_type: kind,
+                    table,
+                    access: Some("ALL"),
+                    extra,
+                    ..Row::default()
+                });
             }
-            Node::Recursive { seed, step, seed_output, step_output, .. } => {
-                self.block(seed, &seed_output.iter().collect::<Vec<_>>(), id, select_type);
+            Node::Recursive {
+                seed,
+                step,
+                seed_output,
+                step_output,
+                ..
+            } => {
+                self.block(
+                    seed,
+                    &seed_output.iter().collect::<Vec<_>>(),
+                    id,
+                    select_type,
+                );
                 let inner = self.take_id();
-                self.block(step, &step_output.iter().collect::<Vec<_>>(), inner, "UNION");
+                self.block(
+                    step,
+                    &step_output.iter().collect::<Vec<_>>(),
+                    inner,
+                    "UNION",
+                );
             }
             Node::Working { slot, .. } => {
                 let table = Some(self.names.of(*slot).to_string());
                 let extra = vec!["Recursive".to_string()];
-                self.rows.push(Row { id: Some(id), select_type, table, access: Some("ALL"), extra, ..Row::default() });
+                self.rows.push(Row {
+                    id: Some(id),
+                    select_type,
+                    table,
+                    access: Some("ALL"),
+                    extra,
+                    ..Row::default()
+                });
             }
             Node::HashJoin { left, right, .. } => {
                 self.tables(left, id, select_type, pending);
@@ -385,13 +558,17 @@ impl Traditional<'_> {
                     row.extra.push("Using join buffer (hash join)".to_string());
                 }
             }
-            Node::NestedLoop { left, right, kind, .. } => {
+            Node::NestedLoop {
+                left, right, kind, ..
+            } => {
                 self.tables(left, id, select_type, pending);
                 let at = self.rows.len();
                 self.tables(right, id, select_type, pending);
                 if let Some(row) = self.rows.get_mut(at) {
                     match kind {
-                        JoinKind::Semi => row.extra.push(format!("FirstMatch({})", last_table(left, &self.names))),
+                        JoinKind::Semi => row
+                            .extra
+                            .push(format!("FirstMatch({})", last_table(left, &self.names))),
                         JoinKind::Anti => row.extra.push("Not exists".to_string()),
                         JoinKind::Inner | JoinKind::Left => {}
                     }
@@ -406,15 +583,28 @@ impl Traditional<'_> {
                     }
                 }
             }
-            node => children(node).into_iter().for_each(|child| self.tables(child, id, select_type, pending)),
+            node => children(node)
+                .into_iter()
+                .for_each(|child| self.tables(child, id, select_type, pending)),
         }
         let mut found = Vec::new();
         if !matches!(node, Node::Derived { .. } | Node::SetOperation { .. }) {
-            exprs(node).into_iter().for_each(|expr| subplans(expr, &mut found));
+            exprs(node)
+                .into_iter()
+                .for_each(|expr| subplans(expr, &mut found));
         }
         for (subplan, _) in found {
-            let kind = if subplan.correlated { "DEPENDENT SUBQUERY" } else { "SUBQUERY" };
-            pending.push((&*subplan.node, subplan.output.iter().collect(), self.take_id(), kind));
+            let kind = if subplan.correlated {
+                "DEPENDENT SUBQUERY"
+            } else {
+                "SUBQUERY"
+            };
+            pending.push((
+                &*subplan.node,
+                subplan.output.iter().collect(),
+                self.take_id(),
+                kind,
+            ));
         }
     }
 
@@ -424,7 +614,11 @@ impl Traditional<'_> {
             id: Some(id),
             select_type,
             table: Some(self.names.of(scan.slot).to_string()),
-            possible_keys: scan.possible_keys.iter().map(|index| table.indexes[*index].name.to_string()).collect(),
+            possible_keys: scan
+                .possible_keys
+                .iter()
+                .map(|index| table.indexes[*index].name.to_string())
+                .collect(),
             rows: Some(scan.rows_estimate.max(1.0)),
             filtered: Some(scan.filtered * 100.0),
             ..Row::default()
@@ -436,20 +630,42 @@ impl Traditional<'_> {
                 let constant = key.iter().all(Expr::is_constant);
                 row.access = Some(if constant { "const" } else { "eq_ref" });
                 self.key(&mut row, table, &table.indexes[*index], key.len());
-                row.reference = key.iter().map(|value| self.reference(value, table)).collect();
+                row.reference = key
+                    .iter()
+                    .map(|value| self.reference(value, table))
+                    .collect();
             }
             Access::Index { index, ranges, .. } => {
                 let definition = &table.indexes[*index];
                 let parts = scan.key_parts_used;
                 row.access = Some(match &ranges[..] {
-                    [range] if range.equal.is_empty() && range.lower.is_none() && range.upper.is_none() => "index",
+                    [range]
+                        if range.equal.is_empty()
+                            && range.lower.is_none()
+                            && range.upper.is_none() =>
+                    {
+                        "index"
+                    }
                     [range] if range.lower.is_none() && range.upper.is_none() => "ref",
                     _ => "range",
                 });
                 ranged = row.access == Some("range");
-                self.key(&mut row, table, definition, if parts == 0 { definition.parts.len() } else { parts });
+                self.key(
+                    &mut row,
+                    table,
+                    definition,
+                    if parts == 0 {
+                        definition.parts.len()
+                    } else {
+                        parts
+                    },
+                );
                 if let ("ref", [range]) = (row.access.unwrap_or_default(), &ranges[..]) {
-                    row.reference = range.equal.iter().map(|part| self.reference(&part.value, table)).collect();
+                    row.reference = range
+                        .equal
+                        .iter()
+                        .map(|part| self.reference(&part.value, table))
+                        .collect();
                 }
             }
         }
@@ -459,7 +675,9 @@ impl Traditional<'_> {
         if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
             row.extra.push("Backward index scan".to_string());
         }
-        if let Access::Index { covering: true, .. } | Access::Point { covering: true, .. } = &scan.access {
+        if let Access::Index { covering: true, .. } | Access::Point { covering: true, .. } =
+            &scan.access
+        {
             row.extra.push("Using index".to_string());
         }
         row
@@ -488,14 +706,18 @@ impl Traditional<'_> {
 fn last_table(node: &Node, names: &Names<'_>) -> String {
     match node {
         Node::Scan(scan) => names.of(scan.slot).to_string(),
-        node => children(node).last().map_or(String::new(), |child| last_table(child, names)),
+        node => children(node)
+            .last()
+            .map_or(String::new(), |child| last_table(child, names)),
     }
 }
 
 fn node_is_empty(node: &Node) -> bool {
     match node {
         Node::Empty => true,
-        Node::Limit { input, .. } | Node::Sort { input, .. } | Node::Filter { input, .. } => node_is_empty(input),
+        Node::Limit { input, .. } | Node::Sort { input, .. } | Node::Filter { input, .. } => {
+            node_is_empty(input)
+        }
         Node::Group(group) => node_is_empty(&group.input),
         _ => false,
     }
@@ -535,7 +757,9 @@ fn notes_of(node: &Node, notes: &mut Vec<&'static str>) {
 /// Bytes of a key part as `key_len` counts them.
 fn key_length(ty: &DataType, prefix: Option<u32>) -> usize {
     let fraction = |fsp: u8| usize::from(fsp.div_ceil(2));
-    let digits = |digits: u8| usize::from(digits / 9) * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][usize::from(digits % 9)];
+    let digits = |digits: u8| {
+        usize::from(digits / 9) * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][usize::from(digits % 9)]
+    };
     match ty {
         DataType::Null => 0,
         DataType::Int { width, .. } => match width {
@@ -546,7 +770,9 @@ fn key_length(ty: &DataType, prefix: Option<u32>) -> usize {
             IntWidth::Big => 8,
         },
         DataType::Bit(bits) => usize::from(bits.div_ceil(8)),
-        DataType::Decimal { precision, scale, .. } => digits(precision.saturating_sub(*scale)) + digits(*scale),
+        DataType::Decimal {
+            precision, scale, ..
+        } => digits(precision.saturating_sub(*scale)) + digits(*scale),
         DataType::Float { .. } => 4,
         DataType::Double { .. } => 8,
         DataType::Date => 3,
@@ -559,16 +785,28 @@ fn key_length(ty: &DataType, prefix: Option<u32>) -> usize {
         DataType::Binary(length) => prefix.unwrap_or(*length) as usize,
         DataType::Varbinary(length) => prefix.unwrap_or(*length) as usize + 2,
         DataType::Blob(_) => prefix.unwrap_or(0) as usize + 2,
-        DataType::Char { length, collation } => (prefix.unwrap_or(*length) * u32::from(collation.charset().max_len())) as usize,
-        DataType::Varchar { length, collation } => (prefix.unwrap_or(*length) * u32::from(collation.charset().max_len())) as usize + 2,
-        DataType::Text { collation, .. } => (prefix.unwrap_or(0) * u32::from(collation.charset().max_len())) as usize + 2,
+        DataType::Char { length, collation } => {
+            (prefix.unwrap_or(*length) * u32::from(collation.charset().max_len())) as usize
+        }
+        DataType::Varchar { length, collation } => {
+            (prefix.unwrap_or(*length) * u32::from(collation.charset().max_len())) as usize + 2
+        }
+        DataType::Text { collation, .. } => {
+            (prefix.unwrap_or(0) * u32::from(collation.charset().max_len())) as usize + 2
+        }
         DataType::Json => Charset::Utf8mb4.max_len() as usize,
     }
 }
 
 impl Row {
     fn values(self) -> Vec<Value> {
-        let list = |items: Vec<String>| if items.is_empty() { Value::Null } else { Value::from(items.join(",")) };
+        let list = |items: Vec<String>| {
+            if items.is_empty() {
+                Value::Null
+            } else {
+                Value::from(items.join(","))
+            }
+        };
         let text = |text: Option<String>| text.map_or(Value::Null, Value::from);
         vec![
             self.id.map_or(Value::Null, Value::UInt),
@@ -578,11 +816,19 @@ impl Row {
             self.access.map_or(Value::Null, Value::from),
             list(self.possible_keys),
             text(self.key),
-            self.key_len.map_or(Value::Null, |length| Value::from(length.to_string())),
+            self.key_len
+                .map_or(Value::Null, |length| Value::from(length.to_string())),
             list(self.reference),
-            self.rows.map_or(Value::Null, |rows| Value::UInt(rows.round().max(1.0) as u64)),
+            self.rows.map_or(
+                Value::Null,
+                |rows| Value::UInt(rows.round().max(1.0) as u64),
+            ),
             self.filtered.map_or(Value::Null, Value::Double),
-            if self.extra.is_empty() { Value::Null } else { Value::from(self.extra.join("; ")) },
+            if self.extra.is_empty() {
+                Value::Null
+            } else {
+                Value::from(self.extra.join("; "))
+            },
         ]
     }
 }
@@ -593,7 +839,10 @@ impl Row {
 
 /// A plan as an indented tree of operators.
 pub fn tree(plan: &Plan) -> String {
-    let mut out = Tree { names: Names::new(plan), text: String::new() };
+    let mut out = Tree {
+        names: Names::new(plan),
+        text: String::new(),
+    };
     let depth = match &plan.kind {
         PlanKind::Query(_) => 0,
         PlanKind::Insert(insert) => {
@@ -601,12 +850,20 @@ pub fn tree(plan: &Plan) -> String {
             1
         }
         PlanKind::Update(update) => {
-            let names: Vec<&str> = update.targets.iter().map(|target| target.table.name.as_str()).collect();
+            let names: Vec<&str> = update
+                .targets
+                .iter()
+                .map(|target| target.table.name.as_str())
+                .collect();
             out.line(0, &format!("Update {}", names.join(", ")), None);
             1
         }
         PlanKind::Delete(delete) => {
-            let names: Vec<&str> = delete.targets.iter().map(|(table, _)| table.name.as_str()).collect();
+            let names: Vec<&str> = delete
+                .targets
+                .iter()
+                .map(|(table, _)| table.name.as_str())
+                .collect();
             out.line(0, &format!("Delete from {}", names.join(", ")), None);
             1
         }
@@ -614,7 +871,9 @@ pub fn tree(plan: &Plan) -> String {
     if let Some((node, output)) = root(plan) {
         out.node(node, depth);
         let mut found = Vec::new();
-        output.into_iter().for_each(|expr| subplans(expr, &mut found));
+        output
+            .into_iter()
+            .for_each(|expr| subplans(expr, &mut found));
         for (subplan, _) in found {
             out.subquery(subplan, depth, "in projection");
         }
@@ -650,20 +909,35 @@ impl Tree<'_> {
         let _ = write!(self.text, "{:indent$}-> {text}", "", indent = depth * 4);
         if let Some(node) = node {
             let rows = optimize::rows_of(node);
-            let _ = write!(self.text, "  (cost={} rows={})", figure(cost_of(node)), figure(rows));
+            let _ = write!(
+                self.text,
+                "  (cost={} rows={})",
+                figure(cost_of(node)),
+                figure(rows)
+            );
         }
         self.text.push('\n');
     }
 
     fn subquery(&mut self, subplan: &Subplan, depth: usize, place: &str) {
-        let how = if subplan.correlated { "dependent" } else { "run only once" };
-        self.line(depth, &format!("Select #{} (subquery {place}; {how})", subplan.number + 2), None);
+        let how = if subplan.correlated {
+            "dependent"
+        } else {
+            "run only once"
+        };
+        self.line(
+            depth,
+            &format!("Select #{} (subquery {place}; {how})", subplan.number + 2),
+            None,
+        );
         self.node(&subplan.node, depth + 1);
     }
 
     fn subqueries_of(&mut self, conditions: &[Expr], depth: usize) {
         let mut found = Vec::new();
-        conditions.iter().for_each(|expr| subplans(expr, &mut found));
+        conditions
+            .iter()
+            .for_each(|expr| subplans(expr, &mut found));
         for (subplan, _) in found {
             self.subquery(subplan, depth, "in condition");
         }
@@ -679,7 +953,13 @@ impl Tree<'_> {
                 let depth = self.filter(filter, node, depth);
                 self.line(depth, &format!("Table scan on {}", table.name), Some(node));
             }
-            Node::Derived { slot, input, materialize, correlated, .. } => {
+            Node::Derived {
+                slot,
+                input,
+                materialize,
+                correlated,
+                ..
+            } => {
                 let name = self.names.of(*slot).to_string();
                 self.line(depth, &format!("Table scan on {name}"), Some(node));
                 let how = match (materialize, correlated) {
@@ -690,8 +970,17 @@ impl Tree<'_> {
                 self.line(depth + 1, how, Some(node));
                 self.node(input, depth + 2);
             }
-            Node::Recursive { seed, step, distinct, .. } => {
-                let how = if *distinct { "Materialize recursive CTE with deduplication" } else { "Materialize recursive CTE" };
+            Node::Recursive {
+                seed,
+                step,
+                distinct,
+                ..
+            } => {
+                let how = if *distinct {
+                    "Materialize recursive CTE with deduplication"
+                } else {
+                    "Materialize recursive CTE"
+                };
                 self.line(depth, how, Some(node));
                 self.node(seed, depth + 1);
                 self.line(depth + 1, "Repeat until convergence", None);
@@ -706,7 +995,12 @@ impl Tree<'_> {
                 self.node(input, depth);
                 self.subqueries_of(conditions, depth);
             }
-            Node::NestedLoop { left, right, kind, condition } => {
+            Node::NestedLoop {
+                left,
+                right,
+                kind,
+                condition,
+            } => {
                 let depth = self.filter(condition, node, depth);
                 let kind = match kind {
                     JoinKind::Inner => "Nested loop inner join",
@@ -718,18 +1012,33 @@ impl Tree<'_> {
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
-            Node::HashJoin { left, right, kind, left_keys, right_keys, condition, .. } => {
+            Node::HashJoin {
+                left,
+                right,
+                kind,
+                left_keys,
+                right_keys,
+                condition,
+                ..
+            } => {
                 let kind = match kind {
                     JoinKind::Inner => "Inner hash join",
                     JoinKind::Left => "Left hash join",
                     JoinKind::Semi => "Hash semijoin",
                     JoinKind::Anti => "Hash antijoin",
                 };
-                let pairs: Vec<String> =
-                    left_keys.iter().zip(right_keys).map(|(a, b)| format!("({} = {})", self.names.text(a), self.names.text(b))).collect();
+                let pairs: Vec<String> = left_keys
+                    .iter()
+                    .zip(right_keys)
+                    .map(|(a, b)| format!("({} = {})", self.names.text(a), self.names.text(b)))
+                    .collect();
                 let mut text = format!("{kind} {}", pairs.join(", "));
                 if !condition.is_empty() {
-                    let _ = write!(text, ", extra conditions: {}", self.names.conditions(condition));
+                    let _ = write!(
+                        text,
+                        ", extra conditions: {}",
+                        self.names.conditions(condition)
+                    );
                 }
                 self.line(depth, &text, Some(node));
                 self.node(left, depth + 1);
@@ -737,7 +1046,11 @@ impl Tree<'_> {
                 self.node(right, depth + 2);
             }
             Node::Group(group) => {
-                let aggregates: Vec<String> = group.aggregates.iter().map(|aggregate| self.names.aggregate(aggregate)).collect();
+                let aggregates: Vec<String> = group
+                    .aggregates
+                    .iter()
+                    .map(|aggregate| self.names.aggregate(aggregate))
+                    .collect();
                 let list = aggregates.join(", ");
                 let text = match (group.scalar, group.ordered) {
                     (true, _) => format!("Aggregate: {list}"),
@@ -749,7 +1062,11 @@ impl Tree<'_> {
                 self.line(depth, &text, Some(node));
                 let hashed = !group.scalar && !group.ordered;
                 if hashed {
-                    let text = if list.is_empty() { "Temporary table with deduplication" } else { "Aggregate using temporary table" };
+                    let text = if list.is_empty() {
+                        "Temporary table with deduplication"
+                    } else {
+                        "Aggregate using temporary table"
+                    };
                     self.line(depth + 1, text, None);
                 }
                 self.node(&group.input, depth + 1 + usize::from(hashed));
@@ -758,10 +1075,16 @@ impl Tree<'_> {
                 self.line(depth, "Stream results", Some(node));
                 self.node(input, depth + 1);
             }
-            Node::Sort { input, keys, limit, .. } => {
+            Node::Sort {
+                input, keys, limit, ..
+            } => {
                 let mut text = format!("Sort: {}", self.names.keys(keys));
                 if let Some(limit) = limit {
-                    let _ = write!(text, ", limit input to {} row(s) per chunk", self.names.text(limit));
+                    let _ = write!(
+                        text,
+                        ", limit input to {} row(s) per chunk",
+                        self.names.text(limit)
+                    );
                 }
                 self.line(depth, &text, Some(node));
                 self.node(input, depth + 1);
@@ -771,23 +1094,38 @@ impl Tree<'_> {
                 self.line(depth + 1, "Temporary table with deduplication", Some(node));
                 self.node(input, depth + 2);
             }
-            Node::Limit { input, offset, count } => {
-                let count = count.as_deref().map_or("all".to_string(), |count| self.names.text(count));
+            Node::Limit {
+                input,
+                offset,
+                count,
+            } => {
+                let count = count
+                    .as_deref()
+                    .map_or("all".to_string(), |count| self.names.text(count));
                 let text = match offset {
                     None => format!("Limit: {count} row(s)"),
-                    Some(offset) => format!("Limit/Offset: {count}/{} row(s)", self.names.text(offset)),
+                    Some(offset) => {
+                        format!("Limit/Offset: {count}/{} row(s)", self.names.text(offset))
+                    }
                 };
                 self.line(depth, &text, Some(node));
                 self.node(input, depth + 1);
             }
-            Node::SetOperation { op, distinct, inputs, .. } => {
+            Node::SetOperation {
+                op,
+                distinct,
+                inputs,
+                ..
+            } => {
                 let mut depth = depth;
                 match (op, distinct) {
                     (SetOperator::Union, false) => self.line(depth, "Append", Some(node)),
                     _ => {
                         let (table, what) = match op {
                             SetOperator::Union => ("<union temporary>", "Union materialize"),
-                            SetOperator::Intersect => ("<intersect temporary>", "Intersect materialize"),
+                            SetOperator::Intersect => {
+                                ("<intersect temporary>", "Intersect materialize")
+                            }
                             SetOperator::Except => ("<except temporary>", "Except materialize"),
                         };
                         self.line(depth, &format!("Table scan on {table}"), Some(node));
@@ -802,16 +1140,30 @@ impl Tree<'_> {
             }
             Node::Window(window) => {
                 let mut text = "Window aggregate".to_string();
-                let buffered = window.functions.iter().any(|call| !matches!(call.frame.end, FrameBound::CurrentRow));
+                let buffered = window
+                    .functions
+                    .iter()
+                    .any(|call| !matches!(call.frame.end, FrameBound::CurrentRow));
                 if buffered {
                     text.push_str(" with buffering");
                 }
                 self.line(depth, &text, Some(node));
-                let mut keys: Vec<SortKey> = window.partition.iter().map(|expr| SortKey { expr: expr.clone(), descending: false }).collect();
+                let mut keys: Vec<SortKey> = window
+                    .partition
+                    .iter()
+                    .map(|expr| SortKey {
+                        expr: expr.clone(),
+                        descending: false,
+                    })
+                    .collect();
                 keys.extend(window.order.iter().cloned());
                 let sorted = !keys.is_empty();
                 if sorted {
-                    self.line(depth + 1, &format!("Sort: {}", self.names.keys(&keys)), None);
+                    self.line(
+                        depth + 1,
+                        &format!("Sort: {}", self.names.keys(&keys)),
+                        None,
+                    );
                 }
                 self.node(&window.input, depth + 1 + usize::from(sorted));
             }
@@ -833,55 +1185,157 @@ impl Tree<'_> {
         let name = self.names.of(scan.slot).to_string();
         let table = &scan.table;
         let covering = |covering: bool, plain: &str| match covering {
-            true => format!("Covering {}{}", plain[..1].to_ascii_lowercase(), &plain[1..]),
+            true => format!(
+                "Covering {}{}",
+                plain[..1].to_ascii_lowercase(),
+                &plain[1..]
+            ),
             false => plain.to_string(),
         };
         let text = match &scan.access {
             Access::Full => format!("Table scan on {name}"),
-            Access::Point { index, key, covering: covers } => {
+            Access::Point {
+                index,
+                key,
+                covering: covers,
+            } => {
                 let index = &table.indexes[*index];
-                let pairs: Vec<String> =
-                    index.parts.iter().zip(key).map(|(part, value)| format!("{}={}", table.columns[part.column].name, self.names.text(value))).collect();
-                let what = if *covers { "Single-row covering index lookup" } else { "Single-row index lookup" };
-                format!("{what} on {name} using {} ({})", index.name, pairs.join(", "))
+                let pairs: Vec<String> = index
+                    .parts
+                    .iter()
+                    .zip(key)
+                    .map(|(part, value)| {
+                        format!(
+                            "{}={}",
+                            table.columns[part.column].name,
+                            self.names.text(value)
+                        )
+                    })
+                    .collect();
+                let what = if *covers {
+                    "Single-row covering index lookup"
+                } else {
+                    "Single-row index lookup"
+                };
+                format!(
+                    "{what} on {name} using {} ({})",
+                    index.name,
+                    pairs.join(", ")
+                )
             }
-            Access::Index { index, ranges, covering: covers } => {
+            Access::Index {
+                index,
+                ranges,
+                covering: covers,
+            } => {
                 let index = &table.indexes[*index];
                 match &ranges[..] {
-                    [range] if range.equal.is_empty() && range.lower.is_none() && range.upper.is_none() => {
-                        format!("{} on {name} using {}", covering(*covers, "Index scan"), index.name)
+                    [range]
+                        if range.equal.is_empty()
+                            && range.lower.is_none()
+                            && range.upper.is_none() =>
+                    {
+                        format!(
+                            "{} on {name} using {}",
+                            covering(*covers, "Index scan"),
+                            index.name
+                        )
                     }
                     [range] if range.lower.is_none() && range.upper.is_none() => {
                         let pairs = index.parts.iter().zip(&range.equal);
-                        let pairs: Vec<String> =
-                            pairs.map(|(part, value)| format!("{}={}", table.columns[part.column].name, self.names.text(&value.value))).collect();
-                        format!("{} on {name} using {} ({})", covering(*covers, "Index lookup"), index.name, pairs.join(", "))
+                        let pairs: Vec<String> = pairs
+                            .map(|(part, value)| {
+                                format!(
+                                    "{}={}",
+                                    table.columns[part.column].name,
+                                    self.names.text(&value.value)
+                                )
+                            })
+                            .collect();
+                        format!(
+                            "{} on {name} using {} ({})",
+                            covering(*covers, "Index lookup"),
+                            index.name,
+                            pairs.join(", ")
+                        )
                     }
                     ranges => {
-                        let texts: Vec<String> = ranges.iter().take(3).map(|range| self.range(table, index, range)).collect();
-                        let more = if ranges.len() > 3 { format!(" OR ({} more)", ranges.len() - 3) } else { String::new() };
-                        format!("{} on {name} using {} over {}{more}", covering(*covers, "Index range scan"), index.name, texts.join(" OR "))
+                        let texts: Vec<String> = ranges
+                            .iter()
+                            .take(3)
+                            .map(|range| self.range(table, index, range))
+                            .collect();
+                        let more = if ranges.len() > 3 {
+                            format!(" OR ({} more)", ranges.len() - 3)
+                        } else {
+                            String::new()
+                        };
+                        format!(
+                            "{} on {name} using {} over {}{more}",
+                            covering(*covers, "Index range scan"),
+                            index.name,
+                            texts.join(" OR ")
+                        )
                     }
                 }
             }
         };
-        let reverse = if scan.reverse && !matches!(scan.access, Access::Point { .. }) { " (reverse)" } else { "" };
+        let reverse = if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
+            " (reverse)"
+        } else {
+            ""
+        };
         let cost = scan_cost(scan);
-        let _ = write!(self.text, "{:indent$}-> {text}{reverse}", "", indent = below * 4);
-        let _ = writeln!(self.text, "  (cost={} rows={})", figure(cost), figure(scan.rows_estimate.max(1.0)));
+        let _ = write!(
+            self.text,
+            "{:indent$}-> {text}{reverse}",
+            "",
+            indent = below * 4
+        );
+        let _ = writeln!(
+            self.text,
+            "  (cost={} rows={})",
+            figure(cost),
+            figure(scan.rows_estimate.max(1.0))
+        );
         self.subqueries_of(&scan.filter, depth + 1);
     }
 
     fn range(&self, table: &Table, index: &Index, range: &KeyRange) -> String {
-        let column = |at: usize| index.parts.get(at).map_or("?", |part| table.columns[part.column].name.as_str());
-        let mut parts: Vec<String> =
-            range.equal.iter().enumerate().map(|(at, part)| format!("{} = {}", column(at), self.names.text(&part.value))).collect();
+        let column = |at: usize| {
+            index
+                .parts
+                .get(at)
+                .map_or("?", |part| table.columns[part.column].name.as_str())
+        };
+        let mut parts: Vec<String> = range
+            .equal
+            .iter()
+            .enumerate()
+            .map(|(at, part)| format!("{} = {}", column(at), self.names.text(&part.value)))
+            .collect();
         let next = column(range.equal.len());
         let sign = |inclusive: bool| if inclusive { "<=" } else { "<" };
-        let lower = range.lower.as_ref().map(|bound| format!("{} {} ", self.names.text(&bound.value), sign(bound.inclusive)));
-        let upper = range.upper.as_ref().map(|bound| format!(" {} {}", sign(bound.inclusive), self.names.text(&bound.value)));
+        let lower = range.lower.as_ref().map(|bound| {
+            format!(
+                "{} {} ",
+                self.names.text(&bound.value),
+                sign(bound.inclusive)
+            )
+        });
+        let upper = range.upper.as_ref().map(|bound| {
+            format!(
+                " {} {}",
+                sign(bound.inclusive),
+                self.names.text(&bound.value)
+            )
+        });
         if lower.is_some() || upper.is_some() {
-            parts.push(format!("{}{next}{}", lower.unwrap_or_default(), upper.unwrap_or_default()));
+            parts.push(format!(
+                "{}{next}{}",
+                lower.unwrap_or_default(),
+                upper.unwrap_or_default()
+            ));
         }
         format!("({})", parts.join(" AND "))
     }
@@ -892,7 +1346,9 @@ fn scan_cost(scan: &Scan) -> f64 {
         Access::Full => scan.rows_estimate * 0.1 + 0.25,
         Access::Point { .. } => 0.35,
         Access::Index { covering: true, .. } => scan.rows_estimate * 0.1 + 0.25,
-        Access::Index { index, .. } if *index == 0 && scan.table.primary_key().is_some() => scan.rows_estimate * 0.1 + 0.35,
+        Access::Index { index, .. } if *index == 0 && scan.table.primary_key().is_some() => {
+            scan.rows_estimate * 0.1 + 0.35
+        }
         Access::Index { .. } => scan.rows_estimate * 0.35 + 0.35,
     }
 }
@@ -902,7 +1358,11 @@ fn cost_of(node: &Node) -> f64 {
     match node {
         Node::Scan(scan) => scan_cost(scan),
         Node::One | Node::Empty => 0.0,
-        Node::NestedLoop { left, right, .. } => cost_of(left) + optimize::rows_of(left) * cost_of(right),
-        node => children(node).into_iter().map(cost_of).sum::<f64>() + optimize::rows_of(node) * 0.1,
+        Node::NestedLoop { left, right, .. } => {
+            cost_of(left) + optimize::rows_of(left) * cost_of(right)
+        }
+        node => {
+            children(node).into_iter().map(cost_of).sum::<f64>() + optimize::rows_of(node) * 0.1
+        }
     }
 }

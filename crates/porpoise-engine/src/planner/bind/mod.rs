@@ -28,7 +28,7 @@ use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::plan::{
-    Subplan,     Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, TableAccess, TableUse,
+    Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, Subplan, TableAccess, TableUse,
 };
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::slot_set::SlotSet;

@@ -140,11 +140,19 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
     let ExprKind::Subquery { subplan, kind } = &mut expr.kind else {
         return Ok(());
     };
-    let Some(mut bound) = binder
+    let taken = binder
         .subqueries
         .get_mut(subplan.number)
-        .and_then(Option::take)
-    else {
+        .and_then(Option::take);
+    let Some(mut bound) = taken else {
+        // An alias repeats an expression; its subquery is planned once.
+        let known = binder
+            .planned_subqueries
+            .iter()
+            .find(|(number, _)| *number == subplan.number);
+        if let Some((_, known)) = known {
+            *subplan = known.clone();
+        }
         return Ok(());
     };
     let free = free_slots(binder, &bound);
@@ -174,6 +182,9 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         output,
         correlated: !free.is_empty(),
     };
+    binder
+        .planned_subqueries
+        .push((subplan.number, subplan.clone()));
     Ok(())
 }
 
