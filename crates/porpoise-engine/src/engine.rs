@@ -140,6 +140,11 @@ impl Engine {
 }
 
 impl Shared {
+    /// How many connections there have been.
+    pub fn connections(&self) -> u64 {
+        self.connection_ids.load(Ordering::Relaxed) - 1
+    }
+
     /// Tells the event loop that this thread is about to wait.
     pub fn before_waiting(&self) {
         if let Some(hook) = &*self.block_hook.read() {

@@ -18,6 +18,7 @@ pub mod error;
 pub mod executor;
 pub mod expr;
 pub mod functions;
+pub mod information_schema;
 pub mod planner;
 pub mod reply;
 pub mod session;

@@ -20,6 +20,7 @@ pub use dictionary::{Change, Dictionary};
 
 use crate::error::Result;
 use crate::executor::Exec;
+use crate::information_schema::Lookup;
 
 /// One picture of all schemas.
 #[derive(Debug, Default)]
@@ -45,23 +46,32 @@ pub enum Relation {
 }
 
 impl Catalog {
+    /// A schema. The built-in ones' names compare in any case.
     pub fn schema(&self, name: &str) -> Option<&Arc<SchemaEntry>> {
-        self.schemas.get(name)
+        self.schemas.get(name).or_else(|| {
+            let built_in = dictionary::BUILT_IN_SCHEMAS
+                .iter()
+                .find(|known| known.eq_ignore_ascii_case(name))?;
+            self.schemas.get(*built_in)
+        })
     }
 
     /// A schema's name as it was created.
     pub fn schema_name(&self, name: &str) -> Option<CompactString> {
-        self.schemas
-            .get(name)
-            .map(|entry| entry.schema.name.clone())
+        self.schema(name).map(|entry| entry.schema.name.clone())
     }
 
     /// A table or view. `information_schema`'s and `performance_schema`'s names compare in any case.
     pub fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
-        if let Some(table) = VirtualTable::find(schema, name) {
-            return Some(Relation::Virtual(table));
+        let entry = self.schema(schema)?;
+        if let Some(found) = entry.relations.get(name) {
+            return Some(found.clone());
         }
-        self.schemas.get(schema)?.relations.get(name).cloned()
+        let built_in = dictionary::BUILT_IN_SCHEMAS.contains(&entry.schema.name.as_str());
+        built_in
+            .then(|| VirtualTable::find(schema, name))
+            .flatten()
+            .map(Relation::Virtual)
     }
 }
 
@@ -75,18 +85,12 @@ pub struct VirtualTable {
     pub rows: RowMaker,
 }
 
-/// Makes a virtual table's rows.
+/// Makes a virtual table's rows, at least those that the lookup wants.
 pub type RowMaker =
-    fn(&mut Exec<'_>, &mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>) -> Result<()>;
+    fn(&mut Exec<'_>, &Lookup, &mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>) -> Result<()>;
 
 impl std::fmt::Debug for VirtualTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.schema, self.name)
-    }
-}
-
-impl VirtualTable {
-    pub fn find(_schema: &str, _name: &str) -> Option<&'static VirtualTable> {
-        None
     }
 }

@@ -17,6 +17,7 @@ pub mod create;
 pub mod database;
 pub mod drop;
 pub mod lock;
+pub mod maintain;
 pub mod rename;
 pub mod table;
 #[cfg(test)]
@@ -67,11 +68,43 @@ pub fn execute(
         crate::accounts::statement::execute(&shared, &mut session.state, statement)?;
         Completion::default()
     } else {
-        return Err(Error::not_supported_yet("this statement"));
+        return other(session, statement, reply);
     };
     completion.warnings = session.state.warning_count();
     session.state.row_count = completion.affected_rows as i64;
     reply.ok(&completion)?;
+    Ok(None)
+}
+
+/// Statements that answer with rows, and those that do nothing here.
+fn other(
+    session: &mut Session,
+    statement: &ast::Statement,
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    use ast::Statement as S;
+    match statement {
+        S::Show(show) => return crate::show::show(session, show, reply),
+        S::Describe { table, column } => {
+            return crate::show::describe(session, table, column.as_deref(), reply);
+        }
+        S::Maintain { action, tables, .. } => {
+            maintain::maintain(session, *action, tables, reply)?;
+            return Ok(None);
+        }
+        S::Flush { targets, .. } => {
+            let locks = |target: &ast::FlushTarget| matches!(target, ast::FlushTarget::Tables { read_lock, export, .. } if *read_lock || *export);
+            if targets.iter().any(locks) {
+                return Err(Error::not_supported_yet("FLUSH TABLES WITH READ LOCK"));
+            }
+        }
+        S::Unsupported { what, .. } => return Err(Error::not_supported_yet(what)),
+        _ => return Err(Error::not_supported_yet("this statement")),
+    }
+    reply.ok(&Completion {
+        warnings: session.state.warning_count(),
+        ..Completion::default()
+    })?;
     Ok(None)
 }
 

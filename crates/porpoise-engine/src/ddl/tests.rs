@@ -12,10 +12,20 @@ use crate::reply::{Completion, Reply, ResultColumn};
 use crate::session::{Login, Session};
 use crate::show::create_text;
 
-/// Takes every answer and keeps the last OK.
+/// Keeps the last answer: its OK, or its rows as text.
 #[derive(Default)]
 struct Answers {
     ok: Completion,
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Answers {
+    fn push(&mut self, text: String) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(text);
+        }
+    }
 }
 
 impl Reply for Answers {
@@ -23,19 +33,49 @@ impl Reply for Answers {
         self.ok = completion.clone();
         Ok(())
     }
-    fn begin_rows(&mut self, _: &[ResultColumn]) -> Result<()> {
+    fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()> {
+        self.columns = columns
+            .iter()
+            .map(|column| column.name.to_string())
+            .collect();
         Ok(())
     }
-    fn begin_row(&mut self) {}
-    fn null(&mut self) {}
-    fn int(&mut self, _: i64) {}
-    fn uint(&mut self, _: u64) {}
-    fn float(&mut self, _: f32) {}
-    fn double(&mut self, _: f64) {}
-    fn bytes(&mut self, _: &[u8]) {}
-    fn date(&mut self, _: Date) {}
-    fn datetime(&mut self, _: DateTime, _: u8) {}
-    fn time(&mut self, _: Time, _: u8) {}
+    fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+    fn null(&mut self) {
+        self.push("NULL".into());
+    }
+    fn int(&mut self, value: i64) {
+        self.push(value.to_string());
+    }
+    fn uint(&mut self, value: u64) {
+        self.push(value.to_string());
+    }
+    fn float(&mut self, value: f32) {
+        self.push(value.to_string());
+    }
+    fn double(&mut self, value: f64) {
+        self.push(value.to_string());
+    }
+    fn bytes(&mut self, value: &[u8]) {
+        self.push(String::from_utf8_lossy(value).into_owned());
+    }
+    fn date(&mut self, value: Date) {
+        let mut text = Vec::new();
+        value.write_text(&mut text);
+        self.bytes(&text);
+    }
+    fn datetime(&mut self, value: DateTime, fsp: u8) {
+        let mut text = Vec::new();
+        value.write_text(fsp, &mut text);
+        self.bytes(&text);
+    }
+    fn time(&mut self, value: Time, fsp: u8) {
+        let mut text = Vec::new();
+        value.write_text(fsp, &mut text);
+        self.bytes(&text);
+    }
     fn end_row(&mut self) -> Result<()> {
         Ok(())
     }
@@ -64,9 +104,32 @@ impl Db {
         db
     }
 
+    /// The rows of an answer, `|` between columns.
+    #[track_caller]
+    pub fn rows(&mut self, sql: &str) -> Vec<String> {
+        let mut answers = Answers::default();
+        if let Err(error) = self.session.query(sql.as_bytes(), &mut answers) {
+            panic!("{sql}: {error}");
+        }
+        answers.rows.iter().map(|row| row.join("|")).collect()
+    }
+
+    /// The names of an answer's columns.
+    #[track_caller]
+    pub fn columns(&mut self, sql: &str) -> String {
+        let mut answers = Answers::default();
+        if let Err(error) = self.session.query(sql.as_bytes(), &mut answers) {
+            panic!("{sql}: {error}");
+        }
+        answers.columns.join("|")
+    }
+
     pub fn try_run(&mut self, sql: &str) -> Result<Completion> {
         let mut answers = Answers::default();
-        self.session.query(sql.as_bytes(), &mut answers)?;
+        let ran = self.session.query(sql.as_bytes(), &mut answers)?;
+        if let Some(commit) = ran.commit {
+            commit.wait()?;
+        }
         Ok(answers.ok)
     }
 
@@ -282,4 +345,149 @@ fn definitions_outlive_the_engine() {
         again.schema("e").expect("e").schema.collation.name(),
         "latin1_swedish_ci"
     );
+}
+
+#[test]
+fn rows_move_with_their_table() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(10), c INT, KEY (b))");
+    db.run("INSERT INTO t VALUES (1, '10', 5), (2, '20', NULL), (3, NULL, 7)");
+    assert_eq!(
+        db.run("ALTER TABLE t ADD d INT NOT NULL DEFAULT 9 FIRST")
+            .affected_rows,
+        3
+    );
+    assert_eq!(
+        db.rows("SELECT * FROM t"),
+        ["9|1|10|5", "9|2|20|NULL", "9|3|NULL|7"]
+    );
+    db.run("ALTER TABLE t MODIFY b INT, DROP PRIMARY KEY, ADD KEY (c)");
+    assert_eq!(db.rows("SELECT a, b FROM t WHERE c = 7"), ["3|NULL"]);
+    db.fails("ALTER TABLE t MODIFY c INT NOT NULL", 1138);
+    db.fails("ALTER TABLE t ADD UNIQUE (d)", 1062);
+    db.fails("ALTER TABLE t MODIFY d TINYINT, MODIFY a VARCHAR(0)", 1406);
+    db.run("INSERT INTO t VALUES (9, 4, 300, 1)");
+    db.fails("ALTER TABLE t MODIFY b TINYINT", 1264);
+    db.run("DELETE FROM t WHERE a = 4");
+    db.run("CREATE UNIQUE INDEX ua ON t (a)");
+    assert_eq!(db.rows("SELECT b FROM t WHERE a = 2"), ["20"]);
+    db.run("DROP INDEX ua ON t");
+    assert_eq!(db.rows("CHECK TABLE t"), ["d.t|check|status|OK"]);
+    db.run("TRUNCATE t");
+    assert_eq!(db.rows("SELECT COUNT(*) FROM t"), ["0"]);
+    assert_eq!(
+        db.rows("CHECK TABLE t, nothing")[1],
+        "d.nothing|check|Error|Table 'd.nothing' doesn't exist"
+    );
+}
+
+#[test]
+fn a_counter_goes_on_through_alter_and_begins_again_with_truncate() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 5");
+    db.run("INSERT INTO t (a) VALUES (1), (2)");
+    db.run("ALTER TABLE t ADD b INT FIRST");
+    db.run("INSERT INTO t (a) VALUES (3)");
+    assert_eq!(db.rows("SELECT id FROM t"), ["5", "6", "7"]);
+    db.run("ALTER TABLE t AUTO_INCREMENT = 100");
+    db.run("INSERT INTO t (a) VALUES (4)");
+    db.run("ALTER TABLE t AUTO_INCREMENT = 1");
+    db.run("DELETE FROM t WHERE id = 100");
+    db.run("ALTER TABLE t AUTO_INCREMENT = 1");
+    db.run("INSERT INTO t (a) VALUES (5)");
+    assert_eq!(db.rows("SELECT id FROM t"), ["5", "6", "7", "8"]);
+    db.run("TRUNCATE t");
+    db.run("INSERT INTO t (a) VALUES (1)");
+    assert_eq!(db.rows("SELECT id FROM t"), ["1"]);
+}
+
+#[test]
+fn generated_columns_defaults_and_checks_hold() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE t (a INT, b INT AS (a * 2) STORED, c VARCHAR(20) DEFAULT (CONCAT('x', 'y')), d INT CHECK (d > a),
+         CONSTRAINT positive CHECK (a > 0) NOT ENFORCED)",
+    );
+    assert_eq!(
+        db.shows("t"),
+        "CREATE TABLE `t` (
+  `a` int DEFAULT NULL,
+  `b` int GENERATED ALWAYS AS ((`a` * 2)) STORED,
+  `c` varchar(20) DEFAULT (concat(_utf8mb4'x',_utf8mb4'y')),
+  `d` int DEFAULT NULL,
+  CONSTRAINT `t_chk_1` CHECK ((`d` > `a`)),
+  CONSTRAINT `positive` CHECK ((`a` > 0)) /*!80016 NOT ENFORCED */
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci"
+    );
+    db.run("INSERT INTO t (a, d) VALUES (-3, 5)");
+    assert_eq!(db.rows("SELECT * FROM t"), ["-3|-6|xy|5"]);
+    db.fails("INSERT INTO t (a, d) VALUES (3, 2)", 3819);
+    db.fails("ALTER TABLE t ALTER CHECK positive ENFORCED", 3819);
+    db.fails("ALTER TABLE t RENAME COLUMN a TO z", 3108);
+    db.fails("ALTER TABLE t DROP a", 3108);
+    db.fails("ALTER TABLE t ADD CHECK (nothing > 0)", 3820);
+    db.fails("CREATE TABLE u (a INT AS (RAND()))", 3102);
+    db.fails(
+        "CREATE TABLE u (a INT AUTO_INCREMENT KEY, b INT AS (a))",
+        3109,
+    );
+    db.fails("CREATE TABLE u (a INT AS (b), b INT AS (1))", 3107);
+    db.fails(
+        "CREATE TABLE u (a INT, CONSTRAINT positive CHECK (a > 1))",
+        3822,
+    );
+    db.run("ALTER TABLE t DROP b, DROP CONSTRAINT positive, DROP CHECK t_chk_1, DROP d");
+    assert_eq!(db.rows("SELECT * FROM t"), ["-3|xy"]);
+}
+
+#[test]
+fn a_table_made_from_a_query_has_its_columns_and_rows() {
+    let mut db = Db::new();
+    db.run(
+        "CREATE TABLE s (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(10) NOT NULL DEFAULT 'n')",
+    );
+    db.run("INSERT INTO s (name) VALUES ('a'), ('b')");
+    assert_eq!(
+        db.run("CREATE TABLE t (extra INT, KEY (id)) SELECT id, name, id + 1 AS next FROM s")
+            .affected_rows,
+        2
+    );
+    assert_eq!(db.rows("SELECT * FROM t"), ["NULL|1|a|2", "NULL|2|b|3"]);
+    assert_eq!(
+        db.shows("t"),
+        "CREATE TABLE `t` (
+  `extra` int DEFAULT NULL,
+  `id` int NOT NULL DEFAULT '0',
+  `name` varchar(10) NOT NULL DEFAULT 'n',
+  `next` bigint NOT NULL DEFAULT '0',
+  KEY `id` (`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci"
+    );
+    db.fails(
+        "CREATE TABLE u (a INT UNIQUE) SELECT 1 AS a UNION ALL SELECT 1",
+        1062,
+    );
+    assert!(db.table("u").is_none());
+    db.run("CREATE TABLE l LIKE s");
+    assert_eq!(db.rows("SELECT COUNT(*) FROM l"), ["0"]);
+    db.run("CREATE TEMPORARY TABLE tmp SELECT * FROM s");
+    assert_eq!(db.rows("SELECT COUNT(*) FROM tmp"), ["2"]);
+}
+
+#[test]
+fn views_read_what_their_tables_hold_now() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT, b INT)");
+    db.run("INSERT INTO t VALUES (1, 2), (3, 4)");
+    db.run("CREATE VIEW v (x, y) AS SELECT *  FROM t WHERE a > 1");
+    db.run("ALTER TABLE t ADD c INT FIRST");
+    assert_eq!(db.rows("SELECT * FROM v"), ["3|4"]);
+    db.fails("CREATE VIEW v AS SELECT 1", 1050);
+    db.fails("CREATE VIEW w (x) AS SELECT 1, 2", 1353);
+    db.fails("CREATE VIEW w AS SELECT nothing FROM t", 1054);
+    db.run("CREATE OR REPLACE VIEW v AS SELECT 1 AS one");
+    assert_eq!(db.rows("SELECT * FROM v"), ["1"]);
+    assert_eq!(db.rows("SHOW FULL TABLES"), ["t|BASE TABLE", "v|VIEW"]);
+    db.fails("DROP TABLE v", 1051);
+    db.run("DROP VIEW v");
 }

@@ -88,7 +88,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
         schema: name.schema.clone(),
         name: name.table.clone(),
         version: ddl.shared.dictionary.next_version(),
-        sql: super::canonical::query(&create.query, &columns),
+        sql: super::canonical::query(&create.query, &query.columns),
         columns,
         definer,
         invoker: create.invoker == Some(true),

@@ -524,7 +524,8 @@ impl Operator for Virtual<'_> {
         self.at = 0;
         self.rows.clear();
         let (slot, filter, rows) = (self.slot, self.filter, &mut self.rows);
-        (self.table.rows)(exec, &mut |exec, values| {
+        let lookup = self.table.lookup(slot, filter, exec)?;
+        (self.table.rows)(exec, &lookup, &mut |exec, values| {
             exec.check_interrupt()?;
             exec.fill(slot, values)?;
             if all_true(filter, exec)? {

@@ -1,3 +1,119 @@
 //! SHOW and DESCRIBE.
+//!
+//! Most of them are SELECTs on `information_schema`, with the column names that SHOW has: so LIKE and
+//! WHERE are the executor's work ([`select`]). Those that tell of one thing only, such as SHOW CREATE
+//! TABLE, are made here ([`told`]).
+//!
+//!     SHOW FULL TABLES FROM d LIKE 't%'
+//!       ─► SELECT * FROM (SELECT TABLE_NAME AS `Tables_in_d (t%)`, TABLE_TYPE AS `Table_type`
+//!                         FROM information_schema.TABLES WHERE TABLE_SCHEMA='d') `show`
+//!          WHERE `Tables_in_d (t%)` LIKE 't%'
 
 pub mod create_text;
+mod select;
+#[cfg(test)]
+mod tests;
+mod told;
+
+use porpoise_sql::ast::{self, ShowFilter};
+use porpoise_storage::Commit;
+
+use crate::catalog::View;
+use crate::error::{Error, Result};
+use crate::executor::Exec;
+use crate::planner::plan::PlanKind;
+use crate::planner::{self, Context};
+use crate::reply::{Reply, ResultColumn};
+use crate::session::Session;
+
+/// Runs SHOW.
+pub fn show(
+    session: &mut Session,
+    show: &ast::Show,
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    if let Some((columns, rows)) = told::tell(session, show)? {
+        session.reply_rows(&columns, &rows, reply)?;
+        return Ok(None);
+    }
+    let pattern = match &show.filter {
+        Some(ShowFilter::Like(pattern)) => Some(String::from_utf8_lossy(pattern).into_owned()),
+        _ => None,
+    };
+    let select = select::of(session, &show.what, pattern.as_deref())?;
+    run(session, &select, show.filter.as_ref(), reply)
+}
+
+/// Runs DESCRIBE: SHOW COLUMNS, of those whose names match.
+pub fn describe(
+    session: &mut Session,
+    table: &ast::ObjectName,
+    column: Option<&str>,
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    let what = ast::ShowWhat::Columns {
+        extended: false,
+        full: false,
+        table: table.clone(),
+    };
+    let filter = column.map(|pattern| ShowFilter::Like(pattern.as_bytes().into()));
+    let select = select::of(session, &what, None)?;
+    run(session, &select, filter.as_ref(), reply)
+}
+
+/// Plans and runs a SELECT with SHOW's filter over it.
+fn run(
+    session: &mut Session,
+    select: &select::Select,
+    filter: Option<&ShowFilter>,
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    let mut sql = format!("SELECT * FROM ({}) `show`", select.sql);
+    if let Some(ShowFilter::Like(pattern)) = filter {
+        let pattern = String::from_utf8_lossy(pattern);
+        sql.push_str(&format!(
+            " WHERE {} LIKE {}",
+            create_text::name(&select.first),
+            create_text::quoted(&pattern)
+        ));
+    }
+    let mut statement = parse(&sql)?;
+    if let (Some(ShowFilter::Where(condition)), ast::Statement::Query(query)) =
+        (filter, &mut statement)
+    {
+        if let ast::QueryBody::Select(select) = &mut query.body {
+            select.selection = Some((**condition).clone());
+        }
+    }
+    session.run_parsed(&statement, sql.as_bytes(), sql.as_bytes(), &[], &[], reply)
+}
+
+fn parse(sql: &str) -> Result<ast::Statement> {
+    let parsed = porpoise_sql::parse_statement(sql.as_bytes(), 0, porpoise_sql::Modes::NONE);
+    match parsed {
+        Ok(Some(parsed)) => Ok(parsed.statement),
+        _ => Err(Error::engine_error(format!("unreadable statement: {sql}"))),
+    }
+}
+
+/// The columns that a view has now, as a query of it finds them.
+pub fn view_columns(exec: &mut Exec<'_>, view: &View) -> Result<Vec<ResultColumn>> {
+    let sql = format!(
+        "SELECT * FROM {}.{}",
+        create_text::name(&view.schema),
+        create_text::name(&view.name)
+    );
+    let statement = parse(&sql)?;
+    let context = Context {
+        catalog: exec.catalog,
+        session: exec.session,
+        parameters: &[],
+        literals: &[],
+        sql: sql.as_bytes(),
+        row_counts: &exec.engine.store,
+    };
+    match planner::plan(&statement, &context)?.kind {
+        PlanKind::Query(query) => Ok(query.columns),
+        _ => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,307 @@
+//! ANALYZE, CHECK, OPTIMIZE, REPAIR and CHECKSUM TABLE.
+//!
+//! ANALYZE counts the distinct values of each index's leading parts. CHECK reads every row and every
+//! index entry of one snapshot, and tells where they don't agree.
+
+use std::ops::Bound;
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use porpoise_sql::ast::{self, Maintenance};
+use porpoise_storage::{Direction, Snapshot, SpaceId};
+use porpoise_types::{DataType, Value, skip_key_part};
+
+use crate::catalog::{Index, IndexKind, Relation, Statistics, Table, dictionary};
+use crate::ddl::Name;
+use crate::error::Result;
+use crate::executor::index_entry;
+use crate::reply::{Reply, ResultColumn};
+use crate::session::Session;
+
+/// Entries of an index that ANALYZE reads; the rest is extrapolated.
+const ANALYZED_ENTRIES_MAX: u64 = 500_000;
+
+pub fn maintain(
+    session: &mut Session,
+    action: Maintenance,
+    tables: &[ast::ObjectName],
+    reply: &mut dyn Reply,
+) -> Result<()> {
+    let mut names = Vec::with_capacity(tables.len());
+    for table in tables {
+        let schema = match (&table.schema, &session.state.schema) {
+            (Some(schema), _) => schema.0.clone(),
+            (None, Some(current)) => current.clone(),
+            (None, None) => return Err(crate::Error::no_database_selected()),
+        };
+        names.push(Name {
+            schema,
+            table: table.name.0.clone(),
+        });
+    }
+    if action == Maintenance::Checksum {
+        return checksum(session, &names, reply);
+    }
+    let verb = match action {
+        Maintenance::Analyze => "analyze",
+        Maintenance::Check => "check",
+        Maintenance::Optimize => "optimize",
+        _ => "repair",
+    };
+    let mut rows = Vec::new();
+    for name in &names {
+        let mut tell = |kind: &str, message: String| {
+            rows.push(vec![
+                Value::from(name.to_string()),
+                verb.into(),
+                kind.into(),
+                message.into(),
+            ]);
+        };
+        let Some(table) = find(session, name) else {
+            tell("Error", format!("Table '{name}' doesn't exist"));
+            tell("status", "Operation failed".into());
+            continue;
+        };
+        let Some(table) = table else {
+            match action {
+                Maintenance::Check => tell("status", "OK".into()),
+                _ => {
+                    tell("Error", format!("'{name}' is not BASE TABLE"));
+                    tell("status", "Operation failed".into());
+                }
+            }
+            continue;
+        };
+        let snapshot = session.engine.shared.store.snapshot();
+        match action {
+            Maintenance::Check => match check(session, &table, &snapshot)? {
+                problems if problems.is_empty() => tell("status", "OK".into()),
+                problems => {
+                    for problem in problems {
+                        tell("Error", problem);
+                    }
+                    tell("error", "Corrupt".into());
+                }
+            },
+            Maintenance::Repair => tell(
+                "note",
+                "The storage engine for the table doesn't support repair".into(),
+            ),
+            _ => {
+                if action == Maintenance::Optimize {
+                    tell(
+                        "note",
+                        "Table does not support optimize, doing recreate + analyze instead".into(),
+                    );
+                }
+                let statistics = analyze(session, &table, &snapshot)?;
+                dictionary::write_statistics(&session.engine.shared, &table, statistics)?;
+                tell("status", "OK".into());
+            }
+        }
+    }
+    let columns: Vec<ResultColumn> = ["Table", "Op", "Msg_type", "Msg_text"]
+        .map(|name| ResultColumn::expression(name, DataType::varchar(128), true))
+        .into();
+    session.reply_rows(&columns, &rows, reply)
+}
+
+/// A base table; `Some(None)` for a view or a virtual table.
+fn find(session: &Session, name: &Name) -> Option<Option<std::sync::Arc<Table>>> {
+    let temporary = session
+        .state
+        .temporary_tables
+        .get(&(name.schema.clone(), name.table.clone()));
+    if let Some(table) = temporary {
+        return Some(Some(table.clone()));
+    }
+    match session
+        .engine
+        .shared
+        .catalog
+        .load()
+        .relation(&name.schema, &name.table)?
+    {
+        Relation::Table(table) => Some(Some(table)),
+        _ => Some(None),
+    }
+}
+
+fn each(
+    snapshot: &Snapshot,
+    space: SpaceId,
+    mut row: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
+    let mut cursor = snapshot.range(
+        space,
+        (Bound::Unbounded, Bound::Unbounded),
+        Direction::Forward,
+    )?;
+    while let Some((key, value)) = cursor.next()? {
+        if !row(key, value)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn interrupted(session: &Session) -> Result<()> {
+    if session.state.interrupt.is_set() {
+        Err(session.state.interrupt_error())
+    } else {
+        Ok(())
+    }
+}
+
+/// Counts distinct values of every index's first 1, 2, … parts.
+fn analyze(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Statistics> {
+    let rows = session.engine.shared.store.approximate_len(table.space);
+    let mut cardinality: HashMap<CompactString, Vec<u64>> = HashMap::new();
+    for index in &table.indexes {
+        let space = if index.kind == IndexKind::Primary {
+            table.space
+        } else {
+            index.space
+        };
+        let mut counts = vec![0u64; index.parts.len()];
+        let mut last: Vec<u8> = Vec::new();
+        let mut read = 0u64;
+        each(snapshot, space, |key, _| {
+            interrupted(session)?;
+            read += 1;
+            let ends = part_ends(table, index, key);
+            let same = key.iter().zip(&last).take_while(|(a, b)| a == b).count();
+            for (count, end) in counts.iter_mut().zip(&ends) {
+                // The part is new if the keys differ before its end.
+                if read == 1 || same < *end {
+                    *count += 1;
+                }
+            }
+            last.clear();
+            last.extend_from_slice(key);
+            Ok(read < ANALYZED_ENTRIES_MAX)
+        })?;
+        if read >= ANALYZED_ENTRIES_MAX && rows > read {
+            for count in &mut counts {
+                *count = (u128::from(*count) * u128::from(rows) / u128::from(read)) as u64;
+            }
+        }
+        cardinality.insert(index.name.clone(), counts);
+    }
+    Ok(Statistics {
+        cardinality,
+        analyzed: true,
+    })
+}
+
+/// Where each part of an index key ends.
+fn part_ends(table: &Table, index: &Index, key: &[u8]) -> Vec<usize> {
+    let mut at = 0;
+    let mut ends = Vec::with_capacity(index.parts.len());
+    for part in &index.parts {
+        let column = &table.columns[part.column];
+        let rest = key.get(at..).unwrap_or_default();
+        at +=
+            skip_key_part(rest, &column.ty, column.nullable, part.descending).unwrap_or(rest.len());
+        ends.push(at);
+    }
+    ends
+}
+
+/// What is wrong with a table, at most some of it.
+fn check(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Vec<String>> {
+    const PROBLEMS_MAX: usize = 10;
+    let mut problems = Vec::new();
+    let mut rows = 0u64;
+    let mut value = Vec::new();
+    each(snapshot, table.space, |key, row| {
+        interrupted(session)?;
+        rows += 1;
+        if let Some(primary) = table.primary_key() {
+            if index_entry::parts_of(table, primary, row).parts.as_slice() != key {
+                problems.push(format!(
+                    "Row {rows} is stored under another row's primary key"
+                ));
+            }
+        }
+        for index in table
+            .indexes
+            .iter()
+            .filter(|index| index.kind != IndexKind::Primary)
+        {
+            let entry =
+                index_entry::entry_key(index, &index_entry::parts_of(table, index, row), key);
+            index_entry::entry_value(table, index, key, row, &mut value);
+            match snapshot.get(index.space, &entry, |found| found == value)? {
+                Some(true) => {}
+                Some(false) => problems.push(format!(
+                    "Index '{}' holds other values than row {rows}",
+                    index.name
+                )),
+                None => problems.push(format!("Index '{}' lacks row {rows}", index.name)),
+            }
+        }
+        Ok(problems.len() < PROBLEMS_MAX)
+    })?;
+    if !problems.is_empty() {
+        return Ok(problems);
+    }
+    for index in table
+        .indexes
+        .iter()
+        .filter(|index| index.kind != IndexKind::Primary)
+    {
+        let mut entries = 0u64;
+        each(snapshot, index.space, |_, _| {
+            entries += 1;
+            Ok(true)
+        })?;
+        if entries != rows {
+            problems.push(format!(
+                "Index '{}' has {entries} entries, the table {rows} rows",
+                index.name
+            ));
+        }
+    }
+    Ok(problems)
+}
+
+/// CHECKSUM TABLE: a number that changes with any row.
+fn checksum(session: &mut Session, names: &[Name], reply: &mut dyn Reply) -> Result<()> {
+    let mut rows = Vec::new();
+    for name in names {
+        let sum = match find(session, name) {
+            Some(Some(table)) => {
+                let snapshot = session.engine.shared.store.snapshot();
+                let mut sum = 0u32;
+                each(&snapshot, table.space, |_, row| {
+                    interrupted(session)?;
+                    sum = sum.wrapping_add(fnv(row));
+                    Ok(true)
+                })?;
+                Value::UInt(u64::from(sum))
+            }
+            _ => {
+                let error = crate::Error::no_such_table(&name.schema, &name.table);
+                session
+                    .state
+                    .warn(crate::error::Level::Error, error.into_condition());
+                Value::Null
+            }
+        };
+        rows.push(vec![Value::from(name.to_string()), sum]);
+    }
+    let columns = [
+        ResultColumn::expression("Table", DataType::varchar(128), true),
+        ResultColumn::expression("Checksum", DataType::BIGINT_UNSIGNED, true),
+    ];
+    session.reply_rows(&columns, &rows, reply)
+}
+
+/// FNV-1a: the same for the same bytes on every machine and in every version.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811C_9DC5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}

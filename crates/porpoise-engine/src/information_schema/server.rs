@@ -1,0 +1,325 @@
+//! What the server is: engines, character sets, collations, plugins, keywords, and who is connected.
+
+use porpoise_types::{Charset, Collation, Value};
+
+use super::*;
+use crate::accounts::check::has_global;
+use crate::accounts::privilege::Privilege;
+use crate::session::process::Process;
+use crate::variables::VERSION;
+
+pub const TABLES: &[VirtualTable] = &[
+    VirtualTable {
+        schema: "information_schema",
+        name: "ENGINES",
+        columns: &[
+            ("ENGINE", name, false),
+            ("SUPPORT", yes_no_default, false),
+            ("COMMENT", word, false),
+            ("TRANSACTIONS", yes_no, true),
+            ("XA", yes_no, true),
+            ("SAVEPOINTS", yes_no, true),
+        ],
+        rows: engines,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "CHARACTER_SETS",
+        columns: &[
+            ("CHARACTER_SET_NAME", name, false),
+            ("DEFAULT_COLLATE_NAME", name, false),
+            ("DESCRIPTION", wide, false),
+            ("MAXLEN", uint, false),
+        ],
+        rows: character_sets,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "COLLATIONS",
+        columns: &[
+            ("COLLATION_NAME", name, false),
+            ("CHARACTER_SET_NAME", name, false),
+            ("ID", ubig, false),
+            ("IS_DEFAULT", yes_no, false),
+            ("IS_COMPILED", yes_no, false),
+            ("SORTLEN", uint, false),
+            ("PAD_ATTRIBUTE", name, false),
+        ],
+        rows: collations,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "COLLATION_CHARACTER_SET_APPLICABILITY",
+        columns: &[
+            ("COLLATION_NAME", name, false),
+            ("CHARACTER_SET_NAME", name, false),
+        ],
+        rows: applicability,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "PLUGINS",
+        columns: &[
+            ("PLUGIN_NAME", name, false),
+            ("PLUGIN_VERSION", name, false),
+            ("PLUGIN_STATUS", name, false),
+            ("PLUGIN_TYPE", name, false),
+            ("PLUGIN_TYPE_VERSION", name, false),
+            ("PLUGIN_LIBRARY", name, true),
+            ("PLUGIN_LIBRARY_VERSION", name, true),
+            ("PLUGIN_AUTHOR", name, true),
+            ("PLUGIN_DESCRIPTION", long, true),
+            ("PLUGIN_LICENSE", name, true),
+            ("LOAD_OPTION", name, false),
+        ],
+        rows: plugins,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "KEYWORDS",
+        columns: &[("WORD", name, true), ("RESERVED", int, true)],
+        rows: keywords,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "PROCESSLIST",
+        columns: PROCESS_COLUMNS,
+        rows: processes,
+    },
+    VirtualTable {
+        schema: "performance_schema",
+        name: "processlist",
+        columns: PROCESS_COLUMNS,
+        rows: processes,
+    },
+    VirtualTable {
+        schema: "performance_schema",
+        name: "threads",
+        columns: &[
+            ("THREAD_ID", ubig, false),
+            ("NAME", word, false),
+            ("TYPE", name, false),
+            ("PROCESSLIST_ID", ubig, true),
+            ("PROCESSLIST_USER", name, true),
+            ("PROCESSLIST_HOST", word, true),
+            ("PROCESSLIST_DB", name, true),
+            ("PROCESSLIST_COMMAND", name, true),
+            ("PROCESSLIST_TIME", big, true),
+            ("PROCESSLIST_STATE", name, true),
+            ("PROCESSLIST_INFO", long, true),
+            ("CONNECTION_TYPE", name, true),
+        ],
+        rows: threads,
+    },
+];
+
+const PROCESS_COLUMNS: &[ColumnRow] = &[
+    ("ID", ubig, false),
+    ("USER", name, false),
+    ("HOST", word, false),
+    ("DB", name, true),
+    ("COMMAND", name, false),
+    ("TIME", int, false),
+    ("STATE", name, true),
+    ("INFO", long, true),
+];
+
+fn yes_no_default() -> porpoise_types::DataType {
+    porpoise_types::DataType::Varchar {
+        length: 8,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+fn engines(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let comment = "Supports transactions, row-level locking, and foreign keys";
+    row(
+        exec,
+        &[
+            text("InnoDB"),
+            text("DEFAULT"),
+            text(comment),
+            text("YES"),
+            text("NO"),
+            text("YES"),
+        ],
+    )?;
+    row(
+        exec,
+        &[
+            text("PERFORMANCE_SCHEMA"),
+            text("YES"),
+            text("Performance Schema"),
+            text("NO"),
+            text("NO"),
+            text("NO"),
+        ],
+    )
+}
+
+fn character_sets(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let mut sets = Charset::ALL;
+    sets.sort_by_key(|charset| charset.name());
+    for charset in sets {
+        let values = [
+            text(charset.name()),
+            text(charset.default_collation().name()),
+            text(charset.description()),
+            Value::UInt(u64::from(charset.max_len())),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+fn sorted_collations() -> Vec<Collation> {
+    let mut all: Vec<Collation> = Collation::all().collect();
+    all.sort_by_key(|collation| collation.name());
+    all
+}
+
+fn collations(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for collation in sorted_collations() {
+        let values = [
+            text(collation.name()),
+            text(collation.charset().name()),
+            Value::UInt(u64::from(collation.id())),
+            text(if collation.is_default() { "Yes" } else { "" }),
+            text("Yes"),
+            Value::UInt(u64::from(collation.row().sort_length)),
+            text(if collation.pads_space() {
+                "PAD SPACE"
+            } else {
+                "NO PAD"
+            }),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+fn applicability(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for collation in sorted_collations() {
+        row(
+            exec,
+            &[text(collation.name()), text(collation.charset().name())],
+        )?;
+    }
+    Ok(())
+}
+
+fn plugins(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    const PLUGINS: [(&str, &str, &str); 4] = [
+        (
+            "mysql_native_password",
+            "AUTHENTICATION",
+            "Native MySQL authentication",
+        ),
+        (
+            "caching_sha2_password",
+            "AUTHENTICATION",
+            "Caching sha2 authentication",
+        ),
+        (
+            "auth_socket",
+            "AUTHENTICATION",
+            "Unix Socket based authentication",
+        ),
+        (
+            "InnoDB",
+            "STORAGE ENGINE",
+            "Supports transactions, row-level locking, and foreign keys",
+        ),
+    ];
+    let version = VERSION.split('-').next().unwrap_or(VERSION);
+    let short = version.rsplit_once('.').map_or(version, |(short, _)| short);
+    for (plugin, kind, description) in PLUGINS {
+        let values = [
+            text(plugin),
+            text(short),
+            text("ACTIVE"),
+            text(kind),
+            text(version),
+            Value::Null,
+            Value::Null,
+            text("Porpoise"),
+            text(description),
+            text("PROPRIETARY"),
+            text("FORCE"),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+fn keywords(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let reserved = porpoise_sql::keyword::RESERVED.iter().map(|word| (word, 1));
+    let others = porpoise_sql::keyword::NONRESERVED
+        .iter()
+        .map(|word| (word, 0));
+    let mut words: Vec<(String, i64)> = reserved
+        .chain(others)
+        .map(|(word, reserved)| (word.to_ascii_uppercase(), reserved))
+        .collect();
+    words.sort();
+    for (word, reserved) in words {
+        row(exec, &[text(word), Value::Int(reserved)])?;
+    }
+    Ok(())
+}
+
+/// Processes that the session may see: its own user's, or all with PROCESS.
+pub fn visible_processes(exec: &Exec<'_>) -> Vec<Process> {
+    let all = has_global(exec.session, Privilege::Process);
+    let processes = exec
+        .engine
+        .processes
+        .all()
+        .into_iter()
+        .map(|control| control.process());
+    processes
+        .filter(|process| all || process.user == exec.session.user)
+        .collect()
+}
+
+fn seconds_since(exec: &Exec<'_>, since_us: i64) -> i64 {
+    (exec.started_us - since_us).max(0) / 1_000_000
+}
+
+fn processes(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for process in visible_processes(exec) {
+        let values = [
+            Value::UInt(process.id),
+            text(&process.user),
+            text(&process.host),
+            some_text(process.schema.as_deref()),
+            text(process.command.name()),
+            Value::Int(seconds_since(exec, process.since_us)),
+            text(process.state),
+            some_text(process.sql.as_deref()),
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+fn threads(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for process in visible_processes(exec) {
+        let values = [
+            Value::UInt(process.id),
+            text("thread/sql/one_connection"),
+            text("FOREGROUND"),
+            Value::UInt(process.id),
+            text(&process.user),
+            text(&process.host),
+            some_text(process.schema.as_deref()),
+            text(process.command.name()),
+            Value::Int(seconds_since(exec, process.since_us)),
+            text(process.state),
+            some_text(process.sql.as_deref()),
+            Value::Null,
+        ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}

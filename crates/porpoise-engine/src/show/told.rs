@@ -1,0 +1,325 @@
+//! SHOW statements that tell of one thing, and those that are always empty.
+
+use porpoise_sql::ast::{self, ShowWhat};
+use porpoise_types::{DataType, Value};
+
+use super::{create_text, select};
+use crate::accounts::check::{self, check_admin};
+use crate::accounts::privilege::Privilege;
+use crate::accounts::{Account, show as account_text};
+use crate::catalog::{Relation, Table};
+use crate::error::{Error, Level, Result};
+use crate::information_schema::privileges::privilege_rows;
+use crate::reply::ResultColumn;
+use crate::session::Session;
+
+type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
+
+fn texts(names: &[&str]) -> Vec<ResultColumn> {
+    names
+        .iter()
+        .map(|name| ResultColumn::expression(*name, DataType::varchar(1024), true))
+        .collect()
+}
+
+fn number(name: &str) -> ResultColumn {
+    ResultColumn::expression(name, DataType::BIGINT_UNSIGNED, false)
+}
+
+/// The answer, if the SHOW is one of these.
+pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
+    Ok(Some(match &show.what {
+        ShowWhat::CreateDatabase {
+            name,
+            if_not_exists,
+        } => {
+            let name = select::schema(session, Some(name))?;
+            let catalog = session.engine.shared.catalog.load_full();
+            let entry = catalog
+                .schema(&name)
+                .ok_or_else(|| Error::unknown_database(&name))?;
+            let row = vec![
+                Value::text(&name),
+                Value::from(create_text::schema(&entry.schema, *if_not_exists)),
+            ];
+            (texts(&["Database", "Create Database"]), vec![row])
+        }
+        ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
+            create_relation(session, &show.what, name)?
+        }
+        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(session, kind, name)),
+        ShowWhat::CreateUser(account) => {
+            let account = find_account(session, account)?;
+            let header = format!("CREATE USER for {}@{}", account.user, account.host);
+            (
+                texts(&[&header]),
+                vec![vec![Value::from(account_text::create_user(&account))]],
+            )
+        }
+        ShowWhat::Grants { user, roles } => {
+            if !roles.is_empty() {
+                return Err(Error::not_supported_yet("roles"));
+            }
+            let account = find_account(session, user.as_ref().unwrap_or(&ast::Account::Current))?;
+            let header = format!("Grants for {}@{}", account.user, account.host);
+            let rows = account_text::grants(&account, &account.grants.load());
+            (
+                texts(&[&header]),
+                rows.into_iter().map(|row| vec![Value::from(row)]).collect(),
+            )
+        }
+        ShowWhat::Warnings { count } => conditions(session, show, *count, Level::Note)?,
+        ShowWhat::Errors { count } => conditions(session, show, *count, Level::Error)?,
+        ShowWhat::Privileges => {
+            let rows = privilege_rows()
+                .map(|row| row.iter().map(Value::text).collect())
+                .collect();
+            (texts(&["Privilege", "Context", "Comment"]), rows)
+        }
+        ShowWhat::Engine(..) => {
+            check_admin(&session.state, Privilege::Process, "")?;
+            let stats = session.engine.shared.store.stats();
+            let status = format!(
+                "\n=====================================\nTRANSACTIONS\n------------\nCommits {}\nLock waits {}, waiting now {}\nDeadlocks {}\nVersions in memory {} bytes\n",
+                stats.commits,
+                stats.lock_waits,
+                stats.locks_waiting,
+                stats.deadlocks,
+                stats.version_bytes
+            );
+            (
+                texts(&["Type", "Name", "Status"]),
+                vec![vec!["InnoDB".into(), "".into(), status.into()]],
+            )
+        }
+        ShowWhat::OpenTables { .. } => (
+            texts(&["Database", "Table", "In_use", "Name_locked"]),
+            Vec::new(),
+        ),
+        ShowWhat::Profiles => (texts(&["Query_ID", "Duration", "Query"]), Vec::new()),
+        ShowWhat::Profile { .. } => (texts(&["Status", "Duration"]), Vec::new()),
+        ShowWhat::BinaryLogs => {
+            return Err(Error::new(
+                1381,
+                "HY000",
+                "You are not using binary logging",
+            ));
+        }
+        ShowWhat::BinaryLogStatus => (
+            texts(&[
+                "File",
+                "Position",
+                "Binlog_Do_DB",
+                "Binlog_Ignore_DB",
+                "Executed_Gtid_Set",
+            ]),
+            Vec::new(),
+        ),
+        ShowWhat::BinlogEvents => (
+            texts(&[
+                "Log_name",
+                "Pos",
+                "Event_type",
+                "Server_id",
+                "End_log_pos",
+                "Info",
+            ]),
+            Vec::new(),
+        ),
+        ShowWhat::ReplicaStatus => (
+            texts(&[
+                "Replica_IO_State",
+                "Source_Host",
+                "Source_User",
+                "Source_Port",
+            ]),
+            Vec::new(),
+        ),
+        ShowWhat::Replicas => (
+            texts(&["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"]),
+            Vec::new(),
+        ),
+        _ => return Ok(None),
+    }))
+}
+
+fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -> Result<Rows> {
+    let (schema, name) = select::table(session, name)?;
+    let temporary = session
+        .state
+        .temporary_tables
+        .get(&(schema.as_str().into(), name.as_str().into()))
+        .cloned();
+    let relation = match temporary {
+        Some(table) => Some(Relation::Table(table)),
+        None => session
+            .engine
+            .shared
+            .catalog
+            .load()
+            .relation(&schema, &name),
+    };
+    let wants_view = matches!(what, ShowWhat::CreateView(_));
+    match relation {
+        Some(Relation::View(view)) => {
+            if check::grants(&session.state)
+                .is_some_and(|grants| !grants.on_table(&schema, &name).has(Privilege::ShowView))
+            {
+                return Err(Error::table_access_denied(
+                    "SHOW VIEW",
+                    &session.state.user,
+                    &session.state.host,
+                    &name,
+                ));
+            }
+            let text = create_text::view(&view, session.state.schema.as_deref());
+            let row = vec![
+                Value::text(&view.name),
+                text.into(),
+                "utf8mb4".into(),
+                "utf8mb4_0900_ai_ci".into(),
+            ];
+            Ok((
+                texts(&[
+                    "View",
+                    "Create View",
+                    "character_set_client",
+                    "collation_connection",
+                ]),
+                vec![row],
+            ))
+        }
+        Some(_) if wants_view => Err(Error::not_view(&schema, &name)),
+        Some(Relation::Table(table)) => {
+            let text =
+                create_text::table(&table, &session.state, next_auto_increment(session, &table));
+            Ok((
+                texts(&["Table", "Create Table"]),
+                vec![vec![Value::text(&table.name), text.into()]],
+            ))
+        }
+        Some(Relation::Virtual(table)) => {
+            let columns: Vec<String> = table
+                .columns
+                .iter()
+                .map(|(name, ty, nullable)| {
+                    let null = if *nullable {
+                        "DEFAULT NULL"
+                    } else {
+                        "NOT NULL"
+                    };
+                    format!("  {} {} {null}", create_text::name(name), ty().sql_name())
+                })
+                .collect();
+            let text = format!(
+                "CREATE TEMPORARY TABLE {} (\n{}\n) ENGINE=MEMORY DEFAULT CHARSET=utf8mb3",
+                create_text::name(table.name),
+                columns.join(",\n")
+            );
+            Ok((
+                texts(&["Table", "Create Table"]),
+                vec![vec![Value::text(table.name), text.into()]],
+            ))
+        }
+        None => Err(Error::no_such_table(&schema, &name)),
+    }
+}
+
+fn next_auto_increment(session: &Session, table: &Table) -> u64 {
+    let loaded = table
+        .state
+        .auto_increment
+        .load(std::sync::atomic::Ordering::Relaxed);
+    if loaded > 0 {
+        loaded
+    } else {
+        session.engine.shared.store.counter(table.space)
+    }
+}
+
+fn no_routine(session: &Session, kind: &str, name: &ast::ObjectName) -> Error {
+    let schema = name
+        .schema
+        .as_ref()
+        .map(|schema| schema.as_str())
+        .or(session.state.schema.as_deref())
+        .unwrap_or_default();
+    match kind {
+        "TRIGGER" => Error::new(1360, "HY000", "Trigger does not exist"),
+        "EVENT" => Error::new(
+            1539,
+            "HY000",
+            format!("Unknown event '{}'", name.name.as_str()),
+        ),
+        kind => Error::routine_does_not_exist(kind, format!("{schema}.{}", name.name.as_str())),
+    }
+}
+
+/// The account that is asked about; others' need SELECT on `mysql`.
+fn find_account(session: &Session, asked: &ast::Account) -> Result<std::sync::Arc<Account>> {
+    let own = session.state.account.as_ref();
+    let (user, host) = match (asked, own) {
+        (ast::Account::Named { user, host }, _) => (
+            user.0.clone(),
+            host.as_ref()
+                .map_or_else(|| "%".into(), |host| host.0.clone()),
+        ),
+        (ast::Account::Current, Some(own)) => (own.user.clone(), own.host.clone()),
+        (ast::Account::Current, None) => ("root".into(), "localhost".into()),
+    };
+    let is_own = own.is_some_and(|own| own.user == user && own.host.eq_ignore_ascii_case(&host));
+    if !is_own
+        && check::grants(&session.state)
+            .is_some_and(|grants| !grants.on_schema("mysql").has(Privilege::Select))
+    {
+        return Err(Error::db_access_denied(
+            &session.state.user,
+            &session.state.host,
+            "mysql",
+        ));
+    }
+    let found = session.engine.shared.accounts.get(&user, &host);
+    found.ok_or_else(|| Error::no_such_grant(user, host))
+}
+
+/// SHOW WARNINGS and SHOW ERRORS: conditions of a level and above.
+fn conditions(session: &Session, show: &ast::Show, count: bool, least: Level) -> Result<Rows> {
+    let state = &session.state;
+    let wanted: Vec<_> = state
+        .warnings
+        .iter()
+        .filter(|(level, _)| *level >= least)
+        .collect();
+    if count {
+        let (name, total) = match least {
+            Level::Error => ("@@session.error_count", wanted.len()),
+            _ => ("@@session.warning_count", state.warnings_total),
+        };
+        return Ok((vec![number(name)], vec![vec![Value::UInt(total as u64)]]));
+    }
+    let bound = |expr: Option<&ast::Expr>, otherwise: usize| match expr {
+        Some(ast::Expr::Literal(ast::Literal::Int(count))) => {
+            usize::try_from(*count).unwrap_or(usize::MAX)
+        }
+        _ => otherwise,
+    };
+    let skip = bound(
+        show.limit.as_ref().and_then(|limit| limit.offset.as_ref()),
+        0,
+    );
+    let take = bound(show.limit.as_ref().map(|limit| &limit.count), usize::MAX);
+    let rows = wanted
+        .into_iter()
+        .skip(skip)
+        .take(take)
+        .map(|(level, condition)| {
+            vec![
+                level.name().into(),
+                Value::UInt(u64::from(condition.number)),
+                Value::text(&condition.message),
+            ]
+        });
+    let mut columns = texts(&["Level", "Code", "Message"]);
+    columns[1] = number("Code");
+    Ok((columns, rows.collect()))
+}
