@@ -438,7 +438,7 @@ pub static VARIABLES: &[Variable] = &[
         "innodb_buffer_pool_size",
         Global,
         int(5_242_880, U64),
-        "33554432",
+        "41943040",
         ReadOnly,
     ),
     row(
