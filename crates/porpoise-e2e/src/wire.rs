@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where a server listens.
 #[derive(Clone, Debug)]
@@ -84,6 +85,8 @@ pub struct Wire {
 }
 
 const PACKET_MAX: usize = 0xff_ff_ff;
+/// A server that says nothing for so long has hung: the test fails instead of waiting with it.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 const MORE_RESULTS: u16 = 8;
 const CAPABILITIES: u32 = 0x1 // LONG_PASSWORD
     | 0x4 // LONG_FLAG
@@ -103,10 +106,15 @@ impl Wire {
         collation: u8,
     ) -> Result<Wire, Error> {
         let stream: Box<dyn Stream> = match address {
-            Address::Unix(path) => Box::new(UnixStream::connect(path)?),
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(SILENCE_MAX))?;
+                Box::new(stream)
+            }
             Address::Tcp(port) => {
                 let stream = TcpStream::connect(("127.0.0.1", *port))?;
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(SILENCE_MAX))?;
                 Box::new(stream)
             }
         };

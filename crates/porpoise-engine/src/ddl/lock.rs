@@ -29,7 +29,8 @@ impl Drop for Exclusive {
 }
 
 /// Waits for a table's lock. The session itself may hold it shared `own_shared` times.
-fn wait(session: &SessionState, state: &Arc<TableState>, own_shared: u32) -> Result<Exclusive> {
+fn wait(ddl: &Ddl<'_>, state: &Arc<TableState>, own_shared: u32) -> Result<Exclusive> {
+    let session: &SessionState = ddl.session;
     let entered = || {
         Ok(Exclusive {
             state: Some(Arc::clone(state)),
@@ -38,6 +39,7 @@ fn wait(session: &SessionState, state: &Arc<TableState>, own_shared: u32) -> Res
     if state.metadata_lock.try_exclusive(own_shared) {
         return entered();
     }
+    ddl.shared.before_waiting();
     let deadline = Instant::now() + session.metadata_lock_timeout();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -63,7 +65,7 @@ pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Exclusive)> {
         if table.temporary {
             return Ok((table, Exclusive { state: None }));
         }
-        let held = wait(ddl.session, &table.state, 0)?;
+        let held = wait(ddl, &table.state, 0)?;
         if ddl
             .table(name)
             .is_ok_and(|now| now.version == table.version)
