@@ -81,7 +81,7 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
         "CREATE USER sb@localhost IDENTIFIED BY 'sb'".to_string(),
         format!("GRANT ALL ON {SCHEMA}.* TO sb@localhost"),
     ] {
-        root.query(&statement)?;
+        root.run(&statement)?;
     }
     let targets = [
         Target::new(

@@ -1,0 +1,214 @@
+//! The program as its users start it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use porpoise_client::Connection;
+
+fn porpoise(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_porpoise"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+struct Serving {
+    child: Child,
+    ready: String,
+    folder: tempfile::TempDir,
+}
+
+impl Serving {
+    fn start(arguments: &[&str]) -> Serving {
+        let folder = tempfile::tempdir().unwrap();
+        Serving::start_in(folder, arguments)
+    }
+
+    fn start_in(folder: tempfile::TempDir, arguments: &[&str]) -> Serving {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_porpoise"))
+            .args(["serve", "--no-defaults", "--port=0"])
+            .arg(format!(
+                "--datadir={}",
+                folder.path().join("data").display()
+            ))
+            .arg(format!(
+                "--socket={}",
+                folder.path().join("s.sock").display()
+            ))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut ready)
+            .unwrap();
+        Serving {
+            child,
+            ready,
+            folder,
+        }
+    }
+
+    fn socket(&self) -> String {
+        self.folder.path().join("s.sock").display().to_string()
+    }
+
+    fn connect(&self) -> Connection {
+        let url = format!("mysql://root@localhost/?socket={}", self.socket());
+        Connection::connect(&url.parse().unwrap()).unwrap()
+    }
+
+    fn terminate(&mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "it doesn't end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn help_and_version_are_what_people_expect() {
+    assert!(text(&porpoise(&["--help"]).stdout).contains("serve"));
+    assert!(text(&porpoise(&["--version"]).stdout).starts_with("porpoise "));
+    assert!(text(&porpoise(&["serve", "--help"]).stdout).contains("--datadir"));
+    assert!(text(&porpoise(&["serve", "--version"]).stdout).contains("MySQL 8.4"));
+}
+
+#[test]
+fn an_option_that_is_not_known_is_refused_in_mysqlds_words() {
+    for (option, words) in [
+        ("--no-such-thing=1", "unknown variable 'no-such-thing=1'"),
+        ("--no-such-thing", "unknown option '--no-such-thing'"),
+        ("--port", "option '--port' requires an argument"),
+    ] {
+        let refused = porpoise(&["serve", "--no-defaults", option]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(
+            text(&refused.stderr).contains(words),
+            "{}",
+            text(&refused.stderr)
+        );
+    }
+}
+
+#[test]
+fn it_says_when_it_is_ready_and_where_and_ends_cleanly() {
+    let mut serving = Serving::start(&[]);
+    assert!(
+        serving
+            .ready
+            .contains("ready for connections on 127.0.0.1:"),
+        "{}",
+        serving.ready
+    );
+    assert!(
+        serving.ready.contains(&serving.socket()),
+        "{}",
+        serving.ready
+    );
+    let mut connection = serving.connect();
+    connection.run("CREATE DATABASE kept").unwrap();
+    assert!(serving.terminate().success());
+    assert!(!Path::new(&serving.socket()).exists());
+
+    let folder = std::mem::replace(&mut serving.folder, tempfile::tempdir().unwrap());
+    let again = Serving::start_in(folder, &[]);
+    again.connect().run("USE kept").unwrap();
+}
+
+#[test]
+fn a_second_server_on_the_folder_is_told_of_the_first() {
+    let serving = Serving::start(&[]);
+    let folder = format!("--datadir={}", serving.folder.path().join("data").display());
+    let second = porpoise(&["serve", "--no-defaults", "--port=0", "--socket=", &folder]);
+    assert_eq!(second.status.code(), Some(1));
+    let words = text(&second.stderr);
+    assert!(
+        words.contains(&format!("in use by process {}", serving.child.id())),
+        "{words}"
+    );
+}
+
+#[test]
+fn options_come_from_files_and_the_command_line_overrules_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my.cnf");
+    std::fs::write(
+        &file,
+        "[mysqld]\nmax-connections=11\nwait_timeout=22\n[porpoise]\nnet-read-timeout=33\n",
+    )
+    .unwrap();
+    let printed = porpoise(&[
+        "serve",
+        &format!("--defaults-file={}", file.display()),
+        "--wait-timeout=44",
+        "--print-defaults",
+    ]);
+    let printed = text(&printed.stdout);
+    for expected in [
+        "--max-connections=11",
+        "--wait-timeout=44",
+        "--net-read-timeout=33",
+    ] {
+        assert!(printed.lines().any(|line| line == expected), "{printed}");
+    }
+    let missing = porpoise(&["serve", "--defaults-file=/no/such/file"]);
+    assert_eq!(missing.status.code(), Some(1));
+}
+
+#[test]
+fn nothing_is_kept_of_a_database_in_memory() {
+    let serving = Serving::start(&["--datadir=:memory:"]);
+    serving.connect().run("CREATE DATABASE passing").unwrap();
+    assert!(!serving.folder.path().join("data").exists());
+}
+
+#[test]
+fn the_real_client_gets_in_and_out() {
+    let serving = Serving::start(&[]);
+    let mut client = Command::new("mariadb")
+        .args([
+            "--no-defaults",
+            "-u",
+            "root",
+            "-S",
+            &serving.socket(),
+            "-N",
+            "-e",
+            "SELECT 1 + 1",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut answer = String::new();
+    client
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut answer)
+        .unwrap();
+    assert!(client.wait().unwrap().success());
+    assert_eq!(answer.trim(), "2");
+}
