@@ -368,6 +368,7 @@ pub struct Group {
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     pub function: &'static AggregateFunction,
+    /// In a finished plan those of `order` follow, so that both are computed for each row.
     pub arguments: Vec<Expr>,
     pub distinct: bool,
     /// GROUP_CONCAT's ORDER BY and SEPARATOR.

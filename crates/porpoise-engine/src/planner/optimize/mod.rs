@@ -573,6 +573,8 @@ fn select(
         for aggregate in &mut group.aggregates {
             finish_all(binder, &mut aggregate.arguments)?;
             finish_all(binder, aggregate.order.iter_mut().map(|key| &mut key.expr))?;
+            let order = aggregate.order.iter().map(|key| key.expr.clone());
+            aggregate.arguments.extend(order);
         }
         let scalar = group.keys.is_empty();
         let ordered = !scalar && !wanted.keys.is_empty() && joined.in_order;
