@@ -10,6 +10,7 @@ use crate::victim::{Client, Trouble};
 const NAMES: &[&str] = &["cod", "eel", "ray", "tuna", "pike"];
 const ADDED_COLUMNS: &[&str] = &["x1", "x2", "x3"];
 const FISH: &str = "crash.fish";
+const EVENT: &str = "crash.event";
 const ROWS_MAX: i64 = 400;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +28,8 @@ struct State {
     tables: BTreeMap<String, Table>,
     fish_has_column: bool,
     fish_has_index: bool,
+    /// An AUTO_INCREMENT counter goes through the change of a table.
+    event_has_column: bool,
 }
 
 pub struct Definer {
@@ -126,6 +129,7 @@ fn step(state: &mut State) -> Option<String> {
         drop_two,
         alter_fish_column,
         alter_fish_index,
+        alter_event,
     ];
     kinds[fastrand::usize(..kinds.len())](state)
 }
@@ -376,6 +380,14 @@ fn alter_fish_index(state: &mut State) -> Option<String> {
     })
 }
 
+fn alter_event(state: &mut State) -> Option<String> {
+    state.event_has_column = !state.event_has_column;
+    Some(match state.event_has_column {
+        true => format!("ALTER TABLE {EVENT} ADD COLUMN extra INT NOT NULL DEFAULT 5"),
+        false => format!("ALTER TABLE {EVENT} DROP COLUMN extra"),
+    })
+}
+
 /// What the server holds.
 fn read(client: &mut Client) -> Result<State, String> {
     let mut state = State::default();
@@ -404,30 +416,35 @@ fn read(client: &mut Client) -> Result<State, String> {
         }
         state.tables.insert(name.clone(), table);
     }
-    for row in client.must_rows(&format!("SHOW COLUMNS FROM {FISH}"))? {
-        state.fish_has_column |= row[0] == "extra";
-    }
     for row in client.must_rows(&format!("SHOW INDEX FROM {FISH}"))? {
         state.fish_has_index |= row[2] == "by_all";
     }
-    if state.fish_has_column {
-        let odd = client.number(&format!("SELECT COUNT(*) FROM {FISH} WHERE extra <> 5"))?;
-        if odd != 0 {
-            return Err(format!(
-                "{odd} rows of {FISH} lack the default of an added column"
-            ));
-        }
-    }
+    state.fish_has_column = has_extra(client, FISH)?;
+    state.event_has_column = has_extra(client, EVENT)?;
     Ok(state)
+}
+
+/// Whether the column is there, and its default in every row.
+fn has_extra(client: &mut Client, table: &str) -> Result<bool, String> {
+    let columns = client.must_rows(&format!("SHOW COLUMNS FROM {table}"))?;
+    if !columns.iter().any(|row| row[0] == "extra") {
+        return Ok(false);
+    }
+    match client.number(&format!("SELECT COUNT(*) FROM {table} WHERE extra <> 5"))? {
+        0 => Ok(true),
+        odd => Err(format!(
+            "{odd} rows of {table} lack the default of an added column"
+        )),
+    }
 }
 
 fn difference(expected: &State, found: &State) -> String {
     let mut words = Vec::new();
-    let one = (expected.fish_has_column, expected.fish_has_index);
-    let other = (found.fish_has_column, found.fish_has_index);
+    let shared = |s: &State| (s.fish_has_column, s.fish_has_index, s.event_has_column);
+    let (one, other) = (shared(expected), shared(found));
     if one != other {
         words.push(format!(
-            "column and index of {FISH}: expected {one:?}, found {other:?}"
+            "column and index of {FISH}, column of {EVENT}: expected {one:?}, found {other:?}"
         ));
     }
     for name in NAMES.iter().copied().chain(["spare"]) {

@@ -171,7 +171,10 @@ impl Names<'_> {
         if aggregate.arguments.is_empty() {
             out.push('0');
         }
-        let joined = aggregate.arguments.len().saturating_sub(aggregate.order.len());
+        let joined = aggregate
+            .arguments
+            .len()
+            .saturating_sub(aggregate.order.len());
         out.push_str(&self.list(&aggregate.arguments[..joined], ","));
         out.push(')');
         out
