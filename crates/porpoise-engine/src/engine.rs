@@ -24,12 +24,16 @@ pub struct Shared {
     pub processes: Processes,
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
+    server_status: RwLock<Option<ServerStatus>>,
     pub dictionary: Dictionary,
     pub accounts: Accounts,
 }
 
 /// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
 pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
+
+/// What the server that this engine has counts itself: names of SHOW STATUS and their values.
+pub type ServerStatus = Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>;
 
 /// A running database.
 #[derive(Clone)]
@@ -70,6 +74,7 @@ impl Engine {
             processes: Processes::default(),
             connection_ids: AtomicU64::new(1),
             block_hook: RwLock::new(None),
+            server_status: RwLock::new(None),
         };
         Ok(Engine {
             shared: Arc::new(shared),
@@ -122,6 +127,11 @@ impl Engine {
         self.shared.store.sync_pending()
     }
 
+    /// Has SHOW STATUS show what a server counts.
+    pub fn set_server_status(&self, status: ServerStatus) {
+        *self.shared.server_status.write() = Some(status);
+    }
+
     pub fn set_block_hook(&self, hook: BlockHook) {
         *self.shared.block_hook.write() = Some(hook.clone());
         self.shared
@@ -143,6 +153,12 @@ impl Shared {
     /// How many connections there have been.
     pub fn connections(&self) -> u64 {
         self.connection_ids.load(Ordering::Relaxed) - 1
+    }
+
+    /// The counters of the server in front of this engine, if there is one.
+    pub fn server_status(&self) -> Vec<(&'static str, u64)> {
+        let status = self.server_status.read().clone();
+        status.map_or_else(Vec::new, |status| status())
     }
 
     /// Tells the event loop that this thread is about to wait.

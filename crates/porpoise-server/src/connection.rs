@@ -13,7 +13,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token};
@@ -26,7 +26,7 @@ use porpoise_storage::Commit;
 
 use crate::client::{Client, Done};
 use crate::newcomer::{Newcomer, Progress};
-use crate::outlet::{Outlet, Sent};
+use crate::outlet::{Outlet, Sent, Traffic};
 use crate::server::Shared;
 use crate::stream::{Peer, Stream};
 use crate::worker::{Desk, Letter, Mailbox};
@@ -89,12 +89,10 @@ pub(crate) enum Step {
 impl Connection {
     /// Says hello to a client that has just connected; nothing if it is turned away.
     pub fn greet(stream: Stream, peer: Peer, server: &Arc<Shared>) -> Option<Box<Connection>> {
-        let mut outlet = Outlet::new(stream, server.bytes_sent.clone());
+        let mut outlet = Outlet::new(stream, server.traffic.clone());
         let mut writer = PacketWriter::new();
         let Some(seat) = server.take_seat() else {
-            server
-                .status_connection_error_max
-                .fetch_add(1, Ordering::Relaxed);
+            server.turned_away.fetch_add(1, Ordering::Relaxed);
             write_error(
                 &mut writer,
                 &Error::too_many_connections(),
@@ -151,6 +149,7 @@ impl Connection {
         token: Token,
         mailbox: Arc<Mailbox>,
     ) -> io::Result<()> {
+        self.outlet.count_in(mailbox.traffic.clone());
         self.home = Some((token, mailbox));
         self.outlet.stream.register(registry, token)
     }
@@ -250,6 +249,9 @@ impl Connection {
                     Err(error) => return self.refuse(&wire_error(error), &mut desk.writer),
                 };
                 commands += 1;
+                if let Some((_, mailbox)) = &self.home {
+                    mailbox.traffic.commands.fetch_add(1, Ordering::Relaxed);
+                }
                 let writer = &mut desk.writer;
                 writer.set_sequence(packet.sequence.wrapping_add(1));
                 let step = match &mut self.phase {
@@ -314,14 +316,18 @@ impl Connection {
                 Ok(0) => return self.left(),
                 Ok(count) => {
                     desk.reader.filled(count);
-                    self.server
-                        .bytes_received
-                        .fetch_add(count as u64, Ordering::Relaxed);
+                    self.count(|traffic| &traffic.bytes_received, count as u64);
                     drained = count < asked;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Idle,
                 Err(_) => return self.left(),
             }
+        }
+    }
+
+    fn count(&self, which: impl FnOnce(&Traffic) -> &AtomicU64, amount: u64) {
+        if let Some((_, mailbox)) = &self.home {
+            which(&mailbox.traffic).fetch_add(amount, Ordering::Relaxed);
         }
     }
 

@@ -475,7 +475,7 @@ impl Newcomer {
             && !account.is_some_and(|account| account.may_use_reserved_connection())
         {
             server
-                .status_connection_error_max
+                .turned_away
                 .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Err(Error::too_many_connections())
         } else {

@@ -19,13 +19,20 @@ use crate::stream::Stream;
 /// How often a statement that waits for its client looks whether it was killed.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
+/// What went over a worker's connections. Each worker counts its own; they are added up when somebody asks.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub bytes_sent: AtomicU64,
+    pub bytes_received: AtomicU64,
+    pub commands: AtomicU64,
+}
+
 pub(crate) struct Outlet {
     pub stream: Stream,
     /// Bytes to send before any other.
     waiting: Vec<u8>,
     sent: usize,
-    /// Bytes sent in all, of every connection.
-    counter: Arc<AtomicU64>,
+    traffic: Arc<Traffic>,
     /// How a statement that waits for its reader learns that it was killed.
     control: Option<Arc<Control>>,
 }
@@ -38,14 +45,19 @@ pub(crate) enum Sent {
 }
 
 impl Outlet {
-    pub fn new(stream: Stream, counter: Arc<AtomicU64>) -> Outlet {
+    pub fn new(stream: Stream, traffic: Arc<Traffic>) -> Outlet {
         Outlet {
             stream,
             waiting: Vec::new(),
             sent: 0,
-            counter,
+            traffic,
             control: None,
         }
+    }
+
+    /// Counts for another worker from now on.
+    pub fn count_in(&mut self, traffic: Arc<Traffic>) {
+        self.traffic = traffic;
     }
 
     /// Sends for a session from now on.
@@ -87,7 +99,9 @@ impl Outlet {
                 return Err(error);
             }
         };
-        self.counter.fetch_add(written as u64, Ordering::Relaxed);
+        self.traffic
+            .bytes_sent
+            .fetch_add(written as u64, Ordering::Relaxed);
         if written == writer.len() {
             writer.clear();
             return Ok(Sent::All);
@@ -103,7 +117,9 @@ impl Outlet {
             match self.stream.write(&self.waiting[self.sent..]) {
                 Ok(written) => {
                     self.sent += written;
-                    self.counter.fetch_add(written as u64, Ordering::Relaxed);
+                    self.traffic
+                        .bytes_sent
+                        .fetch_add(written as u64, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Sent::Some),
                 Err(error) => return Err(error),

@@ -13,6 +13,7 @@ use porpoise_engine::Engine;
 use crate::crew::{self, Crew};
 use crate::listener::Listener;
 use crate::newcomer::Gate;
+use crate::outlet::Traffic;
 use crate::worker::{EventLoop, Letter, Mailbox};
 
 /// Where a server is to be reached, and with how many threads it serves.
@@ -56,11 +57,12 @@ pub(crate) struct Shared {
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     seats_taken: Arc<AtomicUsize>,
     stop: Stop,
-    pub bytes_sent: Arc<AtomicU64>,
-    pub bytes_received: AtomicU64,
+    /// Of connections that no worker has yet.
+    pub traffic: Arc<Traffic>,
+    seats_most: AtomicUsize,
     pub aborted_clients: AtomicU64,
     pub aborted_connects: AtomicU64,
-    pub status_connection_error_max: AtomicU64,
+    pub turned_away: AtomicU64,
 }
 
 #[derive(Clone, Default)]
@@ -94,6 +96,7 @@ impl Shared {
             taken: self.seats_taken.clone(),
             reserved: taken >= most,
         };
+        self.seats_most.fetch_max(taken + 1, Ordering::Relaxed);
         (taken <= most).then_some(seat)
     }
 
@@ -108,6 +111,40 @@ impl Shared {
     /// COM_STATISTICS' line of figures.
     pub fn statistics(&self) -> String {
         self.engine.statistics()
+    }
+
+    /// What SHOW STATUS has from the server.
+    fn status(&self) -> Vec<(&'static str, u64)> {
+        let add = |which: fn(&Traffic) -> &AtomicU64| {
+            let workers = self.mailboxes().iter().map(|mailbox| &mailbox.traffic);
+            workers
+                .chain([&self.traffic])
+                .map(|traffic| which(traffic).load(Ordering::Relaxed))
+                .sum()
+        };
+        let commands = add(|traffic| &traffic.commands);
+        vec![
+            (
+                "Aborted_clients",
+                self.aborted_clients.load(Ordering::Relaxed),
+            ),
+            (
+                "Aborted_connects",
+                self.aborted_connects.load(Ordering::Relaxed),
+            ),
+            ("Bytes_received", add(|traffic| &traffic.bytes_received)),
+            ("Bytes_sent", add(|traffic| &traffic.bytes_sent)),
+            (
+                "Connection_errors_max_connections",
+                self.turned_away.load(Ordering::Relaxed),
+            ),
+            (
+                "Max_used_connections",
+                self.seats_most.load(Ordering::Relaxed) as u64,
+            ),
+            ("Queries", commands),
+            ("Questions", commands),
+        ]
     }
 
     pub fn request_stop(&self) {
@@ -175,11 +212,11 @@ impl Server {
             mailboxes: OnceLock::new(),
             seats_taken: Arc::default(),
             stop: Stop::default(),
-            bytes_sent: Arc::default(),
-            bytes_received: AtomicU64::new(0),
+            traffic: Arc::default(),
+            seats_most: AtomicUsize::new(0),
             aborted_clients: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
-            status_connection_error_max: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
         });
         let weak = Arc::downgrade(&shared);
         shared.engine.set_lead_hook(Arc::new(move || {
@@ -189,6 +226,11 @@ impl Server {
                     mailbox.send(Letter::Sync);
                 }
             }
+        }));
+        let weak = Arc::downgrade(&shared);
+        shared.engine.set_server_status(Arc::new(move || {
+            weak.upgrade()
+                .map_or_else(Vec::new, |shared| shared.status())
         }));
         let workers = match options.workers {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),

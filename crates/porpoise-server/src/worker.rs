@@ -32,6 +32,7 @@ use porpoise_storage::Commit;
 use crate::connection::{Connection, Next};
 use crate::crew::{self, Crew};
 use crate::listener::Listener;
+use crate::outlet::Traffic;
 use crate::server::Shared;
 use crate::timers::{Deadline, Timers};
 
@@ -77,6 +78,7 @@ pub(crate) struct Mailbox {
     waker: mio::Waker,
     /// Connections that this worker has.
     pub connections: AtomicUsize,
+    pub traffic: Arc<Traffic>,
     /// Commits of its connections that are not on disk yet.
     pub commits: AtomicUsize,
 }
@@ -164,6 +166,7 @@ impl EventLoop {
             asleep: AtomicBool::new(false),
             waker,
             connections: AtomicUsize::new(0),
+            traffic: Arc::default(),
             commits: AtomicUsize::new(0),
         };
         Ok((poll, Arc::new(mailbox)))

@@ -272,7 +272,8 @@ fn a_client_that_dies_while_its_statement_waits_is_rolled_back() {
     dead.ask(LOCK);
     std::thread::sleep(Duration::from_millis(100));
     drop(dead);
-    std::thread::sleep(Duration::from_millis(300));
+    let processes = || running.root().query("SHOW PROCESSLIST");
+    eventually(|| matches!(processes(), Answer::Rows { rows, .. } if rows.len() == 2));
     assert!(holder.query("COMMIT").is_ok());
     assert!(running.worker().query(LOCK).is_ok());
     assert_eq!(running.root().query("SELECT v FROM test.t").one(), "1");
@@ -362,6 +363,58 @@ fn a_client_that_never_says_who_it_is_is_closed_after_connect_timeout() {
         "{:?}",
         began.elapsed()
     );
+}
+
+#[test]
+fn half_a_packet_is_waited_for_net_read_timeout() {
+    let running = start();
+    let mut client = running.root();
+    assert!(client.query("SET net_read_timeout = 1").is_ok());
+    client.wire.write_all(b"\x09\0\0\0\x03SELE").unwrap();
+    let began = Instant::now();
+    assert_eq!(client.answer().error(), 1159);
+    assert!(
+        (900..5000).contains(&(began.elapsed().as_millis() as u64)),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_client_that_never_reads_is_given_up_after_net_write_timeout() {
+    let running = start();
+    let mut client = running.root();
+    assert!(client.query("SET net_write_timeout = 1").is_ok());
+    assert!(
+        client
+            .query("SET cte_max_recursion_depth = 1000000")
+            .is_ok()
+    );
+    client.ask(
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 20000) \
+         SELECT REPEAT('x', 1000) FROM r",
+    );
+    let processes = || running.root().query("SHOW PROCESSLIST");
+    eventually(|| matches!(processes(), Answer::Rows { rows, .. } if rows.len() == 1));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn what_goes_over_the_wire_is_counted() {
+    let running = start();
+    let mut client = running.root();
+    let mut status = |name: &str| {
+        let Answer::Rows { rows, .. } = client.query(&format!("SHOW STATUS LIKE '{name}'")) else {
+            panic!()
+        };
+        rows[0][1].as_deref().unwrap().parse::<u64>().unwrap()
+    };
+    assert!(status("Bytes_sent") > 100);
+    assert!(status("Bytes_received") > 100);
+    let before = status("Questions");
+    assert_eq!(status("Questions"), before + 1);
+    assert!(status("Max_used_connections") >= 1);
 }
 
 #[test]

@@ -83,6 +83,12 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
         ("Porpoise_commits", stats.commits.to_string()),
         ("Porpoise_version_bytes", stats.version_bytes.to_string()),
     ];
+    counters.extend(
+        exec.engine
+            .server_status()
+            .into_iter()
+            .map(|(name, value)| (name, value.to_string())),
+    );
     counters.sort();
     counters
 }
