@@ -301,6 +301,16 @@ errors! {
     invalid_type_for_json(parameter, function) = 3146 "22032" "Invalid data type for JSON data in argument {} to function {}; a JSON string or JSON type is required.";
     json_in_key(column) = 3152 "42000" "JSON column '{}' supports indexing only via generated columns on a specified JSON path.";
     json_null_key() = 3158 "22032" "JSON documents may not contain NULL member names.";
+    incorrect_argument_type(parameter, function) = 3064 "HY000" "Incorrect type for argument {} in function {}.";
+    wrong_user_lock_name(name) = 3057 "42000" "Incorrect user-level lock name '{}'.";
+    user_lock_deadlock() = 3058 "HY000" "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
+    invalid_json_charset(charset) = 3144 "22032" "Cannot create a JSON value from a string with CHARACTER SET '{}'.";
+    json_path_wild() = 3149 "42000" "In this situation, path expressions may not contain the * and ** tokens or an array range.";
+    json_path_vacuous() = 3153 "42000" "The path expression '$' is not allowed in this context.";
+    json_one_or_all(function) = 3154 "42000" "The oneOrAll argument to {} may take these values: 'one' or 'all'.";
+    json_too_deep() = 3157 "22032" "The JSON document exceeds the maximum depth.";
+    json_path_not_cell() = 3165 "42000" "A path expression is not a path to a cell in an array.";
+    window_frame_illegal(window) = 3586 "HY000" "Window '{}': frame start or end is negative, NULL or of non-integral type";
     check_violated(name) = 3819 "HY000" "Check constraint '{}' is violated.";
     check_not_found(name) = 3821 "HY000" "Check constraint '{}' is not found in the table.";
     duplicate_check(name) = 3822 "HY000" "Duplicate check constraint name '{}'.";

@@ -494,24 +494,36 @@ impl JsonValue {
 
     /// The paths of all strings that `matches` accepts, in document order (`JSON_SEARCH`).
     pub fn search(&self, matches: &dyn Fn(&str) -> bool) -> Vec<String> {
+        self.search_within(&[self], matches)
+    }
+
+    /// As [`search`](Self::search), only at and below some of the document's values. Paths are still from the document's root.
+    pub fn search_within(
+        &self,
+        roots: &[&JsonValue],
+        matches: &dyn Fn(&str) -> bool,
+    ) -> Vec<String> {
         let mut found = Vec::new();
-        self.search_below(&mut String::from("$"), matches, &mut found);
+        let scope = Scope { roots, matches };
+        self.search_below(&mut String::from("$"), false, &scope, &mut found);
         found
     }
 
     fn search_below(
         &self,
         path: &mut String,
-        matches: &dyn Fn(&str) -> bool,
+        inside: bool,
+        scope: &Scope<'_>,
         found: &mut Vec<String>,
     ) {
         let len = path.len();
+        let inside = inside || scope.roots.iter().any(|root| std::ptr::eq(*root, self));
         match self {
-            JsonValue::String(s) if matches(s) => found.push(path.clone()),
+            JsonValue::String(s) if inside && (scope.matches)(s) => found.push(path.clone()),
             JsonValue::Array(items) => {
                 for (i, item) in items.iter().enumerate() {
                     path.push_str(&format!("[{i}]"));
-                    item.search_below(path, matches, found);
+                    item.search_below(path, inside, scope, found);
                     path.truncate(len);
                 }
             }
@@ -519,13 +531,19 @@ impl JsonValue {
                 for (key, value) in members {
                     path.push('.');
                     path::write_key(key, path);
-                    value.search_below(path, matches, found);
+                    value.search_below(path, inside, scope, found);
                     path.truncate(len);
                 }
             }
             _ => {}
         }
     }
+}
+
+/// Where a search looks and for what.
+struct Scope<'a> {
+    roots: &'a [&'a JsonValue],
+    matches: &'a dyn Fn(&str) -> bool,
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct AggregateFunction {
     /// The result's type and whether it can be NULL, given the converted arguments.
     pub returns: fn(&[Expr]) -> Result<(DataType, bool)>,
     pub start: fn(&Aggregate) -> Box<dyn Accumulator>,
+    /// The result depends on the order in which rows come.
+    pub ordered: bool,
 }
 
 impl std::fmt::Debug for AggregateFunction {
@@ -31,6 +33,7 @@ impl std::fmt::Debug for AggregateFunction {
 pub trait Accumulator: Send {
     /// Takes one row's arguments (converted). Rows refused by DISTINCT don't come here.
     fn add(&mut self, exec: &mut Exec<'_>, arguments: &[Value]) -> Result<()>;
+    /// The aggregate of what was taken so far; more rows may follow.
     fn finish(&mut self, exec: &mut Exec<'_>) -> Result<Value>;
 }
 
@@ -60,6 +63,10 @@ const fn row(
         wants,
         returns,
         start,
+        ordered: matches!(
+            name.as_bytes(),
+            b"ANY_VALUE" | b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
+        ),
     }
 }
 
@@ -372,7 +379,7 @@ impl Accumulator for AnyValue {
     }
 
     fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
-        Ok(self.0.take().unwrap_or(Value::Null))
+        Ok(self.0.clone().unwrap_or(Value::Null))
     }
 }
 
@@ -427,11 +434,11 @@ impl Accumulator for Sum {
     }
 
     fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
-        Ok(match std::mem::take(self) {
+        Ok(match self {
             Sum::Empty => Value::Null,
-            Sum::Integer(sum) => Value::Decimal(Decimal::from_i128(sum, 0)),
-            Sum::Decimal(sum) => Value::Decimal(sum),
-            Sum::Double(sum) => Value::Double(sum),
+            Sum::Integer(sum) => Value::Decimal(Decimal::from_i128(*sum, 0)),
+            Sum::Decimal(sum) => Value::Decimal(sum.clone()),
+            Sum::Double(sum) => Value::Double(*sum),
         })
     }
 }
@@ -487,7 +494,7 @@ impl Accumulator for Extreme {
     }
 
     fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
-        Ok(self.best.take().unwrap_or(Value::Null))
+        Ok(self.best.clone().unwrap_or(Value::Null))
     }
 }
 
@@ -607,11 +614,11 @@ impl Accumulator for GroupConcat {
         }
         let most = usize::try_from(exec.session.group_concat_max_len).unwrap_or(usize::MAX);
         let mut out = Vec::new();
-        for (number, (_, text)) in self.rows.drain(..).enumerate() {
+        for (number, (_, text)) in self.rows.iter().enumerate() {
             if number > 0 {
                 out.extend_from_slice(self.separator.as_bytes());
             }
-            out.extend_from_slice(&text);
+            out.extend_from_slice(text);
             if out.len() > most {
                 let mut end = most;
                 while !self.binary && end > 0 && out[end] & 0xC0 == 0x80 {
@@ -627,7 +634,6 @@ impl Accumulator for GroupConcat {
                 break;
             }
         }
-        self.rows.clear();
         Ok(if self.binary {
             Value::Bytes(out)
         } else {
@@ -663,7 +669,7 @@ impl Accumulator for JsonArray {
     }
 
     fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
-        Ok(self.items.take().map_or(Value::Null, |items| {
+        Ok(self.items.clone().map_or(Value::Null, |items| {
             Value::Json(Json::new(JsonValue::Array(items)))
         }))
     }
@@ -690,7 +696,7 @@ impl Accumulator for JsonObject {
     }
 
     fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
-        Ok(self.members.take().map_or(Value::Null, |members| {
+        Ok(self.members.clone().map_or(Value::Null, |members| {
             Value::Json(Json::new(JsonValue::object(members)))
         }))
     }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use porpoise_types::{Collation, DataType, Value, convert};
+use porpoise_types::{Collation, CompactString, DataType, Value, convert};
 
 use crate::error::{Error, Result};
 use crate::functions::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
 };
+use crate::session::named_locks;
 use crate::variables;
 
 pub static TABLE: &[Function] = &[
@@ -145,6 +146,54 @@ pub static TABLE: &[Function] = &[
         Eval::Values(|_, _| Ok(Value::text(variables::VERSION))),
     ),
     volatile(
+        "GET_LOCK",
+        exactly(2),
+        &[Want::String, Want::Double],
+        Returns::Int,
+        Eval::Values(get_lock),
+    ),
+    volatile(
+        "IS_FREE_LOCK",
+        exactly(1),
+        &[Want::String],
+        Returns::Int,
+        Eval::Values(|call, values| {
+            let owner = call.exec.engine.named_locks.owner(&lock_name(values)?);
+            Ok(Value::Int(owner.is_none().into()))
+        }),
+    ),
+    volatile(
+        "IS_USED_LOCK",
+        exactly(1),
+        &[Want::String],
+        Returns::UInt,
+        Eval::Values(|call, values| {
+            let owner = call.exec.engine.named_locks.owner(&lock_name(values)?);
+            Ok(owner.map_or(Value::Null, Value::UInt))
+        }),
+    ),
+    volatile(
+        "RELEASE_ALL_LOCKS",
+        exactly(0),
+        &[],
+        Returns::UInt,
+        Eval::Values(|call, _| {
+            let id = call.exec.session.connection_id;
+            Ok(Value::UInt(call.exec.engine.named_locks.release_all(id)))
+        }),
+    ),
+    volatile(
+        "RELEASE_LOCK",
+        exactly(1),
+        &[Want::String],
+        Returns::Int,
+        Eval::Values(|call, values| {
+            let id = call.exec.session.connection_id;
+            let released = call.exec.engine.named_locks.release(&lock_name(values)?, id);
+            Ok(released.map_or(Value::Null, Value::from))
+        }),
+    ),
+    volatile(
         "NAME_CONST",
         exactly(2),
         &[Want::String, Want::Any],
@@ -225,6 +274,35 @@ fn last_insert_id(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         call.exec.session.last_insert_id_set = true;
     }
     Ok(Value::UInt(call.exec.session.last_insert_id))
+}
+
+fn lock_name(values: &[Value]) -> Result<CompactString> {
+    match values.first() {
+        Some(Value::Text(name)) => named_locks::name_key(name),
+        Some(Value::Bytes(name)) => named_locks::name_key(&String::from_utf8_lossy(name)),
+        _ => Err(Error::wrong_user_lock_name("NULL")),
+    }
+}
+
+/// Waits for a named lock; a negative timeout, for ever.
+fn get_lock(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+    /// Longer waits are endless.
+    const SECONDS_MAX: f64 = 31_536_000.0;
+    let name = lock_name(values)?;
+    let timeout = match values[1] {
+        Value::Double(seconds) if !(0.0..=SECONDS_MAX).contains(&seconds) => None,
+        Value::Double(seconds) => Some(Duration::from_secs_f64(seconds)),
+        _ => Some(Duration::ZERO),
+    };
+    let exec = &*call.exec;
+    let taken = exec.engine.named_locks.get(
+        &name,
+        exec.session.connection_id,
+        timeout,
+        || exec.engine.before_waiting(),
+        || exec.check_interrupt(),
+    )?;
+    Ok(Value::from(taken))
 }
 
 /// Sleeps; 1 if it was killed.

@@ -11,6 +11,7 @@
 mod aggregate;
 mod control;
 mod information;
+mod json;
 mod numeric;
 mod regexp;
 mod string;
@@ -151,6 +152,7 @@ impl std::fmt::Debug for Eval {
 static FAMILIES: &[&[Function]] = &[
     control::TABLE,
     information::TABLE,
+    json::TABLE,
     numeric::TABLE,
     string::TABLE,
     temporal::TABLE,
@@ -220,8 +222,26 @@ const fn volatile(
 
 /// Looks a function up by name, in any case.
 pub fn find(name: &str) -> Option<&'static Function> {
-    FAMILIES
-        .iter()
-        .flat_map(|family| family.iter())
-        .find(|function| function.name.eq_ignore_ascii_case(name))
+    BY_NAME.get(name.to_ascii_uppercase().as_str()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_row() {
+        let rows: usize = FAMILIES.iter().map(|family| family.len()).sum();
+        assert_eq!(BY_NAME.len(), rows);
+        for function in FAMILIES.iter().copied().flatten() {
+            assert!(find_aggregate(function.name).is_none(), "{}", function.name);
+        }
+    }
+
+    #[test]
+    fn every_name_the_parser_calls_a_function_by_has_a_row() {
+        for (_, name) in porpoise_sql::SYNONYMS {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
 }
