@@ -11,6 +11,7 @@ use crate::accounts::{Account, Accounts};
 use crate::catalog::{Catalog, Dictionary};
 use crate::error::Result;
 use crate::session::cache::PlanCache;
+use crate::session::named_locks::NamedLocks;
 use crate::session::process::Processes;
 use crate::session::{Login, Session};
 use crate::variables::GlobalVariables;
@@ -22,6 +23,7 @@ pub struct Shared {
     pub variables: GlobalVariables,
     pub plans: PlanCache,
     pub processes: Processes,
+    pub named_locks: NamedLocks,
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
     server_status: RwLock<Option<ServerStatus>>,
@@ -72,6 +74,7 @@ impl Engine {
             variables,
             plans: PlanCache::default(),
             processes: Processes::default(),
+            named_locks: NamedLocks::default(),
             connection_ids: AtomicU64::new(1),
             block_hook: RwLock::new(None),
             server_status: RwLock::new(None),

@@ -375,7 +375,11 @@ fn aggregates(
         };
         if !grows {
             accumulator = (aggregate.function.start)(aggregate);
-            taken = if backward { frame.end..frame.end } else { frame.start..frame.start };
+            taken = if backward {
+                frame.end..frame.end
+            } else {
+                frame.start..frame.start
+            };
         }
         if !grows || taken != frame {
             value = None;
@@ -443,10 +447,8 @@ impl<'a> Frames<'a> {
                 .ok_or_else(|| Error::window_frame_illegal("<unnamed window>")),
             _ => Ok(0),
         };
-        let key: Option<(&Expr, bool)> = window
-            .order
-            .first()
-            .map(|key| (&key.expr, key.descending));
+        let key: Option<(&Expr, bool)> =
+            window.order.first().map(|key| (&key.expr, key.descending));
         Ok(Frames {
             call,
             input,

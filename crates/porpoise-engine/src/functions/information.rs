@@ -189,7 +189,11 @@ pub static TABLE: &[Function] = &[
         Returns::Int,
         Eval::Values(|call, values| {
             let id = call.exec.session.connection_id;
-            let released = call.exec.engine.named_locks.release(&lock_name(values)?, id);
+            let released = call
+                .exec
+                .engine
+                .named_locks
+                .release(&lock_name(values)?, id);
             Ok(released.map_or(Value::Null, Value::from))
         }),
     ),

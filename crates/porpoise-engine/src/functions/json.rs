@@ -92,13 +92,7 @@ pub static TABLE: &[Function] = &[
         Returns::By(path_pairs),
         Eval::Values(|call, values| put(call, values, "json_insert", Change::Insert)),
     ),
-    pure(
-        "JSON_KEYS",
-        between(1, 2),
-        PATHS,
-        JSON,
-        Eval::Strict(keys),
-    ),
+    pure("JSON_KEYS", between(1, 2), PATHS, JSON, Eval::Strict(keys)),
     pure(
         "JSON_LENGTH",
         between(1, 2),
@@ -295,12 +289,7 @@ fn document(values: &[Value], at: usize, function: &str) -> Result<Json> {
     match &values[at] {
         Value::Json(json) => Ok(json.clone()),
         Value::Text(text) => Json::parse(text).map_err(|error| {
-            Error::invalid_json_text_in_parameter(
-                at + 1,
-                function,
-                error.message,
-                error.position,
-            )
+            Error::invalid_json_text_in_parameter(at + 1, function, error.message, error.position)
         }),
         Value::Bytes(_) => Err(Error::invalid_json_charset("binary")),
         _ => Err(Error::invalid_type_for_json(at + 1, function)),
@@ -539,14 +528,8 @@ fn search(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         }
     };
     let pattern = bytes(&values[2]);
-    let matches = |text: &str| {
-        porpoise_types::like(
-            text.as_bytes(),
-            pattern,
-            escape,
-            Collation::UTF8MB4_BIN,
-        )
-    };
+    let matches =
+        |text: &str| porpoise_types::like(text.as_bytes(), pattern, escape, Collation::UTF8MB4_BIN);
     let mut roots = Vec::new();
     if values.len() <= 4 {
         roots.push(doc.value());
@@ -595,12 +578,7 @@ fn change(
     made(root)
 }
 
-fn put(
-    call: &mut Call<'_, '_>,
-    values: &[Value],
-    function: &str,
-    kind: Change,
-) -> Result<Value> {
+fn put(call: &mut Call<'_, '_>, values: &[Value], function: &str, kind: Change) -> Result<Value> {
     change(call, values, function, |path, root, value| {
         path.change(root, value, kind);
         Ok(())

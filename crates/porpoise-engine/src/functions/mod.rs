@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_name_the_parser_calls_a_function_by_has_a_row() {
-        for (_, name) in porpoise_sql::SYNONYMS {
+        for (_, name) in porpoise_sql::parser::SYNONYMS {
             assert!(find(name).is_some(), "{name}");
         }
     }

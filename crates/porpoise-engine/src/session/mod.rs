@@ -12,6 +12,7 @@
 
 pub mod cache;
 mod dispatch;
+pub mod named_locks;
 mod prepared;
 pub mod process;
 mod set;
@@ -638,8 +639,14 @@ impl Session {
         self.log_in(login)
     }
 
+    fn release_named_locks(&self) {
+        let locks = &self.engine.shared.named_locks;
+        locks.release_all(self.state.connection_id);
+    }
+
     fn clear(&mut self) -> Result<()> {
         self.transaction.rollback();
+        self.release_named_locks();
         self.drop_temporary_tables()?;
         self.prepared.clear();
         self.named.clear();
@@ -688,6 +695,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.transaction.rollback();
+        self.release_named_locks();
         // A failure here leaves spaces that nothing names: dropped at the next start.
         let _ = self.drop_temporary_tables();
         self.engine.shared.processes.remove(self.control.id);
