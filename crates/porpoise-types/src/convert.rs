@@ -305,6 +305,10 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
         (Value::Int(v), _) => number_text::write_int(*v, out),
         (Value::UInt(v), _) => number_text::write_uint(*v, out),
         (Value::Double(v), _) => number_text::write_double(*v, out),
+        // Quotients carry more digits than their type shows.
+        (Value::Decimal(d), DataType::Decimal { scale, .. }) if d.scale() > *scale => d
+            .rescale(*scale, crate::Rounding::HalfAwayFromZero)
+            .write_text(out),
         (Value::Decimal(d), _) => d.write_text(out),
         (Value::Text(s), _) => out.extend_from_slice(s.as_bytes()),
         (Value::Bytes(b), _) => out.extend_from_slice(b),

@@ -322,14 +322,36 @@ impl Decimal {
         if other.is_zero() {
             return None;
         }
+        let scale = self.scale().saturating_add(increment);
+        self.divided(other, scale, Rounding::HalfAwayFromZero)
+    }
+
+    /// The quotient as `/` and AVG compute it, of which `shown` digits after the point will be shown. MySQL divides
+    /// in groups of nine digits and keeps all digits of the last group, cut not rounded, for what is computed
+    /// further: `1/7*100` is 14.2857. `None` for a zero divisor or overflow.
+    pub fn quotient(&self, other: &Decimal, shown: u8) -> Option<Decimal> {
+        const GROUP: u8 = 9;
+        let grouped = |digits: u8| digits.div_ceil(GROUP) * GROUP;
+        let (dividend, divisor) = (self.scale(), other.scale());
+        let whole = grouped(dividend) + grouped(divisor);
+        let increment = shown.saturating_sub(dividend);
+        let padding = whole - dividend - divisor;
+        let digits = grouped(whole + increment.saturating_sub(padding)).max(shown);
+        self.divided(other, digits, Rounding::Truncate)
+    }
+
+    fn divided(&self, other: &Decimal, scale: u8, rounding: Rounding) -> Option<Decimal> {
+        if other.is_zero() {
+            return None;
+        }
         let ((a, sa), (b, sb)) = (self.parts(), other.parts());
-        let scale = sa.saturating_add(increment).min(MAX_SCALE);
+        let scale = scale.min(MAX_SCALE);
         // a/10^sa ÷ b/10^sb = (a·10^(scale − sa + sb) / b) / 10^scale
         let shift = scale as i32 - sa as i32 + sb as i32;
         let q = if shift >= 0 {
-            divide_rounded(&(a * pow10(shift as u32)), &b, Rounding::HalfAwayFromZero)
+            divide_rounded(&(a * pow10(shift as u32)), &b, rounding)
         } else {
-            divide_rounded(&a, &(b * pow10(-shift as u32)), Rounding::HalfAwayFromZero)
+            divide_rounded(&a, &(b * pow10(-shift as u32)), rounding)
         };
         Decimal::bounded(q, scale as u32)
     }

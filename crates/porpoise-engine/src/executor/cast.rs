@@ -38,6 +38,25 @@ pub fn cast(
         {
             (integer_as(value, is_unsigned(to)), None)
         }
+        // Text is an integer up to the first character that isn't a digit: no fraction, no exponent.
+        DataType::Int { .. } if matches!(value, Value::Text(_)) => {
+            let (number, loss) = convert::integer_prefix(value.as_bytes().unwrap_or_default());
+            let note = lost(loss, Lost::Truncated("INTEGER"), &value);
+            let fits = match is_unsigned(to) {
+                true => number.clamp(i128::from(i64::MIN), i128::from(u64::MAX)) as u64,
+                false => number.clamp(i128::from(i64::MIN), i128::from(u64::MAX)) as i64 as u64,
+            };
+            let note = note.or_else(|| {
+                let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
+                (!range.contains(&number))
+                    .then(|| (Lost::Truncated("INTEGER"), convert::to_text(&value, from)))
+            });
+            match is_unsigned(to) {
+                true => (Value::UInt(fits), note),
+                false if number > i128::from(u64::MAX) => (Value::Int(i64::MAX), note),
+                false => (Value::Int(fits as i64), note),
+            }
+        }
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year => {
             let number = numeric_text(value, from);
             if is_unsigned(to) {

@@ -575,7 +575,7 @@ fn arithmetic(
                 Arithmetic::Divide | Arithmetic::Modulo if b.is_zero() => {
                     return division_by_zero(exec);
                 }
-                Arithmetic::Divide => a.checked_div(&b, scale.saturating_sub(a.scale())),
+                Arithmetic::Divide => a.quotient(&b, *scale),
                 Arithmetic::Modulo => a.checked_rem(&b),
                 _ => return Err(Error::wrong_arguments("operator")),
             };

@@ -57,7 +57,7 @@ pub struct Exec<'a> {
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
     working: HashMap<usize, Arc<RowBuffer>>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
-    random: HashMap<usize, u64>,
+    random: HashMap<usize, (u64, u64)>,
 }
 
 /// What an execution reads from, and writes to.
@@ -151,7 +151,18 @@ impl<'a> Exec<'a> {
 
     /// The next number of a seeded sequence.
     pub fn seeded_random(&mut self, seed: u64, call: usize) -> f64 {
-        crate::session::state::random_step(self.random.entry(call).or_insert(seed))
+        /// The generator's modulus, and how it makes two states of a seed.
+        const MODULUS: u64 = 0x3FFF_FFFF;
+        let seed = seed & 0xFFFF_FFFF;
+        let first = (seed * 0x1_0001 + 55_555_555) & 0xFFFF_FFFF;
+        let second = (seed * 0x1000_0001) & 0xFFFF_FFFF;
+        let (a, b) = self
+            .random
+            .entry(call)
+            .or_insert((first % MODULUS, second % MODULUS));
+        *a = (*a * 3 + *b) % MODULUS;
+        *b = (*a + *b + 33) % MODULUS;
+        *a as f64 / MODULUS as f64
     }
 
     /// The transaction, for statements that write or lock.

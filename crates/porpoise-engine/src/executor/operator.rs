@@ -920,7 +920,8 @@ impl GroupState {
     }
 
     /// The group's row: keys (NULL from `keep` on, for ROLLUP's sums), then aggregates.
-    fn finish(&mut self, exec: &mut Exec<'_>, slot: Slot, keep: usize) -> Result<()> {
+    /// With ROLLUP, the mask of the keys that are rolled up comes last.
+    fn finish(&mut self, exec: &mut Exec<'_>, slot: Slot, keep: usize, rollup: bool) -> Result<()> {
         let mut values: SmallVec<[Value; 8]> = SmallVec::new();
         for (position, key) in self.keys.iter().enumerate() {
             values.push(if position < keep {
@@ -931,6 +932,10 @@ impl GroupState {
         }
         for running in &mut self.accumulators {
             values.push(running.accumulator.finish(exec)?);
+        }
+        if rollup {
+            let rolled_up = (keep..self.keys.len().min(64)).fold(0u64, |mask, key| mask | 1 << key);
+            values.push(Value::UInt(rolled_up));
         }
         exec.fill(slot, &values)
     }
@@ -1004,7 +1009,7 @@ impl<'p> GroupOperator<'p> {
             groups.push(GroupState::new(Vec::new(), &self.group.aggregates));
         }
         for mut group in groups {
-            group.finish(exec, self.group.slot, usize::MAX)?;
+            group.finish(exec, self.group.slot, usize::MAX, false)?;
             self.ready.push(&exec.frame, &[self.group.slot]);
         }
         self.done = true;
@@ -1024,7 +1029,7 @@ impl<'p> GroupOperator<'p> {
                 self.levels.push(level);
                 break;
             }
-            level.finish(exec, self.group.slot, kept)?;
+            level.finish(exec, self.group.slot, kept, self.group.rollup)?;
             self.ready.push(&exec.frame, &[self.group.slot]);
         }
         Ok(())

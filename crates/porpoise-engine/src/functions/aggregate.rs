@@ -461,11 +461,9 @@ impl Accumulator for Average {
     fn finish(&mut self, exec: &mut Exec<'_>) -> Result<Value> {
         let count = Decimal::new(self.count, 0);
         Ok(match self.sum.finish(exec)? {
-            Value::Decimal(sum) => {
-                let increment = self.scale.saturating_sub(sum.scale());
-                sum.checked_div(&count, increment)
-                    .map_or(Value::Null, Value::Decimal)
-            }
+            Value::Decimal(sum) => sum
+                .quotient(&count, self.scale)
+                .map_or(Value::Null, Value::Decimal),
             Value::Double(sum) => Value::Double(sum / self.count as f64),
             _ => Value::Null,
         })

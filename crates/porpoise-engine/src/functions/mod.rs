@@ -80,6 +80,8 @@ pub enum Want {
     Double,
     Decimal,
     Date,
+    /// A date or a moment whose month or day may be zero, whatever the SQL mode says.
+    LooseDate,
     /// DATE stays a date, everything else becomes `Value::DateTime`.
     DateTime,
     Time,

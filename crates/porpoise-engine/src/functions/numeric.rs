@@ -71,7 +71,21 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(conv),
     ),
     real!("COS", f64::cos),
-    real!("COT", |v: f64| 1.0 / v.tan()),
+    pure(
+        "COT",
+        exactly(1),
+        &[Want::Double],
+        Returns::Double,
+        Eval::Strict(|call, values| {
+            let cotangent = 1.0 / double(&values[0]).tan();
+            if cotangent.is_finite() {
+                return Ok(Value::Double(cotangent));
+            }
+            let argument = &call.arguments[0];
+            let shown = format!("cot({argument})");
+            Err(Error::value_out_of_range("DOUBLE", shown))
+        }),
+    ),
     pure(
         "CRC32",
         exactly(1),
@@ -200,16 +214,16 @@ pub static TABLE: &[Function] = &[
     pure(
         "BIN",
         exactly(1),
-        &[Want::Integer],
+        &[Want::String],
         Returns::Text(64),
-        Eval::Strict(|_, values| Ok(Value::text(format!("{:b}", bits(&values[0]))))),
+        Eval::Strict(|call, values| in_base(call, values, 2)),
     ),
     pure(
         "OCT",
         exactly(1),
-        &[Want::Integer],
+        &[Want::String],
         Returns::Text(64),
-        Eval::Strict(|_, values| Ok(Value::text(format!("{:o}", bits(&values[0]))))),
+        Eval::Strict(|call, values| in_base(call, values, 8)),
     ),
     pure(
         "FORMAT_BYTES",
@@ -319,6 +333,11 @@ fn whole(call: &mut Call<'_, '_>, value: &Value, rounding: Rounding) -> Result<V
         }),
         other => other.clone(),
     })
+}
+
+/// BIN and OCT are CONV from base ten.
+fn in_base(call: &mut Call<'_, '_>, values: &[Value], base: i64) -> Result<Value> {
+    conv(call, &[values[0].clone(), Value::Int(10), Value::Int(base)])
 }
 
 fn conv(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
@@ -485,13 +504,16 @@ fn places(arguments: &[Expr]) -> Option<i64> {
     }
 }
 
+/// The most digits after the point that a decimal has.
+const SCALE_MAX: i64 = 30;
+
 fn rounded(arguments: &[Expr]) -> Result<DataType> {
     Ok(match argument_type(arguments) {
         DataType::Decimal {
             precision, scale, ..
         } => {
             let wanted = places(arguments).map_or(*scale, |places| {
-                u8::try_from(places.clamp(0, i64::from(*scale))).unwrap_or(*scale)
+                u8::try_from(places.clamp(0, SCALE_MAX)).unwrap_or(*scale)
             });
             DataType::decimal(
                 (precision - scale + wanted + 1).clamp(1, 65).max(wanted),

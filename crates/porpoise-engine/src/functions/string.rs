@@ -500,10 +500,44 @@ pub static TABLE: &[Function] = &[
         Returns::Text(15),
         Eval::Strict(|_, values| {
             Ok(
-                u32::try_from(convert::to_uint(&values[0]).0).map_or(Value::Null, |v| {
+                u32::try_from(convert::to_wide(&values[0]).0).map_or(Value::Null, |v| {
                     Value::text(std::net::Ipv4Addr::from(v).to_string())
                 }),
             )
+        }),
+    ),
+    // Files of the server are nobody's to read: as with secure_file_priv=NULL.
+    volatile(
+        "LOAD_FILE",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Values(|_, _| Ok(Value::Null)),
+    ),
+    pure(
+        "IS_IPV4_COMPAT",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Bool,
+        Eval::Strict(|_, values| {
+            let address = bytes(&values[0]);
+            let compatible = address.len() == 16
+                && address[..12].iter().all(|byte| *byte == 0)
+                && address[12..] > [0, 0, 0, 1][..];
+            Ok(Value::from(compatible))
+        }),
+    ),
+    pure(
+        "IS_IPV4_MAPPED",
+        exactly(1),
+        &[Want::Bytes],
+        Returns::Bool,
+        Eval::Strict(|_, values| {
+            let address = bytes(&values[0]);
+            let mapped = address.len() == 16
+                && address[..10].iter().all(|byte| *byte == 0)
+                && address[10..12] == [0xFF, 0xFF];
+            Ok(Value::from(mapped))
         }),
     ),
     pure(
@@ -868,8 +902,66 @@ fn find_in_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A number with thousands separated, rounded to so many decimals.
+/// How a locale writes numbers: what stands between groups of digits and before the fraction. Groups have three
+/// digits; in `en_IN` those beyond the first have two.
+struct NumberStyle {
+    locales: &'static [&'static str],
+    group: &'static str,
+    point: char,
+}
+
+const NUMBER_STYLES: &[NumberStyle] = &[
+    NumberStyle {
+        locales: &[
+            "da_DK", "de_BE", "de_DE", "de_LU", "es_ES", "hu_HU", "id_ID", "nb_NO", "ro_RO",
+            "ru_RU", "tr_TR", "uk_UA", "vi_VN",
+        ],
+        group: ".",
+        point: ',',
+    },
+    NumberStyle {
+        locales: &[
+            "de_AT", "el_GR", "fr_BE", "fr_CA", "fr_CH", "fr_FR", "fr_LU", "hr_HR", "it_IT",
+            "nl_BE", "nl_NL", "pl_PL", "pt_BR", "pt_PT",
+        ],
+        group: "",
+        point: ',',
+    },
+    NumberStyle {
+        locales: &["cs_CZ", "fi_FI", "sk_SK", "sv_SE"],
+        group: " ",
+        point: ',',
+    },
+    NumberStyle {
+        locales: &["de_CH"],
+        group: "'",
+        point: '.',
+    },
+    NumberStyle {
+        locales: &["ar_SA"],
+        group: "",
+        point: '.',
+    },
+];
+
+/// The style of `en_US` and of all locales not in the table.
+const DEFAULT_STYLE: NumberStyle = NumberStyle {
+    locales: &[],
+    group: ",",
+    point: '.',
+};
+
 fn format(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let places = convert::to_int(&values[1]).0.clamp(0, 30) as u8;
+    let locale = values.get(2).map_or(&b"en_US"[..], bytes);
+    let style = NUMBER_STYLES
+        .iter()
+        .find(|style| {
+            let mut names = style.locales.iter();
+            names.any(|name| name.as_bytes().eq_ignore_ascii_case(locale))
+        })
+        .unwrap_or(&DEFAULT_STYLE);
+    let pairs = locale.eq_ignore_ascii_case(b"en_IN");
     let decimal = match &values[0] {
         Value::Double(v) => Decimal::from_f64(*v).unwrap_or(Decimal::ZERO),
         other => convert::to_decimal(other).0,
@@ -885,13 +977,18 @@ fn format(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut out = String::from(sign);
     for (position, digit) in whole.chars().enumerate() {
-        if position > 0 && (whole.len() - position).is_multiple_of(3) {
-            out.push(',');
+        let left = whole.len() - position;
+        let begins_group = match pairs {
+            true if left > 3 => (left - 3).is_multiple_of(2),
+            _ => left.is_multiple_of(3),
+        };
+        if position > 0 && begins_group {
+            out.push_str(style.group);
         }
         out.push(digit);
     }
     if !fraction.is_empty() {
-        out.push('.');
+        out.push(style.point);
         out.push_str(fraction);
     }
     Ok(Value::text(out))

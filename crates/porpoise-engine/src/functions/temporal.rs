@@ -27,7 +27,7 @@ macro_rules! date_part {
         pure(
             $name,
             exactly(1),
-            &[Want::Date],
+            &[Want::LooseDate],
             Returns::Int,
             Eval::Strict(|_, values| Ok(date(&values[0]).map_or(Value::Null, |date| $part(date)))),
         )
@@ -144,10 +144,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "DATE_FORMAT",
         exactly(2),
-        &[Want::DateTime, Want::String],
+        &[Want::LooseDate, Want::String],
         Returns::Text(255),
         Eval::Strict(|_, values| {
             Ok(moment(&values[0])
+                .filter(|_| !text(&values[1]).is_empty())
                 .and_then(|moment| date_format(moment, text(&values[1])))
                 .map_or(Value::Null, Value::text))
         }),
@@ -340,7 +341,15 @@ pub static TABLE: &[Function] = &[
         "TIMEDIFF",
         exactly(2),
         &[Want::Temporal],
-        Returns::Fixed(|| DataType::Time { fsp: 6 }),
+        Returns::By(|arguments| {
+            let fsp = arguments
+                .iter()
+                .map(|argument| argument.ty.decimals())
+                .max();
+            Ok(DataType::Time {
+                fsp: fsp.unwrap_or(0).min(6),
+            })
+        }),
         Eval::Strict(time_diff),
     ),
     pure(
@@ -371,7 +380,7 @@ pub static TABLE: &[Function] = &[
                     (Some(unit), Some(from), Some(to))
                         if from.date().is_real() && to.date().is_real() =>
                     {
-                        Value::Int(to.difference(from, unit))
+                        Value::Int(from.difference(to, unit))
                     }
                     _ => Value::Null,
                 },
@@ -462,7 +471,7 @@ pub static TABLE: &[Function] = &[
                 });
             Ok(date(&values[0])
                 .filter(|date| date.is_real())
-                .map_or(Value::Null, |date| Value::Int(date.week(mode).1.into())))
+                .map_or(Value::Null, |date| Value::Int(date.week(mode).0.into())))
         }),
     ),
     date_part!("WEEKDAY", |date: Date| real(date, |date| date
@@ -470,7 +479,7 @@ pub static TABLE: &[Function] = &[
         .into())),
     date_part!("WEEKOFYEAR", |date: Date| real(date, |date| date
         .week(3)
-        .1
+        .0
         .into())),
     date_part!("YEAR", |date: Date| Value::Int(date.year().into())),
     pure(
@@ -486,7 +495,7 @@ pub static TABLE: &[Function] = &[
             Ok(date(&values[0])
                 .filter(|date| date.is_real())
                 .map_or(Value::Null, |date| {
-                    let (year, week) = date.week(mode);
+                    let (week, year) = date.week(mode);
                     Value::Int(i64::from(year) * 100 + i64::from(week))
                 }))
         }),
@@ -887,7 +896,7 @@ fn extract(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         IntervalUnit::Month => month,
         IntervalUnit::Week => date
             .filter(|date| date.is_real())
-            .map_or(0, |date| date.week(0).1.into()),
+            .map_or(0, |date| date.week(0).0.into()),
         IntervalUnit::Day => day,
         IntervalUnit::Hour => hour,
         IntervalUnit::Minute => minute,

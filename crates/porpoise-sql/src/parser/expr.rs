@@ -238,6 +238,14 @@ const PLANNED_ARGUMENTS: &[(&str, usize)] = &[
     ("nth_value", 1),
     ("get_format", 0),
     ("interval", 1),
+    ("addtime", 1),
+    ("subtime", 1),
+    ("convert_tz", 0),
+    ("str_to_date", 1),
+    ("time", 0),
+    ("timediff", 0),
+    ("timestamp", 0),
+    ("unix_timestamp", 0),
 ];
 
 impl Parser<'_> {
@@ -651,6 +659,9 @@ impl Parser<'_> {
 
     /// A literal that became a parameter, as a literal again; anything else as it is.
     pub(super) fn by_value(&mut self, expr: Expr) -> Expr {
+        if let Expr::Unary(op, operand) = expr {
+            return Expr::Unary(op, Box::new(self.by_value(*operand)));
+        }
         let (Expr::Param(n), Some(mask)) = (&expr, &mut self.params) else {
             return expr;
         };

@@ -84,6 +84,13 @@ impl Binder<'_> {
             .get(number)
             .cloned()
             .unwrap_or(DataType::Null);
+        // A short hexadecimal literal is a number where one is wanted: its value has to be seen.
+        if let Some(Value::Bytes(bytes)) = self.cx.literals.get(number)
+            && bytes.len() <= size_of::<u64>()
+        {
+            self.fixed_parameters.push(number);
+            return Expr::literal(Value::Bytes(bytes.clone()), ty);
+        }
         let nullable = self.cx.literals.get(number).is_none_or(Value::is_null);
         Expr::new(ExprKind::Parameter(number), ty, nullable)
     }
@@ -433,7 +440,15 @@ impl Binder<'_> {
                 function.name.as_str(),
             ));
         }
-        let arguments = self.exprs(&function.args)?;
+        let mut arguments = self.exprs(&function.args)?;
+        // JSON tells TRUE from 1.
+        if function.name.to_ascii_lowercase().starts_with("json_") {
+            for (argument, written) in arguments.iter_mut().zip(&function.args) {
+                if let ast::Expr::Literal(ast::Literal::Bool(_)) = written {
+                    *argument = typing::is_truth(argument.clone(), true, false)?;
+                }
+            }
+        }
         if function.name.eq_ignore_ascii_case("grouping") {
             return Ok(Expr::new(
                 ExprKind::Call {

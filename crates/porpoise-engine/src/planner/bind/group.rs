@@ -91,7 +91,10 @@ impl Binder<'_> {
                 descending: item.descending,
             });
         }
-        let (arguments, ty, nullable) = operate::aggregate(function, arguments, self.session())?;
+        let (mut arguments, ty, nullable) =
+            operate::aggregate(function, arguments, self.session())?;
+        // The accumulator is handed the values to sort by behind those to join.
+        arguments.extend(order.iter().map(|key| key.expr.clone()));
         let separator = aggregate
             .separator
             .as_ref()

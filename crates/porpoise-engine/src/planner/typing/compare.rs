@@ -490,6 +490,17 @@ fn common_domain(
             {
                 Domain::DateTime
             }
+            // Texts between dates are dates.
+            Some(Domain::Date | Domain::DateTime)
+                if matches!(next, Domain::Text(_) | Domain::Bytes) =>
+            {
+                Domain::DateTime
+            }
+            Some(Domain::Text(_) | Domain::Bytes)
+                if matches!(next, Domain::Date | Domain::DateTime) =>
+            {
+                Domain::DateTime
+            }
             Some(Domain::Text(_) | Domain::Bytes)
                 if matches!(next, Domain::Text(_) | Domain::Bytes) =>
             {

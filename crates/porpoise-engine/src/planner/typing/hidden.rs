@@ -2,7 +2,7 @@
 
 use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
 
-use crate::error::Result;
+use crate::error::{Error, Level, Result};
 use crate::functions::{Call, Eval, Function, Purity, Returns, Want, exactly};
 
 /// `expr COLLATE c`: the value as it is; the type alone changes.
@@ -15,6 +15,35 @@ pub static COLLATE: Function = Function {
     purity: Purity::Pure,
 };
 
+/// A date or moment in which months and days may be zero ([`Want::LooseDate`]).
+pub static LOOSE_DATE: Function = Function {
+    name: "LOOSE_DATE",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
+    eval: Eval::Strict(|call, values| {
+        let cx = ConvertContext {
+            today: call.exec.now().date(),
+            ..ConvertContext::default()
+        };
+        match convert::to_datetime(&values[0], &cx) {
+            (Some(moment), Loss::None | Loss::Rounded | Loss::SpacesCut) => {
+                Ok(Value::DateTime(moment))
+            }
+            (moment, _) => {
+                let text = convert::to_text(&values[0], &call.arguments[0].ty);
+                let warning = Error::truncated_wrong_value("datetime", text);
+                call.exec.warn(Level::Warning, warning.into_condition());
+                Ok(moment.map_or(Value::Null, Value::DateTime))
+            }
+        }
+    }),
+    purity: Purity::Stable,
+};
+
+/// The shortest text that can be a date with a time; anything shorter is a time ([`Want::Temporal`]).
+const DATETIME_CHARS_MIN: usize = 12;
+
 /// A string as DATETIME if it looks like one, else as TIME ([`Want::Temporal`]).
 pub static TEMPORAL: Function = Function {
     name: "TEMPORAL",
@@ -23,8 +52,9 @@ pub static TEMPORAL: Function = Function {
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
     eval: Eval::Strict(|_, values| {
         let cx = ConvertContext::default();
+        let long = values[0].as_bytes().map_or(0, <[u8]>::len) >= DATETIME_CHARS_MIN;
         Ok(match convert::to_datetime(&values[0], &cx) {
-            (Some(moment), Loss::None | Loss::Rounded) => Value::DateTime(moment),
+            (Some(moment), Loss::None | Loss::Rounded) if long => Value::DateTime(moment),
             _ => convert::to_time(&values[0], &cx)
                 .0
                 .map_or(Value::Null, Value::Time),

@@ -8,7 +8,7 @@ use crate::functions::{self, AggregateFunction, Eval, Function, Returns, Want};
 use crate::planner::typing::merge::decimal_size;
 use crate::planner::typing::{
     Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
-    text_type,
+    shown_fraction, text_type,
 };
 use crate::session::SessionState;
 
@@ -229,6 +229,22 @@ pub fn collate(expr: Expr, name: &str, session: &SessionState) -> Result<Expr> {
     ))
 }
 
+/// How many digits of a second a temporal has that is made of an expression: a constant text shows its own.
+fn fraction_of(expr: &Expr) -> u8 {
+    match &expr.kind {
+        ExprKind::Literal(Value::Text(text)) => shown_fraction(text),
+        _ if expr.ty.is_integer() => 0,
+        _ => match expr.ty {
+            DataType::Decimal { scale, .. } => scale.min(6),
+            DataType::Date => 0,
+            DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+                fsp
+            }
+            _ => 6,
+        },
+    }
+}
+
 /// An argument as the kind of value a function wants.
 pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr> {
     one_column(&expr)?;
@@ -294,22 +310,42 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
         },
         Want::DateTime => match from {
             Class::Date | Class::DateTime => expr,
-            _ => implicit(expr, DataType::DateTime { fsp: 6 }),
+            _ => {
+                let fsp = fraction_of(&expr);
+                implicit(expr, DataType::DateTime { fsp })
+            }
         },
-        Want::Time => match from {
-            Class::Time => expr,
-            _ => implicit(expr, DataType::Time { fsp: 6 }),
-        },
-        Want::Temporal => match from {
-            Class::Date | Class::DateTime | Class::Time => expr,
-            Class::Text | Class::Bytes => Expr::new(
+        Want::LooseDate => match from {
+            Class::Date | Class::DateTime => expr,
+            _ => Expr::new(
                 ExprKind::Call {
-                    function: &hidden::TEMPORAL,
+                    function: &hidden::LOOSE_DATE,
                     arguments: vec![expr],
                 },
                 DataType::DateTime { fsp: 6 },
                 true,
             ),
+        },
+        Want::Time => match from {
+            Class::Time => expr,
+            _ => {
+                let fsp = fraction_of(&expr);
+                implicit(expr, DataType::Time { fsp })
+            }
+        },
+        Want::Temporal => match from {
+            Class::Date | Class::DateTime | Class::Time => expr,
+            Class::Text | Class::Bytes => {
+                let fsp = fraction_of(&expr);
+                Expr::new(
+                    ExprKind::Call {
+                        function: &hidden::TEMPORAL,
+                        arguments: vec![expr],
+                    },
+                    DataType::DateTime { fsp },
+                    true,
+                )
+            }
             _ => implicit(expr, DataType::DateTime { fsp: 6 }),
         },
         Want::Json => match from {
