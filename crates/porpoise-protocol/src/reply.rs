@@ -65,9 +65,7 @@ impl<'a> OkPacket<'a> {
             out.put_lenenc(self.last_insert_id);
             out.put_u16(status.bits());
             out.put_u16(self.warnings);
-            if !tracked {
-                out.extend_from_slice(self.message);
-            } else if changed || !self.message.is_empty() {
+            if changed || !self.message.is_empty() {
                 out.put_lenenc_bytes(self.message);
                 if changed {
                     out.put_lenenc_bytes(self.state);
@@ -87,11 +85,10 @@ impl<'a> OkPacket<'a> {
         let status = Status::from_bits_retain(fields.u16()?);
         let warnings = fields.u16()?;
         let (mut message, mut state) = (&[][..], &[][..]);
-        if !capabilities.contains(Capabilities::SESSION_TRACK) {
-            message = fields.take_rest();
-        } else if !fields.is_empty() {
+        let tracked = capabilities.contains(Capabilities::SESSION_TRACK);
+        if !fields.is_empty() {
             message = fields.lenenc_bytes()?;
-            if status.contains(Status::SESSION_STATE_CHANGED) {
+            if tracked && status.contains(Status::SESSION_STATE_CHANGED) {
                 state = fields.lenenc_bytes()?;
             }
         }
@@ -433,6 +430,21 @@ mod tests {
             (read.message, read.status, read.state),
             (ok.message, Status::IN_TRANS, &[][..])
         );
+    }
+
+    /// As servers in use send it. The documentation has the message fill the rest of the packet, but clients read a
+    /// length before it, also where the session is not tracked.
+    #[test]
+    fn a_message_has_its_length_before_it() {
+        let ok = OkPacket {
+            affected_rows: 2,
+            status: Status::AUTOCOMMIT,
+            message: b"Records: 2  Duplicates: 0  Warnings: 0",
+            ..OkPacket::default()
+        };
+        let captured = b"\0\x02\0\x02\0\0\0&Records: 2  Duplicates: 0  Warnings: 0";
+        assert_eq!(payload(|writer| ok.write(writer, PLAIN)), captured);
+        assert_eq!(OkPacket::parse(captured, PLAIN).unwrap(), ok);
     }
 
     /// "Session State Information" in the protocol documentation: USE test, with the tracker of schemas.
