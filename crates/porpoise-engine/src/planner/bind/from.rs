@@ -205,10 +205,11 @@ impl Binder<'_> {
             kept.push(keep);
             dropped.push(drop);
         }
-        let rest = left
+        let (first, second) = if keep_right { (right, left) } else { (left, right) };
+        let rest = first
             .star
             .iter()
-            .chain(&right.star)
+            .chain(&second.star)
             .filter(|at| !kept.contains(at) && !dropped.contains(at));
         let star = kept.iter().chain(rest).copied().collect();
         self.scope().hidden.extend(dropped);

@@ -269,7 +269,7 @@ impl Binder<'_> {
             // What has an order or a limit already is computed as it is, and read like a union of one.
             query = self.union(vec![query], SetOperator::Union, false)?;
         }
-        let mut scope = Scope::new("order clause");
+        let mut scope = Scope::new("global ORDER clause");
         let slot = match &query.body {
             Body::SetOperation { slot, .. } | Body::Values { slot, .. } => *slot,
             _ => return Err(Error::not_supported_yet("this ORDER BY")),
@@ -575,7 +575,7 @@ impl Binder<'_> {
         let depth = self.scopes.len() - 1;
         let scope = self.scope();
         scope.clause = "group statement";
-        scope.aggregates_allowed = false;
+        let aggregates = scope.aggregates.len();
         scope.windows_allowed = false;
         let mut keys: Vec<Expr> = Vec::with_capacity(group_by.len());
         for item in group_by {
@@ -612,7 +612,9 @@ impl Binder<'_> {
                 return Err(Error::operand_columns(1));
             }
             if expr.any(&mut |part| matches!(part.kind, ExprKind::Aggregate(_))) {
-                return Err(Error::cannot_group_on(alias.unwrap_or_default()));
+                self.scope().aggregates.truncate(aggregates);
+                let written = || item.expr.to_string().into();
+                return Err(Error::cannot_group_on(alias.unwrap_or_else(written)));
             }
             if !keys.iter().any(|key| key.same_as(&expr, self.cx.literals)) {
                 keys.push(expr);

@@ -119,6 +119,10 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
 
 /// A whole number written as a string and compared with an integer is that number: exact beyond 2^53.
 fn exact_number(expr: Expr, other: &Expr) -> Expr {
+    // 0x41 is a number where a number is wanted.
+    if super::is_hex(&expr) && class(&other.ty).is_number() {
+        return super::hex_number(expr);
+    }
     let ExprKind::Literal(value) = &expr.kind else {
         return expr;
     };
@@ -137,15 +141,6 @@ fn exact_number(expr: Expr, other: &Expr) -> Expr {
             }
             _ => expr,
         },
-        // 0x41 is a number where a number is wanted.
-        (Value::Bytes(bytes), Class::Integer | Class::Decimal | Class::Double)
-            if bytes.len() <= 8 =>
-        {
-            let number = bytes
-                .iter()
-                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-            Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
-        }
         _ => expr,
     }
 }

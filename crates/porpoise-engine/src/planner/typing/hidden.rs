@@ -135,3 +135,17 @@ pub static GROUPING: Function = Function {
     eval: Eval::Values(|_, _| Err(crate::Error::invalid_group_function_use())),
     purity: Purity::Pure,
 };
+
+/// The number that a string of at most eight bytes is, the first byte highest: `0x41`, `b'101'`.
+pub static BYTES_NUMBER: Function = Function {
+    name: "BYTES_NUMBER",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::UInt,
+    eval: Eval::Strict(|_, values| Ok(Value::UInt(number_of_bytes(values[0].as_bytes().unwrap_or_default())))),
+    purity: Purity::Pure,
+};
+
+pub fn number_of_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

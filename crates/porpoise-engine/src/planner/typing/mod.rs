@@ -420,3 +420,40 @@ pub fn text_literal(text: &str) -> Expr {
         DataType::varchar(text.chars().count() as u32),
     )
 }
+
+/// Whether an expression is a hexadecimal or bit literal, which is a number where one is wanted.
+pub fn is_hex(expr: &Expr) -> bool {
+    match (&expr.kind, &expr.ty) {
+        (ExprKind::Literal(Value::Bytes(bytes)), _) => bytes.len() <= 8,
+        (ExprKind::Parameter(_), DataType::Binary(length)) => *length <= 8,
+        _ => false,
+    }
+}
+
+/// The number that a hexadecimal or bit literal is; anything else as it is.
+pub fn hex_number(expr: Expr) -> Expr {
+    match &expr.kind {
+        _ if !is_hex(&expr) => expr,
+        ExprKind::Literal(Value::Bytes(bytes)) => {
+            let number = hidden::number_of_bytes(bytes);
+            Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
+        }
+        _ => {
+            let call = ExprKind::Call {
+                function: &hidden::BYTES_NUMBER,
+                arguments: vec![expr],
+            };
+            Expr::new(call, DataType::BIGINT_UNSIGNED, false)
+        }
+    }
+}
+
+/// How many digits of a second an expression can have.
+pub fn fraction_of(expr: &Expr) -> u8 {
+    match (&expr.kind, class(&expr.ty)) {
+        (ExprKind::Literal(Value::Text(text)), _) => shown_fraction(text),
+        (_, Class::Date | Class::Integer) => 0,
+        (_, Class::Time | Class::DateTime | Class::Decimal) => expr.ty.decimals().min(6),
+        _ => 6,
+    }
+}
