@@ -965,12 +965,12 @@ impl Variable {
                 Value::Text(text) => choices
                     .iter()
                     .find(|choice| choice.eq_ignore_ascii_case(text))
-                    .map(|choice| Value::text(choice))
+                    .map(Value::text)
                     .ok_or_else(|| refuse(&value)),
                 Value::Int(_) | Value::UInt(_) => usize::try_from(unsigned(&value))
                     .ok()
                     .and_then(|position| choices.get(position))
-                    .map(|choice| Value::text(choice))
+                    .map(Value::text)
                     .ok_or_else(|| refuse(&value)),
                 _ => Err(refuse(&value)),
             },

@@ -1248,7 +1248,7 @@ fn random_bytes(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }
     let _ = call;
     let mut out = vec![0; length as usize];
-    getrandom::fill(&mut out).map_err(|error| Error::engine_error(error))?;
+    getrandom::fill(&mut out).map_err(Error::engine_error)?;
     Ok(Value::Bytes(out))
 }
 
@@ -1450,7 +1450,7 @@ fn uuid(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
         .map_or(0, |since| since.as_nanos() as u64 / 100);
     let ticks = now.wrapping_add(GREGORIAN_OFFSET);
     let mut random = [0u8; 8];
-    getrandom::fill(&mut random).map_err(|error| Error::engine_error(error))?;
+    getrandom::fill(&mut random).map_err(Error::engine_error)?;
     let _ = call;
     let node = u64::from_be_bytes(random);
     Ok(Value::text(format!(

@@ -248,7 +248,7 @@ pub static TABLE: &[Function] = &[
     date_part!("MONTHNAME", |date: Date| (date.month() as usize)
         .checked_sub(1)
         .and_then(|month| MONTHS.get(month))
-        .map_or(Value::Null, |name| Value::text(name))),
+        .map_or(Value::Null, Value::text)),
     stable(
         "NOW",
         between(0, 1),

@@ -168,7 +168,7 @@ impl TransactionState {
         if let (Some(transaction), Some((_, savepoint))) =
             (&mut self.storage, self.savepoints.last())
         {
-            transaction.rollback_to(savepoint.clone());
+            transaction.rollback_to(*savepoint);
         }
         Ok(())
     }

@@ -319,7 +319,12 @@ impl Binder<'_> {
         if let Some(with) = &update.with {
             self.with(with)?;
         }
-        single_table_only("UPDATE", update.tables.len() == 1 && !is_join(&update.tables[0]), &update.order_by, update.limit.is_some())?;
+        single_table_only(
+            "UPDATE",
+            update.tables.len() == 1 && !is_join(&update.tables[0]),
+            &update.order_by,
+            update.limit.is_some(),
+        )?;
         self.scopes.push(Scope::new("from clause"));
         let (mut from, _) = self.from(&update.tables)?;
         self.scope().clause = "field list";
@@ -385,7 +390,12 @@ impl Binder<'_> {
         if let Some(with) = &delete.with {
             self.with(with)?;
         }
-        single_table_only("DELETE", delete.targets.is_empty(), &delete.order_by, delete.limit.is_some())?;
+        single_table_only(
+            "DELETE",
+            delete.targets.is_empty(),
+            &delete.order_by,
+            delete.limit.is_some(),
+        )?;
         self.scopes.push(Scope::new("from clause"));
         let (mut from, _) = self.from(&delete.from)?;
         let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
@@ -540,7 +550,12 @@ fn is_join(table: &ast::TableRef) -> bool {
 }
 
 /// ORDER BY and LIMIT of UPDATE and DELETE go with one table.
-fn single_table_only(statement: &str, single: bool, order_by: &[ast::OrderItem], limit: bool) -> Result<()> {
+fn single_table_only(
+    statement: &str,
+    single: bool,
+    order_by: &[ast::OrderItem],
+    limit: bool,
+) -> Result<()> {
     match (single, order_by.is_empty(), limit) {
         (false, false, _) => Err(Error::wrong_usage(statement, "ORDER BY")),
         (false, _, true) => Err(Error::wrong_usage(statement, "LIMIT")),

@@ -205,7 +205,11 @@ impl Binder<'_> {
             kept.push(keep);
             dropped.push(drop);
         }
-        let (first, second) = if keep_right { (right, left) } else { (left, right) };
+        let (first, second) = if keep_right {
+            (right, left)
+        } else {
+            (left, right)
+        };
         let rest = first
             .star
             .iter()

@@ -7,7 +7,7 @@
 //! - [`expr`]: expressions; [`scope`]: names;
 //! - [`from`]: tables, joins, derived tables, views, common tables;
 //! - [`select`]: query blocks, set operations, ORDER BY, LIMIT; [`group`]: GROUP BY and aggregates;
-//! - [`window`]: OVER;
+//! - `window`: OVER;
 //! - [`change`]: INSERT, UPDATE, DELETE.
 
 mod change;

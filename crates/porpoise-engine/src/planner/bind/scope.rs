@@ -350,7 +350,11 @@ impl Binder<'_> {
         if let ("global ORDER clause", Some(table)) = (clause, &name.table) {
             return Err(Error::table_not_in_from(table.as_str(), clause));
         }
-        let clause = if clause == "global ORDER clause" { "order clause" } else { clause };
+        let clause = if clause == "global ORDER clause" {
+            "order clause"
+        } else {
+            clause
+        };
         Err(Error::unknown_column(display(name), clause))
     }
 

@@ -38,10 +38,7 @@ pub struct Path {
 
 /// A guess of the part of rows that pass some conditions.
 pub fn selectivity<'e>(conditions: impl Iterator<Item = &'e Expr>) -> f64 {
-    conditions
-        .map(|condition| one_selectivity(condition))
-        .product::<f64>()
-        .max(1e-6)
+    conditions.map(one_selectivity).product::<f64>().max(1e-6)
 }
 
 fn one_selectivity(condition: &Expr) -> f64 {
@@ -330,9 +327,7 @@ pub fn covers(binder: &Binder<'_>, slot: Slot, table: &Table, index: usize) -> b
 
 /// Whether the primary key's order is the wanted one (`true`: turned round).
 fn order_of_primary(table: &Table, slot: Slot, wanted: &Wanted) -> Option<bool> {
-    if table.primary_key().is_none() {
-        return None;
-    }
+    table.primary_key()?;
     let everything = IndexRanges {
         ranges: Vec::new(),
         equal_parts: 0,

@@ -142,10 +142,16 @@ pub static BYTES_NUMBER: Function = Function {
     arity: exactly(1),
     wants: &[Want::Any],
     returns: Returns::UInt,
-    eval: Eval::Strict(|_, values| Ok(Value::UInt(number_of_bytes(values[0].as_bytes().unwrap_or_default())))),
+    eval: Eval::Strict(|_, values| {
+        Ok(Value::UInt(number_of_bytes(
+            values[0].as_bytes().unwrap_or_default(),
+        )))
+    }),
     purity: Purity::Pure,
 };
 
 pub fn number_of_bytes(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -150,7 +150,7 @@ fn digits(v: u64) -> u8 {
 
 fn fraction_digits(micros: u32) -> u8 {
     (0..6)
-        .find(|fsp| micros % 10u32.pow(6 - u32::from(*fsp)) == 0)
+        .find(|fsp| micros.is_multiple_of(10u32.pow(6 - u32::from(*fsp))))
         .unwrap_or(6)
 }
 
