@@ -91,10 +91,8 @@ impl Binder<'_> {
                 descending: item.descending,
             });
         }
-        let (mut arguments, ty, nullable) =
+        let (arguments, ty, nullable) =
             operate::aggregate(function, arguments, self.session())?;
-        // The accumulator is handed the values to sort by behind those to join.
-        arguments.extend(order.iter().map(|key| key.expr.clone()));
         let separator = aggregate
             .separator
             .as_ref()
