@@ -91,8 +91,7 @@ impl Binder<'_> {
                 descending: item.descending,
             });
         }
-        let (arguments, ty, nullable) =
-            operate::aggregate(function, arguments, self.session())?;
+        let (arguments, ty, nullable) = operate::aggregate(function, arguments, self.session())?;
         let separator = aggregate
             .separator
             .as_ref()
