@@ -18,11 +18,15 @@
 
 use std::path::{Path, PathBuf};
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
 
 use crate::server::{Product, Server, Way};
 use crate::wire::{Error, Reply, Wire};
+
+/// A file that takes longer is named, because something in it waits or hangs.
+const SLOW: Duration = Duration::from_secs(10);
 
 /// What a run of many files came to.
 #[derive(Default)]
@@ -71,7 +75,11 @@ pub fn name(file: &Path) -> String {
 pub fn run(server: &Server, way: Way, files: &[PathBuf]) -> Tally {
     let mut tally = Tally::default();
     for file in files {
+        let started = Instant::now();
         let (records, failures) = run_file(server, way, file);
+        if started.elapsed() > SLOW {
+            println!("{} took {:.0?}", name(file), started.elapsed());
+        }
         tally.files += 1;
         tally.records += records;
         if !failures.is_empty() {

@@ -82,6 +82,8 @@ pub struct Wire {
     sequence: u8,
     /// The server's id of this connection, as `CONNECTION_ID()` tells it.
     pub id: u32,
+    /// Nothing more is said on it once it has failed.
+    lost: bool,
 }
 
 const PACKET_MAX: usize = 0xff_ff_ff;
@@ -122,6 +124,7 @@ impl Wire {
             stream,
             sequence: 0,
             id: 0,
+            lost: false,
         };
         let greeting = wire.receive()?;
         let mut cursor = Cursor(&greeting);
@@ -155,6 +158,15 @@ impl Wire {
 
     /// Runs one statement and returns its first result.
     pub fn query(&mut self, sql: &str) -> Result<Reply, Error> {
+        if self.lost {
+            return Err(io::Error::from(io::ErrorKind::NotConnected).into());
+        }
+        let reply = self.converse(sql);
+        self.lost = matches!(reply, Err(Error::Connection(_)));
+        reply
+    }
+
+    fn converse(&mut self, sql: &str) -> Result<Reply, Error> {
         self.sequence = 0;
         let mut command = vec![3];
         command.extend(sql.as_bytes());
