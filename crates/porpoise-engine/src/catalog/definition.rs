@@ -14,7 +14,7 @@
 //! in [`crate::executor::index_entry`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
@@ -67,6 +67,8 @@ pub struct TableState {
     pub row_number: AtomicU64,
     pub statistics: ArcSwap<Statistics>,
     pub metadata_lock: porpoise_locks::MetadataLock,
+    /// How many sessions hold the table by LOCK TABLES … READ: others read it and don't write.
+    pub read_locks: AtomicU32,
 }
 
 /// What ANALYZE TABLE found; the planner's guesses where it was never run.
@@ -203,7 +205,14 @@ impl TableState {
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
             metadata_lock: porpoise_locks::MetadataLock::new(),
+            read_locks: AtomicU32::new(0),
         }
+    }
+
+    /// Whether some session keeps others from writing by LOCK TABLES … READ.
+    #[inline]
+    pub fn is_read_locked(&self) -> bool {
+        self.read_locks.load(Ordering::SeqCst) > 0
     }
 
     /// Makes the next AUTO_INCREMENT value at least `next`.

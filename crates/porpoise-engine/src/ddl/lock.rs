@@ -1,14 +1,22 @@
-//! Exclusive metadata locks for the length of a DDL statement.
+//! Exclusive metadata locks: for the length of a DDL statement, and LOCK TABLES.
 //!
 //! A statement names its tables; they are locked in order of name, so that two statements never wait for
 //! each other. A table may be dropped, renamed or altered while a statement waits for its lock: then
 //! the name is looked up again.
+//!
+//! LOCK TABLES … WRITE holds a table's metadata lock exclusive until UNLOCK TABLES. … READ takes it
+//! exclusive for a moment, so that nobody is inside, says in the table's state that it is read-locked,
+//! and goes on with a shared lock: others' reads pass, others' writes wait ([`wait_until_writable`]).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::catalog::{Table, TableState};
+use porpoise_sql::ast;
+
+use crate::catalog::{Relation, Table, TableState};
 use crate::ddl::{Ddl, Name};
+use crate::planner::plan::TableUse;
 use crate::error::{Error, Result};
 use crate::session::SessionState;
 
@@ -65,6 +73,9 @@ pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Exclusive)> {
         if table.temporary {
             return Ok((table, Exclusive { state: None }));
         }
+        if ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write) {
+            return Ok((table, Exclusive { state: None }));
+        }
         let held = wait(ddl, &table.state, 0)?;
         if ddl
             .table(name)
@@ -84,4 +95,112 @@ pub fn tables(ddl: &Ddl<'_>, names: &[Name]) -> Result<Vec<(Arc<Table>, Exclusiv
         locked[position] = Some(table(ddl, &names[position])?);
     }
     Ok(locked.into_iter().flatten().collect())
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// LOCK TABLES
+// ---------------------------------------------------------------------------------------------------------
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Read,
+    Write,
+}
+
+/// The tables that a session has locked by LOCK TABLES; given free when dropped.
+#[derive(Default)]
+pub struct LockedTables(Vec<(Arc<TableState>, Mode)>);
+
+impl LockedTables {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn mode(&self, state: &Arc<TableState>) -> Option<Mode> {
+        self.0.iter().find(|(held, _)| Arc::ptr_eq(held, state)).map(|(_, mode)| *mode)
+    }
+
+    /// Whether a statement may use a table, under LOCK TABLES (1099, 1100). True: its lock is held already.
+    pub fn admits(&self, table: &Table, usage: TableUse) -> Result<bool> {
+        if self.is_empty() || table.temporary {
+            return Ok(table.temporary);
+        }
+        match (self.mode(&table.state), usage) {
+            (None, _) => Err(Error::table_not_locked(&table.name)),
+            (Some(Mode::Read), TableUse::Write) => Err(Error::table_not_locked_for_write(&table.name)),
+            _ => Ok(true),
+        }
+    }
+
+    /// UNLOCK TABLES.
+    pub fn clear(&mut self) {
+        for (state, mode) in self.0.drain(..) {
+            match mode {
+                Mode::Write => state.metadata_lock.unlock_exclusive(),
+                Mode::Read => {
+                    state.read_locks.fetch_sub(1, Ordering::SeqCst);
+                    state.metadata_lock.unlock_shared();
+                }
+            }
+        }
+    }
+}
+
+impl Drop for LockedTables {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// LOCK TABLES: all of them, in order of name, or none.
+pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
+    ddl.session.locked_tables.clear();
+    let mut wanted: Vec<(Name, Mode)> = Vec::with_capacity(locks.len());
+    for lock in locks {
+        let name = ddl.resolve(&lock.table)?;
+        let mode = if lock.write { Mode::Write } else { Mode::Read };
+        match ddl.shared.catalog.load().relation(&name.schema, &name.table) {
+            _ if ddl.temporary(&name).is_some() => {}
+            // A view's own tables are not locked with it.
+            Some(Relation::Virtual(_) | Relation::View(_)) => {}
+            _ => match wanted.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) if mode == Mode::Write => *known = mode,
+                Some(_) => {}
+                None => wanted.push((name, mode)),
+            },
+        }
+    }
+    wanted.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut held = LockedTables::default();
+    for (name, mode) in wanted {
+        let (table, mut exclusive) = self::table(ddl, &name)?;
+        // From here on `held` gives it free.
+        exclusive.state = None;
+        if mode == Mode::Read {
+            table.state.read_locks.fetch_add(1, Ordering::SeqCst);
+            table.state.metadata_lock.unlock_exclusive();
+            while !table.state.metadata_lock.shared(INTERRUPT_CHECK) {}
+        }
+        held.0.push((Arc::clone(&table.state), mode));
+    }
+    ddl.session.locked_tables = held;
+    Ok(())
+}
+
+/// Waits until no other session has a table locked for reading.
+pub fn wait_until_writable(session: &SessionState, table: &Table) -> Result<()> {
+    /// How often a waiting statement looks.
+    const PAUSE: Duration = Duration::from_millis(5);
+    let deadline = Instant::now() + session.metadata_lock_timeout();
+    while table.state.is_read_locked() {
+        if session.interrupt.is_set() {
+            return Err(session.interrupt_error());
+        }
+        if Instant::now() >= deadline {
+            return Err(Error::lock_wait_timeout());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }

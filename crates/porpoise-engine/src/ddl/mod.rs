@@ -92,6 +92,12 @@ fn other(
             maintain::maintain(session, *action, tables, reply)?;
             return Ok(None);
         }
+        S::LockTables(locks) => {
+            let shared = Arc::clone(&session.engine.shared);
+            shared.before_waiting();
+            lock::lock_tables(&mut Ddl { shared: &shared, session: &mut session.state, sql: b"" }, locks)?;
+        }
+        S::UnlockTables => session.state.locked_tables.clear(),
         S::Flush { targets, .. } => {
             let locks = |target: &ast::FlushTarget| matches!(target, ast::FlushTarget::Tables { read_lock, export, .. } if *read_lock || *export);
             if targets.iter().any(locks) {
@@ -183,7 +189,8 @@ pub fn commits_implicitly(statement: &ast::Statement) -> bool {
     match statement {
         S::CreateTable(create) => !create.temporary,
         S::CreateTableLike { temporary, .. } | S::DropTable { temporary, .. } => !temporary,
-        S::Maintain { .. } | S::Flush { .. } | S::Reset(_) => true,
+        S::Maintain { .. } | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => true,
+        S::UnlockTables => true,
         S::CreateUser(_)
         | S::AlterUser(_)
         | S::DropUser { .. }

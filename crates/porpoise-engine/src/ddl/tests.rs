@@ -491,3 +491,49 @@ fn views_read_what_their_tables_hold_now() {
     db.fails("DROP TABLE v", 1051);
     db.run("DROP VIEW v");
 }
+
+/// Another session of the same engine.
+fn beside(db: &Db) -> Db {
+    let session = db.engine.connect(Login { schema: Some("d".into()), ..Login::default() }).expect("connects");
+    Db { engine: db.engine.clone(), session }
+}
+
+#[test]
+fn lock_tables_keeps_others_out() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT)");
+    db.run("CREATE TABLE u (a INT)");
+    let mut other = beside(&db);
+    other.run("SET lock_wait_timeout = 1");
+    db.run("LOCK TABLES t READ");
+    db.fails("INSERT INTO t VALUES (1)", 1099);
+    db.fails("SELECT * FROM u", 1100);
+    assert_eq!(other.rows("SELECT COUNT(*) FROM t"), ["0"]);
+    other.fails("INSERT INTO t VALUES (1)", 1205);
+    db.run("LOCK TABLES t WRITE, u READ");
+    db.run("INSERT INTO t SELECT 7");
+    db.run("ALTER TABLE t ADD b INT");
+    other.fails("SELECT * FROM t", 1205);
+    db.run("UNLOCK TABLES");
+    assert_eq!(other.rows("SELECT * FROM t"), ["7|NULL"]);
+    other.run("INSERT INTO t VALUES (1, 2)");
+}
+
+#[test]
+fn ddl_waits_for_transactions_that_use_the_table() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (a INT)");
+    let mut other = beside(&db);
+    other.run("BEGIN");
+    other.run("INSERT INTO t VALUES (1)");
+    db.run("SET lock_wait_timeout = 1");
+    db.fails("ALTER TABLE t ADD b INT", 1205);
+    let altering = std::thread::spawn(move || {
+        db.run("SET lock_wait_timeout = 60");
+        db.run("ALTER TABLE t ADD b INT DEFAULT 5");
+        db.rows("SELECT * FROM t")
+    });
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    other.run("COMMIT");
+    assert_eq!(altering.join().expect("the ALTER"), ["1|5"]);
+}

@@ -44,6 +44,7 @@ impl Session {
                 read_only,
             } => {
                 commit = self.commit()?;
+                self.state.locked_tables.clear();
                 self.transaction.open = true;
                 self.transaction.read_only = read_only.unwrap_or(false);
                 if *consistent_snapshot {

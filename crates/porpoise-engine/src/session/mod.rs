@@ -21,7 +21,7 @@ pub mod transaction;
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
@@ -33,10 +33,10 @@ pub use prepared::Prepared;
 pub use state::SessionState;
 
 use crate::catalog::Catalog;
-use crate::engine::Engine;
+use crate::engine::{Engine, Shared};
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
-use crate::planner::plan::{Plan, PlanKind};
+use crate::planner::plan::{Plan, PlanKind, TableUse};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
 use cache::{CachedPlan, PlanKey, SessionPlans};
@@ -472,8 +472,9 @@ impl Session {
         }
         let in_transaction = self.transaction.open || !self.state.autocommit;
         let timeout = self.state.metadata_lock_timeout();
-        for (table, _) in &plan.tables {
-            self.transaction.tables.take(table, &shared, timeout)?;
+        if let Err(error) = self.lock_tables_of(plan, &shared, timeout) {
+            self.end_autocommit_tables();
+            return Err(error);
         }
         // DDL may have come between planning and the locks.
         let newest = shared.catalog.load();
@@ -555,6 +556,21 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// Takes the metadata locks of a plan's tables, unless LOCK TABLES holds them already.
+    fn lock_tables_of(&mut self, plan: &Plan, shared: &Shared, timeout: Duration) -> Result<()> {
+        for (table, usage) in &plan.tables {
+            if self.state.locked_tables.admits(table, *usage)? {
+                continue;
+            }
+            self.transaction.tables.take(table, shared, timeout)?;
+            if *usage == TableUse::Write && table.state.is_read_locked() {
+                shared.before_waiting();
+                crate::ddl::lock::wait_until_writable(&self.state, table)?;
+            }
+        }
+        Ok(())
     }
 
     fn end_autocommit_tables(&mut self) {

@@ -14,6 +14,7 @@ use porpoise_types::{
 
 use crate::accounts::Account;
 use crate::catalog::Table;
+use crate::ddl::lock::LockedTables;
 use crate::error::{Condition, Error, Level, Result};
 use crate::session::transaction::Isolation;
 use crate::variables::SqlMode;
@@ -87,6 +88,7 @@ pub struct SessionState {
     pub metadata_lock_timeout_s: u64,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
+    pub locked_tables: LockedTables,
 }
 
 impl SessionState {
@@ -141,6 +143,7 @@ impl SessionState {
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             account: None,
+            locked_tables: LockedTables::default(),
         }
     }
 
