@@ -3,7 +3,7 @@
 use porpoise_types::{BlobSize, Collation, DataType, IntWidth};
 
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, ExprKind};
 use crate::planner::typing::{Class, bytes_type, class, collation, implicit, text_type};
 
 /// The type that can hold a value of each. NULLs don't count.
@@ -224,9 +224,16 @@ pub fn coerce(expr: Expr, ty: &DataType) -> Expr {
         (Class::Member, Class::Member) => expr.ty == *ty,
         (a, b) => a == b,
     };
-    if same {
-        expr
-    } else {
-        implicit(expr, ty.clone())
+    if !same {
+        return implicit(expr, ty.clone());
     }
+    let mut expr = expr;
+    if matches!(class(ty), Class::Integer | Class::Text | Class::Bytes)
+        && class(&expr.ty) == class(ty)
+        && !matches!(expr.kind, ExprKind::Call { .. })
+    {
+        // The same values under the wider name: keys made of them have the same bytes.
+        expr.ty = ty.clone();
+    }
+    expr
 }
