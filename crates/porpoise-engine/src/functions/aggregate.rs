@@ -516,14 +516,44 @@ impl Accumulator for Bits {
     }
 }
 
-/// Welford's running variance.
+/// Welford's running variance. Of whole numbers, as long as their squares are exact, the sums are kept instead:
+/// the variance then has one rounding.
 #[derive(Default)]
 struct Variance {
     count: u64,
     mean: f64,
     squares: f64,
+    /// The sum and the sum of squares; `None` once there was a fraction or a large number.
+    whole: Whole,
     sample: bool,
     root: bool,
+}
+
+/// Exact sums of whole numbers.
+enum Whole {
+    Sums { sum: i128, squares: i128 },
+    Lost,
+}
+
+impl Default for Whole {
+    fn default() -> Whole {
+        Whole::Sums { sum: 0, squares: 0 }
+    }
+}
+
+impl Whole {
+    fn add(&mut self, value: f64) {
+        /// Below this, the sums of 2^39 rows fit.
+        const MAX: f64 = 16_777_216.0;
+        match self {
+            Whole::Sums { sum, squares } if value.fract() == 0.0 && value.abs() < MAX => {
+                let value = value as i128;
+                *sum += value;
+                *squares += value * value;
+            }
+            _ => *self = Whole::Lost,
+        }
+    }
 }
 
 impl Accumulator for Variance {
@@ -532,6 +562,7 @@ impl Accumulator for Variance {
             return Ok(());
         };
         self.count += 1;
+        self.whole.add(*value);
         let before = value - self.mean;
         self.mean += before / self.count as f64;
         self.squares += before * (value - self.mean);
@@ -543,7 +574,14 @@ impl Accumulator for Variance {
         if degrees == 0 {
             return Ok(Value::Null);
         }
-        let variance = self.squares / degrees as f64;
+        let squares = match self.whole {
+            Whole::Sums { sum, squares } => {
+                let count = i128::from(self.count);
+                (count * squares - sum * sum) as f64 / self.count as f64
+            }
+            Whole::Lost => self.squares,
+        };
+        let variance = squares / degrees as f64;
         Ok(Value::Double(if self.root {
             variance.sqrt()
         } else {

@@ -214,14 +214,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "BIN",
         exactly(1),
-        &[Want::String],
+        &[Want::Any],
         Returns::Text(64),
         Eval::Strict(|call, values| in_base(call, values, 2)),
     ),
     pure(
         "OCT",
         exactly(1),
-        &[Want::String],
+        &[Want::Any],
         Returns::Text(64),
         Eval::Strict(|call, values| in_base(call, values, 8)),
     ),
@@ -337,7 +337,12 @@ fn whole(call: &mut Call<'_, '_>, value: &Value, rounding: Rounding) -> Result<V
 
 /// BIN and OCT are CONV from base ten.
 fn in_base(call: &mut Call<'_, '_>, values: &[Value], base: i64) -> Result<Value> {
-    conv(call, &[values[0].clone(), Value::Int(10), Value::Int(base)])
+    let text = match &values[0] {
+        // Of BIT columns too.
+        Value::UInt(number) => number.to_string(),
+        other => convert::to_text(other, &call.arguments[0].ty),
+    };
+    conv(call, &[Value::from(text), Value::Int(10), Value::Int(base)])
 }
 
 fn conv(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {

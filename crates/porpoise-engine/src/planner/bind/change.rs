@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_sql::ast;
+use porpoise_types::DataType;
 
 use crate::catalog::{Relation as CatalogRelation, Table};
 use crate::error::{Error, Result};
@@ -16,6 +17,7 @@ use crate::planner::plan::{
     SortKey, TableAccess, TableUse, Update, UpdateTarget,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
+use crate::planner::typing;
 
 impl Binder<'_> {
     /// The base table that a statement writes to.
@@ -209,7 +211,14 @@ impl Binder<'_> {
                 if crate::planner::typing::compare::width(&value) != 1 {
                     return Err(Error::operand_columns(1));
                 }
-                Ok(Some(value))
+                // A hexadecimal literal is a number to a column of numbers.
+                let number = typing::class(&definition.ty).is_number()
+                    && !matches!(definition.ty, DataType::Bit(_));
+                Ok(Some(if number {
+                    typing::hex_number(value)
+                } else {
+                    value
+                }))
             }
         }
     }

@@ -91,6 +91,20 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
     let from = class(&expr.ty);
     match domain {
         _ if from == Class::Null => expr,
+        // A quotient is compared as it would be shown, without the digits kept for further computing.
+        Domain::Decimal
+            if from == Class::Decimal
+                && matches!(expr.kind, ExprKind::Arithmetic { .. })
+                && expr.any(&mut |part| {
+                    let divide = crate::expr::Arithmetic::Divide;
+                    matches!(&part.kind, ExprKind::Arithmetic { op, .. } if *op == divide)
+                }) =>
+        {
+            let (ty, nullable) = (expr.ty.clone(), expr.nullable);
+            let operand = Box::new(expr);
+            let kind = crate::expr::CastKind::Implicit;
+            Expr::new(ExprKind::Cast { operand, kind }, ty, nullable)
+        }
         Domain::Integer | Domain::Decimal | Domain::Double => match from {
             Class::Integer | Class::Decimal | Class::Double | Class::Member => expr,
             _ => implicit(expr, DataType::DOUBLE),

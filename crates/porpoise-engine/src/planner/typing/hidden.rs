@@ -41,7 +41,7 @@ pub static LOOSE_DATE: Function = Function {
     purity: Purity::Stable,
 };
 
-/// The shortest text that can be a date with a time; anything shorter is a time ([`Want::Temporal`]).
+/// The shortest text that can be a date with a time; anything shorter is a date alone or a time ([`Want::Temporal`]).
 const DATETIME_CHARS_MIN: usize = 12;
 
 /// A string as DATETIME if it looks like one, else as TIME ([`Want::Temporal`]).
@@ -52,7 +52,9 @@ pub static TEMPORAL: Function = Function {
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
     eval: Eval::Strict(|_, values| {
         let cx = ConvertContext::default();
-        let long = values[0].as_bytes().map_or(0, <[u8]>::len) >= DATETIME_CHARS_MIN;
+        let text = values[0].as_bytes().unwrap_or_default();
+        let dated = text.iter().skip(1).any(|byte| *byte == b'-') && !text.contains(&b':');
+        let long = dated || text.len() >= DATETIME_CHARS_MIN;
         Ok(match convert::to_datetime(&values[0], &cx) {
             (Some(moment), Loss::None | Loss::Rounded) if long => Value::DateTime(moment),
             _ => convert::to_time(&values[0], &cx)

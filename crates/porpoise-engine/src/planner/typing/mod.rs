@@ -267,6 +267,11 @@ pub fn implicit(expr: Expr, ty: DataType) -> Expr {
 
 /// CAST and CONVERT.
 pub fn explicit(expr: Expr, ty: DataType) -> Expr {
+    // A hexadecimal literal that is cast to a number is one.
+    let expr = match class(&ty).is_number() {
+        true => hex_number(expr),
+        false => expr,
+    };
     let nullable = expr.nullable || class(&ty).is_temporal() || class(&ty) == Class::Json;
     Expr::new(
         ExprKind::Cast {

@@ -290,6 +290,13 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
         },
         Want::Integer => match from {
             Class::Integer | Class::Member => expr,
+            Class::Bytes => {
+                let number = number(expr);
+                match class(&number.ty) {
+                    Class::Integer => number,
+                    _ => implicit(number, DataType::BIGINT),
+                }
+            }
             _ => implicit(expr, DataType::BIGINT),
         },
         Want::Number => number(expr),
