@@ -14,6 +14,7 @@ use crate::crew::{self, Crew};
 use crate::listener::Listener;
 use crate::newcomer::Gate;
 use crate::outlet::Traffic;
+use crate::sync_round::SyncRound;
 use crate::worker::{EventLoop, Letter, Mailbox};
 
 /// Where a server is to be reached, and with how many threads it serves.
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub engine: Engine,
     pub crew: Arc<Crew>,
     pub gate: Gate,
+    pub sync_round: SyncRound,
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     seats_taken: Arc<AtomicUsize>,
     stop: Stop,
@@ -102,6 +104,15 @@ impl Shared {
 
     pub fn connect_timeout(&self) -> Duration {
         Duration::from_secs(self.engine.variables().connect_timeout())
+    }
+
+    /// Commits of all workers that are not on disk yet, or whose clients are not yet told.
+    pub fn commits_under_way(&self) -> usize {
+        let commits = self
+            .mailboxes()
+            .iter()
+            .map(|mailbox| mailbox.commits.load(Ordering::SeqCst));
+        commits.sum()
     }
 
     pub fn mailboxes(&self) -> &[Arc<Mailbox>] {
@@ -209,6 +220,7 @@ impl Server {
             engine,
             crew: Arc::default(),
             gate: Gate::default(),
+            sync_round: SyncRound::default(),
             mailboxes: OnceLock::new(),
             seats_taken: Arc::default(),
             stop: Stop::default(),

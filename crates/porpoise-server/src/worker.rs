@@ -354,8 +354,12 @@ impl EventLoop {
 
     fn await_durable(&self, token: Token, commit: Commit) {
         let mailbox = self.mailbox.clone();
+        let server = self.server.clone();
         commit.on_durable(Box::new(move |result| {
-            mailbox.send(Letter::Durable(token, result))
+            server
+                .sync_round
+                .told(Instant::now(), server.commits_under_way());
+            mailbox.send(Letter::Durable(token, result));
         }));
     }
 
@@ -502,14 +506,25 @@ impl EventLoop {
         let found = self.look(Some(Duration::ZERO));
         if self.mailbox.commits.load(Ordering::SeqCst) > 0 {
             // Those that come at once share the sync; under steady load it isn't put off for ever.
-            if found && self.turns_unsynced < TURNS_UNSYNCED_MAX {
+            if found && (self.turns_unsynced < TURNS_UNSYNCED_MAX || self.holds_sync()) {
                 self.turns_unsynced += 1;
                 return;
             }
+            while !found && self.holds_sync() {
+                rustix::thread::sched_yield();
+                if self.look(Some(Duration::ZERO)) || !self.mailbox.is_empty() {
+                    return;
+                }
+            }
             self.turns_unsynced = 0;
             // On this thread: a client alone would wait for two hand-overs otherwise.
-            self.server.engine.sync_pending();
+            let begins = Instant::now();
+            let led = self.server.engine.sync_pending();
             self.now = Instant::now();
+            // Nothing was left to do when it took no time.
+            if led && self.now - begins > Duration::from_micros(5) {
+                self.server.sync_round.took(self.now - begins);
+            }
             if found || !self.mailbox.is_empty() || self.look(Some(Duration::ZERO)) {
                 return;
             }
@@ -531,6 +546,14 @@ impl EventLoop {
         }
         self.sleep();
         self.spin.slept(self.now - from);
+    }
+
+    /// Commits of other clients are likely to come before a sync of those that wait would be worth it.
+    fn holds_sync(&self) -> bool {
+        let waiting = self.server.commits_under_way();
+        self.server
+            .sync_round
+            .is_worth_holding(Instant::now(), waiting)
     }
 
     fn sleep(&mut self) {
