@@ -16,8 +16,8 @@ use porpoise_sql::ast;
 
 use crate::catalog::{Relation, Table, TableState};
 use crate::ddl::{Ddl, Name};
-use crate::planner::plan::TableUse;
 use crate::error::{Error, Result};
+use crate::planner::plan::TableUse;
 use crate::session::SessionState;
 
 /// How often a waiting statement looks whether it was killed.
@@ -118,7 +118,10 @@ impl LockedTables {
     }
 
     pub fn mode(&self, state: &Arc<TableState>) -> Option<Mode> {
-        self.0.iter().find(|(held, _)| Arc::ptr_eq(held, state)).map(|(_, mode)| *mode)
+        self.0
+            .iter()
+            .find(|(held, _)| Arc::ptr_eq(held, state))
+            .map(|(_, mode)| *mode)
     }
 
     /// Whether a statement may use a table, under LOCK TABLES (1099, 1100). True: its lock is held already.
@@ -128,7 +131,9 @@ impl LockedTables {
         }
         match (self.mode(&table.state), usage) {
             (None, _) => Err(Error::table_not_locked(&table.name)),
-            (Some(Mode::Read), TableUse::Write) => Err(Error::table_not_locked_for_write(&table.name)),
+            (Some(Mode::Read), TableUse::Write) => {
+                Err(Error::table_not_locked_for_write(&table.name))
+            }
             _ => Ok(true),
         }
     }
@@ -160,7 +165,12 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     for lock in locks {
         let name = ddl.resolve(&lock.table)?;
         let mode = if lock.write { Mode::Write } else { Mode::Read };
-        match ddl.shared.catalog.load().relation(&name.schema, &name.table) {
+        match ddl
+            .shared
+            .catalog
+            .load()
+            .relation(&name.schema, &name.table)
+        {
             _ if ddl.temporary(&name).is_some() => {}
             // A view's own tables are not locked with it.
             Some(Relation::Virtual(_) | Relation::View(_)) => {}

@@ -95,7 +95,14 @@ fn other(
         S::LockTables(locks) => {
             let shared = Arc::clone(&session.engine.shared);
             shared.before_waiting();
-            lock::lock_tables(&mut Ddl { shared: &shared, session: &mut session.state, sql: b"" }, locks)?;
+            lock::lock_tables(
+                &mut Ddl {
+                    shared: &shared,
+                    session: &mut session.state,
+                    sql: b"",
+                },
+                locks,
+            )?;
         }
         S::UnlockTables => session.state.locked_tables.clear(),
         S::Flush { targets, .. } => {

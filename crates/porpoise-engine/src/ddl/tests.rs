@@ -494,8 +494,17 @@ fn views_read_what_their_tables_hold_now() {
 
 /// Another session of the same engine.
 fn beside(db: &Db) -> Db {
-    let session = db.engine.connect(Login { schema: Some("d".into()), ..Login::default() }).expect("connects");
-    Db { engine: db.engine.clone(), session }
+    let session = db
+        .engine
+        .connect(Login {
+            schema: Some("d".into()),
+            ..Login::default()
+        })
+        .expect("connects");
+    Db {
+        engine: db.engine.clone(),
+        session,
+    }
 }
 
 #[test]
