@@ -51,7 +51,11 @@ pub struct Server {
     pub port: u16,
     child: Child,
     folder: TempDir,
+    has_password: bool,
 }
+
+/// What root's password is set to.
+const PASSWORD: &str = "sesame";
 
 impl Server {
     /// Starts a server with nothing in it but what a new one has.
@@ -79,10 +83,12 @@ impl Server {
             port,
             child,
             folder,
+            has_password: false,
         };
         server.wait_for_first_answer();
-        if product == Product::MariaDb {
-            server.load_time_zones();
+        match product {
+            Product::MariaDb => server.load_time_zones(),
+            Product::Porpoise => server.set_password(),
         }
         server
     }
@@ -103,11 +109,14 @@ impl Server {
     pub fn connect(&self, way: Way, database: &str) -> Result<Wire, Error> {
         match self.product {
             Product::MariaDb => {
-                let mut wire = Wire::connect(&self.address(way), "root", database, 45)?;
+                let mut wire = Wire::connect(&self.address(way), ("root", ""), database, 45)?;
                 wire.query(&format!("SET NAMES utf8mb4 COLLATE {MARIADB_COLLATION}"))?;
                 Ok(wire)
             }
-            Product::Porpoise => Wire::connect(&self.address(way), "root", database, 255),
+            Product::Porpoise => {
+                let password = if self.has_password { PASSWORD } else { "" };
+                Wire::connect(&self.address(way), ("root", password), database, 255)
+            }
         }
     }
 
@@ -134,6 +143,17 @@ impl Server {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Without one, root is let in over the Unix socket alone.
+    fn set_password(&mut self) {
+        let sql = format!(
+            "ALTER USER root@localhost IDENTIFIED WITH mysql_native_password BY '{PASSWORD}'"
+        );
+        self.connect(Way::UnixSocket, "")
+            .and_then(|mut wire| wire.query(&sql))
+            .expect("root's password can be set");
+        self.has_password = true;
     }
 
     fn load_time_zones(&self) {

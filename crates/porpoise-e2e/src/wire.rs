@@ -2,7 +2,7 @@
 //! halves of Porpoise can't hide.
 //!
 //! ```text
-//! greeting ─► login (no password) ─► OK
+//! greeting ─► login (mysql_native_password) ─► OK
 //! COM_QUERY ─► OK | error | columns, rows        (and the results after it, if the server says there are more)
 //! ```
 
@@ -12,6 +12,8 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use sha1::{Digest, Sha1};
 
 /// Where a server listens.
 #[derive(Clone, Debug)]
@@ -90,6 +92,8 @@ const PACKET_MAX: usize = 0xff_ff_ff;
 /// A server that says nothing for so long has hung: the test fails instead of waiting with it.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const MORE_RESULTS: u16 = 8;
+const NONCE_BYTES: usize = 20;
+const NATIVE_PASSWORD: &[u8] = b"mysql_native_password";
 const CAPABILITIES: u32 = 0x1 // LONG_PASSWORD
     | 0x4 // LONG_FLAG
     | 0x8 // CONNECT_WITH_DB
@@ -100,10 +104,10 @@ const CAPABILITIES: u32 = 0x1 // LONG_PASSWORD
     | 0x8_0000; // PLUGIN_AUTH
 
 impl Wire {
-    /// Logs in as `user`, who has no password.
+    /// Logs in as `user`, whose password may be empty.
     pub fn connect(
         address: &Address,
-        user: &str,
+        (user, password): (&str, &str),
         database: &str,
         collation: u8,
     ) -> Result<Wire, Error> {
@@ -133,6 +137,11 @@ impl Wire {
         }
         cursor.until_zero()?;
         wire.id = cursor.int(4)? as u32;
+        let mut nonce = cursor.take(8)?.to_vec();
+        // Its end, the capabilities, the character set, the status, the nonce's length, what is reserved.
+        cursor.take(1 + 2 + 1 + 2 + 2 + 1 + 10)?;
+        nonce.extend(cursor.take(NONCE_BYTES - 8)?);
+        let proof = native_password_proof(password, &nonce);
 
         let mut login = Vec::new();
         login.extend(CAPABILITIES.to_le_bytes());
@@ -140,16 +149,28 @@ impl Wire {
         login.push(collation);
         login.extend([0; 23]);
         login.extend(user.as_bytes());
-        login.extend([0, 0]); // the name's end, an answer of no bytes
+        login.extend([0, proof.len() as u8]);
+        login.extend(&proof);
         login.extend(database.as_bytes());
         login.push(0);
-        login.extend(b"mysql_native_password\0");
+        login.extend(NATIVE_PASSWORD);
+        login.push(0);
         wire.send(&login)?;
         loop {
             let packet = wire.receive()?;
             match packet.first() {
                 Some(0x00) => return Ok(wire),
-                Some(0xfe) => wire.send(&[])?, // another plugin: no password is no bytes in each of them
+                Some(0xfe) => {
+                    let mut cursor = Cursor(&packet[1..]);
+                    let plugin = cursor.until_zero()?;
+                    if plugin != NATIVE_PASSWORD && !password.is_empty() {
+                        return Err(
+                            io::Error::other("the tests' accounts have native passwords").into(),
+                        );
+                    }
+                    let nonce = cursor.take(NONCE_BYTES).unwrap_or_default();
+                    wire.send(&native_password_proof(password, nonce))?;
+                }
                 Some(0x01) => {}
                 _ => return Err(refusal(&packet)),
             }
@@ -295,6 +316,19 @@ fn refusal(packet: &[u8]) -> Error {
 }
 
 /// The rest of a packet.
+/// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))); nothing for an empty password, whatever the plugin.
+fn native_password_proof(password: &str, nonce: &[u8]) -> Vec<u8> {
+    if password.is_empty() {
+        return Vec::new();
+    }
+    let once = Sha1::digest(password);
+    let mask = Sha1::new()
+        .chain_update(nonce)
+        .chain_update(Sha1::digest(once))
+        .finalize();
+    once.iter().zip(mask).map(|(a, b)| a ^ b).collect()
+}
+
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -106,7 +106,7 @@ impl Victim {
 
     pub fn connect(&self) -> Attempt<Client> {
         let address = Address::Unix(self.socket.clone());
-        let mut client = Client(Wire::connect(&address, "root", "", 45).map_err(trouble)?);
+        let mut client = Client(Wire::connect(&address, ("root", ""), "", 45).map_err(trouble)?);
         client.run("SET SESSION innodb_lock_wait_timeout = 2, lock_wait_timeout = 1")?;
         Ok(client)
     }
