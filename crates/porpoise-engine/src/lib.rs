@@ -5,10 +5,12 @@
 //!
 //! The types in the order a statement meets them:
 //!
-//!     text ─► session::Session ─► (statement cache) ─► planner::plan::Plan ─► executor::Exec ─► reply::Reply
-//!                                        │ miss                                  │
-//!                            porpoise_sql parser ─► planner           porpoise_storage
-//!                                        └── catalog::Catalog ───────────────────┘
+//! ```text
+//! text ─► session::Session ─► (statement cache) ─► planner::plan::Plan ─► executor::Exec ─► reply::Reply
+//!                                    │ miss                                  │
+//!                        porpoise_sql parser ─► planner           porpoise_storage
+//!                                    └── catalog::Catalog ───────────────────┘
+//! ```
 
 pub mod accounts;
 pub mod catalog;

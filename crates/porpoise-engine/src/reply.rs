@@ -7,9 +7,11 @@
 //! A statement answers with exactly one of: `ok`; or `begin_rows`, any number of rows, `end_rows`; or
 //! an `Err` from the call that ran it (also after rows have begun).
 //!
-//!     begin_rows(columns)
-//!       begin_row()  int(7)  text("x")  null()  end_row()?      once a row
-//!     end_rows(status)
+//! ```text
+//! begin_rows(columns)
+//!   begin_row()  int(7)  text("x")  null()  end_row()?      once a row
+//! end_rows(status)
+//! ```
 
 use compact_str::CompactString;
 use porpoise_types::{DataType, Date, DateTime, Time};

@@ -6,7 +6,9 @@
 //!
 //! Privileges are granted at four levels, and add up:
 //!
-//!     *.*  ⊇  schema pattern.*  ⊇  schema.table  ⊇  columns
+//! ```text
+//! *.*  ⊇  schema pattern.*  ⊇  schema.table  ⊇  columns
+//! ```
 //!
 //! [`Grants`] hang off an account in a cell of their own, so that GRANT reaches sessions that are
 //! already there. A session without an account, which an embedded program opens, may do everything.

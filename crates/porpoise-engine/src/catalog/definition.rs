@@ -7,8 +7,10 @@
 //!
 //! How a table lies in storage:
 //!
-//!     table.space          primary key bytes ──────────────► row, by `table.layout` (every column)
-//!     index.space          index key bytes [+ primary key] ─► entry: primary key bytes + indexed columns
+//! ```text
+//! table.space          primary key bytes ──────────────► row, by `table.layout` (every column)
+//! index.space          index key bytes [+ primary key] ─► entry: primary key bytes + indexed columns
+//! ```
 //!
 //! A table without a primary key has a hidden 8-byte row number for one. Index entries are described
 //! in [`crate::executor::index_entry`].

@@ -1,12 +1,14 @@
 //! The data dictionary: definitions in a storage space of their own.
 //!
-//!     's' schema              SchemaRecord
-//!     't' table id            TableRecord
-//!     'w' schema 0 name       ViewRecord
-//!     'i' table id            StatisticsRecord (ANALYZE TABLE)
-//!     'a' host 0 user         AccountRecord
-//!     'x' space               nothing: a space that belongs to no table yet, or only to a session
-//!     'f'                     the format's version
+//! ```text
+//! 's' schema              SchemaRecord
+//! 't' table id            TableRecord
+//! 'w' schema 0 name       ViewRecord
+//! 'i' table id            StatisticsRecord (ANALYZE TABLE)
+//! 'a' host 0 user         AccountRecord
+//! 'x' space               nothing: a space that belongs to no table yet, or only to a session
+//! 'f'                     the format's version
+//! ```
 //!
 //! Values are JSON, so that a field can be added without a new format.
 //!

@@ -4,9 +4,11 @@
 //! read), what CREATE TABLE fills in, and what ALTER TABLE edits. [`TableRecord::bind`] makes the
 //! [`Table`] that plans work with: names become positions, texts become expressions.
 //!
-//!     CREATE TABLE ─► TableRecord ─► dictionary
-//!                        │  ▲ └────► bind ─► Table ─► planner, executor
-//!     ALTER TABLE  ◄─────┘  └── the next start
+//! ```text
+//! CREATE TABLE ─► TableRecord ─► dictionary
+//!                    │  ▲ └────► bind ─► Table ─► planner, executor
+//! ALTER TABLE  ◄─────┘  └── the next start
+//! ```
 //!
 //! Index parts name their columns, so that ALTER TABLE can reorder, add and drop columns freely.
 

@@ -55,10 +55,10 @@ pub fn execute(
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     let _ = text;
-    if commits_implicitly(statement) {
-        if let Some(commit) = session.commit()? {
-            commit.wait()?;
-        }
+    if commits_implicitly(statement)
+        && let Some(commit) = session.commit()?
+    {
+        commit.wait()?;
     }
     crate::accounts::check::check_statement(&session.state, statement)?;
     let shared = Arc::clone(&session.engine.shared);
@@ -104,7 +104,15 @@ fn other(
                 locks,
             )?;
         }
-        S::UnlockTables => session.state.locked_tables.clear(),
+        // It commits only what LOCK TABLES has begun.
+        S::UnlockTables if session.state.locked_tables.is_empty() => {}
+        S::UnlockTables => {
+            let commit = session.commit()?;
+            session.state.locked_tables.clear();
+            if let Some(commit) = commit {
+                commit.wait()?;
+            }
+        }
         S::Flush { targets, .. } => {
             let locks = |target: &ast::FlushTarget| matches!(target, ast::FlushTarget::Tables { read_lock, export, .. } if *read_lock || *export);
             if targets.iter().any(locks) {
@@ -197,7 +205,6 @@ pub fn commits_implicitly(statement: &ast::Statement) -> bool {
         S::CreateTable(create) => !create.temporary,
         S::CreateTableLike { temporary, .. } | S::DropTable { temporary, .. } => !temporary,
         S::Maintain { .. } | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => true,
-        S::UnlockTables => true,
         S::CreateUser(_)
         | S::AlterUser(_)
         | S::DropUser { .. }

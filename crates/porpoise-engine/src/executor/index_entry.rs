@@ -1,8 +1,10 @@
 //! What an index holds.
 //!
-//!     key    parts, each encoded                       when unique and no part is NULL
-//!            parts, each encoded + primary key         otherwise
-//!     value  length of the primary key (u16) | primary key | indexed columns, by `index.entry_layout`
+//! ```text
+//! key    parts, each encoded                       when unique and no part is NULL
+//!        parts, each encoded + primary key         otherwise
+//! value  length of the primary key (u16) | primary key | indexed columns, by `index.entry_layout`
+//! ```
 //!
 //! The value tells the row's key without decoding, and the columns that a covering scan reads without
 //! the row. A part cut to a prefix is not among them: it isn't the column's value.

@@ -7,9 +7,11 @@
 //! An encoded part is self-delimiting, so all keys whose first parts are given lie between that prefix
 //! and its successor:
 //!
-//!     k = 5            [5]            ≤ key <  succ([5])
-//!     k > 5            succ([5])      ≤ key <  end of the non-NULLs
-//!     k >= 5 AND k < 9 [5]            ≤ key <  [9]
+//! ```text
+//! k = 5            [5]            ≤ key <  succ([5])
+//! k > 5            succ([5])      ≤ key <  end of the non-NULLs
+//! k >= 5 AND k < 9 [5]            ≤ key <  [9]
+//! ```
 
 use std::cmp::Ordering;
 

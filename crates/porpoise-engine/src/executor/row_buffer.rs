@@ -2,7 +2,9 @@
 //!
 //! A saved row is the state of some slots, one after the other, in one allocation shared by all rows:
 //!
-//!     per slot: null flag (1) | key length (u32) | key | row length (u32) | row
+//! ```text
+//! per slot: null flag (1) | key length (u32) | key | row length (u32) | row
+//! ```
 
 use crate::executor::Frame;
 use crate::expr::Slot;

@@ -8,9 +8,11 @@
 //! A frame is a range of the partition's rows. An aggregate whose frame only grows takes each row once; one
 //! whose frame never changes is computed once; any other starts anew where the frame moves.
 //!
-//!     partition   r0 r1 r2 r3 r4 r5      peers of r2: r2 r3
-//!     default     [────────────┤         frame of r2: from the start to its last peer
-//!     ROWS 1 PRECEDING  [──┤             frame of r2
+//! ```text
+//! partition   r0 r1 r2 r3 r4 r5      peers of r2: r2 r3
+//! default     [────────────┤         frame of r2: from the start to its last peer
+//! ROWS 1 PRECEDING  [──┤             frame of r2
+//! ```
 
 use std::ops::Range;
 

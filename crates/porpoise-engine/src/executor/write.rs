@@ -7,7 +7,7 @@
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-use porpoise_storage::{Direction, LockMode, Wait};
+use porpoise_storage::{Direction, LockMode, SpaceId, Wait};
 use porpoise_types::{KeyBuf, Value, convert, successor_of_prefix};
 use smallvec::SmallVec;
 
@@ -27,11 +27,14 @@ pub enum Written {
 }
 
 impl Exec<'_> {
-    fn lock_exclusive(&mut self, space: porpoise_storage::SpaceId, key: &[u8]) -> Result<()> {
+    fn lock(&mut self, space: SpaceId, key: &[u8], mode: LockMode) -> Result<()> {
         let wait = Wait::Timeout(self.session.lock_wait_timeout());
-        self.transaction()?
-            .lock(space, key, LockMode::Exclusive, wait)?;
+        self.transaction()?.lock(space, key, mode, wait)?;
         Ok(())
+    }
+
+    fn lock_exclusive(&mut self, space: SpaceId, key: &[u8]) -> Result<()> {
+        self.lock(space, key, LockMode::Exclusive)
     }
 
     /// The storage key of a new row: its primary key, or the next row number.
@@ -47,7 +50,7 @@ impl Exec<'_> {
     fn next_number(
         &mut self,
         counter: &std::sync::atomic::AtomicU64,
-        space: porpoise_storage::SpaceId,
+        space: SpaceId,
     ) -> Result<u64> {
         if counter.load(Ordering::Relaxed) == 0 {
             counter.fetch_max(self.engine.store.counter(space).max(1), Ordering::Relaxed);
@@ -57,7 +60,8 @@ impl Exec<'_> {
         Ok(number)
     }
 
-    /// Looks for another row with the same unique key. Locks the key first.
+    /// Looks for another row with the same unique key. Locks the key first, then the row that has it: a transaction that
+    /// has deleted the row or given it another key may still commit or not.
     fn find_duplicate(
         &mut self,
         table: &Table,
@@ -66,15 +70,23 @@ impl Exec<'_> {
         own: Option<&[u8]>,
     ) -> Result<Option<KeyBuf>> {
         self.lock_exclusive(index.space, parts)?;
-        let mut found: Option<KeyBuf> = None;
-        Exec::read(&self.view, index.space, parts, true, |entry| {
-            let (primary_key, _) = index_entry::split(entry);
-            if own != Some(primary_key) {
-                found = Some(KeyBuf::from_slice(primary_key));
+        let mut locked: Option<KeyBuf> = None;
+        loop {
+            let mut found: Option<KeyBuf> = None;
+            Exec::read(&self.view, index.space, parts, true, |entry| {
+                let (primary_key, _) = index_entry::split(entry);
+                if own != Some(primary_key) {
+                    found = Some(KeyBuf::from_slice(primary_key));
+                }
+            })?;
+            if found.is_none() || found == locked {
+                return Ok(found);
             }
-        })?;
-        let _ = table;
-        Ok(found)
+            if let Some(key) = &found {
+                self.lock(table.space, key, LockMode::Shared)?;
+            }
+            locked = found;
+        }
     }
 
     /// Inserts a row (encoded by the table's layout) under its key.
@@ -197,7 +209,7 @@ impl Exec<'_> {
 
     /// Deletes a row that this transaction has locked.
     pub fn delete_row(&mut self, table: &Table, key: &[u8], row: &[u8]) -> Result<()> {
-        let entries: SmallVec<[(porpoise_storage::SpaceId, KeyBuf); 4]> = table
+        let entries: SmallVec<[(SpaceId, KeyBuf); 4]> = table
             .indexes
             .iter()
             .filter(|index| index.kind != IndexKind::Primary)
@@ -255,7 +267,7 @@ pub fn duplicate_entry(exec: &Exec<'_>, table: &Table, index: usize, row: &[u8])
 /// The first entry in an index space whose key begins with `prefix`.
 pub fn first_with_prefix(
     exec: &Exec<'_>,
-    space: porpoise_storage::SpaceId,
+    space: SpaceId,
     prefix: &[u8],
 ) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
     let mut end = KeyBuf::from_slice(prefix);

@@ -5,13 +5,15 @@
 //! filter passes its input's slots on; a grouping, a projection or a derived table encodes a row of
 //! its own into its own slot. The root's output expressions then read the slots.
 //!
-//!     SELECT c.name, COUNT(*) FROM customer c JOIN orders o ON o.customer = c.id GROUP BY c.name
+//! ```text
+//! SELECT c.name, COUNT(*) FROM customer c JOIN orders o ON o.customer = c.id GROUP BY c.name
 //!
-//!     Query      output: slot2.0, slot2.1
-//!       Group      → slot2 (name, count)
-//!         NestedLoop
-//!           Scan customer  → slot0
-//!           Scan orders by index(customer) = slot0.id → slot1
+//! Query      output: slot2.0, slot2.1
+//!   Group      → slot2 (name, count)
+//!     NestedLoop
+//!       Scan customer  → slot0
+//!       Scan orders by index(customer) = slot0.id → slot1
+//! ```
 
 use std::sync::Arc;
 

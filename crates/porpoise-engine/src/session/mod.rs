@@ -367,16 +367,25 @@ impl Session {
     }
 
     /// The hash of what planning depends on beside text and catalog.
-    fn environment(&self) -> u64 {
+    fn environment(&mut self) -> u64 {
+        self.state.reads_lock = self.reads_lock();
         let mut hasher = foldhash_state().build_hasher();
         self.state.schema.hash(&mut hasher);
         self.state.sql_mode.hash(&mut hasher);
         self.state.collation.id().hash(&mut hasher);
+        self.state.reads_lock.hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a transaction by itself.
+    fn reads_lock(&self) -> bool {
+        self.transaction.isolation == transaction::Isolation::Serializable
+            && (self.transaction.open || !self.state.autocommit)
     }
 
     /// Takes a statement without a cached plan from the parser on.
     fn parse_and_run(&mut self, sql: &[u8], modes: Modes, reply: &mut dyn Reply) -> Result<Ran> {
+        self.state.reads_lock = self.reads_lock();
         let parsed = porpoise_sql::parse_statement(sql, 0, modes)
             .map_err(|error| syntax_error(sql, &error))?;
         let Some(parsed) = parsed else {
@@ -728,13 +737,16 @@ fn parse_decimal(text: &str) -> Decimal {
     porpoise_types::convert::to_decimal(&Value::text(text)).0
 }
 
-/// A literal's value.
+/// A literal's value. A text that isn't well-formed is bytes, as drivers send them into BLOB and BIT columns.
 pub(crate) fn literal_value(value: LiteralValue<'_>) -> Value {
     match value {
         LiteralValue::Int(v) => i64::try_from(v).map_or(Value::UInt(v), Value::Int),
         LiteralValue::Decimal(text) => Value::Decimal(parse_decimal(text)),
         LiteralValue::Double(v) => Value::Double(v),
-        LiteralValue::String(bytes) => Value::text(String::from_utf8_lossy(&bytes)),
+        LiteralValue::String(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(text) => Value::text(text),
+            Err(_) => Value::Bytes(bytes.into_owned().into()),
+        },
         LiteralValue::Hex(bytes) | LiteralValue::Bit(bytes) => Value::Bytes(bytes),
     }
 }

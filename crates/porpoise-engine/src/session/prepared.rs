@@ -132,6 +132,7 @@ impl Session {
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
+        let environment = self.environment();
         let Some(prepared) = self.prepared.get(&id) else {
             return Err(Error::unknown_statement_handler(id, "EXECUTE"));
         };
@@ -148,7 +149,6 @@ impl Session {
         }
         self.state.clear_warnings();
         let catalog = self.engine.shared.catalog.load();
-        let environment = self.environment();
         // The plan that ran last fits unless types, catalog or environment changed.
         if let Some((types, for_environment, cached)) = &prepared.last {
             let fits = cached.catalog_version == catalog.version

@@ -83,6 +83,8 @@ pub struct SessionState {
     /// `timestamp`: what NOW() shall be.
     pub fixed_timestamp_us: Option<i64>,
     pub isolation: Isolation,
+    /// Whether the statement's plain reads lock what they read, as at SERIALIZABLE.
+    pub reads_lock: bool,
     pub transaction_read_only: bool,
     /// `lock_wait_timeout`, in seconds: for metadata locks.
     pub metadata_lock_timeout_s: u64,
@@ -140,6 +142,7 @@ impl SessionState {
             next_insert_id: 0,
             fixed_timestamp_us: None,
             isolation: Isolation::default(),
+            reads_lock: false,
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             account: None,

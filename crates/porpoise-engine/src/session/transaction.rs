@@ -1,9 +1,11 @@
 //! Transactions as a session has them: autocommit, explicit ones, savepoints, isolation levels, and the
 //! metadata locks they hold.
 //!
-//!     autocommit read      a snapshot, for the statement
-//!     autocommit change    a storage transaction, committed behind the statement
-//!     BEGIN … COMMIT       one storage transaction, made by its first statement that needs it
+//! ```text
+//! autocommit read      a snapshot, for the statement
+//! autocommit change    a storage transaction, committed behind the statement
+//! BEGIN … COMMIT       one storage transaction, made by its first statement that needs it
+//! ```
 //!
 //! A statement that fails takes back its own writes only; a deadlock rolls back the whole transaction.
 

@@ -4,10 +4,12 @@
 //! WHERE are the executor's work ([`select`]). Those that tell of one thing only, such as SHOW CREATE
 //! TABLE, are made here ([`told`]).
 //!
-//!     SHOW FULL TABLES FROM d LIKE 't%'
-//!       ─► SELECT * FROM (SELECT TABLE_NAME AS `Tables_in_d (t%)`, TABLE_TYPE AS `Table_type`
-//!                         FROM information_schema.TABLES WHERE TABLE_SCHEMA='d') `show`
-//!          WHERE `Tables_in_d (t%)` LIKE 't%'
+//! ```text
+//! SHOW FULL TABLES FROM d LIKE 't%'
+//!   ─► SELECT * FROM (SELECT TABLE_NAME AS `Tables_in_d (t%)`, TABLE_TYPE AS `Table_type`
+//!                     FROM information_schema.TABLES WHERE TABLE_SCHEMA='d') `show`
+//!      WHERE `Tables_in_d (t%)` LIKE 't%'
+//! ```
 
 pub mod create_text;
 mod select;

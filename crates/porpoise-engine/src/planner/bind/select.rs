@@ -315,6 +315,9 @@ impl Binder<'_> {
     ) -> Result<Query> {
         let mut scope = Scope::new("field list");
         scope.locks = locks(locking);
+        if scope.locks.is_empty() && self.session().reads_lock {
+            scope.locks = vec![(CompactString::default(), RowLock::Shared(OnLocked::Wait))];
+        }
         scope.named_windows = select.windows.clone();
         let depth = self.scopes.len();
         self.scopes.push(scope);
