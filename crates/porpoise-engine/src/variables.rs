@@ -1225,9 +1225,10 @@ pub fn read(
     }
     match VARIABLES[position].name {
         "last_insert_id" | "identity" => Value::UInt(state.last_insert_id),
-        "warning_count" => Value::UInt(state.warnings_total as u64),
+        "warning_count" => Value::UInt(state.diagnostics_before.total as u64),
         "error_count" => Value::UInt(
             state
+                .diagnostics_before
                 .warnings
                 .iter()
                 .filter(|(level, _)| *level == Level::Error)

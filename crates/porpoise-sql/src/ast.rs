@@ -498,14 +498,23 @@ pub enum TrimSide {
 }
 
 /// A call `[schema.]name(args)`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Function {
     /// A stored function's schema, when written.
     pub schema: Option<Ident>,
-    /// Lower case when there is no schema.
+    /// Lower case when there is no schema; the one name of a function that has several.
     pub name: Ident,
+    /// The name as the statement has it, for messages.
+    pub written: Ident,
     /// In order.
     pub args: Vec<Expr>,
+}
+
+/// Calls are the same however the function's name was written.
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        (&self.schema, &self.name, &self.args) == (&other.schema, &other.name, &other.args)
+    }
 }
 
 /// Functions over a group of rows.

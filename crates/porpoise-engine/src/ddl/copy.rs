@@ -24,6 +24,7 @@ const BATCH_BYTES: usize = 4 << 20;
 fn layout_of(table: &Table) -> [SlotLayout; 1] {
     [SlotLayout {
         name: table.name.clone(),
+        table: None,
         layout: Arc::clone(&table.layout),
         types: table
             .columns

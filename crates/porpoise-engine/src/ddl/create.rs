@@ -245,6 +245,7 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
     let slot = Slot(slots.len() as u16);
     slots.push(SlotLayout {
         name: table.name.clone(),
+        table: None,
         layout: Arc::clone(&table.layout),
         types: table
             .columns

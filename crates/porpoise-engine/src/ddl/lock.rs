@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use compact_str::CompactString;
 use porpoise_sql::ast;
 
 use crate::catalog::{Relation, Table, TableState};
@@ -109,7 +110,14 @@ pub enum Mode {
 
 /// The tables that a session has locked by LOCK TABLES; given free when dropped.
 #[derive(Default)]
-pub struct LockedTables(Vec<(Arc<TableState>, Mode)>);
+pub struct LockedTables(Vec<Locked>);
+
+/// A table that LOCK TABLES holds, by one name or several.
+struct Locked {
+    state: Arc<TableState>,
+    mode: Mode,
+    names: Vec<CompactString>,
+}
 
 impl LockedTables {
     #[inline]
@@ -120,8 +128,23 @@ impl LockedTables {
     pub fn mode(&self, state: &Arc<TableState>) -> Option<Mode> {
         self.0
             .iter()
-            .find(|(held, _)| Arc::ptr_eq(held, state))
-            .map(|(_, mode)| *mode)
+            .find(|held| Arc::ptr_eq(&held.state, state))
+            .map(|held| held.mode)
+    }
+
+    /// Refuses a name that LOCK TABLES did not say (1100): a table is locked under its aliases.
+    #[inline]
+    pub fn admits_name(&self, table: &Table, name: &str) -> Result<()> {
+        if self.is_empty() || table.temporary {
+            return Ok(());
+        }
+        let said = self.0.iter().any(|held| {
+            Arc::ptr_eq(&held.state, &table.state) && held.names.iter().any(|known| known == name)
+        });
+        match said {
+            true => Ok(()),
+            false => Err(Error::table_not_locked(name)),
+        }
     }
 
     /// Whether a statement may use a table, under LOCK TABLES (1099, 1100). True: its lock is held already.
@@ -140,7 +163,7 @@ impl LockedTables {
 
     /// UNLOCK TABLES.
     pub fn clear(&mut self) {
-        for (state, mode) in self.0.drain(..) {
+        for Locked { state, mode, .. } in self.0.drain(..) {
             match mode {
                 Mode::Write => state.metadata_lock.unlock_exclusive(),
                 Mode::Read => {
@@ -161,7 +184,7 @@ impl Drop for LockedTables {
 /// LOCK TABLES: all of them, in order of name, or none.
 pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     ddl.session.locked_tables.clear();
-    let mut wanted: Vec<(Name, Mode)> = Vec::with_capacity(locks.len());
+    let mut wanted: Vec<(Name, Mode, Vec<CompactString>)> = Vec::with_capacity(locks.len());
     for lock in locks {
         let name = ddl.resolve(&lock.table)?;
         let mode = if lock.write { Mode::Write } else { Mode::Read };
@@ -174,16 +197,23 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             _ if ddl.temporary(&name).is_some() => {}
             // A view's own tables are not locked with it.
             Some(Relation::Virtual(_) | Relation::View(_)) => {}
-            _ => match wanted.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) if mode == Mode::Write => *known = mode,
-                Some(_) => {}
-                None => wanted.push((name, mode)),
-            },
+            _ => {
+                let called = lock.alias.as_ref().unwrap_or(&lock.table.name).0.clone();
+                match wanted.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, known, names)) => {
+                        if mode == Mode::Write {
+                            *known = mode;
+                        }
+                        names.push(called);
+                    }
+                    None => wanted.push((name, mode, vec![called])),
+                }
+            }
         }
     }
     wanted.sort_by(|a, b| a.0.cmp(&b.0));
     let mut held = LockedTables::default();
-    for (name, mode) in wanted {
+    for (name, mode, names) in wanted {
         let (table, mut exclusive) = self::table(ddl, &name)?;
         // From here on `held` gives it free.
         exclusive.state = None;
@@ -192,7 +222,11 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             table.state.metadata_lock.unlock_exclusive();
             while !table.state.metadata_lock.shared(INTERRUPT_CHECK) {}
         }
-        held.0.push((Arc::clone(&table.state), mode));
+        held.0.push(Locked {
+            state: Arc::clone(&table.state),
+            mode,
+            names,
+        });
     }
     ddl.session.locked_tables = held;
     Ok(())

@@ -34,7 +34,8 @@ pub fn cast(
     Ok(match to {
         DataType::Null => (value, None),
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year
-            if matches!(value, Value::Int(_) | Value::UInt(_)) =>
+            if matches!(value, Value::Int(_) | Value::UInt(_))
+                && !(kind == CastKind::Explicit && matches!(to, DataType::Year)) =>
         {
             (integer_as(value, is_unsigned(to)), None)
         }
@@ -55,6 +56,16 @@ pub fn cast(
                 true => (Value::UInt(fits), note),
                 false if number > i128::from(u64::MAX) => (Value::Int(i64::MAX), note),
                 false => (Value::Int(fits as i64), note),
+            }
+        }
+        DataType::Year if kind == CastKind::Explicit => {
+            let text = convert::to_text(&value, from);
+            match porpoise_types::store(value, from, to, cx) {
+                Ok((year, Loss::None | Loss::Rounded | Loss::SpacesCut)) => (year, None),
+                Ok((year, Loss::NotANumber | Loss::Truncated)) => {
+                    (year, Some((Lost::Truncated("YEAR"), text)))
+                }
+                _ => (Value::Null, Some((Lost::Truncated("YEAR"), text))),
             }
         }
         DataType::Int { .. } | DataType::Bit(_) | DataType::Year => {
@@ -166,28 +177,23 @@ pub fn cast(
             None,
         ),
         DataType::Binary(length) => {
-            let mut bytes = convert::to_bytes(&value, from);
-            let note = (bytes.len() > *length as usize)
-                .then(|| (Lost::Truncated("BINARY"), convert::to_text(&value, from)));
+            let text = convert::to_text(&value, from);
+            let mut bytes = bytes_of(value, from);
+            let note =
+                (bytes.len() > *length as usize).then_some((Lost::Truncated("BINARY"), text));
             bytes.resize(*length as usize, 0);
             (Value::Bytes(bytes), note)
         }
         DataType::Varbinary(length) => {
-            let mut bytes = match value {
-                Value::Bytes(bytes) => bytes,
-                value => convert::to_bytes(&value, from),
-            };
+            let mut bytes = bytes_of(value, from);
             if kind == CastKind::Explicit {
                 bytes.truncate(*length as usize);
             }
             (Value::Bytes(bytes), None)
         }
-        DataType::Blob(_) => match value {
-            Value::Bytes(bytes) => (Value::Bytes(bytes), None),
-            value => (Value::Bytes(convert::to_bytes(&value, from)), None),
-        },
+        DataType::Blob(_) => (Value::Bytes(bytes_of(value, from)), None),
         DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
-            let text = text_of(value, from);
+            let text = text_of(value, from, to);
             if kind == CastKind::Implicit {
                 return Ok((Value::Text(text), None));
             }
@@ -199,7 +205,7 @@ pub fn cast(
                 None => (Value::Text(text), None),
             }
         }
-        DataType::Text { .. } => (Value::Text(text_of(value, from)), None),
+        DataType::Text { .. } => (Value::Text(text_of(value, from, to)), None),
         DataType::Enum(_) | DataType::Set(_) => {
             match porpoise_types::store(value.clone(), from, to, cx) {
                 Ok((stored, _)) => (stored, None),
@@ -232,9 +238,30 @@ fn numeric_text(value: Value, _from: &DataType) -> Value {
     }
 }
 
-fn text_of(value: Value, from: &DataType) -> porpoise_types::CompactString {
+/// A value's bytes: a text's are its encoding in its character set.
+fn bytes_of(value: Value, from: &DataType) -> Vec<u8> {
+    match value {
+        Value::Bytes(bytes) => bytes,
+        Value::Text(text) if from.is_string() && !from.is_binary_string() => {
+            let mut bytes = Vec::with_capacity(text.len());
+            from.collation().charset().encode(&text, &mut bytes);
+            bytes
+        }
+        value => convert::to_bytes(&value, from),
+    }
+}
+
+/// A value's text: bytes are read in the character set of the type they become.
+fn text_of(value: Value, from: &DataType, to: &DataType) -> porpoise_types::CompactString {
     match value {
         Value::Text(text) => text,
+        Value::Bytes(bytes) if to.collation().charset().max_len() == 1 => {
+            let decoded = to.collation().charset().decode(&bytes);
+            decoded.map_or_else(
+                |_| porpoise_types::CompactString::from_utf8_lossy(&bytes),
+                |text| text.as_ref().into(),
+            )
+        }
         Value::Bytes(bytes) => porpoise_types::CompactString::from_utf8_lossy(&bytes),
         value => convert::to_text(&value, from).into(),
     }

@@ -79,13 +79,13 @@ pub fn update_current(
     match written? {
         Written::Done => {
             if let Some(number) = table.auto_increment_column() {
-                // A greater value given by UPDATE is not counted, as in InnoDB, but must not be generated again.
+                // What is generated next is greater than what UPDATE gave, as in InnoDB.
                 if assignments
                     .iter()
                     .any(|assignment| assignment.column == number)
                 {
-                    if let Value::Int(value @ 1..) = values[number] {
-                        exec.raise_auto_increment(table, value as u64 + 1)?;
+                    if let Ok(value) = u64::try_from(insert::number(&values[number])) {
+                        exec.raise_auto_increment(table, value.saturating_add(1))?;
                     }
                 }
             }
@@ -97,6 +97,7 @@ pub fn update_current(
 
 pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
+    exec.session.changes_rows = true;
     let (mut matched, mut changed) = (0, 0);
     let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
     let once = plan.targets.len() > 1 || !plan.in_place;
@@ -155,6 +156,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
 
 pub fn run_delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
+    exec.session.changes_rows = true;
     let mut deleted = 0;
     let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
     let once = plan.targets.len() > 1 || !plan.in_place;

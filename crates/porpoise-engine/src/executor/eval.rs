@@ -168,7 +168,7 @@ impl Expr {
             }
             ExprKind::Negate(operand) => {
                 let value = operand.eval(exec)?;
-                negate(value, &self.ty, self)
+                negate(exec, value, &self.ty, self)
             }
             ExprKind::Like {
                 operand,
@@ -452,20 +452,20 @@ pub fn cast(
                 Error::truncated_wrong_value_truncated("DECIMAL", text)
             }
         };
-        exec.warn(Level::Warning, condition.into_condition());
+        exec.session.complain(condition)?;
     }
     Ok(value)
 }
 
 /// Text of an expression for an out-of-range message.
-fn out_of_range(ty: &DataType, expr: &Expr) -> Error {
+fn out_of_range(exec: &Exec<'_>, ty: &DataType, expr: &Expr) -> Error {
     let kind = match ty {
         DataType::Int { unsigned: true, .. } => "BIGINT UNSIGNED",
         DataType::Int { .. } => "BIGINT",
         DataType::Decimal { .. } => "DECIMAL",
         _ => "DOUBLE",
     };
-    Error::value_out_of_range(kind, expr)
+    Error::value_out_of_range(kind, exec.told(expr))
 }
 
 fn integer(value: &Value) -> i128 {
@@ -489,12 +489,12 @@ fn bits(value: &Value) -> u64 {
     }
 }
 
-fn narrow(value: i128, ty: &DataType, expr: &Expr) -> Result<Value> {
+fn narrow(exec: &Exec<'_>, value: i128, ty: &DataType, expr: &Expr) -> Result<Value> {
     let narrowed = match ty {
         DataType::Int { unsigned: true, .. } => u64::try_from(value).map(Value::UInt).ok(),
         _ => i64::try_from(value).map(Value::Int).ok(),
     };
-    narrowed.ok_or_else(|| out_of_range(ty, expr))
+    narrowed.ok_or_else(|| out_of_range(exec, ty, expr))
 }
 
 fn division_by_zero(exec: &mut Exec<'_>) -> Result<Value> {
@@ -546,7 +546,7 @@ fn arithmetic(
                 (_, Some(v)) if matches!(ty, DataType::Int { unsigned: true, .. }) => {
                     Ok(Value::UInt(v))
                 }
-                _ => Err(out_of_range(ty, expr)),
+                _ => Err(out_of_range(exec, ty, expr)),
             };
         }
         _ => {}
@@ -564,7 +564,7 @@ fn arithmetic(
                 Arithmetic::Modulo => a % b,
                 _ => return Err(Error::wrong_arguments("operator")),
             };
-            narrow(result, ty, expr)
+            narrow(exec, result, ty, expr)
         }
         DataType::Decimal { scale, .. } => {
             let (a, b) = (convert::to_decimal(&left).0, convert::to_decimal(&right).0);
@@ -581,7 +581,7 @@ fn arithmetic(
             };
             result
                 .map(Value::Decimal)
-                .ok_or_else(|| out_of_range(ty, expr))
+                .ok_or_else(|| out_of_range(exec, ty, expr))
         }
         _ => {
             let (a, b) = (convert::to_double(&left).0, convert::to_double(&right).0);
@@ -599,13 +599,13 @@ fn arithmetic(
             if result.is_finite() {
                 Ok(Value::Double(result))
             } else {
-                Err(out_of_range(&DataType::DOUBLE, expr))
+                Err(out_of_range(exec, &DataType::DOUBLE, expr))
             }
         }
     }
 }
 
-fn negate(value: Value, ty: &DataType, expr: &Expr) -> Result<Value> {
+fn negate(exec: &Exec<'_>, value: Value, ty: &DataType, expr: &Expr) -> Result<Value> {
     Ok(match value {
         Value::Null => Value::Null,
         Value::Int(v) => match (v.checked_neg(), ty) {
@@ -613,13 +613,13 @@ fn negate(value: Value, ty: &DataType, expr: &Expr) -> Result<Value> {
             (_, DataType::Decimal { .. }) => {
                 Value::Decimal(convert::to_decimal(&Value::Int(v)).0.neg())
             }
-            _ => return Err(out_of_range(ty, expr)),
+            _ => return Err(out_of_range(exec, ty, expr)),
         },
         Value::UInt(v) => match ty {
             DataType::Decimal { .. } => {
                 Value::Decimal(convert::to_decimal(&Value::UInt(v)).0.neg())
             }
-            _ => narrow(-i128::from(v), &DataType::BIGINT, expr)?,
+            _ => narrow(exec, -i128::from(v), &DataType::BIGINT, expr)?,
         },
         Value::Decimal(v) => Value::Decimal(v.neg()),
         other => Value::Double(-convert::to_double(&other).0),

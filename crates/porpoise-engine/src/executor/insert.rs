@@ -36,6 +36,7 @@ pub struct Counts {
 
 pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
+    exec.session.changes_rows = true;
     let mut counts = Counts {
         run_length: 1,
         ..Counts::default()
@@ -132,6 +133,10 @@ fn store_given(
     if definition.auto_increment && value.is_null() {
         return Ok(None);
     }
+    let single = matches!(&plan.source, InsertSource::Values(rows) if rows.len() == 1);
+    if single && value.is_null() && !definition.nullable && !plan.ignore {
+        return Err(Error::column_cannot_be_null(&definition.name));
+    }
     let value = store(exec, definition, value, ty)?;
     if definition.auto_increment
         && is_zero(&value)
@@ -220,7 +225,10 @@ pub fn default_value(exec: &mut Exec<'_>, column: &Column, strict: bool) -> Resu
                 // An ENUM that takes no NULL has its first member for a default.
                 return Ok(Value::UInt(1));
             }
-            exec.data_error(Error::no_default_for_field(&column.name))?;
+            // A column that is left out is told of once, not for every row.
+            if exec.row_number <= 1 || !exec.is_lenient() {
+                exec.data_error(Error::no_default_for_field(&column.name))?;
+            }
             implicit_default(&column.ty)
         }
     })
@@ -276,7 +284,11 @@ fn insert_given(
                 }
             }
             None => {
-                if counts.run.is_empty() {
+                let demanded = std::mem::take(&mut exec.session.next_insert_id);
+                if demanded != 0 {
+                    exec.raise_auto_increment(table, demanded.saturating_add(1))?;
+                    counts.run = demanded..demanded.saturating_add(1);
+                } else if counts.run.is_empty() {
                     let ty = &table.columns[position].ty;
                     counts.run = exec.take_auto_increment(table, ty, counts.run_length)?;
                 }
@@ -391,7 +403,8 @@ fn write(
     }
 }
 
-fn number(value: &Value) -> i128 {
+/// An integer column's value.
+pub fn number(value: &Value) -> i128 {
     match value {
         Value::Int(v) => i128::from(*v),
         Value::UInt(v) => i128::from(*v),
@@ -515,7 +528,11 @@ fn lost(
             };
             Error::truncated_value_for_column(kind, text(), name, row)
         }
+        Loss::TooLong if exec.is_lenient() => Error::data_truncated(name, row),
         Loss::TooLong => Error::data_too_long(name, row),
+        Loss::OutOfRange if matches!(column.ty, DataType::Time { .. }) && !exec.is_lenient() => {
+            Error::truncated_value_for_column("time", text(), name, row)
+        }
         Loss::OutOfRange => Error::out_of_range_column(name, row),
     };
     exec.data_error(error)
@@ -537,11 +554,16 @@ fn escaped(value: &Value) -> String {
 impl Exec<'_> {
     /// An error about data: a warning outside strict mode and under IGNORE.
     pub fn data_error(&mut self, error: Error) -> Result<()> {
-        if self.session.ignore_errors || !self.session.sql_mode.strict() {
+        if self.is_lenient() {
             self.warn(Level::Warning, error.into_condition());
             return Ok(());
         }
         Err(error)
+    }
+
+    /// Whether values that don't fit are mended: outside strict mode and under IGNORE.
+    fn is_lenient(&self) -> bool {
+        self.session.ignore_errors || !self.session.sql_mode.strict()
     }
 
     fn load_auto_increment(&self, table: &Table) {

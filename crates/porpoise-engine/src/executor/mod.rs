@@ -144,6 +144,13 @@ impl<'a> Exec<'a> {
         self.session.warn(level, condition);
     }
 
+    /// An expression's text in a message, with the statement's literals and its columns' names.
+    pub fn told(&self, expr: &crate::expr::Expr) -> String {
+        let mut text = String::new();
+        expr.write_sql(self, &mut text);
+        text
+    }
+
     /// NOW() in the session's time zone, with microseconds.
     pub fn now(&self) -> DateTime {
         self.session.to_local(self.started_us)
@@ -244,6 +251,28 @@ impl<'a> Exec<'a> {
         }
         layout.layout.encode(&values, &mut row.bytes);
         Ok(())
+    }
+}
+
+impl crate::expr::ColumnNames for Exec<'_> {
+    fn write_column(&self, slot: crate::expr::Slot, column: usize, out: &mut String) {
+        let Some(layout) = self.layouts.get(slot.0 as usize) else {
+            return;
+        };
+        let name = layout
+            .table
+            .as_ref()
+            .and_then(|table| Some((&table.schema, &table.columns.get(column)?.name)));
+        match name {
+            Some((schema, name)) => {
+                out.push_str(&format!("`{schema}`.`{}`.`{name}`", layout.name));
+            }
+            None => out.push_str(&format!("`{}`.`{column}`", layout.name)),
+        }
+    }
+
+    fn parameter(&self, number: usize) -> Option<&Value> {
+        self.parameters.get(number)
     }
 }
 

@@ -248,13 +248,19 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     ),
 ];
 
+/// The argument's type; a number is shown without the zeros of ZEROFILL.
 fn same(arguments: &[Expr]) -> Result<(DataType, bool)> {
-    Ok((
-        arguments
-            .first()
-            .map_or(DataType::Null, |argument| argument.ty.clone()),
-        true,
-    ))
+    let mut ty = arguments
+        .first()
+        .map_or(DataType::Null, |argument| argument.ty.clone());
+    if let DataType::Int { zerofill, .. }
+    | DataType::Decimal { zerofill, .. }
+    | DataType::Float { zerofill, .. }
+    | DataType::Double { zerofill, .. } = &mut ty
+    {
+        *zerofill = false;
+    }
+    Ok((ty, true))
 }
 
 fn double(_: &[Expr]) -> Result<(DataType, bool)> {

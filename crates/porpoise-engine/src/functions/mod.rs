@@ -46,6 +46,12 @@ pub struct Arity {
     pub max: usize,
 }
 
+impl Arity {
+    pub fn admits(self, count: usize) -> bool {
+        (self.min..=self.max).contains(&count)
+    }
+}
+
 pub const fn exactly(count: usize) -> Arity {
     Arity {
         min: count,

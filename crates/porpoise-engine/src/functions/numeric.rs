@@ -407,8 +407,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 fn logarithm(call: &mut Call<'_, '_>, value: f64, log: fn(f64) -> f64) -> Result<Value> {
     if value <= 0.0 {
         let warning = Error::new(3020, "2201E", "Invalid argument for logarithm");
-        call.exec
-            .warn(crate::error::Level::Warning, warning.into_condition());
+        call.exec.session.complain(warning)?;
         return Ok(Value::Null);
     }
     Ok(finite(log(value)))

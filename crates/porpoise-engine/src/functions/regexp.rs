@@ -1,7 +1,7 @@
 //! REGEXP_LIKE and its family (MySQL 8.4 manual, 14.8.2), on the `regex` crate.
 //!
 //! The crate's language is ICU's without look-around and back references, which it refuses: the error
-//! is MySQL's 3696 or 3685. Case follows the collation unless the match type says otherwise.
+//! is MySQL's 3690. Case follows the collation unless the match type says otherwise.
 
 use std::cell::RefCell;
 
@@ -22,6 +22,75 @@ thread_local! {
 
 fn text(value: &Value) -> String {
     String::from_utf8_lossy(bytes(value)).into_owned()
+}
+
+/// Why a pattern can't be compiled, as MySQL tells it; what is not told apart is a syntax error.
+fn refused(error: &regex::Error) -> Error {
+    const KINDS: &[(&str, u16, &str)] = &[
+        (
+            "unclosed group",
+            3691,
+            "Mismatched parenthesis in regular expression.",
+        ),
+        (
+            "unopened group",
+            3691,
+            "Mismatched parenthesis in regular expression.",
+        ),
+        (
+            "unclosed character class",
+            3696,
+            "The regular expression contains an unclosed bracket expression.",
+        ),
+        (
+            "unclosed counted repetition",
+            3692,
+            "Incorrect description of a {min,max} interval.",
+        ),
+        (
+            "repetition quantifier expects a valid decimal",
+            3692,
+            "Incorrect description of a {min,max} interval.",
+        ),
+        (
+            "invalid repetition count range",
+            3693,
+            "The maximum is less than the minumum in a {min,max} interval.",
+        ),
+        (
+            "invalid character class range",
+            3697,
+            "The regular expression contains an [x-y] character range where x comes after y.",
+        ),
+        (
+            "unrecognized escape sequence",
+            3689,
+            "Unrecognized escape sequence in regular expression.",
+        ),
+        (
+            "incomplete escape sequence",
+            3689,
+            "Unrecognized escape sequence in regular expression.",
+        ),
+        (
+            "backreferences are not supported",
+            3690,
+            "Regular expression feature is not implemented: back references.",
+        ),
+        (
+            "look-around",
+            3690,
+            "Regular expression feature is not implemented: look-around.",
+        ),
+    ];
+    let told = error.to_string();
+    KINDS
+        .iter()
+        .find(|(words, ..)| told.contains(words))
+        .map_or_else(
+            || Error::new(3685, "HY000", "Illegal argument to a regular expression."),
+            |(_, number, message)| Error::new(*number, "HY000", *message),
+        )
 }
 
 fn compile(call: &Call<'_, '_>, pattern: &Value, match_type: Option<&Value>) -> Result<Regex> {
@@ -65,11 +134,7 @@ fn compile(call: &Call<'_, '_>, pattern: &Value, match_type: Option<&Value>) -> 
                 "HY000",
                 "Timeout exceeded in regular expression match.",
             ),
-            _ => Error::new(
-                3692,
-                "HY000",
-                "Incorrect description of a regular expression: it can't be compiled.",
-            ),
+            error => refused(&error),
         })?;
     COMPILED.with_borrow_mut(|compiled| {
         if compiled.len() >= COMPILED_MAX {

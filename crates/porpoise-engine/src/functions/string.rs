@@ -668,6 +668,28 @@ impl<'a> Units<'a> {
         }
     }
 
+    /// Whether a unit begins (or the last one ends) at a byte.
+    fn is_boundary(self, offset: usize) -> bool {
+        match self {
+            Units::Text(text) => text.is_char_boundary(offset),
+            Units::Bytes(_) => true,
+        }
+    }
+
+    /// Where the unit that begins at a byte ends.
+    fn next(self, offset: usize) -> usize {
+        (offset + 1..)
+            .find(|end| self.is_boundary(*end) || *end >= self.bytes_len())
+            .unwrap_or(offset)
+    }
+
+    fn bytes_len(self) -> usize {
+        match self {
+            Units::Text(text) => text.len(),
+            Units::Bytes(bytes) => bytes.len(),
+        }
+    }
+
     fn empty(self) -> Value {
         match self {
             Units::Text(_) => Value::text(""),
@@ -1082,26 +1104,28 @@ fn insert(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-/// The position of one string in another, from a position on; 1 is the first. Compared by the collation.
+/// The position of one string in another, from a position on; 1 is the first. What stands there must be as many bytes
+/// long as what is looked for, and equal by the collation.
 fn locate(call: &Call<'_, '_>, text: &Value, wanted: &Value, from: i64) -> i64 {
-    let (units, pattern) = (Units::of(text), Units::of(wanted));
-    let (length, size) = (units.len(), pattern.len());
+    let units = Units::of(text);
+    let length = units.len();
     if from < 1 || from as u64 > length as u64 + 1 {
         return 0;
     }
-    let collation = collation(call);
-    let source = bytes(text);
-    if size == 0 {
+    let (source, wanted) = (bytes(text), bytes(wanted));
+    if wanted.is_empty() {
         return from;
     }
-    for start in from as usize - 1..length {
-        if start + size > length {
-            break;
+    let collation = collation(call);
+    let mut start = units.offset(from as usize - 1);
+    let mut position = from;
+    while let Some(window) = source.get(start..start + wanted.len()) {
+        let whole = units.is_boundary(start + wanted.len());
+        if window == wanted || (whole && collation.eq(window, wanted)) {
+            return position;
         }
-        let window = &source[units.offset(start)..units.offset(start + size)];
-        if window == bytes(wanted) || collation.eq(window, bytes(wanted)) {
-            return start as i64 + 1;
-        }
+        start = units.next(start);
+        position += 1;
     }
     0
 }

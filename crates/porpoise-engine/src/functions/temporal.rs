@@ -12,7 +12,7 @@ use porpoise_types::{
     Value, convert,
 };
 
-use crate::error::{Error, Level, Result};
+use crate::error::{Error, Result};
 use crate::executor::eval;
 use crate::expr::{Expr, ExprKind};
 use crate::functions::{
@@ -24,11 +24,14 @@ const DAY_US: i64 = 86_400 * MICROS;
 
 macro_rules! date_part {
     ($name:literal, $part:expr) => {
+        date_part!($name, Returns::Int, $part)
+    };
+    ($name:literal, $returns:expr, $part:expr) => {
         pure(
             $name,
             exactly(1),
             &[Want::LooseDate],
-            Returns::Int,
+            $returns,
             Eval::Strict(|_, values| Ok(date(&values[0]).map_or(Value::Null, |date| $part(date)))),
         )
     };
@@ -161,11 +164,15 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|call, values| shift(call, values, true)),
     ),
     date_part!("DAY", |date: Date| Value::Int(date.day().into())),
-    date_part!("DAYNAME", |date: Date| if date.is_real() {
-        Value::text(DAYS[date.weekday() as usize % 7])
-    } else {
-        Value::Null
-    }),
+    date_part!(
+        "DAYNAME",
+        Returns::Text(9),
+        |date: Date| if date.is_real() {
+            Value::text(DAYS[date.weekday() as usize % 7])
+        } else {
+            Value::Null
+        }
+    ),
     date_part!("DAYOFMONTH", |date: Date| Value::Int(date.day().into())),
     date_part!("DAYOFWEEK", |date: Date| real(date, |date| (i64::from(
         date.weekday()
@@ -207,9 +214,11 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(get_format),
     ),
     time_part!("HOUR", Time::hours),
-    date_part!("LAST_DAY", |date: Date| date
-        .last_day()
-        .map_or(Value::Null, Value::Date)),
+    date_part!(
+        "LAST_DAY",
+        Returns::Fixed(|| DataType::Date),
+        |date: Date| date.last_day().map_or(Value::Null, Value::Date)
+    ),
     stable(
         "LOCALTIME",
         between(0, 1),
@@ -245,7 +254,8 @@ pub static TABLE: &[Function] = &[
     time_part!("MICROSECOND", Time::microsecond),
     time_part!("MINUTE", Time::minute),
     date_part!("MONTH", |date: Date| Value::Int(date.month().into())),
-    date_part!("MONTHNAME", |date: Date| (date.month() as usize)
+    date_part!("MONTHNAME", Returns::Text(9), |date: Date| (date.month()
+        as usize)
         .checked_sub(1)
         .and_then(|month| MONTHS.get(month))
         .map_or(Value::Null, Value::text)),
@@ -712,12 +722,10 @@ fn micros_of(value: &Value) -> i64 {
     }
 }
 
-fn overflow(call: &mut Call<'_, '_>) -> Value {
-    call.exec.warn(
-        Level::Warning,
-        Error::datetime_overflow("date_add_interval").into_condition(),
-    );
-    Value::Null
+fn overflow(call: &mut Call<'_, '_>) -> Result<Value> {
+    let error = Error::datetime_overflow("date_add_interval");
+    call.exec.session.complain(error)?;
+    Ok(Value::Null)
 }
 
 fn shift(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result<Value> {
@@ -726,14 +734,14 @@ fn shift(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result<Va
         .map_or(Some(IntervalUnit::Day), unit)
         .unwrap_or(IntervalUnit::Day);
     let Some(mut interval) = interval(&values[1], &call.arguments[1].ty, unit) else {
-        return Ok(overflow(call));
+        return overflow(call);
     };
     if subtract {
         interval = -interval;
     }
     if let (Value::Time(time), DataType::Time { .. }) = (&values[0], call.ty) {
         let sum = time.micros().saturating_add(interval.micros);
-        return Ok(Time::from_micros(sum).map_or_else(|| overflow(call), Value::Time));
+        return Time::from_micros(sum).map_or_else(|| overflow(call), |sum| Ok(Value::Time(sum)));
     }
     let (start, date_only) = match &values[0] {
         Value::Date(date) => (date.at_midnight(), true),
@@ -766,7 +774,7 @@ fn shift(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result<Va
         return Ok(Value::Null);
     }
     let Some(end) = start.checked_add(interval) else {
-        return Ok(overflow(call));
+        return overflow(call);
     };
     Ok(match call.ty {
         DataType::Date => Value::Date(end.date()),
@@ -1068,7 +1076,7 @@ fn parse_by_format(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
                 text(&values[0])
             ),
         );
-        call.exec.warn(Level::Warning, warning.into_condition());
+        call.exec.session.complain(warning)?;
         return Ok(Value::Null);
     };
     Ok(match (parsed, call.ty) {

@@ -208,7 +208,7 @@ impl Names<'_> {
 }
 
 /// The nodes directly below a node.
-fn children(node: &Node) -> Vec<&Node> {
+pub(super) fn children(node: &Node) -> Vec<&Node> {
     match node {
         Node::One
         | Node::Empty

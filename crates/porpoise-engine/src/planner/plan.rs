@@ -37,6 +37,8 @@ pub struct Plan {
     pub dependencies: Vec<(TableId, u64)>,
     /// How to take each table's metadata lock, in order of name.
     pub tables: Vec<(Arc<Table>, TableUse)>,
+    /// What the statement calls its tables, outside views: LOCK TABLES admits them by name.
+    pub table_names: Vec<(Arc<Table>, CompactString)>,
     /// How many subplans there are (their results are cached by number).
     pub subplan_count: usize,
     /// False for statements whose plan must not be kept (they read what no version guards).
@@ -97,6 +99,8 @@ pub enum TableUse {
 pub struct SlotLayout {
     /// Name for EXPLAIN.
     pub name: CompactString,
+    /// The stored table whose rows it holds.
+    pub table: Option<Arc<Table>>,
     pub layout: Arc<RowLayout>,
     /// Types of the layout's columns.
     pub types: Vec<DataType>,

@@ -34,8 +34,9 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         use ast::Statement as S;
-        if !matches!(statement, S::Show(_)) {
-            self.state.clear_warnings();
+        if matches!(statement, S::Show(show) if matches!(show.what, ast::ShowWhat::Warnings { .. } | ast::ShowWhat::Errors { .. }))
+        {
+            self.state.keep_diagnostics();
         }
         let mut commit = None;
         match statement {
@@ -43,10 +44,15 @@ impl Session {
                 consistent_snapshot,
                 read_only,
             } => {
-                commit = self.commit()?;
+                // What SET TRANSACTION said is for the transaction that begins, not for one that ends here.
+                if self.transaction.open || self.transaction.storage.is_some() {
+                    commit = self.commit()?;
+                }
                 self.state.locked_tables.clear();
                 self.transaction.open = true;
-                self.transaction.read_only = read_only.unwrap_or(false);
+                if let Some(read_only) = read_only {
+                    self.transaction.read_only = *read_only;
+                }
                 if *consistent_snapshot {
                     let shared = self.engine.shared.clone();
                     self.transaction.storage(&shared, &self.state).read_view();

@@ -374,6 +374,9 @@ impl Session {
         self.state.sql_mode.hash(&mut hasher);
         self.state.collation.id().hash(&mut hasher);
         self.state.reads_lock.hash(&mut hasher);
+        self.state.div_precision_increment.hash(&mut hasher);
+        self.state.sql_safe_updates.hash(&mut hasher);
+        self.state.sql_select_limit.hash(&mut hasher);
         hasher.finish()
     }
 
@@ -474,12 +477,28 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         self.check_privileges(plan)?;
-        let shared = self.engine.shared.clone();
-        let writes = plan.writes();
-        if writes && (self.transaction.read_only || self.state.transaction_read_only) {
+        if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
             return Err(Error::read_only_transaction());
         }
         let in_transaction = self.transaction.open || !self.state.autocommit;
+        let ran = self.run_checked(plan, catalog, parameters, columns, in_transaction, reply);
+        if !in_transaction {
+            self.end_transaction();
+        }
+        ran
+    }
+
+    fn run_checked(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+        columns: Option<&[crate::reply::ResultColumn]>,
+        in_transaction: bool,
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let shared = self.engine.shared.clone();
+        let writes = plan.writes();
         let timeout = self.state.metadata_lock_timeout();
         if let Err(error) = self.lock_tables_of(plan, &shared, timeout) {
             self.end_autocommit_tables();
@@ -545,6 +564,7 @@ impl Session {
         let ran = statement::run(&mut exec, plan, columns, reply);
         drop(exec);
         self.state.ignore_errors = false;
+        self.state.changes_rows = false;
         match ran {
             Ok(()) => {
                 self.transaction.storage = Some(storage);
@@ -569,6 +589,9 @@ impl Session {
 
     /// Takes the metadata locks of a plan's tables, unless LOCK TABLES holds them already.
     fn lock_tables_of(&mut self, plan: &Plan, shared: &Shared, timeout: Duration) -> Result<()> {
+        for (table, name) in &plan.table_names {
+            self.state.locked_tables.admits_name(table, name)?;
+        }
         for (table, usage) in &plan.tables {
             if self.state.locked_tables.admits(table, *usage)? {
                 continue;
@@ -615,6 +638,7 @@ impl Session {
 
     fn begin_statement(&mut self, command: Command, sql: &[u8]) {
         let now = now_us();
+        self.state.begin_diagnostics();
         self.state.statement_started_us = self.state.fixed_timestamp_us.unwrap_or(now);
         self.control.begin(command, sql, now);
         if self.state.interrupt.is_set() && !self.control.is_connection_killed() {
@@ -628,6 +652,7 @@ impl Session {
             self.state.row_count = -1;
         }
         self.state.ignore_errors = false;
+        self.state.changes_rows = false;
         self.control.end(self.state.statement_started_us);
     }
 

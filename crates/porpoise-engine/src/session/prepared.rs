@@ -40,7 +40,6 @@ impl Session {
     /// Prepares the only statement of `sql`.
     pub fn prepare(&mut self, sql: &[u8]) -> Result<Prepared> {
         self.begin_statement(Command::Prepare, sql);
-        self.state.clear_warnings();
         let prepared = self.prepare_inner(sql);
         if let Err(error) = &prepared {
             self.state.keep_error(error.condition().clone());
@@ -147,7 +146,6 @@ impl Session {
                 .collect();
             return self.run_parsed(&statement, &sql, &sql, &types, parameters, reply);
         }
-        self.state.clear_warnings();
         let catalog = self.engine.shared.catalog.load();
         // The plan that ran last fits unless types, catalog or environment changed.
         if let Some((types, for_environment, cached)) = &prepared.last {

@@ -151,7 +151,7 @@ impl Session {
                     commit.wait()?;
                 }
             }
-            if !self.transaction.open {
+            if definition.name == "transaction_isolation" && !self.transaction.open {
                 self.transaction.isolation = self.state.isolation;
             }
         }

@@ -44,10 +44,14 @@ pub struct SessionState {
     pub warnings: Vec<(Level, Condition)>,
     /// Warnings of the statement, those not kept included.
     pub warnings_total: usize,
+    /// What the statement before left: SHOW WARNINGS brings it back, `@@warning_count` counts it.
+    pub diagnostics_before: Diagnostics,
     /// CLIENT_FOUND_ROWS: affected rows are matched rows.
     pub found_rows_flag: bool,
     /// The running statement said IGNORE.
     pub ignore_errors: bool,
+    /// The running statement changes rows: strict mode makes errors of what its expressions would only warn of.
+    pub changes_rows: bool,
     /// When the running statement began, in UTC microseconds since 1970.
     pub statement_started_us: i64,
     /// Set by KILL and time limits; storage's waits end by it too.
@@ -113,6 +117,8 @@ impl SessionState {
             found_rows: 0,
             warnings: Vec::new(),
             warnings_total: 0,
+            diagnostics_before: Diagnostics::default(),
+            changes_rows: false,
             found_rows_flag: false,
             ignore_errors: false,
             statement_started_us: 0,
@@ -160,9 +166,27 @@ impl SessionState {
         }
     }
 
-    pub fn clear_warnings(&mut self) {
+    /// A statement begins: what the last one left is set aside.
+    pub fn begin_diagnostics(&mut self) {
+        std::mem::swap(&mut self.warnings, &mut self.diagnostics_before.warnings);
+        self.diagnostics_before.total = self.warnings_total;
         self.warnings.clear();
         self.warnings_total = 0;
+    }
+
+    /// The statement that began is about the last one's diagnostics, and keeps them.
+    pub fn keep_diagnostics(&mut self) {
+        std::mem::swap(&mut self.warnings, &mut self.diagnostics_before.warnings);
+        self.warnings_total = self.diagnostics_before.total;
+    }
+
+    /// A condition that an expression met: an error where strict mode guards a change, else a warning.
+    pub fn complain(&mut self, error: Error) -> Result<()> {
+        if self.changes_rows && self.sql_mode.strict() && !self.ignore_errors {
+            return Err(error);
+        }
+        self.warn(Level::Warning, error.into_condition());
+        Ok(())
     }
 
     /// As an OK packet counts them.
@@ -227,10 +251,10 @@ impl SessionState {
 
     /// A division by zero: NULL with a warning, or an error where a strict mode wants one.
     pub fn division_by_zero(&mut self) -> Result<()> {
-        if self.sql_mode.error_for_division_by_zero() {
-            self.warn(Level::Warning, Error::division_by_zero().into_condition());
+        match self.sql_mode.error_for_division_by_zero() {
+            true => self.complain(Error::division_by_zero()),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// The next of RAND()'s numbers: at least 0, less than 1.
@@ -291,6 +315,14 @@ impl SessionState {
             Error::query_interrupted()
         }
     }
+}
+
+/// The conditions that a statement left.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    pub warnings: Vec<(Level, Condition)>,
+    /// Those not kept included.
+    pub total: usize,
 }
 
 /// SplitMix64: a step of the state, and a number of it in [0, 1).

@@ -130,7 +130,6 @@ const ROUTINES: Columns = &[
     ("ROUTINE_SCHEMA", "Db"),
     ("ROUTINE_NAME", "Name"),
     ("ROUTINE_TYPE", "Type"),
-    ("EXTERNAL_LANGUAGE", "Language"),
     ("DEFINER", "Definer"),
     ("LAST_ALTERED", "Modified"),
     ("CREATED", "Created"),

@@ -92,10 +92,11 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
                 vec![vec!["InnoDB".into(), "".into(), status.into()]],
             )
         }
-        ShowWhat::OpenTables { .. } => (
-            texts(&["Database", "Table", "In_use", "Name_locked"]),
-            Vec::new(),
-        ),
+        ShowWhat::OpenTables { .. } => {
+            let mut columns = texts(&["Database", "Table"]);
+            columns.extend(["In_use", "Name_locked"].map(number));
+            (columns, Vec::new())
+        }
         ShowWhat::Profiles => (texts(&["Query_ID", "Duration", "Query"]), Vec::new()),
         ShowWhat::Profile { .. } => (texts(&["Status", "Duration"]), Vec::new()),
         ShowWhat::BinaryLogs => {

@@ -79,6 +79,11 @@ impl TimeUnit {
             .find(|(_, unit)| *unit == self)
             .map_or("", |(name, _)| name)
     }
+
+    /// Whether an amount in this unit has several numbers (`DAY_HOUR`).
+    fn is_compound(self) -> bool {
+        self.name().contains('_')
+    }
 }
 
 /// Aggregate functions by name. Those marked are functions only when the parenthesis follows at once.
@@ -221,6 +226,60 @@ const BARE_FUNCTIONS: &[&str] = &[
     "UTC_DATE",
     "UTC_TIME",
     "UTC_TIMESTAMP",
+];
+
+/// How many arguments those functions take at least and at most whose calls are part of the grammar: any other count
+/// is a syntax error, not error 1582.
+const GRAMMAR_COUNTS: &[(&str, usize, usize)] = &[
+    ("ascii", 1, 1),
+    ("charset", 1, 1),
+    ("coalesce", 1, usize::MAX),
+    ("collation", 1, 1),
+    ("cume_dist", 0, 0),
+    ("curdate", 0, 0),
+    ("current_user", 0, 0),
+    ("curtime", 0, 1),
+    ("database", 0, 0),
+    ("date", 1, 1),
+    ("dayofmonth", 1, 1),
+    ("dense_rank", 0, 0),
+    ("first_value", 1, 1),
+    ("format", 2, 3),
+    ("grouping", 1, usize::MAX),
+    ("hour", 1, 1),
+    ("if", 3, 3),
+    ("insert", 4, 4),
+    ("lag", 1, 3),
+    ("last_value", 1, 1),
+    ("lead", 1, 3),
+    ("left", 2, 2),
+    ("microsecond", 1, 1),
+    ("minute", 1, 1),
+    ("mod", 2, 2),
+    ("month", 1, 1),
+    ("now", 0, 1),
+    ("nth_value", 2, 2),
+    ("ntile", 1, 1),
+    ("percent_rank", 0, 0),
+    ("quarter", 1, 1),
+    ("rank", 0, 0),
+    ("repeat", 2, 2),
+    ("replace", 3, 3),
+    ("reverse", 1, 1),
+    ("right", 2, 2),
+    ("row_count", 0, 0),
+    ("row_number", 0, 0),
+    ("second", 1, 1),
+    ("sysdate", 0, 1),
+    ("time", 1, 1),
+    ("timestamp", 1, 2),
+    ("truncate", 2, 2),
+    ("user", 0, 0),
+    ("utc_date", 0, 0),
+    ("utc_time", 0, 1),
+    ("utc_timestamp", 0, 1),
+    ("week", 1, 2),
+    ("year", 1, 1),
 ];
 
 /// Functions whose literal arguments, from the n-th on, a plan depends on: they never become parameters.
@@ -1040,7 +1099,10 @@ impl Parser<'_> {
     fn timestamp_function(&mut self, add: bool) -> Result<Expr> {
         self.advance();
         self.parens(|p| {
-            let unit = p.time_unit()?;
+            let unit = match p.time_unit_ahead() {
+                Some(unit) if !unit.is_compound() => p.time_unit()?,
+                _ => return Err(p.syntax_error()),
+            };
             p.need(TokenKind::Comma)?;
             let first = p.expr()?;
             p.need(TokenKind::Comma)?;
@@ -1146,6 +1208,7 @@ impl Parser<'_> {
                 let args = self.arguments()?;
                 Ok(Expr::Function(Box::new(Function {
                     schema: column.table,
+                    written: column.name.clone(),
                     name: column.name,
                     args,
                 })))
@@ -1166,11 +1229,12 @@ impl Parser<'_> {
 
     /// A call of what can't be a built-in function that has a syntax of its own.
     fn stored_call(&mut self) -> Result<Expr> {
-        let name = self.ident()?.to_ascii_lowercase();
+        let written = self.ident()?;
         let args = self.arguments()?;
         self.maybe_window(Function {
             schema: None,
-            name: Ident::new(name),
+            name: Ident::new(written.to_ascii_lowercase()),
+            written,
             args,
         })
     }
@@ -1190,7 +1254,8 @@ impl Parser<'_> {
             }
             b"date_add" | b"adddate" | b"date_sub" | b"subdate" => {
                 self.advance();
-                self.date_add(name.ends_with(b"sub") || name.starts_with(b"sub"))
+                let subtract = name.ends_with(b"sub") || name.starts_with(b"sub");
+                self.date_add(subtract, name.ends_with(b"date"))
             }
             b"extract" => {
                 self.advance();
@@ -1235,13 +1300,18 @@ impl Parser<'_> {
 
     /// `name(args)`, or a bare name that calls a function.
     fn plain_call(&mut self) -> Result<Expr> {
-        let written = self.take_name().to_ascii_lowercase();
+        let written = self.take_name();
+        let lower = written.to_ascii_lowercase();
         let name = SYNONYMS
             .iter()
-            .find(|(synonym, _)| *synonym == written)
-            .map_or(written.as_str(), |(_, name)| name);
+            .find(|(synonym, _)| *synonym == lower)
+            .map_or(lower.as_str(), |(_, name)| name);
+        let counts = GRAMMAR_COUNTS
+            .iter()
+            .find(|(known, ..)| *known == name)
+            .map_or((0, usize::MAX), |(_, min, max)| (*min, *max));
         let args = match self.is(TokenKind::LeftParen) {
-            true => self.arguments()?,
+            true => self.counted_arguments(counts)?,
             false => Vec::new(),
         };
         if name == "mod" && args.len() == 2 {
@@ -1255,6 +1325,7 @@ impl Parser<'_> {
         self.maybe_window(Function {
             schema: None,
             name: Ident::new(name),
+            written: Ident::new(written.as_str()),
             args,
         })
     }
@@ -1270,14 +1341,28 @@ impl Parser<'_> {
 
     /// `(a, b, …)`, `()`. Arguments of loadable functions may have aliases, which are dropped.
     fn arguments(&mut self) -> Result<Vec<Expr>> {
-        self.parens(|p| match p.is(TokenKind::RightParen) {
-            true => Ok(Vec::new()),
-            false => p.list(Self::expr),
+        self.counted_arguments((0, usize::MAX))
+    }
+
+    /// Arguments of which there are at least and at most so many.
+    fn counted_arguments(&mut self, (min, max): (usize, usize)) -> Result<Vec<Expr>> {
+        self.parens(|p| {
+            let mut args = Vec::new();
+            if max > 0 && !p.is(TokenKind::RightParen) {
+                args.push(p.expr()?);
+                while args.len() < max && p.take(TokenKind::Comma) {
+                    args.push(p.expr()?);
+                }
+            }
+            match args.len() < min {
+                true => Err(p.syntax_error()),
+                false => Ok(args),
+            }
         })
     }
 
-    /// `(date, INTERVAL amount unit)`, `(date, days)`
-    fn date_add(&mut self, subtract: bool) -> Result<Expr> {
+    /// `(date, INTERVAL amount unit)`; of ADDDATE and SUBDATE, `(date, days)` too.
+    fn date_add(&mut self, subtract: bool, days: bool) -> Result<Expr> {
         self.parens(|p| {
             let date = p.expr()?;
             p.need(TokenKind::Comma)?;
@@ -1286,7 +1371,8 @@ impl Parser<'_> {
                     IntervalOrFunction::Interval(amount, unit) => (amount, unit),
                     IntervalOrFunction::Function(days) => (days, TimeUnit::Day),
                 },
-                false => (p.expr()?, TimeUnit::Day),
+                false if days => (p.expr()?, TimeUnit::Day),
+                false => return Err(p.syntax_error()),
             };
             Ok(Expr::DateArithmetic(Box::new(DateArithmetic {
                 date,
@@ -1340,7 +1426,20 @@ impl Parser<'_> {
             if !aggregate.distinct {
                 self.eat("ALL");
             }
-            aggregate.args = self.list(Self::expr)?;
+            aggregate.args.push(self.expr()?);
+            let several = match function {
+                AggregateFunction::Count => aggregate.distinct,
+                AggregateFunction::GroupConcat => true,
+                AggregateFunction::JsonObjectAgg => {
+                    self.need(TokenKind::Comma)?;
+                    aggregate.args.push(self.expr()?);
+                    false
+                }
+                _ => false,
+            };
+            while several && self.take(TokenKind::Comma) {
+                aggregate.args.push(self.expr()?);
+            }
             if function == AggregateFunction::GroupConcat {
                 aggregate.order_by = self.opt_order_by()?;
                 if self.eat("SEPARATOR") {
@@ -1492,6 +1591,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Expr {
     Expr::Function(Box::new(Function {
         schema: None,
         name: Ident::new(name),
+        written: Ident::new(name),
         args,
     }))
 }

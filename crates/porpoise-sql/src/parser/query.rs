@@ -230,7 +230,15 @@ impl Parser<'_> {
             ..Select::default()
         };
         self.select_options(&mut select)?;
-        select.items = self.list(Self::select_item)?;
+        // A bare star stands first only.
+        if self.take(TokenKind::Star) {
+            select.items.push(SelectItem::Wildcard);
+        } else {
+            select.items.push(self.select_item()?);
+        }
+        while self.take(TokenKind::Comma) {
+            select.items.push(self.select_item()?);
+        }
         if let Some(into) = self.opt_into()? {
             self.into = Some(into);
         }
@@ -303,9 +311,6 @@ impl Parser<'_> {
     }
 
     fn select_item(&mut self) -> Result<SelectItem> {
-        if self.take(TokenKind::Star) {
-            return Ok(SelectItem::Wildcard);
-        }
         // a.*, a.b.*
         if matches!(self.kind(), TokenKind::Word | TokenKind::QuotedName)
             && self.is_ahead(1, TokenKind::Dot)

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
-use crate::planner::optimize;
 use crate::planner::plan::{
-    Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege, RowLock,
-    SortKey, TableAccess, TableUse, Update, UpdateTarget,
+    Access, Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege,
+    RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
 use crate::planner::typing;
+use crate::planner::{explain, optimize};
 
 impl Binder<'_> {
     /// The base table that a statement writes to.
@@ -69,6 +69,8 @@ impl Binder<'_> {
         }
         let table = self.target(&insert.table, "INSERT")?;
         self.use_table(&table, TableUse::Write);
+        self.table_names
+            .push((table.clone(), insert.table.name.0.clone()));
         let slot = self.table_slot(insert.table.name.0.clone(), &table);
         self.slots[slot.0 as usize].used.fill(true);
         let columns = self.insert_columns(insert, &table)?;
@@ -515,6 +517,9 @@ impl Binder<'_> {
             straight: false,
         };
         let node = optimize::rows(self, block, order, limit.as_ref())?;
+        if self.session().sql_safe_updates && limit.is_none() && reads_all(&node, targets) {
+            return Err(Error::update_without_key());
+        }
         let single = matches!(&node, Node::Scan(_) | Node::Empty);
         Ok((node, limit, single))
     }
@@ -528,6 +533,22 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a node reads one of the tables without the help of a key.
+fn reads_all(node: &Node, tables: &[Arc<Table>]) -> bool {
+    let whole = match node {
+        Node::Scan(scan) => {
+            scan.possible_keys.is_empty()
+                && !matches!(scan.access, Access::Point { .. })
+                && tables.iter().any(|table| table.id == scan.table.id)
+        }
+        _ => false,
+    };
+    whole
+        || explain::children(node)
+            .into_iter()
+            .any(|child| reads_all(child, tables))
 }
 
 /// Whether a query reads a table directly, not in a derived table.

@@ -459,7 +459,7 @@ impl Binder<'_> {
                 false,
             ));
         }
-        operate::call(&function.name, arguments, self.session())
+        operate::call_as(&function.name, &function.written, arguments, self.session())
     }
 
     fn system_variable(&mut self, variable: &ast::SystemVariable) -> Result<Expr> {
@@ -583,6 +583,9 @@ impl Binder<'_> {
         all: bool,
         query: &ast::Query,
     ) -> Result<Expr> {
+        if query.limit.is_some() {
+            return Err(Error::not_supported_yet("LIMIT & IN/ALL/ANY/SOME subquery"));
+        }
         let query = self.subquery(query)?;
         let number = self.keep_subquery(query);
         self.quantify(operand, op, all, number)

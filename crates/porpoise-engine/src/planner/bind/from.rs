@@ -334,6 +334,7 @@ impl Binder<'_> {
         let slot = self.table_slot(alias.clone(), table);
         self.use_table(table, TableUse::Read);
         if self.view_depth == 0 {
+            self.table_names.push((table.clone(), alias.clone()));
             let names = table
                 .columns
                 .iter()

@@ -62,6 +62,7 @@ pub struct Binder<'a> {
     visible: Vec<usize>,
     aggregate_count: usize,
     tables: Vec<(Arc<Table>, TableUse)>,
+    table_names: Vec<(Arc<Table>, CompactString)>,
     accesses: Vec<AccessDraft>,
     written: Vec<TableAccess>,
     fixed_parameters: Vec<usize>,
@@ -124,6 +125,7 @@ impl<'a> Binder<'a> {
             visible: Vec::new(),
             aggregate_count: 0,
             tables: Vec::new(),
+            table_names: Vec::new(),
             accesses: Vec::new(),
             written: Vec::new(),
             fixed_parameters: Vec::new(),
@@ -270,6 +272,7 @@ impl<'a> Binder<'a> {
                 .map(|(table, _)| (table.id, table.version))
                 .collect(),
             tables,
+            table_names: self.table_names,
             subplan_count: self.subqueries.len(),
             cacheable: self.cacheable,
             locks_rows: self.locks_rows,
@@ -286,6 +289,7 @@ impl SlotDraft {
         let layout = match (&self.table, self.covering) {
             (Some(table), None) => SlotLayout {
                 name: self.name,
+                table: self.table.clone(),
                 layout: table.layout.clone(),
                 types: table
                     .columns
@@ -307,6 +311,7 @@ impl SlotDraft {
                     .collect();
                 SlotLayout {
                     name: self.name,
+                    table: self.table.clone(),
                     layout: index.entry_layout.clone(),
                     types,
                     map: Some(map),
@@ -314,6 +319,7 @@ impl SlotDraft {
             }
             (None, _) => SlotLayout {
                 name: self.name,
+                table: None,
                 layout: Arc::new(RowLayout::new(&self.types)),
                 types: self.types,
                 map: None,
@@ -328,6 +334,8 @@ pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan> {
     let mut binder = Binder::new(cx);
     match statement {
         ast::Statement::Query(query) => {
+            let limited = with_select_limit(query, cx.session);
+            let query = limited.as_ref().unwrap_or(query);
             let bound = binder.query(query)?;
             let into = into_variables(query, bound.columns.len())?;
             let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
@@ -363,6 +371,20 @@ pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan> {
         }
         _ => Err(Error::not_supported_yet("this statement in a plan")),
     }
+}
+
+/// The query with `sql_select_limit`, if that bounds it.
+fn with_select_limit(query: &ast::Query, session: &SessionState) -> Option<ast::Query> {
+    if session.sql_select_limit == u64::MAX || query.limit.is_some() {
+        return None;
+    }
+    Some(ast::Query {
+        limit: Some(ast::Limit {
+            count: ast::Expr::Literal(ast::Literal::Int(session.sql_select_limit)),
+            offset: None,
+        }),
+        ..query.clone()
+    })
 }
 
 fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactString>> {

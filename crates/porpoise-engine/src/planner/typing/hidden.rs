@@ -2,7 +2,7 @@
 
 use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
 
-use crate::error::{Error, Level, Result};
+use crate::error::{Error, Result};
 use crate::functions::{Call, Eval, Function, Purity, Returns, Want, exactly};
 
 /// `expr COLLATE c`: the value as it is; the type alone changes.
@@ -33,7 +33,7 @@ pub static LOOSE_DATE: Function = Function {
             (moment, _) => {
                 let text = convert::to_text(&values[0], &call.arguments[0].ty);
                 let warning = Error::truncated_wrong_value("datetime", text);
-                call.exec.warn(Level::Warning, warning.into_condition());
+                call.exec.session.complain(warning)?;
                 Ok(moment.map_or(Value::Null, Value::DateTime))
             }
         }

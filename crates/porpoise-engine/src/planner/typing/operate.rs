@@ -19,7 +19,7 @@ const PRECISION_MAX: u32 = 65;
 pub fn number(expr: Expr) -> Expr {
     match class(&expr.ty) {
         Class::Null | Class::Integer | Class::Decimal | Class::Double => expr,
-        Class::Member => implicit(expr, DataType::DOUBLE),
+        Class::Member => implicit(expr, member_number()),
         Class::Date | Class::Time | Class::DateTime => match expr.ty.decimals() {
             0 => implicit(expr, DataType::BIGINT),
             fsp => implicit(expr, DataType::decimal(14 + fsp, fsp)),
@@ -36,6 +36,11 @@ pub fn number(expr: Expr) -> Expr {
         }
         Class::Text | Class::Bytes | Class::Json => implicit(expr, DataType::DOUBLE),
     }
+}
+
+/// An ENUM's or SET's number, as arithmetic sees it.
+fn member_number() -> DataType {
+    super::bigint(false, None)
 }
 
 fn one_column(expr: &Expr) -> Result<()> {
@@ -365,14 +370,27 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
 
 /// A call of a function by name.
 pub fn call(name: &str, arguments: Vec<Expr>, session: &SessionState) -> Result<Expr> {
+    call_as(name, name, arguments, session)
+}
+
+/// A call of a function by the name it has here; messages name it as it was written.
+pub fn call_as(
+    name: &str,
+    written: &str,
+    arguments: Vec<Expr>,
+    session: &SessionState,
+) -> Result<Expr> {
     let Some(function) = functions::find(name) else {
         let schema = session.schema.as_deref().unwrap_or_default();
         return Err(if schema.is_empty() {
             Error::no_database_selected()
         } else {
-            Error::function_does_not_exist(schema, name)
+            Error::function_does_not_exist(schema, written)
         });
     };
+    if !function.arity.admits(arguments.len()) {
+        return Err(Error::parameter_count(written));
+    }
     call_function(function, arguments, session)
 }
 
@@ -382,7 +400,7 @@ pub fn call_function(
     mut arguments: Vec<Expr>,
     session: &SessionState,
 ) -> Result<Expr> {
-    if arguments.len() < function.arity.min || arguments.len() > function.arity.max {
+    if !function.arity.admits(arguments.len()) {
         return Err(Error::parameter_count(function.name));
     }
     match function.name {
