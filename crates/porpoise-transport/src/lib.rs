@@ -8,6 +8,11 @@
 //! | --- | --- | --- |
 //! | [`Endpoint::Tcp`] | a TCP connection, without Nagle's delay | no |
 //! | [`Endpoint::Unix`] | a Unix socket | yes |
+//! | [`Endpoint::SharedMemory`] | a pair of rings in memory, beside a Unix socket | yes |
+//!
+//! Shared memory, from the outside in: [`shared_memory`] is how two processes come to share rings, and the streams over them;
+//! [`ring`] the rules by which two ends that don't trust each other pass bytes and wake each other; [`memory`] how words and
+//! rings lie in the mapping; [`spin`] how long to look before sleeping. What is the system's own is in `sys`.
 //!
 //! ```no_run
 //! use porpoise_transport::{Endpoint, connect};
@@ -19,13 +24,24 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
+
+#[allow(unsafe_code, reason = "it follows pointers into the mapping")]
+pub mod memory;
+pub mod ring;
+pub mod shared_memory;
+pub mod spin;
+#[allow(unsafe_code, reason = "it maps memory")]
+mod sys;
+
+pub use ring::Wants;
+pub use shared_memory::{ServerEnd, SharedMemory};
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{SocketAddr, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Two-way bytes to another process.
@@ -43,7 +59,7 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     /// Whether the peer is on this machine.
     fn is_local(&self) -> bool;
 
-    /// What it is, for people: `TCP/IP`, `UNIX socket`.
+    /// What it is, for people: `TCP/IP`, `UNIX socket`, `shared memory`.
     fn kind(&self) -> &'static str;
 
     /// Ends both directions; the peer sees it at once.
@@ -114,13 +130,15 @@ pub enum Endpoint {
     },
     /// The path of a Unix socket.
     Unix(PathBuf),
+    /// The path of the Unix socket where a server offers shared memory.
+    SharedMemory(PathBuf),
 }
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
-            Self::Unix(path) => write!(formatter, "{}", path.display()),
+            Self::Unix(path) | Self::SharedMemory(path) => write!(formatter, "{}", path.display()),
         }
     }
 }
@@ -129,12 +147,18 @@ impl std::fmt::Display for Endpoint {
 pub fn connect(endpoint: &Endpoint, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
     match endpoint {
         Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port, timeout)?)),
-        Endpoint::Unix(path) => {
-            // Refused or accepted at once: a Unix socket has no way to wait but a full backlog.
-            let address = SocketAddr::from_pathname(path)?;
-            Ok(Box::new(UnixStream::connect_addr(&address)?))
+        Endpoint::Unix(path) => Ok(Box::new(connect_unix(path)?)),
+        Endpoint::SharedMemory(path) => {
+            let socket = connect_unix(path)?;
+            Ok(Box::new(SharedMemory::accept(socket, timeout)?))
         }
     }
+}
+
+fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    // Refused or accepted at once: a Unix socket has no way to wait but a full backlog.
+    let address = SocketAddr::from_pathname(path)?;
+    UnixStream::connect_addr(&address)
 }
 
 fn connect_tcp(host: &str, port: u16, timeout: Option<Duration>) -> io::Result<TcpStream> {

@@ -1,0 +1,223 @@
+//! Linux: a sealed memfd, an eventfd, SCM_RIGHTS.
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
+use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
+};
+use std::fs::File;
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// The memory can neither shrink under whoever has mapped it (an access would be a SIGBUS) nor grow, nor can anybody add a seal.
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
+
+/// Zeroed memory that can be handed to another process.
+pub(crate) fn create_memory(length: usize) -> io::Result<OwnedFd> {
+    let memory = memfd_create(
+        "porpoise-ring",
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )?;
+    ftruncate(&memory, length as u64)?;
+    fcntl_add_seals(&memory, SEALS)?;
+    Ok(memory)
+}
+
+/// Whether `memory`, received from somebody else, is as long as they say and stays so.
+pub(crate) fn check_memory(memory: &OwnedFd, length: usize) -> io::Result<()> {
+    let seals = fcntl_get_seals(memory)?;
+    let found = fstat(memory)?.st_size;
+    if seals.contains(SEALS) && usize::try_from(found) == Ok(length) {
+        Ok(())
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the shared memory isn't sealed, or has another size than announced",
+        ))
+    }
+}
+
+/// Memory shared with another process, mapped until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: it owns the mapping, which has no ties to a thread.
+unsafe impl Send for Mapping {}
+// SAFETY: it hands out a pointer and a length only; what is done with them is the user's to argue.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    pub fn new(memory: &OwnedFd, length: usize) -> io::Result<Mapping> {
+        // SAFETY: the system chooses the address, so that nothing that is mapped already is replaced.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                memory,
+                0,
+            )?
+        };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { base, length })
+    }
+
+    /// Where it begins: at a page.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is what `mmap` returned, and pointers into it live no longer than this.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A doorbell: whoever rings it adds to a number, whoever waits for it polls it.
+pub(crate) fn create_doorbell() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
+pub(crate) fn ring_doorbell(doorbell: &OwnedFd) {
+    // It fails when the number is at its end: then it rings as it is.
+    let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
+}
+
+/// Makes the doorbell silent. Never waits, whatever the other holder of the doorbell has made of its flags.
+pub(crate) fn hush_doorbell(doorbell: &OwnedFd) {
+    let mut number = [0; 8];
+    let mut into = [IoSliceMut::new(&mut number)];
+    // It fails when it is silent.
+    let _ = rustix::io::preadv2(doorbell, &mut into, u64::MAX, ReadWriteFlags::NOWAIT);
+}
+
+/// A word to the other end of a socket, without waiting for room in it.
+pub(crate) fn nudge(socket: impl AsFd) {
+    // It fails when the socket is full of nudges that nobody took, or when nobody is there.
+    let _ = send(socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// What there is on a socket that carries nudges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Nothing,
+    Nudges,
+    /// The other end has closed it, or is dead.
+    Gone,
+}
+
+/// Takes nudges off the socket, waiting for one if `wait` and as long as the socket's receive timeout allows.
+pub(crate) fn hear(socket: impl AsFd, wait: bool) -> io::Result<Heard> {
+    let flags = if wait {
+        RecvFlags::empty()
+    } else {
+        RecvFlags::DONTWAIT
+    };
+    let mut bytes = [0; 64];
+    match recv(socket, &mut bytes, flags) {
+        Ok((0, _)) => Ok(Heard::Gone),
+        Ok(_) => Ok(Heard::Nudges),
+        Err(Errno::AGAIN) => Ok(Heard::Nothing),
+        Err(Errno::INTR) => Ok(Heard::Nudges),
+        Err(Errno::CONNRESET | Errno::PIPE) => Ok(Heard::Gone),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until one of the descriptors has something to read, or has ended.
+pub(crate) fn wait_for<const N: usize>(
+    descriptors: [BorrowedFd<'_>; N],
+    patience: Option<Duration>,
+) -> io::Result<()> {
+    let mut polled = descriptors
+        .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN | PollFlags::RDHUP));
+    let patience = patience.map(|patience| Timespec {
+        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: patience.subsec_nanos().into(),
+    });
+    match rustix::event::poll(&mut polled, patience.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends `message` and two descriptors.
+pub(crate) fn hand_over(
+    socket: impl AsFd,
+    message: &[u8],
+    descriptors: [&OwnedFd; 2],
+) -> io::Result<()> {
+    let descriptors = descriptors.map(|descriptor| descriptor.as_fd());
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let sent = sendmsg(socket, &[IoSlice::new(message)], &mut control, flags)?;
+    if sent == message.len() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WriteZero.into())
+    }
+}
+
+/// Receives a message and the two descriptors that come with it, as long as the socket's receive timeout allows.
+pub(crate) fn take_over(socket: impl AsFd, message: &mut [u8]) -> io::Result<[OwnedFd; 2]> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let length = message.len();
+    let received = loop {
+        let mut into = [IoSliceMut::new(message)];
+        match recvmsg(&socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            other => break other?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for item in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = item {
+            descriptors.extend(received);
+        }
+    }
+    if received.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    match descriptors.try_into() {
+        Ok(descriptors) if received.bytes == length => Ok(descriptors),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "what listens there doesn't offer shared memory",
+        )),
+    }
+}
+
+/// How long this thread was ready to run and had to wait for a core, ever.
+pub(crate) fn waited_for_a_core() -> Option<Duration> {
+    let mut text = [0; 64];
+    let length = File::open("/proc/thread-self/schedstat")
+        .and_then(|mut file| file.read(&mut text))
+        .ok()?;
+    // Time on a core and time waiting for one, in nanoseconds, and how often: 2145 2567709 1
+    let text = std::str::from_utf8(text.get(..length)?).ok()?;
+    let waited = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(waited))
+}
