@@ -311,6 +311,11 @@ pub fn check_statement(state: &SessionState, statement: &ast::Statement) -> Resu
             .iter()
             .try_for_each(|&privilege| check_table(state, privilege, &schema, &name))
     };
+    let refers_to = |key: &ast::ForeignKey, schema: &compact_str::CompactString| {
+        let parent = &key.references.table;
+        let schema = parent.schema.as_ref().map_or(schema, |schema| &schema.0);
+        check_table(state, Privilege::References, schema, &parent.name)
+    };
     match statement {
         S::CreateDatabase { name, .. } => check_schema(state, Privilege::Create, name),
         S::AlterDatabase { name, .. } => {
@@ -327,10 +332,20 @@ pub fn check_statement(state: &SessionState, statement: &ast::Statement) -> Resu
             Privilege::CreateTemporaryTables,
             &here(&create.name).0,
         ),
-        S::CreateTable(create) if create.query.is_some() => {
-            table(&create.name, &[Privilege::Create, Privilege::Insert])
+        S::CreateTable(create) => {
+            table(&create.name, &[Privilege::Create])?;
+            if create.query.is_some() {
+                table(&create.name, &[Privilege::Insert])?;
+            }
+            let schema = here(&create.name).0;
+            create
+                .elements
+                .iter()
+                .try_for_each(|element| match element {
+                    ast::TableElement::ForeignKey(key) => refers_to(key, &schema),
+                    _ => Ok(()),
+                })
         }
-        S::CreateTable(create) => table(&create.name, &[Privilege::Create]),
         S::CreateTableLike {
             temporary: true,
             name,
@@ -347,9 +362,15 @@ pub fn check_statement(state: &SessionState, statement: &ast::Statement) -> Resu
         S::AlterTable(alter) => {
             table(&alter.table, &[Privilege::Alter])?;
             for action in &alter.actions {
-                if let ast::AlterAction::RenameTable(new) = action {
-                    table(&alter.table, &[Privilege::Drop])?;
-                    table(new, &[Privilege::Create, Privilege::Insert])?;
+                match action {
+                    ast::AlterAction::RenameTable(new) => {
+                        table(&alter.table, &[Privilege::Drop])?;
+                        table(new, &[Privilege::Create, Privilege::Insert])?;
+                    }
+                    ast::AlterAction::AddForeignKey(key) => {
+                        refers_to(key, &here(&alter.table).0)?;
+                    }
+                    _ => {}
                 }
             }
             Ok(())

@@ -48,6 +48,8 @@ pub struct Table {
     /// The primary key, where there is one, is the first.
     pub indexes: Vec<Index>,
     pub checks: Vec<Check>,
+    /// What the table's rows refer to. Who refers to the table, the catalog knows ([`super::Catalog::children`]).
+    pub foreign_keys: Vec<ForeignKey>,
     /// The stored row: every column, virtual generated ones included, in definition order.
     pub layout: Arc<RowLayout>,
     pub collation: Collation,
@@ -128,6 +130,46 @@ pub struct Check {
     pub enforced: bool,
 }
 
+/// `FOREIGN KEY (columns) REFERENCES parent (parent_columns)`. The parent is known by name: with
+/// foreign_key_checks=0 it may come later than the child, and go earlier.
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    pub name: CompactString,
+    /// Positions in `table.columns`.
+    pub columns: Vec<usize>,
+    pub parent_schema: CompactString,
+    pub parent_table: CompactString,
+    pub parent_columns: Vec<CompactString>,
+    pub on_delete: ReferenceAction,
+    pub on_update: ReferenceAction,
+}
+
+/// What happens to the rows that refer to a row that goes or gets another key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferenceAction {
+    #[default]
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+}
+
+impl ReferenceAction {
+    /// Refuses the change: at once, in both forms.
+    pub fn refuses(self) -> bool {
+        matches!(self, ReferenceAction::NoAction | ReferenceAction::Restrict)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ReferenceAction::NoAction => "NO ACTION",
+            ReferenceAction::Restrict => "RESTRICT",
+            ReferenceAction::Cascade => "CASCADE",
+            ReferenceAction::SetNull => "SET NULL",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Index {
     pub name: CompactString,
@@ -138,6 +180,8 @@ pub struct Index {
     pub comment: String,
     /// `USING …` as written; printed back, without effect.
     pub algorithm: Option<CompactString>,
+    /// Made for a foreign key, unasked: an index that serves as well takes its place.
+    pub implicit: bool,
     /// Positions of the table's columns that an entry of a secondary index holds whole (no prefix),
     /// primary key columns included, in the order of `entry_layout`. Empty for the primary key.
     pub entry_columns: Vec<usize>,
@@ -193,6 +237,26 @@ impl Table {
         self.indexes
             .iter()
             .position(|index| index.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The index that finds rows by these columns, whole and in this order: a unique one that has no other
+    /// parts, or any that begins with them.
+    pub fn index_over(&self, columns: &[usize]) -> Option<usize> {
+        let begins = |index: &Index| {
+            index.parts.len() >= columns.len()
+                && index
+                    .parts
+                    .iter()
+                    .zip(columns)
+                    .all(|(part, column)| part.column == *column && part.prefix.is_none())
+        };
+        let exact = |index: &Index| {
+            index.is_unique() && index.parts.len() == columns.len() && begins(index)
+        };
+        self.indexes
+            .iter()
+            .position(exact)
+            .or_else(|| self.indexes.iter().position(begins))
     }
 
     pub fn auto_increment_column(&self) -> Option<usize> {

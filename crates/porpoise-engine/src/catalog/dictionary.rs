@@ -33,7 +33,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::record::{SchemaRecord, TableRecord, ViewRecord};
-use super::{Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableState, View};
+use super::{
+    Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableName, TableState, View,
+};
 use crate::engine::Shared;
 use crate::error::{Error, Result};
 
@@ -74,6 +76,7 @@ impl Dictionary {
         let mut catalog = Catalog {
             version: 1,
             schemas: HashMap::new(),
+            children: Arc::default(),
         };
         for name in BUILT_IN_SCHEMAS {
             let collation = match name {
@@ -238,14 +241,61 @@ impl Catalog {
 
     fn put(&mut self, schema: &str, name: &str, relation: Relation) {
         if let Some(entry) = self.schemas.get_mut(schema) {
-            Arc::make_mut(entry).relations.insert(name.into(), relation);
+            let new = parents_of(&relation);
+            let old = Arc::make_mut(entry).relations.insert(name.into(), relation);
+            self.move_child(schema, name, old.as_ref(), new);
+        }
+    }
+
+    /// Keeps `children` true: a table's foreign keys were `old`'s and name `new` from now on.
+    fn move_child(
+        &mut self,
+        schema: &str,
+        name: &str,
+        old: Option<&Relation>,
+        new: Vec<TableName>,
+    ) {
+        let old = old.map_or_else(Vec::new, parents_of);
+        if old.is_empty() && new.is_empty() {
+            return;
+        }
+        let child: TableName = (schema.into(), name.into());
+        let children = Arc::make_mut(&mut self.children);
+        for parent in old {
+            if let Some(of_parent) = children.get_mut(&parent) {
+                of_parent.retain(|known| *known != child);
+                if of_parent.is_empty() {
+                    children.remove(&parent);
+                }
+            }
+        }
+        for parent in new {
+            let of_parent = children.entry(parent).or_default();
+            if !of_parent.contains(&child) {
+                of_parent.push(child.clone());
+                of_parent.sort();
+            }
         }
     }
 
     fn take(&mut self, schema: &str, name: &str) -> Option<Relation> {
-        Arc::make_mut(self.schemas.get_mut(schema)?)
+        let taken = Arc::make_mut(self.schemas.get_mut(schema)?)
             .relations
-            .remove(name)
+            .remove(name)?;
+        self.move_child(schema, name, Some(&taken), Vec::new());
+        Some(taken)
+    }
+}
+
+/// The tables that a relation's foreign keys name.
+fn parents_of(relation: &Relation) -> Vec<TableName> {
+    match relation {
+        Relation::Table(table) => table
+            .foreign_keys
+            .iter()
+            .map(|key| (key.parent_schema.clone(), key.parent_table.clone()))
+            .collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -268,6 +318,7 @@ impl<'a> Change<'a> {
             catalog: Catalog {
                 version: newest.version + 1,
                 schemas: newest.schemas.clone(),
+                children: Arc::clone(&newest.children),
             },
             _one_at_a_time: one_at_a_time,
         }

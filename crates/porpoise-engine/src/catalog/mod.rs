@@ -29,7 +29,12 @@ pub struct Catalog {
     pub version: u64,
     /// By lower-cased name? No: names compare as written (`lower_case_table_names=0`).
     pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
+    /// The tables whose foreign keys name a table, by its schema and name.
+    pub(crate) children: Arc<HashMap<TableName, Vec<TableName>>>,
 }
+
+/// A schema's and a table's name.
+pub type TableName = (CompactString, CompactString);
 
 #[derive(Clone, Debug)]
 pub struct SchemaEntry {
@@ -54,6 +59,26 @@ impl Catalog {
                 .find(|known| known.eq_ignore_ascii_case(name))?;
             self.schemas.get(*built_in)
         })
+    }
+
+    /// The tables whose foreign keys refer to a table, or to a table of that name that is yet to come.
+    pub fn children(&self, schema: &str, name: &str) -> Vec<Arc<Table>> {
+        if self.children.is_empty() {
+            return Vec::new();
+        }
+        let children = self.children.get(&(schema.into(), name.into()));
+        children
+            .into_iter()
+            .flatten()
+            .filter_map(|(schema, name)| self.base_table(schema, name))
+            .collect()
+    }
+
+    pub fn base_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
+        match self.schema(schema)?.relations.get(name)? {
+            Relation::Table(table) => Some(Arc::clone(table)),
+            _ => None,
+        }
     }
 
     /// A schema's name as it was created.

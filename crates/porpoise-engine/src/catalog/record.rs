@@ -42,6 +42,8 @@ pub struct TableRecord {
     pub indexes: Vec<IndexRecord>,
     #[serde(default)]
     pub checks: Vec<CheckRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKeyRecord>,
     pub collation: u16,
     #[serde(default)]
     pub comment: String,
@@ -102,6 +104,32 @@ pub struct CheckRecord {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKeyRecord {
+    pub name: CompactString,
+    pub columns: Vec<CompactString>,
+    pub parent_schema: CompactString,
+    pub parent_table: CompactString,
+    pub parent_columns: Vec<CompactString>,
+    #[serde(with = "ReferenceActionRecord")]
+    pub on_delete: ReferenceAction,
+    #[serde(with = "ReferenceActionRecord")]
+    pub on_update: ReferenceAction,
+    /// ALTER TABLE found it in the old table.
+    #[serde(skip)]
+    pub is_old: bool,
+}
+
+/// Serde's view of a reference's action.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ReferenceAction")]
+enum ReferenceActionRecord {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexRecord {
     pub name: CompactString,
     pub space: u32,
@@ -115,6 +143,9 @@ pub struct IndexRecord {
     /// `USING` was written: printed back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<CompactString>,
+    /// Made for a foreign key, unasked.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub implicit: bool,
     /// Where ALTER TABLE took the index from: its position in the old table.
     #[serde(skip)]
     pub origin: Option<usize>,
@@ -470,6 +501,7 @@ impl TableRecord {
                     invisible: !index.visible,
                     comment: index.comment.clone(),
                     algorithm: index.algorithm.clone(),
+                    implicit: index.implicit,
                     origin: Some(position),
                 })
                 .collect(),
@@ -480,6 +512,24 @@ impl TableRecord {
                     name: check.name.clone(),
                     sql: check.sql.clone(),
                     enforced: check.enforced,
+                })
+                .collect(),
+            foreign_keys: table
+                .foreign_keys
+                .iter()
+                .map(|key| ForeignKeyRecord {
+                    name: key.name.clone(),
+                    columns: key
+                        .columns
+                        .iter()
+                        .map(|&column| column_name(column))
+                        .collect(),
+                    parent_schema: key.parent_schema.clone(),
+                    parent_table: key.parent_table.clone(),
+                    parent_columns: key.parent_columns.clone(),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                    is_old: true,
                 })
                 .collect(),
             collation: table.collation.id(),
@@ -530,6 +580,23 @@ impl TableRecord {
                 .collect(),
             indexes: Vec::new(),
             checks: Vec::new(),
+            foreign_keys: self
+                .foreign_keys
+                .iter()
+                .map(|key| ForeignKey {
+                    name: key.name.clone(),
+                    columns: key
+                        .columns
+                        .iter()
+                        .filter_map(|column| self.column_position(column))
+                        .collect(),
+                    parent_schema: key.parent_schema.clone(),
+                    parent_table: key.parent_table.clone(),
+                    parent_columns: key.parent_columns.clone(),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                })
+                .collect(),
             layout: Arc::new(RowLayout::new(&types)),
             collation: Collation::by_id(self.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
             comment: self.comment.clone(),
@@ -592,6 +659,7 @@ impl TableRecord {
             visible: !index.invisible,
             comment: index.comment.clone(),
             algorithm: index.algorithm.clone(),
+            implicit: index.implicit,
             entry_columns,
             entry_layout: Arc::new(RowLayout::new(&entry_types)),
         }

@@ -20,7 +20,7 @@ use crate::catalog::record::{ColumnRecord, DefaultRecord, IndexRecord, TableReco
 use crate::catalog::{Change, IndexKind, Relation, Table};
 use crate::ddl::column::{self, ColumnContext, resolve_collation};
 use crate::ddl::table::{self, Options};
-use crate::ddl::{Ddl, Name, check_table_name, copy, lock, rename};
+use crate::ddl::{Ddl, Name, check_table_name, copy, foreign_keys, lock, rename};
 use crate::error::{Error, Result};
 use crate::reply::Completion;
 
@@ -31,6 +31,7 @@ struct Wishes {
     rename_to: Option<Name>,
     auto_increment: Option<u64>,
     force: bool,
+    renames: foreign_keys::Renames,
 }
 
 /// What has to be done to the rows.
@@ -51,7 +52,30 @@ pub fn alter(
     if let Some(completion) = rename_view(ddl, &name, actions)? {
         return Ok(completion);
     }
-    let (table, _held) = lock::table(ddl, &name)?;
+    let keys = actions.iter().filter_map(|action| match action {
+        ast::AlterAction::AddForeignKey(key) => Some(key),
+        _ => None,
+    });
+    let mut parents = foreign_keys::named_parents(keys, &name.schema);
+    for action in actions {
+        // Keys may have waited for a table of the new name.
+        if let ast::AlterAction::RenameTable(new) = action {
+            let new = ddl.resolve(new)?;
+            let waiting = ddl.shared.catalog.load().children(&new.schema, &new.table);
+            parents.extend(waiting.iter().map(|child| Name {
+                schema: child.schema.clone(),
+                table: child.name.clone(),
+            }));
+        }
+    }
+    ddl.table(&name)?;
+    let held = match ddl.temporary(&name) {
+        Some(_) => vec![lock::table(ddl, &name)?],
+        None => foreign_keys::lock(ddl, &name, true, &parents)?,
+    };
+    let Some(table) = held.first().map(|(table, _)| Arc::clone(table)) else {
+        return Err(Error::no_such_table(&name.schema, &name.table));
+    };
     let mut record = TableRecord::of(&table);
     let mut wishes = Wishes::default();
     let options: Vec<&ast::TableOption> = actions
@@ -68,7 +92,10 @@ pub fn alter(
     for action in actions {
         edit(ddl, &table, &mut record, &mut wishes, action)?;
     }
+    foreign_keys::complete(&mut record)?;
     table::complete(&mut record, &wishes.explicit_null, ddl.session)?;
+    foreign_keys::check_altered(ddl, &table, &record, &wishes.renames)?;
+    foreign_keys::check_new(ddl, &record)?;
     record.version = ddl.shared.dictionary.next_version();
     let counter = ddl
         .shared
@@ -103,6 +130,14 @@ pub fn alter(
         checks_rows,
         wishes.auto_increment,
     )
+    .and_then(|rows| {
+        let new_keys = record.foreign_keys.iter().filter(|key| !key.is_old);
+        if !ddl.session.foreign_key_checks || new_keys.clone().next().is_none() {
+            return Ok(rows);
+        }
+        let names: Vec<&str> = new_keys.map(|key| key.name.as_str()).collect();
+        Ok(rows.max(copy::check_foreign_keys(ddl, &altered, &names)?))
+    })
     .and_then(|rows| install(ddl, &table, &altered, &mut record, &fresh, &wishes).map(|()| rows));
     match outcome {
         Ok(rows) => {
@@ -212,6 +247,10 @@ fn edit(
             let old = record.columns.remove(at);
             new.origin = old.origin;
             rename_in_keys(record, &old.name, &new.name);
+            wishes
+                .renames
+                .columns
+                .push((old.name.clone(), new.name.clone()));
             let at = place_of(record, position.as_ref(), at)?;
             record.columns.insert(at, new);
             table::add_column_keys(record, column)?;
@@ -234,6 +273,7 @@ fn edit(
             let old = record.columns[at].name.clone();
             record.columns[at].name = new_name.as_str().into();
             rename_in_keys(record, &old, new_name);
+            wishes.renames.columns.push((old, new_name.as_str().into()));
         }
         A::DropColumn(name) => drop_column(table, record, name)?,
         A::SetDefault(name, default) => {
@@ -333,6 +373,8 @@ fn edit(
                 .position(|check| check.name.eq_ignore_ascii_case(name))
             {
                 record.checks.remove(at);
+            } else if let Some(at) = foreign_key_position(record, name) {
+                record.foreign_keys.remove(at);
             } else if let Some(at) = record
                 .index_position(name)
                 .filter(|&at| record.indexes[at].kind != IndexKind::NonUnique)
@@ -352,11 +394,22 @@ fn edit(
         }
         A::Force => wishes.force = true,
         A::Option(_) | A::OrderBy(_) | A::SetKeys { .. } | A::Validation(_) => {}
-        A::AddForeignKey(_) => return Err(Error::not_supported_yet("FOREIGN KEY constraints")),
-        A::DropForeignKey(name) => return Err(Error::cannot_drop_field_or_key(name.as_str())),
+        A::AddForeignKey(key) => foreign_keys::add(record, key)?,
+        A::DropForeignKey(name) => {
+            let at = foreign_key_position(record, name)
+                .ok_or_else(|| Error::cannot_drop_field_or_key(name.as_str()))?;
+            record.foreign_keys.remove(at);
+        }
         A::Other(text) => return Err(Error::not_supported_yet(text)),
     }
     Ok(())
+}
+
+fn foreign_key_position(record: &TableRecord, name: &str) -> Option<usize> {
+    record
+        .foreign_keys
+        .iter()
+        .position(|key| key.name.eq_ignore_ascii_case(name))
 }
 
 fn make_column(
@@ -405,6 +458,25 @@ fn rename_in_keys(record: &mut TableRecord, old: &str, new: &str) {
     for part in record.indexes.iter_mut().flat_map(|index| &mut index.parts) {
         if part.column.eq_ignore_ascii_case(old) {
             part.column = new.into();
+        }
+    }
+    let TableRecord { schema, name, .. } = &*record;
+    let (schema, name) = (schema.clone(), name.clone());
+    for key in &mut record.foreign_keys {
+        let refers_to_itself = key.parent_schema == schema && key.parent_table == name;
+        let parent_columns = key
+            .parent_columns
+            .iter_mut()
+            .filter(|_| refers_to_itself && key.is_old);
+        for column in key
+            .columns
+            .iter_mut()
+            .filter(|_| key.is_old)
+            .chain(parent_columns)
+        {
+            if column.eq_ignore_ascii_case(old) {
+                *column = new.into();
+            }
         }
     }
 }
@@ -713,6 +785,7 @@ fn install(
         change.forget_relation(&old.schema, &old.name);
         if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
             table::check_names_are_free(record, &entry)?;
+            foreign_keys::check_names_are_free(record, &entry)?;
         }
         for &space in fresh {
             change.claim(space);
@@ -724,6 +797,11 @@ fn install(
             change.transaction().set_counter(table.space, next);
         }
         change.put_table(record, table)?;
+        let old_name = Name {
+            schema: old.schema.clone(),
+            table: old.name.clone(),
+        };
+        foreign_keys::follow(ddl, &mut change, record, &old_name, &wishes.renames)?;
         change.commit()?;
     }
     if fresh.contains(&new.space) {

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::executor::{Exec, View, index_entry, insert, write};
 use crate::expr::Slot;
 use crate::planner::plan::SlotLayout;
+use crate::planner::relations::{ParentEdge, RowChange, relations};
 
 /// A batch is committed when it has this many bytes of rows.
 const BATCH_BYTES: usize = 4 << 20;
@@ -125,6 +126,34 @@ pub fn check_rows(ddl: &mut Ddl<'_>, table: &Arc<Table>) -> Result<u64> {
             if convert::to_bool(&check.expr.eval(exec)?) == Some(false) {
                 return Err(Error::check_violated(&check.name));
             }
+        }
+        Ok(0)
+    })
+}
+
+/// Checks that every row refers, by these new keys, to rows that are there. Both tables are locked.
+pub fn check_foreign_keys(ddl: &mut Ddl<'_>, table: &Arc<Table>, names: &[&str]) -> Result<u64> {
+    let change = RowChange {
+        comes: true,
+        ..RowChange::default()
+    };
+    let catalog = ddl.shared.catalog.load_full();
+    let changes = [(Arc::clone(table), change)];
+    let Some(mut found) = relations(&catalog, &changes, &mut |_| Slot(0)) else {
+        return Ok(0);
+    };
+    let Some(at) = found.node(table) else {
+        return Ok(0);
+    };
+    let edges = std::mem::take(&mut found.nodes[at].parents);
+    let is_new = |edge: &&ParentEdge| {
+        let name = &table.foreign_keys[edge.foreign_key].name;
+        names.contains(&name.as_str())
+    };
+    let edges: Vec<&ParentEdge> = edges.iter().filter(is_new).collect();
+    in_batches(ddl, table.space, &layout_of(table), |exec, _, row| {
+        for edge in &edges {
+            exec.check_parent(table, edge, row, false)?;
         }
         Ok(0)
     })

@@ -11,11 +11,12 @@ use crate::catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
 use crate::catalog::{Change, IndexKind, Relation, Table, TableState};
 use crate::ddl::column::{self, ColumnContext};
 use crate::ddl::table::{self, Options};
-use crate::ddl::{Ddl, Name, check_table_name};
+use crate::ddl::{Ddl, Name, check_table_name, foreign_keys};
 use crate::error::{Error, Level, Result};
 use crate::executor::{Exec, View, insert};
 use crate::expr::Slot;
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout};
+use crate::planner::relations::{RowChange, relations};
 use crate::reply::{Completion, ResultColumn};
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
@@ -64,6 +65,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         columns: Vec::new(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        foreign_keys: Vec::new(),
         collation: options.collation(schema_collation)?.id(),
         comment: options.comment.clone().unwrap_or_default(),
         options: options.printed.clone(),
@@ -71,6 +73,11 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         temporary: create.temporary,
     };
     let explicit_null = add_elements(ddl, &mut record, &create.elements)?;
+    let keys = create.elements.iter().filter_map(|element| match element {
+        ast::TableElement::ForeignKey(key) => Some(key),
+        _ => None,
+    });
+    let parents = foreign_keys::named_parents(keys, &name.schema);
     let query = match &create.query {
         Some(query) => {
             let statement = ast::Statement::Query(query.clone());
@@ -83,7 +90,16 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         }
         None => None,
     };
+    foreign_keys::complete(&mut record)?;
     table::complete(&mut record, &explicit_null, ddl.session)?;
+    let _held = if record.temporary {
+        Vec::new()
+    } else {
+        let held = foreign_keys::lock(ddl, &name, false, &parents)?;
+        foreign_keys::check_new(ddl, &record)?;
+        foreign_keys::check_awaited(ddl, &record)?;
+        held
+    };
     place(ddl, &mut record);
     let state = Arc::new(TableState::new());
     let table = Arc::new(table::bind(&record, state)?);
@@ -137,9 +153,7 @@ fn add_elements(
                 record.indexes.push(index);
             }
             ast::TableElement::Check(check) => table::add_check(record, check),
-            ast::TableElement::ForeignKey(_) => {
-                return Err(Error::not_supported_yet("FOREIGN KEY constraints"));
-            }
+            ast::TableElement::ForeignKey(key) => foreign_keys::add(record, key)?,
         }
     }
     Ok(explicit_null)
@@ -205,7 +219,9 @@ fn publish(
     let refused = match schema {
         None => Some(Error::unknown_database(&record.schema)),
         Some(_) if taken => Some(Error::table_exists(&record.name)),
-        Some(entry) => table::check_names_are_free(record, &entry).err(),
+        Some(entry) => table::check_names_are_free(record, &entry)
+            .and_then(|()| foreign_keys::check_names_are_free(record, &entry))
+            .err(),
     };
     if let Some(error) = refused {
         std::mem::drop(change);
@@ -228,6 +244,17 @@ fn publish(
         change.transaction().set_counter(table.space, next.max(1));
     }
     change.put_table(record, table)?;
+    let name = Name {
+        schema: record.schema.clone(),
+        table: record.name.clone(),
+    };
+    foreign_keys::follow(
+        ddl,
+        &mut change,
+        record,
+        &name,
+        &foreign_keys::Renames::default(),
+    )?;
     change.commit()?;
     Ok(completion)
 }
@@ -276,6 +303,16 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         &slots,
         &[],
     );
+    if exec.session.foreign_key_checks && !table.temporary {
+        let change = RowChange {
+            comes: true,
+            goes: matches!(plan.duplicates, OnDuplicate::Replace),
+            ..RowChange::default()
+        };
+        // Nothing refers to the new table but itself: no cascade needs a place for rows.
+        let changes = [(Arc::clone(table), change)];
+        exec.relations = relations(&catalog, &changes, &mut |_| slot).map(Arc::new);
+    }
     let completion = insert::run(&mut exec, &plan)?;
     std::mem::drop(exec);
     transaction.commit()?.wait()?;
@@ -399,6 +436,10 @@ pub fn create_like(
     }
     let source = ddl.table(&source)?;
     let mut record = TableRecord::of(&source);
+    record.foreign_keys.clear();
+    for index in &mut record.indexes {
+        index.implicit = false;
+    }
     record.id = ddl.shared.dictionary.next_table_id();
     record.version = ddl.shared.dictionary.next_version();
     record.created_s = ddl.now_us() / 1_000_000;

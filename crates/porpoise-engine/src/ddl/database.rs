@@ -5,7 +5,7 @@ use porpoise_types::Collation;
 
 use crate::catalog::{Change, Relation, Schema};
 use crate::ddl::column::resolve_collation;
-use crate::ddl::{Ddl, Name, is_built_in, lock};
+use crate::ddl::{Ddl, Name, foreign_keys, is_built_in, lock};
 use crate::error::{Error, Level, Result};
 use crate::reply::Completion;
 
@@ -118,6 +118,15 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
         let mut change = Change::begin(ddl.shared);
         let newest = change.catalog().schema(name).cloned();
         if newest.is_some_and(|newest| std::sync::Arc::ptr_eq(&newest, &entry)) {
+            let dropped: Vec<_> = entry
+                .relations
+                .values()
+                .filter_map(|relation| match relation {
+                    Relation::Table(table) => Some(std::sync::Arc::clone(table)),
+                    _ => None,
+                })
+                .collect();
+            foreign_keys::check_unreferenced(ddl, change.catalog(), &dropped)?;
             let tables = entry.relations.len() as u64;
             change.drop_schema(name);
             change.commit()?;

@@ -8,7 +8,7 @@ use porpoise_sql::ast;
 use crate::catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use crate::catalog::record::TableRecord;
 use crate::catalog::{Change, IndexKind, Relation, Table};
-use crate::ddl::{Ddl, Name, lock};
+use crate::ddl::{Ddl, Name, foreign_keys, lock};
 use crate::error::{Error, Level, Result};
 use crate::reply::Completion;
 
@@ -61,6 +61,8 @@ pub fn drop_tables(
             locked => locked?,
         };
         let mut change = Change::begin(ddl.shared);
+        let dropped: Vec<Arc<Table>> = locked.iter().map(|(table, _)| Arc::clone(table)).collect();
+        foreign_keys::check_unreferenced(ddl, change.catalog(), &dropped)?;
         for (table, _) in &locked {
             change.drop_relation(&table.schema, &table.name);
         }
@@ -122,6 +124,7 @@ pub fn drop_views(
 pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion> {
     let name = ddl.resolve(name)?;
     let (table, _held) = lock::table(ddl, &name)?;
+    foreign_keys::check_truncated(ddl, &table)?;
     let mut record = TableRecord::of(&table);
     record.version = ddl.shared.dictionary.next_version();
     record.space = ddl.shared.store.allocate_space().0;

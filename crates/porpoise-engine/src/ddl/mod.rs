@@ -3,7 +3,7 @@
 //! 1. [`execute`] resolves names and hands the statement to its file: [`create`], [`alter`], [`drop`],
 //!    [`rename`], [`database`], [`view`].
 //! 2. A statement on an existing table waits for its metadata lock, exclusive ([`lock`]).
-//! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`]).
+//! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
 //! 4. Rows that must move are copied into new spaces ([`copy`]).
 //! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
 //!
@@ -16,6 +16,7 @@ pub mod copy;
 pub mod create;
 pub mod database;
 pub mod drop;
+pub mod foreign_keys;
 pub mod lock;
 pub mod maintain;
 pub mod rename;

@@ -6,7 +6,7 @@ use porpoise_sql::ast;
 
 use crate::catalog::record::{TableRecord, ViewRecord};
 use crate::catalog::{Change, Relation};
-use crate::ddl::{Ddl, Name, check_table_name, lock};
+use crate::ddl::{Ddl, Name, check_table_name, foreign_keys, lock};
 use crate::error::{Error, Result};
 use crate::reply::Completion;
 
@@ -22,9 +22,20 @@ pub fn rename(
     }
     // Tables that exist now; the others come into being by an earlier step.
     let catalog = ddl.shared.catalog.load_full();
+    let children = steps
+        .iter()
+        .flat_map(|(old, new)| [old, new])
+        .flat_map(|name| {
+            let children = catalog.children(&name.schema, &name.table);
+            children.into_iter().map(|child| Name {
+                schema: child.schema.clone(),
+                table: child.name.clone(),
+            })
+        });
     let mut names: Vec<Name> = steps
         .iter()
         .flat_map(|(old, new)| [old.clone(), new.clone()])
+        .chain(children)
         .filter(|name| {
             matches!(
                 catalog.relation(&name.schema, &name.table),
@@ -56,8 +67,12 @@ pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &N
             let mut record = TableRecord::of(&table);
             rename_record(&mut record, new);
             record.version = ddl.shared.dictionary.next_version();
+            if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
+                foreign_keys::check_names_are_free(&record, &entry)?;
+            }
             let renamed = record.bind(Arc::clone(&table.state))?;
-            change.put_table(&record, Arc::new(renamed))
+            change.put_table(&record, Arc::new(renamed))?;
+            foreign_keys::follow(ddl, change, &record, old, &foreign_keys::Renames::default())
         }
         Some(Relation::View(view)) => {
             if old.schema != new.schema {
@@ -94,6 +109,7 @@ pub fn rename_record(record: &mut TableRecord, new: &Name) {
             check.name = format!("{}_chk_{number}", new.table).into();
         }
     }
+    foreign_keys::rename_in_record(record, new);
     record.schema = new.schema.clone();
     record.name = new.table.clone();
 }

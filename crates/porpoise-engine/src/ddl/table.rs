@@ -217,6 +217,7 @@ pub fn index(def: &ast::IndexDef) -> Result<IndexRecord> {
             .algorithm
             .as_ref()
             .map(|name| name.to_ascii_uppercase().into()),
+        implicit: false,
         origin: None,
     })
 }
@@ -241,6 +242,7 @@ pub fn add_column_keys(record: &mut TableRecord, def: &ast::ColumnDef) -> Result
             invisible: false,
             comment: String::new(),
             algorithm: None,
+            implicit: false,
             origin: None,
         });
     };

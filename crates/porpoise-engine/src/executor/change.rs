@@ -74,7 +74,7 @@ pub fn update_current(
         insert::finish_row(exec, table, slot, &mut values)?;
     }
     let new = std::mem::take(&mut exec.frame.slots[position].bytes);
-    let written = exec.update_row(table, &key, &old, &new);
+    let written = exec.update_related(table, &key, &old, &new);
     exec.frame.slots[position].bytes = new;
     match written? {
         Written::Done => {
@@ -117,9 +117,11 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
                 }
                 matched += 1;
                 exec.row_number += 1;
+                let savepoint = exec.savepoint_for(plan.ignore)?;
                 let updated =
                     match update_current(exec, &target.table, target.slot, &target.assignments) {
                         Err(error) if plan.ignore && insert::is_row_error(&error) => {
+                            exec.undo_row(savepoint)?;
                             exec.warn(Level::Warning, error.into_condition());
                             continue;
                         }
@@ -175,10 +177,19 @@ pub fn run_delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
                     continue;
                 }
                 let row = std::mem::take(&mut exec.frame.slots[slot.0 as usize]);
-                let outcome = exec.delete_row(table, &row.key, &row.bytes);
+                let savepoint = exec.savepoint_for(plan.ignore)?;
+                let outcome = exec.delete_related(table, &row.key, &row.bytes);
                 exec.frame.slots[slot.0 as usize] = row;
-                outcome?;
-                deleted += 1;
+                match outcome {
+                    Err(error) if plan.ignore && insert::is_row_error(&error) => {
+                        exec.undo_row(savepoint)?;
+                        exec.warn(Level::Warning, error.into_condition());
+                    }
+                    outcome => {
+                        outcome?;
+                        deleted += 1;
+                    }
+                }
             }
             Ok(())
         },

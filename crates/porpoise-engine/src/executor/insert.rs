@@ -316,9 +316,17 @@ fn insert_given(
     }
     let row = std::mem::take(&mut exec.frame.slots[plan.slot.0 as usize].bytes);
     let key = exec.new_key(table, &row)?;
+    let savepoint = exec.savepoint_for(plan.ignore)?;
     let written = write(exec, plan, &key, &row, counts);
     exec.frame.slots[plan.slot.0 as usize].bytes = row;
-    written
+    match written {
+        Err(error) if plan.ignore && is_row_error(&error) => {
+            exec.undo_row(savepoint)?;
+            exec.warn(Level::Warning, error.into_condition());
+            Ok(())
+        }
+        written => written,
+    }
 }
 
 /// Errors of a row that IGNORE turns into warnings.
@@ -326,7 +334,11 @@ pub fn is_row_error(error: &Error) -> bool {
     use crate::error::number;
     matches!(
         error.number(),
-        number::duplicate_entry | number::column_cannot_be_null | number::check_violated
+        number::duplicate_entry
+            | number::column_cannot_be_null
+            | number::check_violated
+            | number::no_referenced_row
+            | number::row_is_referenced
     )
 }
 
@@ -339,7 +351,7 @@ fn write(
 ) -> Result<()> {
     let table = &plan.table;
     loop {
-        let (index, other) = match exec.insert_row(table, key, row)? {
+        let (index, other) = match exec.insert_related(table, key, row)? {
             Written::Done => {
                 counts.affected += 1;
                 return Ok(());
@@ -356,7 +368,7 @@ fn write(
             OnDuplicate::Error => return Err(duplicate_entry(exec, table, index, row)),
             OnDuplicate::Replace => {
                 if let Some(existing) = exec.lock_and_read(table, &other)? {
-                    exec.delete_row(table, &other, &existing)?;
+                    exec.delete_related(table, &other, &existing)?;
                     counts.affected += 1;
                     counts.duplicates += 1;
                 }
@@ -564,6 +576,21 @@ impl Exec<'_> {
     /// Whether values that don't fit are mended: outside strict mode and under IGNORE.
     fn is_lenient(&self) -> bool {
         self.session.ignore_errors || !self.session.sql_mode.strict()
+    }
+
+    /// Under IGNORE a row that is refused leaves nothing behind: where to go back to.
+    pub fn savepoint_for(&mut self, ignore: bool) -> Result<Option<porpoise_storage::Savepoint>> {
+        if !ignore || self.relations.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(self.transaction()?.savepoint()))
+    }
+
+    pub fn undo_row(&mut self, savepoint: Option<porpoise_storage::Savepoint>) -> Result<()> {
+        if let Some(savepoint) = savepoint {
+            self.transaction()?.rollback_to(savepoint);
+        }
+        Ok(())
     }
 
     fn load_auto_increment(&self, table: &Table) {

@@ -7,11 +7,12 @@
 //! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
 //! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
 //! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
-//! 5. [`write`] changes one row with all its indexes; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
+//! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other tables; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
 
 pub mod cast;
 pub mod change;
 pub mod eval;
+pub mod foreign_keys;
 pub mod index_entry;
 pub mod insert;
 pub mod key_range;
@@ -33,6 +34,7 @@ use crate::catalog::Catalog;
 use crate::engine::Shared;
 use crate::error::{Condition, Error, Level, Result};
 use crate::planner::plan::SlotLayout;
+use crate::planner::relations::Relations;
 use crate::session::SessionState;
 use row_buffer::RowBuffer;
 use subquery::SubplanResult;
@@ -46,6 +48,8 @@ pub struct Exec<'a> {
     pub engine: &'a Shared,
     pub catalog: &'a Catalog,
     pub view: View<'a>,
+    /// What foreign keys ask; nothing with foreign_key_checks=0.
+    pub relations: Option<Arc<Relations>>,
     /// NOW(): when the statement began, in UTC microseconds since 1970.
     pub started_us: i64,
     /// Which row of the statement is being written, from 1: warnings and errors name it.
@@ -130,6 +134,7 @@ impl<'a> Exec<'a> {
             engine,
             catalog,
             view,
+            relations: None,
             started_us,
             row_number: 0,
             subplans: HashMap::new(),

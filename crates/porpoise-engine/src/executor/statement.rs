@@ -1,5 +1,7 @@
 //! Runs a whole plan: rows into the reply, or changes into the transaction.
 
+use std::sync::Arc;
+
 use porpoise_types::{DataType, Value, convert};
 
 use crate::error::Result;
@@ -15,6 +17,11 @@ pub fn run(
     columns: Option<&[ResultColumn]>,
     reply: &mut dyn Reply,
 ) -> Result<()> {
+    if let Some(relations) = &plan.relations
+        && exec.session.foreign_key_checks
+    {
+        exec.relations = Some(Arc::clone(relations));
+    }
     match &plan.kind {
         PlanKind::Query(query) => run_query(exec, query, columns.unwrap_or(&query.columns), reply),
         PlanKind::Insert(insert) => {

@@ -130,22 +130,6 @@ pub const TABLES: &[VirtualTable] = &[
         ],
     ),
     empty(
-        "REFERENTIAL_CONSTRAINTS",
-        &[
-            ("CONSTRAINT_CATALOG", name, false),
-            ("CONSTRAINT_SCHEMA", exact, false),
-            ("CONSTRAINT_NAME", name, true),
-            ("UNIQUE_CONSTRAINT_CATALOG", name, false),
-            ("UNIQUE_CONSTRAINT_SCHEMA", exact, false),
-            ("UNIQUE_CONSTRAINT_NAME", name, true),
-            ("MATCH_OPTION", name, false),
-            ("UPDATE_RULE", name, false),
-            ("DELETE_RULE", name, false),
-            ("TABLE_NAME", exact, false),
-            ("REFERENCED_TABLE_NAME", exact, false),
-        ],
-    ),
-    empty(
         "COLUMN_STATISTICS",
         &[
             ("SCHEMA_NAME", exact, false),

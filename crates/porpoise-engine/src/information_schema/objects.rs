@@ -8,6 +8,7 @@ use super::*;
 use crate::accounts::check::grants;
 use crate::accounts::privilege::Privilege;
 use crate::catalog::{Column, ColumnDefault, Index, IndexKind, Relation, SchemaEntry, Table, View};
+use crate::planner::relations;
 use crate::show::create_text;
 
 pub const TABLES: &[VirtualTable] = &[
@@ -138,6 +139,24 @@ pub const TABLES: &[VirtualTable] = &[
             ("ENFORCED", yes_no, false),
         ],
         rows: table_constraints,
+    },
+    VirtualTable {
+        schema: "information_schema",
+        name: "REFERENTIAL_CONSTRAINTS",
+        columns: &[
+            ("CONSTRAINT_CATALOG", name, false),
+            ("CONSTRAINT_SCHEMA", exact, false),
+            ("CONSTRAINT_NAME", name, true),
+            ("UNIQUE_CONSTRAINT_CATALOG", name, false),
+            ("UNIQUE_CONSTRAINT_SCHEMA", exact, false),
+            ("UNIQUE_CONSTRAINT_NAME", name, true),
+            ("MATCH_OPTION", name, false),
+            ("UPDATE_RULE", name, false),
+            ("DELETE_RULE", name, false),
+            ("TABLE_NAME", exact, false),
+            ("REFERENCED_TABLE_NAME", exact, false),
+        ],
+        rows: referential_constraints,
     },
     VirtualTable {
         schema: "information_schema",
@@ -803,6 +822,57 @@ fn key_column_usage(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Resu
                 row(exec, &values)?;
             }
         }
+        for key in &table.foreign_keys {
+            for (position, (&column, parent_column)) in
+                key.columns.iter().zip(&key.parent_columns).enumerate()
+            {
+                let values = [
+                    text(CATALOG),
+                    text(&table.schema),
+                    text(&key.name),
+                    text(CATALOG),
+                    text(&table.schema),
+                    text(&table.name),
+                    text(&table.columns[column].name),
+                    Value::UInt(position as u64 + 1),
+                    Value::UInt(position as u64 + 1),
+                    text(&key.parent_schema),
+                    text(&key.parent_table),
+                    text(parent_column),
+                ];
+                row(exec, &values)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn referential_constraints(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
+    for table in visible_tables(exec, lookup) {
+        for key in &table.foreign_keys {
+            let parent = exec
+                .catalog
+                .base_table(&key.parent_schema, &key.parent_table);
+            let unique = parent.as_ref().and_then(|parent| {
+                let columns = relations::referred_columns(key, parent)?;
+                let index = &parent.indexes[parent.index_over(&columns)?];
+                index.is_unique().then(|| index.name.clone())
+            });
+            let values = [
+                text(CATALOG),
+                text(&table.schema),
+                text(&key.name),
+                text(CATALOG),
+                text(&key.parent_schema),
+                unique.map_or(Value::Null, text),
+                text("NONE"),
+                text(key.on_update.name()),
+                text(key.on_delete.name()),
+                text(&table.name),
+                text(&key.parent_table),
+            ];
+            row(exec, &values)?;
+        }
     }
     Ok(())
 }
@@ -825,7 +895,11 @@ fn table_constraints(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Res
             .checks
             .iter()
             .map(|check| (&check.name, "CHECK", check.enforced));
-        for (name, kind, enforced) in keys.chain(checks) {
+        let foreign_keys = table
+            .foreign_keys
+            .iter()
+            .map(|key| (&key.name, "FOREIGN KEY", true));
+        for (name, kind, enforced) in keys.chain(foreign_keys).chain(checks) {
             let values = [
                 text(CATALOG),
                 text(&table.schema),

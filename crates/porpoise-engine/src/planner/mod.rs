@@ -3,7 +3,8 @@
 //! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]) and bound
 //!    queries ([`query`]).
 //! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort elimination.
-//! 3. [`explain`] prints what came out.
+//! 3. [`relations`] finds what foreign keys ask of a change.
+//! 4. [`explain`] prints what came out.
 //!
 //! ```text
 //! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
@@ -14,6 +15,7 @@ pub mod explain;
 mod optimize;
 pub mod plan;
 mod query;
+pub mod relations;
 mod slot_set;
 pub mod typing;
 

@@ -23,6 +23,7 @@ use porpoise_types::{DataType, RowLayout};
 use crate::catalog::{Table, TableId};
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
+use crate::planner::relations::Relations;
 use crate::reply::ResultColumn;
 
 /// A whole statement, ready to run any number of times with other parameters.
@@ -39,6 +40,9 @@ pub struct Plan {
     pub tables: Vec<(Arc<Table>, TableUse)>,
     /// What the statement calls its tables, outside views: LOCK TABLES admits them by name.
     pub table_names: Vec<(Arc<Table>, CompactString)>,
+    /// What foreign keys ask of a change, and the tables they lead to that `tables` hasn't.
+    pub relations: Option<Arc<Relations>>,
+    pub related: Vec<(Arc<Table>, TableUse)>,
     /// How many subplans there are (their results are cached by number).
     pub subplan_count: usize,
     /// False for statements whose plan must not be kept (they read what no version guards).
@@ -61,7 +65,7 @@ impl Plan {
 
     /// Whether every table is still the one it was made for.
     pub fn is_current(&self, catalog: &crate::catalog::Catalog) -> bool {
-        self.tables.iter().all(|(table, _)| {
+        self.tables.iter().chain(&self.related).all(|(table, _)| {
             table.temporary
                 || matches!(
                     catalog.relation(&table.schema, &table.name),

@@ -602,6 +602,17 @@ impl Session {
                 crate::ddl::lock::wait_until_writable(&self.state, table)?;
             }
         }
+        // LOCK TABLES need not name what foreign keys lead to.
+        for (table, usage) in &plan.related {
+            if self.state.locked_tables.mode(&table.state).is_some() {
+                continue;
+            }
+            self.transaction.tables.take(table, shared, timeout)?;
+            if *usage == TableUse::Write && table.state.is_read_locked() {
+                shared.before_waiting();
+                crate::ddl::lock::wait_until_writable(&self.state, table)?;
+            }
+        }
         Ok(())
     }
 

@@ -82,6 +82,8 @@ pub struct SessionState {
     pub sql_safe_updates: bool,
     pub sql_select_limit: u64,
     pub foreign_key_checks: bool,
+    /// A new foreign key must refer to a whole unique key.
+    pub restrict_fk_on_non_standard_key: bool,
     /// `insert_id`: what the next AUTO_INCREMENT value shall be; 0: the counter's.
     pub next_insert_id: u64,
     /// `timestamp`: what NOW() shall be.
@@ -145,6 +147,7 @@ impl SessionState {
             sql_safe_updates: false,
             sql_select_limit: u64::MAX,
             foreign_key_checks: true,
+            restrict_fk_on_non_standard_key: true,
             next_insert_id: 0,
             fixed_timestamp_us: None,
             isolation: Isolation::default(),

@@ -5,7 +5,10 @@ use std::fmt::Write;
 
 use porpoise_types::{Collation, DataType, Value, convert};
 
-use crate::catalog::{Check, Column, ColumnDefault, Index, IndexKind, Schema, Table, View};
+use crate::catalog::{
+    Check, Column, ColumnDefault, ForeignKey, Index, IndexKind, ReferenceAction, Schema, Table,
+    View,
+};
 use crate::session::SessionState;
 
 /// A name between backticks.
@@ -45,8 +48,11 @@ pub fn table(table: &Table, session: &SessionState, next_auto_increment: u64) ->
         .iter()
         .map(|column| self::column(table, column, session));
     let indexes = table.indexes.iter().map(|index| self::index(table, index));
+    let mut keys: Vec<&ForeignKey> = table.foreign_keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    let keys = keys.into_iter().map(|key| foreign_key(table, key));
     let checks = table.checks.iter().map(check);
-    let lines: Vec<String> = columns.chain(indexes).chain(checks).collect();
+    let lines: Vec<String> = columns.chain(indexes).chain(keys).chain(checks).collect();
     for (position, line) in lines.iter().enumerate() {
         out.push_str("  ");
         out.push_str(line);
@@ -233,6 +239,33 @@ fn index(table: &Table, index: &Index) -> String {
     }
     if !index.visible {
         out.push_str(" /*!80000 INVISIBLE */");
+    }
+    out
+}
+
+/// A foreign key, as errors name it too. The parent's schema is told where it is another.
+pub fn foreign_key(table: &Table, key: &ForeignKey) -> String {
+    let list =
+        |names: &mut dyn Iterator<Item = &str>| names.map(name).collect::<Vec<_>>().join(", ");
+    let columns = list(
+        &mut key
+            .columns
+            .iter()
+            .map(|&column| table.columns[column].name.as_str()),
+    );
+    let parent_columns = list(&mut key.parent_columns.iter().map(|column| column.as_str()));
+    let mut out = format!(
+        "CONSTRAINT {} FOREIGN KEY ({columns}) REFERENCES ",
+        name(&key.name)
+    );
+    if key.parent_schema != table.schema {
+        let _ = write!(out, "{}.", name(&key.parent_schema));
+    }
+    let _ = write!(out, "{} ({parent_columns})", name(&key.parent_table));
+    for (event, action) in [("DELETE", key.on_delete), ("UPDATE", key.on_update)] {
+        if action != ReferenceAction::NoAction {
+            let _ = write!(out, " ON {event} {}", action.name());
+        }
     }
     out
 }

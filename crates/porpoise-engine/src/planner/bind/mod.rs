@@ -31,6 +31,7 @@ use crate::planner::plan::{
     Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, Subplan, TableAccess, TableUse,
 };
 use crate::planner::query::{OutputColumn, Query, WithNode};
+use crate::planner::relations::{self, Relations};
 use crate::planner::slot_set::SlotSet;
 use crate::planner::{Context, NoRowCounts, optimize};
 use crate::reply::{ColumnKey, ResultColumn};
@@ -236,7 +237,32 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn finish(self, kind: PlanKind) -> Plan {
+    /// What foreign keys ask of a change. Rows that a cascade may change or delete under the statement's
+    /// own scan are collected first.
+    fn relations(&mut self, kind: &mut PlanKind) -> Option<Relations> {
+        let changes = relations::changes_of(kind);
+        if changes.is_empty() {
+            return None;
+        }
+        let catalog = self.cx.catalog;
+        let found = relations::relations(catalog, &changes, &mut |table| {
+            let slot = self.table_slot(table.name.clone(), table);
+            self.slots[slot.0 as usize].used.fill(true);
+            slot
+        })?;
+        let meets_itself = changes.iter().any(|(table, _)| found.cascades_to(table));
+        match kind {
+            PlanKind::Update(update) => update.in_place &= !meets_itself,
+            PlanKind::Delete(delete) => delete.in_place &= !meets_itself,
+            PlanKind::Query(_) | PlanKind::Insert(_) => {}
+        }
+        Some(found)
+    }
+
+    fn finish(mut self, mut kind: PlanKind) -> Plan {
+        let relations = self.relations(&mut kind);
+        let mut related = relations.as_ref().map_or_else(Vec::new, Relations::tables);
+        related.retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
         let mut slot_drafts = self.slots;
         let column_names = slot_drafts
             .iter_mut()
@@ -273,6 +299,8 @@ impl<'a> Binder<'a> {
                 .collect(),
             tables,
             table_names: self.table_names,
+            relations: relations.map(Arc::new),
+            related,
             subplan_count: self.subqueries.len(),
             cacheable: self.cacheable,
             locks_rows: self.locks_rows,
