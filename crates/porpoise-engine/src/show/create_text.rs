@@ -123,28 +123,29 @@ fn column(table: &Table, column: &Column, session: &SessionState) -> String {
 
 /// ` CHARACTER SET … COLLATE …` where the column's isn't the table's.
 fn charset_clause(ty: &DataType, of_table: Collation) -> String {
-    let has_text = match ty {
+    let is_text = matches!(
+        ty,
         DataType::Char { .. }
-        | DataType::Varchar { .. }
-        | DataType::Text { .. }
-        | DataType::Enum(_)
-        | DataType::Set(_) => true,
-        _ => return String::new(),
-    };
+            | DataType::Varchar { .. }
+            | DataType::Text { .. }
+            | DataType::Enum(_)
+            | DataType::Set(_)
+    );
     let collation = ty.collation();
-    let mut out = String::new();
-    if has_text && collation.charset() != of_table.charset() {
-        let _ = write!(out, " CHARACTER SET {}", collation.charset().name());
+    if !is_text {
+        String::new()
+    } else if collation != of_table {
+        format!(
+            " CHARACTER SET {} COLLATE {}",
+            collation.charset().name(),
+            collation.name()
+        )
+    } else if !collation.is_default() {
+        // The table's own goes without saying only where it is the character set's default.
+        format!(" COLLATE {}", collation.name())
+    } else {
+        String::new()
     }
-    if collation != of_table
-        && (shows_collation(collation) || collation.charset() == of_table.charset())
-    {
-        if out.is_empty() && collation.charset() == of_table.charset() {
-            let _ = write!(out, " CHARACTER SET {}", collation.charset().name());
-        }
-        let _ = write!(out, " COLLATE {}", collation.name());
-    }
-    out
 }
 
 /// `CURRENT_TIMESTAMP`, with the column's fractional digits.

@@ -319,6 +319,9 @@ impl Binder<'_> {
             None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
                 Err(Error::unknown_database(schema))
             }
+            None if schema.eq_ignore_ascii_case("information_schema") => Err(
+                Error::unknown_table_in(name.to_uppercase(), "information_schema"),
+            ),
             None => Err(Error::no_such_table(schema, name)),
         }
     }
