@@ -1,13 +1,15 @@
 //! Where to connect and as whom.
 //!
 //! ```text
-//! mysql://user:password@host:port/database?transport=auto|unix|tcp&socket=/path&…
+//! mysql://user:password@host:port/database?transport=auto|shm|unix|tcp&socket=/path&…
 //! ```
 //!
 //! | parameter | meaning |
 //! | --- | --- |
 //! | `transport` | `auto`: a Unix socket if one was named or the host is `localhost` and has one, otherwise TCP |
+//! |  | `shm`: shared memory, offered beside that Unix socket; `unix`; `tcp` |
 //! | `socket` | the path of the Unix socket |
+//! | `shared_memory_base_name` | the server's option of that name; `MYSQL` by default |
 //! | `connect_timeout`, `read_timeout`, `write_timeout` | seconds, with decimals; none by default but 10 for connecting |
 //! | `max_allowed_packet` | the longest reply packet, in bytes |
 //! | `multi_statements` | `true`: a query may hold several statements |
@@ -18,6 +20,7 @@
 use crate::Error;
 use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
 use porpoise_transport::Endpoint;
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -42,6 +45,8 @@ pub enum Transport {
     Tcp,
     /// A Unix socket.
     Unix,
+    /// Shared memory, with a server on this machine that offers it.
+    SharedMemory,
 }
 
 /// Where to connect and as whom.
@@ -57,6 +62,8 @@ pub struct Options {
     pub port: u16,
     /// The Unix socket.
     pub socket: Option<PathBuf>,
+    /// What the server calls its shared memory; with a slash, the path where it is offered.
+    pub shared_memory_base_name: String,
     /// Which way.
     pub transport: Transport,
     /// The database to use from the beginning.
@@ -90,6 +97,7 @@ impl Default for Options {
             host: "localhost".into(),
             port: PORT_DEFAULT,
             socket: None,
+            shared_memory_base_name: BASE_NAME.into(),
             transport: Transport::Auto,
             database: None,
             connect_timeout: Some(Duration::from_secs(10)),
@@ -133,12 +141,21 @@ impl Options {
                 .find(|path| path.exists())
                 .map(PathBuf::from)
         };
+        let missing =
+            || Error::Options("no Unix socket named, and none where servers put theirs".into());
         match (self.transport, &self.socket) {
+            (Transport::SharedMemory, _) if self.shared_memory_base_name.contains('/') => {
+                let path = PathBuf::from(&self.shared_memory_base_name);
+                Ok(Endpoint::SharedMemory(path))
+            }
+            (Transport::SharedMemory, socket) => {
+                let socket = socket.clone().or_else(local).ok_or_else(missing)?;
+                let path = path_of(&socket, &self.shared_memory_base_name);
+                Ok(Endpoint::SharedMemory(path))
+            }
             (Transport::Tcp, _) => Ok(tcp()),
             (_, Some(path)) => Ok(Endpoint::Unix(path.clone())),
-            (Transport::Unix, None) => local().map(Endpoint::Unix).ok_or_else(|| {
-                Error::Options("no Unix socket named, and none where servers put theirs".into())
-            }),
+            (Transport::Unix, None) => local().map(Endpoint::Unix).ok_or_else(missing),
             (Transport::Auto, None) if self.host == "localhost" => {
                 Ok(local().map_or_else(tcp, Endpoint::Unix))
             }
@@ -166,10 +183,12 @@ impl Options {
                     "auto" => Transport::Auto,
                     "tcp" => Transport::Tcp,
                     "unix" => Transport::Unix,
+                    "shm" => Transport::SharedMemory,
                     _ => return Err(invalid()),
                 }
             }
             "socket" => self.socket = Some(value.into()),
+            "shared_memory_base_name" => self.shared_memory_base_name = value.into(),
             "connect_timeout" => self.connect_timeout = seconds()?,
             "read_timeout" => self.read_timeout = seconds()?,
             "write_timeout" => self.write_timeout = seconds()?,
@@ -302,6 +321,20 @@ mod tests {
                 port: 33
             }
         );
+    }
+
+    #[test]
+    fn shared_memory_is_beside_the_socket_or_where_its_name_says() {
+        let endpoint = |url: &str| url.parse::<Options>().unwrap().endpoint().unwrap();
+        for (parameters, path) in [
+            ("", "/tmp/a.sock.MYSQL"),
+            ("&shared_memory_base_name=fish", "/tmp/a.sock.fish"),
+            ("&shared_memory_base_name=/run/fish", "/run/fish"),
+        ] {
+            let url =
+                format!("mysql://root@localhost/?transport=shm&socket=/tmp/a.sock{parameters}");
+            assert_eq!(endpoint(&url), Endpoint::SharedMemory(path.into()));
+        }
     }
 
     #[test]

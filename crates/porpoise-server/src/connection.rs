@@ -154,6 +154,21 @@ impl Connection {
         self.outlet.stream.register(registry, token)
     }
 
+    /// Its stream is a pair of rings, which has to be looked at.
+    pub fn is_ring(&self) -> bool {
+        self.outlet.stream.is_ring()
+    }
+
+    /// Its ring holds what it waits for.
+    pub fn is_ready(&self) -> bool {
+        self.outlet.is_ready()
+    }
+
+    /// Has its client ring for what it waits for. True: it is there already.
+    pub fn arm(&mut self) -> bool {
+        self.outlet.arm()
+    }
+
     pub fn watch_writable(&mut self, registry: &Registry, token: Token) {
         if !self.watches_room {
             self.watches_room = true;

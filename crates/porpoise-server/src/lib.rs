@@ -1,12 +1,12 @@
 //! Listeners, event loop, sessions and authentication: what makes an engine a server.
 //!
-//! It is the way in over sockets. It knows packets (by `porpoise-protocol`) and statements' answers (by the
+//! It is the way in over sockets and shared memory. It knows packets (by `porpoise-protocol`) and statements' answers (by the
 //! engine's `Reply`), and nothing of SQL: a statement is bytes that go to a session, whose rows come back
 //! into the reply buffer.
 //!
 //! In the order a client meets them:
 //!
-//! 1. [`listener`]: a TCP port, a Unix socket. [`stream`]: one connection's bytes.
+//! 1. [`listener`]: a TCP port, a Unix socket, one where shared memory is offered. [`stream`]: one connection's bytes.
 //! 2. [`connection`]: one connection, from greeting to end. First a [`newcomer`], which has to prove who it is;
 //!    then a [`client`], whose commands run on a session.
 //! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.

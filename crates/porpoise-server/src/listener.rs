@@ -1,4 +1,4 @@
-//! The doors: a TCP port and a Unix socket, opened before the server says it is ready.
+//! The doors: a TCP port, a Unix socket, and another where shared memory is offered; opened before the server says it is ready.
 //!
 //! A Unix socket's file outlives the process that made it. One that nobody listens on is removed
 //! and made again; one that somebody answers is in use, and starting fails.
@@ -6,11 +6,13 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
+use porpoise_transport::ServerEnd;
 
 use crate::stream::{Peer, Stream};
 
@@ -20,6 +22,8 @@ pub enum Listener {
     Unix {
         listener: mio::net::UnixListener,
         _file: SocketFile,
+        /// Whoever connects is given a pair of rings in shared memory.
+        offers_rings: bool,
     },
 }
 
@@ -39,7 +43,8 @@ impl Listener {
         mio::net::TcpListener::bind(address).map(Listener::Tcp)
     }
 
-    pub fn unix(path: &Path) -> io::Result<Listener> {
+    /// A Unix socket, or one where shared memory is offered.
+    pub fn unix(path: &Path, offers_rings: bool) -> io::Result<Listener> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => {
                 match std::os::unix::net::UnixStream::connect(path) {
@@ -71,6 +76,7 @@ impl Listener {
         Ok(Listener::Unix {
             listener,
             _file: file,
+            offers_rings,
         })
     }
 
@@ -100,9 +106,25 @@ impl Listener {
                 rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
                 Ok((Stream::Tcp(stream), Peer::Tcp(address)))
             }
-            Listener::Unix { listener, .. } => {
+            Listener::Unix {
+                listener,
+                offers_rings,
+                ..
+            } => {
                 let (stream, _) = listener.accept()?;
-                Ok((Stream::Unix(stream), Peer::Unix))
+                if !offers_rings {
+                    return Ok((Stream::Unix(stream), Peer::Unix));
+                }
+                let end = ServerEnd::offer(OwnedFd::from(stream).into()).map_err(|error| {
+                    match error.kind() {
+                        // It has gone already.
+                        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                            io::ErrorKind::ConnectionAborted.into()
+                        }
+                        _ => error,
+                    }
+                })?;
+                Ok((Stream::SharedMemory(Box::new(end)), Peer::Unix))
             }
         }
     }
@@ -118,7 +140,7 @@ mod tests {
         let path = folder.path().join("s.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let listener = Listener::unix(&path).unwrap();
+        let listener = Listener::unix(&path, false).unwrap();
         std::os::unix::net::UnixStream::connect(&path).unwrap();
         drop(listener);
         assert!(!path.exists());
@@ -130,7 +152,7 @@ mod tests {
         let path = folder.path().join("s.sock");
         let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert_eq!(
-            Listener::unix(&path).unwrap_err().kind(),
+            Listener::unix(&path, false).unwrap_err().kind(),
             io::ErrorKind::AddrInUse
         );
         assert!(path.exists());
@@ -141,7 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("precious");
         fs::write(&path, "text").unwrap();
-        assert!(Listener::unix(&path).is_err());
+        assert!(Listener::unix(&path, false).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "text");
     }
 }

@@ -25,6 +25,13 @@ pub(crate) struct Traffic {
     pub bytes_sent: AtomicU64,
     pub bytes_received: AtomicU64,
     pub commands: AtomicU64,
+    /// Connections over shared memory so far.
+    pub rings: AtomicU64,
+    /// How often a sleeping client of shared memory was woken.
+    pub wakeups: AtomicU64,
+    /// Waits for rings that a look sufficed for, and those that ended in sleep.
+    pub spins_won: AtomicU64,
+    pub spins_lost: AtomicU64,
 }
 
 pub(crate) struct Outlet {
@@ -99,9 +106,7 @@ impl Outlet {
                 return Err(error);
             }
         };
-        self.traffic
-            .bytes_sent
-            .fetch_add(written as u64, Ordering::Relaxed);
+        self.count(written);
         if written == writer.len() {
             writer.clear();
             return Ok(Sent::All);
@@ -111,15 +116,33 @@ impl Outlet {
         Ok(Sent::Some)
     }
 
+    fn count(&mut self, written: usize) {
+        self.traffic
+            .bytes_sent
+            .fetch_add(written as u64, Ordering::Relaxed);
+        let wakeups = self.stream.take_wakeups();
+        if wakeups > 0 {
+            self.traffic.wakeups.fetch_add(wakeups, Ordering::Relaxed);
+        }
+    }
+
+    /// A ring holds what it waits for: the next command, or room for what didn't fit.
+    pub fn is_ready(&self) -> bool {
+        self.stream.is_ready(self.has_waiting())
+    }
+
+    /// Has a ring's client ring for what it waits for. True: it is there already.
+    pub fn arm(&mut self) -> bool {
+        self.stream.arm(self.has_waiting())
+    }
+
     /// Sends what waits, as far as there is room.
     pub fn send_waiting(&mut self) -> io::Result<Sent> {
         while self.sent < self.waiting.len() {
             match self.stream.write(&self.waiting[self.sent..]) {
                 Ok(written) => {
                     self.sent += written;
-                    self.traffic
-                        .bytes_sent
-                        .fetch_add(written as u64, Ordering::Relaxed);
+                    self.count(written);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Sent::Some),
                 Err(error) => return Err(error),

@@ -24,6 +24,8 @@ pub struct ServerOptions {
     pub tcp: Vec<SocketAddr>,
     /// The path of a Unix socket.
     pub socket: Option<PathBuf>,
+    /// The path of the Unix socket where clients are given shared memory.
+    pub shared_memory: Option<PathBuf>,
     /// Event loops; 0 for one a core.
     pub workers: usize,
 }
@@ -155,6 +157,13 @@ impl Shared {
             ),
             ("Queries", commands),
             ("Questions", commands),
+            ("Shared_memory_connections", add(|traffic| &traffic.rings)),
+            (
+                "Shared_memory_spins_lost",
+                add(|traffic| &traffic.spins_lost),
+            ),
+            ("Shared_memory_spins_won", add(|traffic| &traffic.spins_won)),
+            ("Shared_memory_wakeups", add(|traffic| &traffic.wakeups)),
         ]
     }
 
@@ -193,6 +202,7 @@ pub struct Server {
     shared: Arc<Shared>,
     tcp: Vec<SocketAddr>,
     socket: Option<PathBuf>,
+    shared_memory: Option<PathBuf>,
     stopped: AtomicBool,
 }
 
@@ -211,7 +221,14 @@ impl Server {
         }
         if let Some(path) = &options.socket {
             listeners.push(
-                Listener::unix(path).map_err(|error| StartError::Socket(path.clone(), error))?,
+                Listener::unix(path, false)
+                    .map_err(|error| StartError::Socket(path.clone(), error))?,
+            );
+        }
+        if let Some(path) = &options.shared_memory {
+            listeners.push(
+                Listener::unix(path, true)
+                    .map_err(|error| StartError::Socket(path.clone(), error))?,
             );
         }
         let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
@@ -267,6 +284,7 @@ impl Server {
             shared,
             tcp,
             socket: options.socket.clone(),
+            shared_memory: options.shared_memory.clone(),
             stopped: AtomicBool::new(false),
         })
     }
@@ -279,6 +297,11 @@ impl Server {
     /// The Unix socket it listens on.
     pub fn socket_path(&self) -> Option<&Path> {
         self.socket.as_deref()
+    }
+
+    /// The Unix socket where it offers shared memory.
+    pub fn shared_memory_path(&self) -> Option<&Path> {
+        self.shared_memory.as_deref()
     }
 
     pub fn stopper(&self) -> Stopper {

@@ -1,16 +1,22 @@
-//! One connection's bytes: a TCP or a Unix socket, never blocking.
+//! One connection's bytes: a TCP socket, a Unix socket or a pair of rings in shared memory, never blocking.
 //!
-//! The event loop reads and writes when the socket is ready. A statement that has handed the loop
-//! to another thread may wait for the socket itself, with [`Stream::wait_writable`]. Streams of
-//! other kinds (TLS, a ring in shared memory) are further variants of [`Stream`].
+//! The event loop reads and writes when the stream is ready. A statement that has handed the loop
+//! to another thread may wait for the stream itself, with [`Stream::wait_writable`]. Streams of
+//! other kinds (TLS) are further variants of [`Stream`].
+//!
+//! Of a socket the system tells when it is ready. A ring has to be looked at ([`Stream::is_ready`]); only when it is
+//! [armed](Stream::arm) does its client ring the doorbell that the system watches. The socket beside the ring is watched
+//! always: it tells when the client is gone.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::Duration;
 
 use mio::event::Source;
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use porpoise_transport::{ServerEnd, Wants};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// Where a client comes from, as accounts and the process list see it.
@@ -62,22 +68,23 @@ impl Peer {
 pub enum Stream {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
+    SharedMemory(Box<ServerEnd>),
 }
 
-macro_rules! each {
-    ($stream:expr, $inner:ident => $body:expr) => {
-        match $stream {
-            Stream::Tcp($inner) => $body,
-            Stream::Unix($inner) => $body,
-        }
-    };
+/// What the system watches for rings: the socket that tells of the client's end, and the doorbell.
+fn watched(end: &ServerEnd) -> [RawFd; 2] {
+    [end.socket().as_raw_fd(), end.doorbell().as_raw_fd()]
 }
 
 impl Stream {
     /// Reads what is there; `WouldBlock` when nothing is, `Ok(0)` when the client is gone.
-    pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            let result = each!(self, s => { let mut s = s; s.read(into) });
+            let result = match self {
+                Stream::Tcp(socket) => socket.read(into),
+                Stream::Unix(socket) => socket.read(into),
+                Stream::SharedMemory(end) => end.read(into),
+            };
             if !matches!(&result, Err(e) if e.kind() == io::ErrorKind::Interrupted) {
                 return result;
             }
@@ -85,9 +92,13 @@ impl Stream {
     }
 
     /// Writes as much as fits at once.
-    pub fn write(&self, from: &[u8]) -> io::Result<usize> {
+    pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         loop {
-            let result = each!(self, s => { let mut s = s; s.write(from) });
+            let result = match self {
+                Stream::Tcp(socket) => socket.write(from),
+                Stream::Unix(socket) => socket.write(from),
+                Stream::SharedMemory(end) => end.write(from),
+            };
             if !matches!(&result, Err(e) if e.kind() == io::ErrorKind::Interrupted) {
                 return result;
             }
@@ -96,7 +107,14 @@ impl Stream {
 
     /// Begins to report readiness, edge by edge: readable, and writable on demand.
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        each!(self, s => s.register(registry, token, Interest::READABLE))
+        let readable = Interest::READABLE;
+        match self {
+            Stream::Tcp(socket) => socket.register(registry, token, readable),
+            Stream::Unix(socket) => socket.register(registry, token, readable),
+            Stream::SharedMemory(end) => watched(end)
+                .iter()
+                .try_for_each(|fd| SourceFd(fd).register(registry, token, readable)),
+        }
     }
 
     /// Reports room for writing too, while a reply didn't fit.
@@ -111,16 +129,61 @@ impl Stream {
         } else {
             Interest::READABLE
         };
-        each!(self, s => s.reregister(registry, token, interest))
+        match self {
+            Stream::Tcp(socket) => socket.reregister(registry, token, interest),
+            Stream::Unix(socket) => socket.reregister(registry, token, interest),
+            // Whoever waits for room in a ring arms it.
+            Stream::SharedMemory(_) => Ok(()),
+        }
     }
 
     pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        each!(self, s => s.deregister(registry))
+        match self {
+            Stream::Tcp(socket) => socket.deregister(registry),
+            Stream::Unix(socket) => socket.deregister(registry),
+            Stream::SharedMemory(end) => watched(end)
+                .iter()
+                .try_for_each(|fd| SourceFd(fd).deregister(registry)),
+        }
     }
 
-    /// Waits on this thread until the socket takes more bytes: true; false when `patience` ran out.
-    pub fn wait_writable(&self, patience: Duration) -> io::Result<bool> {
-        let mut fds = [PollFd::new(self, PollFlags::OUT)];
+    /// It has to be looked at: the system says nothing of its own accord.
+    pub fn is_ring(&self) -> bool {
+        matches!(self, Stream::SharedMemory(_))
+    }
+
+    /// A ring holds bytes to read, or has `room` again. Of sockets the system tells.
+    pub fn is_ready(&self, room: bool) -> bool {
+        match self {
+            Stream::SharedMemory(end) => end.is_ready(wants(room)),
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+        }
+    }
+
+    /// From now on the client rings when there are bytes, or `room`. True: there are already, and nobody will ring.
+    pub fn arm(&mut self, room: bool) -> bool {
+        match self {
+            Stream::SharedMemory(end) => end.arm(wants(room)),
+            Stream::Tcp(_) | Stream::Unix(_) => false,
+        }
+    }
+
+    /// How often a sleeping client was woken since this was last asked.
+    pub fn take_wakeups(&mut self) -> u64 {
+        match self {
+            Stream::SharedMemory(end) => end.take_rung(),
+            Stream::Tcp(_) | Stream::Unix(_) => 0,
+        }
+    }
+
+    /// Waits on this thread until the stream takes more bytes: true; false when `patience` ran out.
+    pub fn wait_writable(&mut self, patience: Duration) -> io::Result<bool> {
+        let socket = match self {
+            Stream::Tcp(socket) => (*socket).as_fd(),
+            Stream::Unix(socket) => (*socket).as_fd(),
+            Stream::SharedMemory(end) => return end.wait_for_room(patience),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
         let timeout = Timespec {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: patience.subsec_nanos().into(),
@@ -138,17 +201,16 @@ impl Stream {
 
     /// The operating system's user at the other end of a Unix socket (SO_PEERCRED).
     pub fn peer_uid(&self) -> Option<u32> {
-        match self {
-            Stream::Tcp(_) => None,
-            Stream::Unix(s) => rustix::net::sockopt::socket_peercred(s)
-                .ok()
-                .map(|them| them.uid.as_raw()),
-        }
+        let socket = match self {
+            Stream::Tcp(_) => return None,
+            Stream::Unix(socket) => socket.as_fd(),
+            Stream::SharedMemory(end) => end.socket().as_fd(),
+        };
+        let them = rustix::net::sockopt::socket_peercred(socket).ok()?;
+        Some(them.uid.as_raw())
     }
 }
 
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        each!(self, s => s.as_fd())
-    }
+fn wants(room: bool) -> Wants {
+    if room { Wants::ROOM } else { Wants::BYTES }
 }

@@ -8,6 +8,10 @@
 //!  └──── 3. sleep until a socket, a letter or a deadline
 //! ```
 //!
+//! Of sockets the system tells when they are ready. Connections over shared memory that were served lately are *looked at*
+//! instead, which takes no system call; before the loop sleeps, and when they have been silent for a while, they are armed:
+//! then their clients ring. So a client costs nothing while it is silent, and no system call while it isn't.
+//!
 //! A connection is in its slot, or out: being served by the thread that runs this loop, or by one that
 //! had to leave the loop because its statement waits ([`crate::crew`]). That thread sends the
 //! connection back by mail. While it is out, its socket is still watched, so that a client that dies is
@@ -28,6 +32,7 @@ use parking_lot::Mutex;
 use porpoise_engine::session::process::Control;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_storage::Commit;
+use porpoise_transport::spin::Spin as RingSpin;
 
 use crate::connection::{Connection, Next};
 use crate::crew::{self, Crew};
@@ -43,6 +48,13 @@ const EVENTS_MAX: usize = 256;
 
 /// How many turns commits may wait for more to share their sync.
 const TURNS_UNSYNCED_MAX: usize = 1;
+
+/// Turns that rings alone may have before sockets are looked at again.
+const TURNS_RINGS_ONLY_MAX: u32 = 16;
+/// Looks at rings, while there is nothing else to do, before sockets are looked at again.
+const LOOKS_RINGS_ONLY_MAX: u32 = 128;
+/// How long a ring may be silent before it is looked at no more.
+const RING_IDLE_MAX: Duration = Duration::from_millis(5);
 
 /// After an `accept` that failed (no file descriptors left), the time to the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -132,6 +144,10 @@ struct Slot {
     woken: bool,
     /// Its reply is held back until its commit is durable.
     committing: bool,
+    /// Its ring is among those looked at.
+    looked_at: bool,
+    /// It was served since its ring was last found silent.
+    active: bool,
 }
 
 pub(crate) struct EventLoop {
@@ -146,6 +162,12 @@ pub(crate) struct EventLoop {
     ready: VecDeque<Token>,
     timers: Timers,
     spin: Spin,
+    /// Connections whose rings are looked at; some may be gone or out.
+    rings: Vec<Token>,
+    ring_spin: RingSpin,
+    turns_rings_only: u32,
+    /// When silent rings are armed next.
+    arm_silent_at: Instant,
     /// Turns since commits began to wait for a sync.
     turns_unsynced: usize,
     stopping: Option<Instant>,
@@ -193,6 +215,10 @@ impl EventLoop {
             ready: VecDeque::new(),
             timers: Timers::default(),
             spin: Spin::default(),
+            rings: Vec::new(),
+            ring_spin: RingSpin::default(),
+            turns_rings_only: 0,
+            arm_silent_at: Instant::now(),
             turns_unsynced: 0,
             stopping: None,
             now: Instant::now(),
@@ -244,14 +270,7 @@ impl EventLoop {
         let index = match self.free.pop() {
             Some(index) => index as usize,
             None => {
-                self.slots.push(Slot {
-                    generation: 0,
-                    place: Place::Free,
-                    deadline: Deadline::default(),
-                    queued: false,
-                    woken: false,
-                    committing: false,
-                });
+                self.slots.push(Slot::free(0));
                 self.slots.len() - 1
             }
         };
@@ -263,8 +282,14 @@ impl EventLoop {
         }
         self.mailbox.connections.fetch_add(1, Ordering::Relaxed);
         let due = connection.due(self.now);
+        let is_ring = connection.is_ring();
         let slot = &mut self.slots[index];
         slot.place = Place::Here(connection);
+        if is_ring {
+            self.mailbox.traffic.rings.fetch_add(1, Ordering::Relaxed);
+            self.look_at(token);
+        }
+        let slot = &mut self.slots[index];
         self.timers.set(token, &mut slot.deadline, due);
         if self.stopping.is_some() {
             self.queue(token);
@@ -274,14 +299,7 @@ impl EventLoop {
     fn release(&mut self, token: Token) {
         let index = token.0 & 0xFFFF_FFFF;
         let slot = &mut self.slots[index];
-        *slot = Slot {
-            generation: slot.generation.wrapping_add(1) & 0x7FFF_FFFF,
-            place: Place::Free,
-            deadline: Deadline::default(),
-            queued: false,
-            woken: false,
-            committing: false,
-        };
+        *slot = Slot::free(slot.generation.wrapping_add(1) & 0x7FFF_FFFF);
         self.free.push(index as u32);
         self.mailbox.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -331,6 +349,9 @@ impl EventLoop {
             Next::Committing(_) => {}
         }
         let due = connection.due(self.now);
+        if connection.is_ring() && !matches!(next, Next::Committing(_)) {
+            self.look_at(token);
+        }
         let Some(slot) = self.slot(token) else { return };
         slot.place = Place::Here(connection);
         let committing = if let Next::Committing(commit) = next {
@@ -361,6 +382,78 @@ impl EventLoop {
                 .told(Instant::now(), server.commits_under_way());
             mailbox.send(Letter::Durable(token, result));
         }));
+    }
+
+    // ── Rings ────────────────────────────────────────────────────────────────────────────────
+
+    /// Looks at this connection's ring from now on.
+    fn look_at(&mut self, token: Token) {
+        let Some(slot) = self.slot(token) else { return };
+        slot.active = true;
+        if !std::mem::replace(&mut slot.looked_at, true) {
+            self.rings.push(token);
+        }
+    }
+
+    /// Queues the connections whose rings hold something.
+    fn look_at_rings(&mut self) -> bool {
+        let mut found = false;
+        for at in 0..self.rings.len() {
+            let token = self.rings[at];
+            if self.slot(token).is_some_and(|slot| slot.is_ready()) {
+                self.queue(token);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Has the clients ring: all of them before a sleep, otherwise those that have been silent. True: one has sent something
+    /// just now.
+    fn arm_rings(&mut self, all: bool) -> bool {
+        let mut found = false;
+        let mut rings = std::mem::take(&mut self.rings);
+        rings.retain(|&token| {
+            let Some(slot) = self.slot(token) else {
+                return false;
+            };
+            if !all && std::mem::take(&mut slot.active) {
+                return true;
+            }
+            slot.looked_at = false;
+            // One that is out or committing is looked at again when it is back.
+            if let Place::Here(connection) = &mut slot.place
+                && !slot.committing
+                && connection.arm()
+            {
+                self.queue(token);
+                found = true;
+            }
+            false
+        });
+        self.rings = rings;
+        found
+    }
+
+    /// Looks at the rings until one holds something, or a letter or a socket comes, or it isn't worth it any longer: false.
+    fn spin_for_rings(&mut self) -> bool {
+        let mut spin = std::mem::take(&mut self.ring_spin);
+        let mut looks = 0;
+        let won = spin.wait(|| {
+            looks += 1;
+            self.look_at_rings()
+                || !self.mailbox.is_empty()
+                || (looks % LOOKS_RINGS_ONLY_MAX == 0 && self.look(Some(Duration::ZERO)))
+        });
+        self.ring_spin = spin;
+        let traffic = &self.mailbox.traffic;
+        let counter = if won {
+            &traffic.spins_won
+        } else {
+            &traffic.spins_lost
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        won
     }
 
     // ── What happens ─────────────────────────────────────────────────────────────────────────
@@ -503,7 +596,17 @@ impl EventLoop {
     fn wait(&mut self) {
         let from = Instant::now();
         self.now = from;
-        let found = self.look(Some(Duration::ZERO));
+        if self.now >= self.arm_silent_at {
+            self.arm_silent_at = self.now + RING_IDLE_MAX;
+            self.arm_rings(false);
+        }
+        let mut found = self.look_at_rings() || !self.ready.is_empty();
+        if found && self.turns_rings_only < TURNS_RINGS_ONLY_MAX {
+            self.turns_rings_only += 1;
+        } else {
+            self.turns_rings_only = 0;
+            found |= self.look(Some(Duration::ZERO));
+        }
         if self.mailbox.commits.load(Ordering::SeqCst) > 0 {
             // Those that come at once share the sync; under steady load it isn't put off for ever.
             if found && (self.turns_unsynced < TURNS_UNSYNCED_MAX || self.holds_sync()) {
@@ -512,7 +615,10 @@ impl EventLoop {
             }
             while !found && self.holds_sync() {
                 rustix::thread::sched_yield();
-                if self.look(Some(Duration::ZERO)) || !self.mailbox.is_empty() {
+                if self.look_at_rings()
+                    || self.look(Some(Duration::ZERO))
+                    || !self.mailbox.is_empty()
+                {
                     return;
                 }
             }
@@ -525,10 +631,22 @@ impl EventLoop {
             if led && self.now - begins > Duration::from_micros(5) {
                 self.server.sync_round.took(self.now - begins);
             }
-            if found || !self.mailbox.is_empty() || self.look(Some(Duration::ZERO)) {
+            if found
+                || !self.mailbox.is_empty()
+                || self.look_at_rings()
+                || self.look(Some(Duration::ZERO))
+            {
                 return;
             }
         } else if found {
+            return;
+        }
+        if !self.rings.is_empty() {
+            if !self.spin_for_rings() && !self.arm_rings(true) {
+                self.sleep();
+                self.ring_spin.woke();
+            }
+            self.now = Instant::now();
             return;
         }
         let spin_ends = from + self.spin.worth();
@@ -611,6 +729,29 @@ impl EventLoop {
             Place::Here(connection) => connection.hang_up(),
             Place::Out(Some(control)) => control.kill_connection(),
             Place::Out(None) | Place::Free => {}
+        }
+    }
+}
+
+impl Slot {
+    fn free(generation: u32) -> Slot {
+        Slot {
+            generation,
+            place: Place::Free,
+            deadline: Deadline::default(),
+            queued: false,
+            woken: false,
+            committing: false,
+            looked_at: false,
+            active: false,
+        }
+    }
+
+    /// Its ring holds what it waits for.
+    fn is_ready(&self) -> bool {
+        match &self.place {
+            Place::Here(connection) => !self.queued && !self.committing && connection.is_ready(),
+            Place::Free | Place::Out(_) => false,
         }
     }
 }

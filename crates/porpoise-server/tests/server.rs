@@ -1,4 +1,6 @@
 //! The server from outside: what a client sees, whatever the other clients do.
+//!
+//! `shared_memory.rs` runs the same tests with shared memory in the Unix socket's place.
 
 mod common;
 
@@ -11,6 +13,7 @@ use porpoise_engine::{Engine, EngineOptions};
 use porpoise_protocol::flags::Status;
 use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
 struct Running {
     server: Server,
@@ -32,6 +35,7 @@ fn start_with(workers: usize, location: Location) -> Running {
     let options = ServerOptions {
         tcp: vec![([127, 0, 0, 1], 0).into()],
         socket: Some(folder.path().join("s.sock")),
+        shared_memory: Some(path_of(&folder.path().join("s.sock"), BASE_NAME)),
         workers,
     };
     let server = Server::start(engine, &options).unwrap();
@@ -61,7 +65,7 @@ impl Running {
     }
 
     fn root(&self) -> Raw {
-        Raw::unix(&self.socket())
+        Raw::local(&self.socket())
             .unwrap()
             .login("root", "")
             .unwrap()
@@ -82,7 +86,7 @@ impl Running {
     }
 
     fn unix(&self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
-        Raw::unix(&self.socket()).unwrap().login(user, password)
+        Raw::local(&self.socket()).unwrap().login(user, password)
     }
 
     fn set(&self, name: &str, value: u64) {
@@ -354,7 +358,7 @@ fn an_active_client_is_not_idle() {
 fn a_client_that_never_says_who_it_is_is_closed_after_connect_timeout() {
     let running = start();
     running.set("connect_timeout", 1);
-    let mut client = Raw::unix(&running.socket()).unwrap();
+    let mut client = Raw::local(&running.socket()).unwrap();
     client.packet().unwrap();
     let began = Instant::now();
     assert!(client.is_closed());
@@ -468,7 +472,7 @@ fn bytes_that_are_no_packets_end_only_their_own_connection() {
         &[1, 0, 0, 1, 0xFF],
         b"",
     ] {
-        let mut client = Raw::unix(&running.socket()).unwrap();
+        let mut client = Raw::local(&running.socket()).unwrap();
         client.packet().unwrap();
         client.wire.write_all(garbage).unwrap();
         drop(client);

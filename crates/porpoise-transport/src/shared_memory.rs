@@ -29,7 +29,23 @@ use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// Where a server that listens at `socket` offers shared memory of this base name: beside the socket. A name with a slash in
+/// it is the place itself.
+pub fn path_of(socket: &Path, base_name: &str) -> PathBuf {
+    if base_name.contains('/') {
+        return PathBuf::from(base_name);
+    }
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".");
+    path.push(base_name);
+    PathBuf::from(path)
+}
+
+/// The base name of a server and a client that were told none.
+pub const BASE_NAME: &str = "MYSQL";
 
 /// What comes with the descriptors: enough to know the rings by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +182,14 @@ impl ServerEnd {
 
     /// Waits on this thread for room to write: true; false when `patience` ran out, or for no reason.
     pub fn wait_for_room(&mut self, patience: Duration) -> io::Result<bool> {
+        // A client that is reading takes half a ring in some microseconds.
+        const LOOKS: u32 = 1000;
+        for _ in 0..LOOKS {
+            if self.end.is_ready(Wants::ROOM) {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
         sys::hush_doorbell(&self.doorbell);
         if !self.end.arm(Wants::ROOM) {
             sys::wait_for(

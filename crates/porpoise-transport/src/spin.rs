@@ -15,14 +15,15 @@
 
 use crate::sys;
 use std::hint::spin_loop;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// A look that is always affordable.
-const GLANCE: Duration = Duration::from_nanos(500);
-/// The longest look with cores to spare: about as long as two ends take to wake each other.
+/// Looks that are always affordable, before the first look at the clock.
+const GLANCE: u32 = 40;
+/// Looks from one look at the clock to the next.
+const LOOKS_A_CLOCK: u32 = 32;
+/// The longest time with cores to spare: about as long as two ends take to wake each other.
 const LONGEST: Duration = Duration::from_micros(100);
-/// The longest look when there are none.
+/// The longest time when there are none.
 const LONGEST_CROWDED: Duration = Duration::from_micros(5);
 /// About what a sleep and a wake add to a wait.
 const WAKE_COST: Duration = Duration::from_micros(50);
@@ -32,8 +33,8 @@ const WINS_BETWEEN_SURVEYS: u64 = 256;
 /// One waiter's experience.
 #[derive(Debug)]
 pub struct Spin {
-    /// Moving average of how long it took lately, in looks.
-    gap: u32,
+    /// Moving average of how long it took lately.
+    gap: Duration,
     /// When the look that was in vain ended.
     lost_at: Option<Instant>,
     won: u64,
@@ -44,7 +45,7 @@ pub struct Spin {
 impl Default for Spin {
     fn default() -> Self {
         Spin {
-            gap: looks(LONGEST) / 2,
+            gap: LONGEST / 2,
             lost_at: None,
             won: 0,
             lost: 0,
@@ -58,49 +59,62 @@ impl Spin {
     /// tells when it [`woke`](Self::woke).
     #[inline]
     pub fn wait(&mut self, mut there: impl FnMut() -> bool) -> bool {
-        let budget = self.budget();
-        for looked in 0..budget {
-            if there() {
-                self.won += 1;
-                self.learn(looked);
-                if self.won.is_multiple_of(WINS_BETWEEN_SURVEYS) {
-                    self.crowd.survey();
+        let mut look = |times| {
+            (0..times).any(|_| {
+                let there = there();
+                if !there {
+                    spin_loop();
                 }
+                there
+            })
+        };
+        if look(GLANCE) {
+            self.win(Duration::ZERO);
+            return true;
+        }
+        let budget = self.budget();
+        let began = Instant::now();
+        let mut took = Duration::ZERO;
+        while took < budget {
+            let won = look(LOOKS_A_CLOCK);
+            took = began.elapsed();
+            if won {
+                self.win(took);
                 return true;
             }
-            spin_loop();
         }
         self.lost += 1;
-        self.lost_at = Some(Instant::now());
+        self.lost_at = Some(began);
         self.crowd.survey();
         false
     }
 
-    /// What was looked for in vain is there now, or a sleep for it has ended.
+    /// A sleep for what was looked for in vain has ended.
     pub fn woke(&mut self) {
         if let Some(lost_at) = self.lost_at.take() {
-            let slept = lost_at.elapsed().saturating_sub(WAKE_COST);
-            self.learn(self.budget().saturating_add(looks(slept)));
+            self.learn(lost_at.elapsed().saturating_sub(WAKE_COST));
         }
     }
 
-    fn budget(&self) -> u32 {
-        let longest = looks(if self.crowd.crowded {
-            LONGEST_CROWDED
-        } else {
-            LONGEST
-        });
-        if self.gap <= looks(LONGEST) {
-            longest
-        } else {
-            looks(GLANCE)
+    fn win(&mut self, took: Duration) {
+        self.won += 1;
+        self.learn(took);
+        if self.won.is_multiple_of(WINS_BETWEEN_SURVEYS) {
+            self.crowd.survey();
         }
     }
 
-    fn learn(&mut self, took: u32) {
+    fn budget(&self) -> Duration {
+        match self.crowd.crowded {
+            _ if self.gap > LONGEST => Duration::ZERO,
+            true => LONGEST_CROWDED,
+            false => LONGEST,
+        }
+    }
+
+    fn learn(&mut self, took: Duration) {
         // A long wait weighs no more than some short ones.
-        let took = took.min(looks(LONGEST) * 4);
-        self.gap = self.gap - self.gap / 8 + took / 8;
+        self.gap = (self.gap * 7 + took.min(LONGEST * 4)) / 8;
     }
 
     /// Waits that a look sufficed for.
@@ -114,33 +128,12 @@ impl Spin {
     }
 }
 
-/// How many looks take so long: a processor's pause takes between ten and some fifty nanoseconds.
-fn looks(time: Duration) -> u32 {
-    let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    u32::try_from(nanoseconds.saturating_mul(1000) / picoseconds_a_look()).unwrap_or(u32::MAX)
-}
-
-fn picoseconds_a_look() -> u64 {
-    const SAMPLE: u32 = 1000;
-    static MEASURED: OnceLock<u64> = OnceLock::new();
-    *MEASURED.get_or_init(|| {
-        // The shortest of some: an interrupt must not make looks seem long.
-        let sample = (0..3).map(|_| {
-            let began = Instant::now();
-            (0..SAMPLE).for_each(|_| spin_loop());
-            began.elapsed().as_nanos() as u64
-        });
-        sample.min().unwrap_or(0).max(1000) * 1000 / u64::from(SAMPLE)
-    })
-}
-
-/// Whether there are cores to spare, as a thread has experienced it: it is told by the system how long it was ready to run
-/// and had to wait for a core.
-#[derive(Clone, Copy, Debug)]
+/// Whether there are cores to spare, as a thread has experienced it: the system tells how long it was ready to run and had
+/// to wait for a core.
+#[derive(Clone, Copy, Debug, Default)]
 struct Crowd {
-    due: Instant,
-    looked: Instant,
-    waited: Duration,
+    /// When the system was last asked, and what it said.
+    last: Option<(Instant, Duration)>,
     crowded: bool,
 }
 
@@ -148,33 +141,19 @@ const SURVEY_EVERY: Duration = Duration::from_millis(10);
 /// A thread that waits for a core for more than this part of its time is in a crowd.
 const WAITS_PART: u32 = 4;
 
-impl Default for Crowd {
-    fn default() -> Self {
-        let now = Instant::now();
-        Crowd {
-            due: now,
-            looked: now,
-            waited: sys::waited_for_a_core().unwrap_or_default(),
-            crowded: false,
-        }
-    }
-}
-
 impl Crowd {
     fn survey(&mut self) {
         let now = Instant::now();
-        if now < self.due {
+        let due = |(at, _): &(Instant, Duration)| now - *at >= SURVEY_EVERY;
+        if !self.last.as_ref().is_none_or(due) {
             return;
         }
         let waited = sys::waited_for_a_core().unwrap_or_default();
-        let lately = waited.saturating_sub(self.waited);
-        self.crowded = lately * WAITS_PART > now - self.looked;
-        *self = Crowd {
-            due: now + SURVEY_EVERY,
-            looked: now,
-            waited,
-            crowded: self.crowded,
-        };
+        if let Some((at, before)) = self.last {
+            let lately = waited.saturating_sub(before);
+            self.crowded = lately * WAITS_PART > now - at;
+        }
+        self.last = Some((now, waited));
     }
 }
 
@@ -182,42 +161,39 @@ impl Crowd {
 mod tests {
     use super::*;
 
-    fn win(spin: &mut Spin, after: u32) -> bool {
-        let mut looked = 0;
-        spin.wait(|| {
-            looked += 1;
-            looked > after
-        })
-    }
-
     #[test]
     fn looking_goes_on_while_waits_are_short_and_ends_when_they_are_long() {
         let mut spin = Spin::default();
         for _ in 0..40 {
-            assert!(win(&mut spin, 10));
+            assert!(spin.wait(|| true));
         }
         assert_eq!((spin.won(), spin.lost()), (40, 0));
         // One long wait doesn't end it.
-        spin.learn(u32::MAX);
-        assert!(win(&mut spin, looks(LONGEST_CROWDED) / 2));
+        spin.learn(Duration::from_secs(1));
+        assert!(spin.budget() >= LONGEST_CROWDED);
         for _ in 0..40 {
-            spin.learn(looks(Duration::from_millis(3)));
+            spin.learn(Duration::from_millis(3));
         }
-        assert!(!win(&mut spin, looks(LONGEST_CROWDED) / 2));
-        assert_eq!(spin.budget(), looks(GLANCE));
+        assert_eq!(spin.budget(), Duration::ZERO);
+        let mut looked = 0;
+        assert!(!spin.wait(|| {
+            looked += 1;
+            false
+        }));
+        assert_eq!(looked, GLANCE);
     }
 
     #[test]
     fn sleeps_that_end_soon_bring_looking_back() {
         let mut spin = Spin::default();
         for _ in 0..40 {
-            spin.learn(u32::MAX);
+            spin.learn(Duration::from_secs(1));
         }
-        assert_eq!(spin.budget(), looks(GLANCE));
+        assert_eq!(spin.budget(), Duration::ZERO);
         for _ in 0..100 {
             assert!(!spin.wait(|| false));
             spin.woke();
         }
-        assert!(spin.budget() > looks(GLANCE));
+        assert!(spin.budget() >= LONGEST_CROWDED);
     }
 }

@@ -11,6 +11,7 @@ use porpoise_engine::{Engine, EngineOptions};
 use porpoise_lab::{BenchPlan, Target, Workload, bench};
 use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
 #[derive(Args)]
 pub struct BenchOptions {
@@ -63,6 +64,7 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     let doors = ServerOptions {
         tcp: vec![([127, 0, 0, 1], 0).into()],
         socket: Some(socket.clone()),
+        shared_memory: Some(path_of(&socket, BASE_NAME)),
         workers: 0,
     };
     let server = Server::start(engine.clone(), &doors)?;
@@ -87,6 +89,10 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
         Target::new(
             "Unix socket",
             &format!("mysql://sb:sb@localhost/{SCHEMA}?socket={socket}"),
+        )?,
+        Target::new(
+            "shared memory",
+            &format!("mysql://sb:sb@localhost/{SCHEMA}?transport=shm&socket={socket}"),
         )?,
         Target::new(
             "TCP",

@@ -14,6 +14,7 @@ use porpoise_engine::{Engine, EngineOptions, variables};
 use porpoise_server::options::{Known, OptionError, Options, Takes, number};
 use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
+use porpoise_transport::shared_memory;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -29,6 +30,9 @@ Options:
       --bind-address=ADDRESS  TCP address; several with commas, * for all [default: 127.0.0.1]
       --skip-networking       No TCP at all
       --socket=PATH           Unix socket; empty for none [default: /run/mysqld/mysqld.sock, or /tmp/mysql.sock]
+      --skip-shared-memory    No shared memory; Linux only, on by default
+      --shared-memory-base-name=NAME
+                              Shared memory is offered at a Unix socket of its own, SOCKET.NAME [default: MYSQL]
       --defaults-file=FILE    Read options from this file only
       --defaults-extra-file=FILE
                               Read options from this file too
@@ -48,6 +52,8 @@ one that runs the server, or the machine's root; over TCP once it has a password
 const GROUPS: &[&str] = &["mysqld", "porpoise"];
 const DEFAULT_FILES: &[&str] = &["/etc/porpoise.cnf", "~/.porpoise.cnf"];
 const DEFAULT_PORT: u64 = 3306;
+/// The longest path that a Unix socket can have.
+const SOCKET_PATH_MAX: usize = 107;
 
 /// Options that are the program's own, beside the system variables.
 const OWN: &[(&str, Takes)] = &[
@@ -60,6 +66,8 @@ const OWN: &[(&str, Takes)] = &[
     ("no_defaults", Takes::Switch),
     ("port", Takes::Value),
     ("print_defaults", Takes::Switch),
+    ("shared_memory", Takes::Switch),
+    ("shared_memory_base_name", Takes::Value),
     ("socket", Takes::Value),
     ("thread_pool_size", Takes::Value),
     // Who starts mysqld by a script says whom to run as: here it is who starts it.
@@ -203,7 +211,37 @@ fn place(options: &mut Options) -> Result<Place, String> {
         Some(path) => Some(PathBuf::from(path)),
         None => Some(default_socket()),
     };
-    for name in ["networking", "thread_pool_size", "user", "print_defaults"] {
+    let base_name = options
+        .get("shared_memory_base_name")
+        .unwrap_or(shared_memory::BASE_NAME);
+    let shared_memory = match options.get("shared_memory") {
+        Some(value) if off(value) => None,
+        None if !cfg!(target_os = "linux") => None,
+        _ if base_name.contains('/') => Some(PathBuf::from(base_name)),
+        _ => socket
+            .as_deref()
+            .map(|socket| shared_memory::path_of(socket, base_name)),
+    };
+    // Who didn't ask for it isn't refused a start for a long folder's name.
+    let is_asked_for = options.get("shared_memory").is_some();
+    let shared_memory = shared_memory.filter(|path| {
+        let fits = path.as_os_str().len() <= SOCKET_PATH_MAX;
+        if !fits && !is_asked_for {
+            tracing::warn!(
+                "no shared memory: '{}' is too long for a socket",
+                path.display()
+            );
+        }
+        fits || is_asked_for
+    });
+    for name in [
+        "networking",
+        "shared_memory",
+        "shared_memory_base_name",
+        "thread_pool_size",
+        "user",
+        "print_defaults",
+    ] {
         options.take(name);
     }
     Ok(Place {
@@ -211,6 +249,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
         server: ServerOptions {
             tcp,
             socket,
+            shared_memory,
             workers,
         },
     })
@@ -321,6 +360,11 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         .map(ToString::to_string)
         .collect();
     places.extend(server.socket_path().map(|path| path.display().to_string()));
+    places.extend(
+        server
+            .shared_memory_path()
+            .map(|path| format!("{} (shared memory)", path.display())),
+    );
     println!(
         "porpoise {}: ready for connections on {} (data in {folder})",
         env!("CARGO_PKG_VERSION"),

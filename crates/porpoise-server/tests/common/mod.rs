@@ -14,6 +14,12 @@ use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::{AuthStep, Greeting, Login};
 use porpoise_protocol::reply::{ErrPacket, OkPacket, is_end_of_rows, parse_end_of_rows};
 use porpoise_protocol::row::TextRow;
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
+use porpoise_transport::{SharedMemory, Stream};
+
+/// Which of the two test programs this is.
+pub const OVER_SHARED_MEMORY: bool =
+    matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"shared_memory");
 
 pub trait Wire: Read + Write + Send {
     fn set_timeout(&self, timeout: Duration);
@@ -26,6 +32,12 @@ impl Wire for UnixStream {
 }
 
 impl Wire for TcpStream {
+    fn set_timeout(&self, timeout: Duration) {
+        self.set_read_timeout(Some(timeout)).unwrap();
+    }
+}
+
+impl Wire for SharedMemory {
     fn set_timeout(&self, timeout: Duration) {
         self.set_read_timeout(Some(timeout)).unwrap();
     }
@@ -82,8 +94,15 @@ pub const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
     .union(Capabilities::DEPRECATE_EOF);
 
 impl Raw {
-    pub fn unix(path: &Path) -> io::Result<Raw> {
-        Ok(Raw::over(Box::new(UnixStream::connect(path)?), true))
+    /// Over a Unix socket, or over the shared memory beside it.
+    pub fn local(path: &Path) -> io::Result<Raw> {
+        let wire: Box<dyn Wire> = if OVER_SHARED_MEMORY {
+            let socket = UnixStream::connect(path_of(path, BASE_NAME))?;
+            Box::new(SharedMemory::accept(socket, None)?)
+        } else {
+            Box::new(UnixStream::connect(path)?)
+        };
+        Ok(Raw::over(wire, true))
     }
 
     pub fn tcp(address: std::net::SocketAddr) -> io::Result<Raw> {
