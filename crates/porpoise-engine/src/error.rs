@@ -306,6 +306,7 @@ errors! {
     parameter_count(function) = 1582 "42000" "Incorrect parameter count in the call to native function '{}'";
     function_does_not_exist(schema, name) = 1305 "42000" "FUNCTION {}.{} does not exist";
     wrong_parameters_to_native(function) = 1583 "42000" "Incorrect parameters in the call to native function '{}'";
+    unknown_locale(name) = 1649 "HY000" "Unknown locale: '{}'";
     value_out_of_range(kind, expression) = 1690 "22003" "{} value is out of range in '{}'";
     spatial_not_null() = 1252 "42000" "All parts of a SPATIAL index must be NOT NULL";
     unknown_explain_format(name) = 1791 "HY000" "Unknown EXPLAIN format name: '{}'";
@@ -330,6 +331,11 @@ errors! {
     json_one_or_all(function) = 3154 "42000" "The oneOrAll argument to {} may take these values: 'one' or 'all'.";
     json_too_deep() = 3157 "22032" "The JSON document exceeds the maximum depth.";
     json_path_not_cell() = 3165 "42000" "A path expression is not a path to a cell in an array.";
+    missing_json_table_value(column) = 3665 "22035" "Missing value for JSON_TABLE column '{}'";
+    wrong_json_table_value(column) = 3666 "2203F" "Can't store an array or an object in the scalar JSON_TABLE column '{}'";
+    table_function_must_have_alias() = 3667 "42000" "Every table function must have an alias.";
+    json_table_value_out_of_range(column) = 3669 "22003" "Value is out of range for JSON_TABLE's column '{}'";
+    invalid_json_value_for_cast(kind, column, row) = 3156 "22018" "Invalid JSON value for CAST to {} from column {} at row {}";
     window_frame_illegal(window) = 3586 "HY000" "Window '{}': frame start or end is negative, NULL or of non-integral type";
     check_violated(name) = 3819 "HY000" "Check constraint '{}' is violated.";
     check_not_found(name) = 3821 "HY000" "Check constraint '{}' is not found in the table.";

@@ -15,6 +15,7 @@ use compact_str::CompactString;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_storage::{Flush, FlushPolicy};
+use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{Charset, Collation, DataType, TimeZone, Value, convert};
 
 use crate::error::{Error, Level, Result};
@@ -148,6 +149,8 @@ pub enum Kind {
     Charset,
     Collation,
     TimeZone,
+    /// The language of days' and months' names.
+    Locale,
 }
 
 /// What may be done to a variable while the server runs.
@@ -250,6 +253,32 @@ pub static VARIABLES: &[Variable] = &[
     row("basedir", Global, Text, "/usr/", ReadOnly),
     row("big_tables", Both, Bool, "0", Inert),
     row("bind_address", Global, Text, "127.0.0.1", ReadOnly),
+    row(
+        "block_encryption_mode",
+        Both,
+        Choice(&[
+            "aes-128-ecb",
+            "aes-192-ecb",
+            "aes-256-ecb",
+            "aes-128-cbc",
+            "aes-192-cbc",
+            "aes-256-cbc",
+            "aes-128-cfb1",
+            "aes-192-cfb1",
+            "aes-256-cfb1",
+            "aes-128-cfb8",
+            "aes-192-cfb8",
+            "aes-256-cfb8",
+            "aes-128-cfb128",
+            "aes-192-cfb128",
+            "aes-256-cfb128",
+            "aes-128-ofb",
+            "aes-192-ofb",
+            "aes-256-ofb",
+        ]),
+        "aes-128-ecb",
+        Settable,
+    ),
     row(
         "bulk_insert_buffer_size",
         Both,
@@ -495,7 +524,9 @@ pub static VARIABLES: &[Variable] = &[
     row("large_pages", Global, Bool, "0", ReadOnly),
     row("last_insert_id", Session, int(0, U64), "0", Settable),
     row("lc_messages", Both, Text, "en_US", Inert),
-    row("lc_time_names", Both, Text, "en_US", Inert),
+    applied("lc_time_names", Kind::Locale, "en_US", |s, v| {
+        s.locale = Locale::by_name(text(v)).unwrap_or(Locale::english())
+    }),
     row("license", Global, Text, "MIT OR Apache-2.0", ReadOnly),
     row("local_infile", Global, Bool, "0", Settable),
     applied("lock_wait_timeout", int(1, YEAR_S), "31536000", |s, v| {
@@ -1011,6 +1042,12 @@ impl Variable {
                         TimeZone::parse(name).ok_or_else(|| Error::unknown_time_zone(name))?;
                     Ok(Value::text(zone.name()))
                 }
+                _ => Err(refuse(&value)),
+            },
+            Kind::Locale => match &value {
+                Value::Text(name) => Locale::canonical(name)
+                    .map(Value::text)
+                    .ok_or_else(|| Error::unknown_locale(name)),
                 _ => Err(refuse(&value)),
             },
         }

@@ -16,6 +16,7 @@
 
 pub mod format;
 pub mod interval;
+pub mod locale;
 pub mod parse;
 pub mod zone;
 

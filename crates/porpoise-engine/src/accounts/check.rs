@@ -242,6 +242,7 @@ impl Checker<'_> {
             Node::One
             | Node::Empty
             | Node::Values { .. }
+            | Node::JsonTable { .. }
             | Node::Virtual { .. }
             | Node::Working { .. } => Ok(()),
             Node::Scan(scan) => {

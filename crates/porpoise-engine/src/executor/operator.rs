@@ -14,6 +14,7 @@ use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
 
 use crate::error::Result;
+use crate::executor::json_table::JsonTableOperator;
 use crate::executor::key_range::{self, Bounds};
 use crate::executor::row_buffer::{self, RowBuffer};
 use crate::executor::{Exec, index_entry};
@@ -41,6 +42,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             rows,
             at: 0,
         }),
+        Node::JsonTable { slot, doc, table } => Box::new(JsonTableOperator::new(*slot, doc, table)),
         Node::Virtual {
             slot,
             table,
@@ -195,6 +197,7 @@ pub fn slots_of(node: &Node) -> Vec<Slot> {
         Node::One | Node::Empty => Vec::new(),
         Node::Scan(scan) => vec![scan.slot],
         Node::Values { slot, .. }
+        | Node::JsonTable { slot, .. }
         | Node::Virtual { slot, .. }
         | Node::Derived { slot, .. }
         | Node::Recursive { slot, .. }
@@ -541,7 +544,12 @@ impl Operator for Virtual<'_> {
 }
 
 /// Yields a buffer's next row.
-fn replay(rows: &RowBuffer, at: &mut usize, exec: &mut Exec<'_>, slots: &[Slot]) -> Result<bool> {
+pub(super) fn replay(
+    rows: &RowBuffer,
+    at: &mut usize,
+    exec: &mut Exec<'_>,
+    slots: &[Slot],
+) -> Result<bool> {
     if *at >= rows.len() {
         return Ok(false);
     }

@@ -6,10 +6,11 @@
 //! for the result's type; evaluation then calls `eval` with values of just those kinds.
 //!
 //! Adding a function is one row in the table of its family (`string.rs`, `numeric.rs`, `temporal.rs`,
-//! `control.rs`, `json.rs`, `information.rs`) and one Rust function.
+//! `control.rs`, `crypt.rs`, `json.rs`, `information.rs`) and one Rust function.
 
 mod aggregate;
 mod control;
+mod crypt;
 mod information;
 mod json;
 mod numeric;
@@ -159,6 +160,7 @@ impl std::fmt::Debug for Eval {
 /// All families' tables.
 static FAMILIES: &[&[Function]] = &[
     control::TABLE,
+    crypt::TABLE,
     information::TABLE,
     json::TABLE,
     numeric::TABLE,

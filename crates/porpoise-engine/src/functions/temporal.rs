@@ -20,6 +20,8 @@ use crate::functions::{
 };
 
 const MICROS: i64 = 1_000_000;
+/// The longest name of a day or a month in any language.
+const NAME_CHARS_MAX: u32 = 30;
 const DAY_US: i64 = 86_400 * MICROS;
 
 macro_rules! date_part {
@@ -149,10 +151,10 @@ pub static TABLE: &[Function] = &[
         exactly(2),
         &[Want::LooseDate, Want::String],
         Returns::Text(255),
-        Eval::Strict(|_, values| {
+        Eval::Strict(|call, values| {
             Ok(moment(&values[0])
                 .filter(|_| !text(&values[1]).is_empty())
-                .and_then(|moment| date_format(moment, text(&values[1])))
+                .and_then(|moment| date_format(moment, text(&values[1]), call.exec.session.locale))
                 .map_or(Value::Null, Value::text))
         }),
     ),
@@ -164,14 +166,17 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|call, values| shift(call, values, true)),
     ),
     date_part!("DAY", |date: Date| Value::Int(date.day().into())),
-    date_part!(
+    pure(
         "DAYNAME",
-        Returns::Text(9),
-        |date: Date| if date.is_real() {
-            Value::text(DAYS[date.weekday() as usize % 7])
-        } else {
-            Value::Null
-        }
+        exactly(1),
+        &[Want::LooseDate],
+        Returns::Text(NAME_CHARS_MAX),
+        Eval::Strict(|call, values| {
+            Ok(date(&values[0])
+                .filter(|date| date.is_real())
+                .and_then(|date| call.exec.session.locale.weekday(date.weekday()))
+                .map_or(Value::Null, Value::text))
+        }),
     ),
     date_part!("DAYOFMONTH", |date: Date| Value::Int(date.day().into())),
     date_part!("DAYOFWEEK", |date: Date| real(date, |date| (i64::from(
@@ -254,11 +259,17 @@ pub static TABLE: &[Function] = &[
     time_part!("MICROSECOND", Time::microsecond),
     time_part!("MINUTE", Time::minute),
     date_part!("MONTH", |date: Date| Value::Int(date.month().into())),
-    date_part!("MONTHNAME", Returns::Text(9), |date: Date| (date.month()
-        as usize)
-        .checked_sub(1)
-        .and_then(|month| MONTHS.get(month))
-        .map_or(Value::Null, Value::text)),
+    pure(
+        "MONTHNAME",
+        exactly(1),
+        &[Want::LooseDate],
+        Returns::Text(NAME_CHARS_MAX),
+        Eval::Strict(|call, values| {
+            Ok(date(&values[0])
+                .and_then(|date| call.exec.session.locale.month(date.month()))
+                .map_or(Value::Null, Value::text))
+        }),
+    ),
     stable(
         "NOW",
         between(0, 1),
@@ -510,30 +521,6 @@ pub static TABLE: &[Function] = &[
                 }))
         }),
     ),
-];
-
-const DAYS: [&str; 7] = [
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
 ];
 
 fn date(value: &Value) -> Option<Date> {
@@ -948,7 +935,8 @@ fn from_unixtime(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }
     let local = call.exec.session.to_local(micros);
     Ok(match values.get(1) {
-        Some(pattern) => date_format(local, text(pattern)).map_or(Value::Null, Value::text),
+        Some(pattern) => date_format(local, text(pattern), call.exec.session.locale)
+            .map_or(Value::Null, Value::text),
         None => Value::DateTime(local),
     })
 }

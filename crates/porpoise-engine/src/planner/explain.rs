@@ -214,6 +214,7 @@ pub(super) fn children(node: &Node) -> Vec<&Node> {
         | Node::Empty
         | Node::Scan(_)
         | Node::Values { .. }
+        | Node::JsonTable { .. }
         | Node::Virtual { .. }
         | Node::Working { .. } => Vec::new(),
         Node::Derived { input, .. }
@@ -238,6 +239,7 @@ fn exprs(node: &Node) -> Vec<&Expr> {
         Node::Scan(scan) => scan.filter.iter().collect(),
         Node::Virtual { filter, .. } => filter.iter().collect(),
         Node::Values { rows, .. } => rows.iter().flatten().collect(),
+        Node::JsonTable { doc, .. } => vec![doc],
         Node::Derived { output, .. } | Node::Project { output, .. } => output.iter().collect(),
         Node::Filter { conditions, .. } => conditions.iter().collect(),
         Node::NestedLoop { condition, .. } => condition.iter().collect(),
@@ -953,6 +955,7 @@ impl Tree<'_> {
             Node::Empty => self.line(depth, "Zero rows (Impossible WHERE)", Some(node)),
             Node::Scan(scan) => self.scan(scan, node, depth),
             Node::Values { .. } => self.line(depth, "Rows fetched before execution", Some(node)),
+            Node::JsonTable { .. } => self.line(depth, "Materialize table function", Some(node)),
             Node::Virtual { table, filter, .. } => {
                 let depth = self.filter(filter, node, depth);
                 self.line(depth, &format!("Table scan on {}", table.name), Some(node));

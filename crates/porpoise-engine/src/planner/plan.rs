@@ -18,7 +18,8 @@
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_types::{DataType, RowLayout};
+use porpoise_types::json::path::JsonPath;
+use porpoise_types::{DataType, Json, RowLayout};
 
 use crate::catalog::{Table, TableId};
 use crate::expr::{Expr, Slot};
@@ -261,6 +262,12 @@ pub enum Node {
         slot: Slot,
         rows: Vec<Vec<Expr>>,
     },
+    /// JSON_TABLE: the rows that the table's paths find in a document. Fills `slot`.
+    JsonTable {
+        slot: Slot,
+        doc: Expr,
+        table: Arc<JsonTable>,
+    },
     /// A table made by code: information_schema, performance_schema. Fills `slot`.
     Virtual {
         slot: Slot,
@@ -345,6 +352,45 @@ pub enum Node {
         inputs: Vec<(Node, Vec<Expr>)>,
     },
     Window(Box<Window>),
+}
+
+/// What JSON_TABLE makes of each value that `path` finds: a row, or several where nested paths find more.
+#[derive(Debug)]
+pub struct JsonTable {
+    pub path: JsonPath,
+    pub columns: Vec<JsonColumn>,
+    /// Each finds rows of its own; side by side the others' columns are NULL.
+    pub nested: Vec<JsonTable>,
+}
+
+/// A column of JSON_TABLE, and where in the slot it lies.
+#[derive(Debug)]
+pub struct JsonColumn {
+    pub position: usize,
+    pub name: CompactString,
+    pub ty: DataType,
+    pub source: JsonSource,
+}
+
+#[derive(Debug)]
+pub enum JsonSource {
+    /// The row's number among those of its path, from 1.
+    Ordinality,
+    /// 1 where the path finds something, 0 where it doesn't.
+    Exists(JsonPath),
+    Value {
+        path: JsonPath,
+        on_empty: JsonOtherwise,
+        on_error: JsonOtherwise,
+    },
+}
+
+/// What JSON_TABLE does without a value, or with one that doesn't fit.
+#[derive(Clone, Debug)]
+pub enum JsonOtherwise {
+    Null,
+    Error,
+    Default(Json),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use porpoise_sql::ast::Span;
 
 use crate::catalog::{Table, VirtualTable};
 use crate::expr::{Expr, Slot};
-use crate::planner::plan::{Aggregate, Node, RowLock, SetOperator, SortKey, WindowCall};
+use crate::planner::plan::{Aggregate, JsonTable, Node, RowLock, SetOperator, SortKey, WindowCall};
 use crate::planner::slot_set::SlotSet;
 
 /// A query with its ORDER BY and LIMIT.
@@ -32,6 +32,12 @@ pub enum Body {
     Values {
         slot: Slot,
         rows: Vec<Vec<Expr>>,
+    },
+    /// JSON_TABLE: rows found in a document.
+    JsonTable {
+        slot: Slot,
+        doc: Expr,
+        table: Arc<JsonTable>,
     },
     SetOperation {
         slot: Slot,
@@ -190,6 +196,7 @@ impl Query {
         match &mut self.body {
             Body::Select(block) => block.for_each_expr_mut(visit),
             Body::Values { rows, .. } => rows.iter_mut().flatten().for_each(&mut *visit),
+            Body::JsonTable { doc, .. } => visit(doc),
             Body::SetOperation { inputs, .. } => inputs
                 .iter_mut()
                 .for_each(|input| input.for_each_expr_mut(visit)),
@@ -210,6 +217,7 @@ impl Query {
         match &self.body {
             Body::Select(block) => block.for_each_expr(visit),
             Body::Values { rows, .. } => rows.iter().flatten().for_each(&mut *visit),
+            Body::JsonTable { doc, .. } => visit(doc),
             Body::SetOperation { inputs, .. } => {
                 inputs.iter().for_each(|input| input.for_each_expr(visit))
             }
@@ -234,7 +242,7 @@ impl Query {
                 }
                 block.windows.iter().for_each(|window| visit(window.slot));
             }
-            Body::Values { slot, .. } => visit(*slot),
+            Body::Values { slot, .. } | Body::JsonTable { slot, .. } => visit(*slot),
             Body::SetOperation { slot, inputs, .. } => {
                 visit(*slot);
                 inputs.iter().for_each(|input| input.for_each_slot(visit));

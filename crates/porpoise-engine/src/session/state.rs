@@ -8,6 +8,7 @@ use std::time::Duration;
 use compact_str::CompactString;
 use hashbrown::HashMap;
 use porpoise_storage::Interrupt;
+use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{
     Charset, Collation, ConvertContext, DataType, DateMode, DateTime, TimeZone, Value,
 };
@@ -66,6 +67,8 @@ pub struct SessionState {
     pub div_precision_increment: u8,
     pub group_concat_max_len: u64,
     pub max_allowed_packet: u64,
+    /// `lc_time_names`: in which language days and months are named.
+    pub locale: &'static Locale,
     pub autocommit: bool,
     /// Every system variable's session value, in the table's order.
     pub variables: Arc<Vec<Value>>,
@@ -133,6 +136,7 @@ impl SessionState {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             max_allowed_packet: 64 << 20,
+            locale: Locale::english(),
             autocommit: true,
             variables: Arc::default(),
             client_charset: Charset::Utf8mb4,

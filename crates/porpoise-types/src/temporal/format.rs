@@ -1,5 +1,6 @@
-//! `DATE_FORMAT`, `TIME_FORMAT` and `STR_TO_DATE`, in English (MySQL 8.4 manual, 14.7).
+//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL 8.4 manual, 14.7).
 
+use super::locale::Locale;
 use super::{
     Date, DateMode, DateTime, MICROS_PER_SECOND, Time, day_number, is_leap_year, push_digits,
 };
@@ -39,7 +40,7 @@ struct Parts {
 }
 
 /// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for example.
-pub fn date_format(value: DateTime, pattern: &str) -> Option<String> {
+pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<String> {
     format(
         &Parts {
             date: value.date(),
@@ -47,6 +48,7 @@ pub fn date_format(value: DateTime, pattern: &str) -> Option<String> {
             is_time: false,
         },
         pattern,
+        locale,
     )
 }
 
@@ -59,10 +61,11 @@ pub fn time_format(value: Time, pattern: &str) -> Option<String> {
             is_time: true,
         },
         pattern,
+        Locale::english(),
     )
 }
 
-fn format(parts: &Parts, pattern: &str) -> Option<String> {
+fn format(parts: &Parts, pattern: &str, locale: &Locale) -> Option<String> {
     let Parts {
         date,
         time,
@@ -70,10 +73,9 @@ fn format(parts: &Parts, pattern: &str) -> Option<String> {
     } = parts;
     let (hours, hour12) = (time.hours(), (time.hours() + 11) % 12 + 1);
     let day_half = if time.hours() % 24 < 12 { "AM" } else { "PM" };
-    let month_name = || MONTHS.get((date.month() as usize).checked_sub(1)?).copied();
     let weekday = || {
         let known = !is_time && (date.month() > 0 || date.year() > 0);
-        known.then(|| date.weekday() as usize)
+        known.then(|| date.weekday())
     };
     let week = |mode: u32| (!is_time).then(|| date.week(mode));
     let mut out = Vec::with_capacity(pattern.len() + 16);
@@ -93,8 +95,8 @@ fn format(parts: &Parts, pattern: &str) -> Option<String> {
             }
         };
         match specifier {
-            'a' => out.extend_from_slice(&WEEKDAYS[weekday()?].as_bytes()[..3]),
-            'b' => out.extend_from_slice(&month_name()?.as_bytes()[..3]),
+            'a' => out.extend_from_slice(locale.weekday_short(weekday()?)?.as_bytes()),
+            'b' => out.extend_from_slice(locale.month_short(date.month())?.as_bytes()),
             'c' => push_digits(&mut out, date.month(), 1),
             'D' => {
                 push_digits(&mut out, date.day(), 1);
@@ -114,7 +116,7 @@ fn format(parts: &Parts, pattern: &str) -> Option<String> {
             }
             'k' => push_digits(&mut out, hours, 1),
             'l' => push_digits(&mut out, hour12, 1),
-            'M' => out.extend_from_slice(month_name()?.as_bytes()),
+            'M' => out.extend_from_slice(locale.month(date.month())?.as_bytes()),
             'm' => push_digits(&mut out, date.month(), 2),
             'p' => out.extend_from_slice(day_half.as_bytes()),
             'r' | 'T' => {
@@ -133,8 +135,8 @@ fn format(parts: &Parts, pattern: &str) -> Option<String> {
             'u' => push_digits(&mut out, week(1)?.0, 2),
             'V' => push_digits(&mut out, week(2)?.0, 2),
             'v' => push_digits(&mut out, week(3)?.0, 2),
-            'W' => out.extend_from_slice(WEEKDAYS[weekday()?].as_bytes()),
-            'w' => push_digits(&mut out, (weekday()? as u32 + 1) % 7, 1),
+            'W' => out.extend_from_slice(locale.weekday(weekday()?)?.as_bytes()),
+            'w' => push_digits(&mut out, (weekday()? + 1) % 7, 1),
             'X' => push_digits(&mut out, week(2)?.1, 4),
             'x' => push_digits(&mut out, week(3)?.1, 4),
             'Y' => push_digits(&mut out, date.year(), 4),
@@ -414,12 +416,12 @@ mod tests {
         ];
         for (text, pattern, expected) in facts {
             assert_eq!(
-                date_format(at(text), pattern).as_deref(),
+                date_format(at(text), pattern, Locale::english()).as_deref(),
                 Some(expected),
                 "{text} {pattern}"
             );
         }
-        assert_eq!(date_format(at("2024-00-00"), "%b"), None);
+        assert_eq!(date_format(at("2024-00-00"), "%b", Locale::english()), None);
         assert_eq!(
             time_format(parse::time("-10:05:06").0, "%H:%i:%s").as_deref(),
             Some("-10:05:06")
@@ -478,7 +480,7 @@ mod tests {
         #[test]
         fn no_pattern_panics(text in ".{0,20}|[0-9 :-]{0,20}", pattern in "(%[A-Za-z.@#%]|.){0,6}", micros in any::<i64>()) {
             str_to_date(&text, &pattern, DateMode::default());
-            date_format(DateTime::from_unix_micros(micros % 10_000_000_000_000_000).unwrap_or_default(), &pattern);
+            date_format(DateTime::from_unix_micros(micros % 10_000_000_000_000_000).unwrap_or_default(), &pattern, Locale::english());
             time_format(Time::from_micros_clamped(micros), &pattern);
         }
 
@@ -486,7 +488,7 @@ mod tests {
         fn what_is_formatted_is_read_back(micros in 0i64..100_000_000_000_000_000) {
             let v = DateTime::from_linear_micros(micros + 400 * 86_400_000_000).unwrap();
             for pattern in ["%Y-%m-%d %H:%i:%s.%f", "%X %V %W %T.%f", "%x %v %a %r.%f", "%Y %j %I:%i:%s.%f %p"] {
-                let text = date_format(v, pattern).unwrap();
+                let text = date_format(v, pattern, Locale::english()).unwrap();
                 prop_assert_eq!(str_to_date(&text, pattern, DateMode::default()), Some(ParsedByFormat::DateTime(v)), "{} {}", text, pattern);
             }
         }

@@ -562,7 +562,7 @@ fn query_reads(query: &Query, table: &Table) -> bool {
             found
         }
         Body::SetOperation { inputs, .. } => inputs.iter().any(|input| query_reads(input, table)),
-        Body::Values { .. } | Body::Recursive { .. } => false,
+        Body::Values { .. } | Body::JsonTable { .. } | Body::Recursive { .. } => false,
     }
 }
 

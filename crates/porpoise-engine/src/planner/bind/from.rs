@@ -39,7 +39,7 @@ pub struct Definition {
 }
 
 /// A part of FROM.
-struct Part {
+pub(super) struct Part {
     tree: JoinTree,
     /// What `*` shows of it, in order: relation, column.
     star: Vec<(usize, usize)>,
@@ -88,7 +88,7 @@ impl Binder<'_> {
         self.nested(|binder| match table {
             ast::TableRef::Table(factor) => binder.table_factor(factor, nullable),
             ast::TableRef::Derived(derived) => binder.derived(derived, nullable),
-            ast::TableRef::JsonTable(_) => Err(Error::not_supported_yet("JSON_TABLE")),
+            ast::TableRef::JsonTable(table) => binder.json_table(table, nullable),
             ast::TableRef::Join(join) => binder.join(join, nullable),
         })
     }
@@ -399,7 +399,7 @@ impl Binder<'_> {
     }
 
     /// A query in FROM: merged where it can be, else with a slot of its own.
-    fn query_part(
+    pub(super) fn query_part(
         &mut self,
         query: Query,
         alias: CompactString,

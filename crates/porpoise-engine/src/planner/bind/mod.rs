@@ -14,6 +14,7 @@ mod change;
 mod expr;
 mod from;
 mod group;
+mod json_table;
 mod scope;
 mod select;
 mod window;

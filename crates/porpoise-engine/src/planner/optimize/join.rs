@@ -674,7 +674,8 @@ fn build_source(
             free,
             ..
         } => {
-            let correlated = free.intersects(before);
+            // What it reads may lie beside it (LATERAL), or around the whole query.
+            let correlated = !free.is_empty();
             let input = Box::new(Arc::unwrap_or_clone(plan.node.clone()));
             Node::Derived {
                 slot: source.slot,

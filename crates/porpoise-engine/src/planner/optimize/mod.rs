@@ -45,6 +45,14 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             finish_all(binder, rows.iter_mut().flatten())?;
             Node::Values { slot, rows }
         }
+        Body::JsonTable {
+            slot,
+            mut doc,
+            table,
+        } => {
+            finish_expr(binder, &mut doc)?;
+            Node::JsonTable { slot, doc, table }
+        }
         Body::SetOperation {
             slot,
             op,
@@ -375,6 +383,7 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Empty => 0.0,
         Node::Scan(scan) => (scan.rows_estimate * scan.filtered).max(1.0),
         Node::Values { rows, .. } => rows.len() as f64,
+        Node::JsonTable { .. } => 10.0,
         Node::Virtual { .. } | Node::Working { .. } => 100.0,
         Node::Derived { input, .. }
         | Node::Project { input, .. }
