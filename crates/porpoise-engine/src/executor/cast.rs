@@ -168,11 +168,12 @@ pub fn cast(
             });
             (rounded.map_or(Value::Null, Value::Time), note)
         }
+        // Only CAST reads a text; one that is compared with JSON is a JSON string.
         DataType::Json => (
             Value::Json(convert::to_json(
                 &value,
                 from,
-                from.is_string() && !from.is_binary_string(),
+                kind == CastKind::Explicit && from.is_string() && !from.is_binary_string(),
             )?),
             None,
         ),

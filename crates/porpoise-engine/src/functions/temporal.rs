@@ -219,10 +219,16 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(get_format),
     ),
     time_part!("HOUR", Time::hours),
-    date_part!(
+    pure(
         "LAST_DAY",
+        exactly(1),
+        &[Want::Date],
         Returns::Fixed(|| DataType::Date),
-        |date: Date| date.last_day().map_or(Value::Null, Value::Date)
+        Eval::Strict(|_, values| {
+            Ok(date(&values[0])
+                .and_then(Date::last_day)
+                .map_or(Value::Null, Value::Date))
+        }),
     ),
     stable(
         "LOCALTIME",
@@ -1046,9 +1052,9 @@ fn str_to_date_type(arguments: &[Expr]) -> Result<DataType> {
     let (has_date, has_time, has_micros) = format_parts(pattern);
     let fsp = if has_micros { 6 } else { 0 };
     Ok(match (has_date, has_time) {
-        (true, false) => DataType::Date,
+        (true, true) => DataType::DateTime { fsp },
         (false, true) => DataType::Time { fsp },
-        _ => DataType::DateTime { fsp },
+        (_, false) => DataType::Date,
     })
 }
 

@@ -213,14 +213,15 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
             found.week_year.is_some(),
         )?;
     }
-    let only_time = date.is_zero() && !format_parts(pattern).0;
+    let (has_date, has_time, _) = format_parts(pattern);
+    let only_time = date.is_zero() && has_time && !has_date;
     if !only_time && !date.is_allowed(mode) {
         return None;
     }
     let at = DateTime::new(date, found.hour, found.minute, found.second, found.micros)?;
-    Some(match format_parts(pattern) {
-        (true, true, _) => ParsedByFormat::DateTime(at),
-        (false, true, _) => ParsedByFormat::Time(at.time()),
+    Some(match (has_date, has_time) {
+        (true, true) => ParsedByFormat::DateTime(at),
+        (false, true) => ParsedByFormat::Time(at.time()),
         _ => ParsedByFormat::Date(date),
     })
 }

@@ -124,10 +124,24 @@ impl Binder<'_> {
             }
             ast::Expr::SystemVariable(variable) => self.system_variable(variable),
             ast::Expr::Unary(op, operand) => {
+                let written = operand;
                 let operand = self.expr(operand)?;
                 match op {
                     ast::UnaryOp::Plus => Ok(operand),
-                    ast::UnaryOp::Neg => operate::negate(operand),
+                    ast::UnaryOp::Neg => {
+                        // Whether a number beyond BIGINT fits it when negated is seen by its value alone.
+                        let beyond = matches!(operand.kind, ExprKind::Parameter(_))
+                            && operand.ty.is_integer()
+                            && operand.ty.is_unsigned();
+                        let operand = match self.literal_value(written) {
+                            Some(value) if beyond => {
+                                self.fix_parameters(&operand);
+                                Expr::literal(value, operand.ty)
+                            }
+                            _ => operand,
+                        };
+                        operate::negate(operand)
+                    }
                     ast::UnaryOp::Not => {
                         if compare::width(&operand) != 1 {
                             return Err(Error::operand_columns(1));
