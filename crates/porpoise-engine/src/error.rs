@@ -234,6 +234,12 @@ errors! {
     cannot_add_foreign_key() = 1215 "HY000" "Cannot add foreign key constraint";
     no_referenced_row(constraint) = 1452 "23000" "Cannot add or update a child row: a foreign key constraint fails ({})";
     row_is_referenced(constraint) = 1451 "23000" "Cannot delete or update a parent row: a foreign key constraint fails ({})";
+    view_check_failed(view) = 1369 "HY000" "CHECK OPTION failed '{}'";
+    view_field_has_no_default(view) = 1423 "HY000" "Field of view '{}' underlying table doesn't have a default value";
+    not_insertable(table, statement) = 1471 "HY000" "The target table {} of the {} is not insertable-into";
+    unknown_authorization_id(user, host) = 3523 "HY000" "Unknown authorization ID `{}`@`{}`";
+    role_not_granted(role, user) = 3530 "HY000" "{} is not granted to {}";
+    role_loop(user, role) = 3538 "HY000" "User account {} is directly or indirectly granted to the role {}. The GRANT would create a loop";
     wrong_foreign_key(name, why) = 1239 "42000" "Incorrect foreign key definition for '{}': {}";
     truncate_referenced(constraint) = 1701 "42000" "Cannot truncate a table referenced in a foreign key constraint ({})";
     foreign_key_duplicate(table, record, child, key) = 1761 "23000" "Foreign key constraint for table '{}', record '{}' would lead to a duplicate entry in table '{}', key '{}'";

@@ -239,6 +239,12 @@ const YEAR_S: u64 = 31_536_000;
 
 /// All variables, by name.
 pub static VARIABLES: &[Variable] = &[
+    Variable {
+        scope: Global,
+        ..applied("activate_all_roles_on_login", Bool, "0", |s, v| {
+            s.activates_all_roles = unsigned(v) != 0
+        })
+    },
     row("authentication_policy", Global, Text, "*,,", Inert),
     applied("auto_increment_increment", int(1, 65_535), "1", |s, v| {
         s.auto_increment_increment = unsigned(v)

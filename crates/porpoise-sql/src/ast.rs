@@ -1962,6 +1962,15 @@ pub enum Statement {
     },
     /// `RENAME USER old TO new, …`.
     RenameUser(Vec<(Account, Account)>),
+    /// `DROP PROCEDURE | FUNCTION | TRIGGER | EVENT`.
+    DropStored {
+        /// Which of the four, in upper case.
+        kind: &'static str,
+        /// `IF EXISTS`.
+        if_exists: bool,
+        /// What.
+        name: ObjectName,
+    },
     /// `CREATE ROLE`.
     CreateRole {
         /// `IF NOT EXISTS`.

@@ -13,6 +13,7 @@ use porpoise_sql::ast;
 
 use crate::accounts::Grants;
 use crate::accounts::privilege::Privilege;
+use crate::accounts::role;
 use crate::catalog::{Table, TableId};
 use crate::error::{Error, Result};
 use crate::planner::plan::{InsertSource, Node, OnDuplicate, Plan, PlanKind, TableUse};
@@ -20,10 +21,11 @@ use crate::session::SessionState;
 
 /// The grants that count for a session; `None`: everything is allowed.
 pub fn grants(state: &SessionState) -> Option<Arc<Grants>> {
-    state
-        .account
-        .as_ref()
-        .map(|account| account.grants.load_full())
+    let account = state.account.as_ref()?;
+    if state.active_roles.is_empty() {
+        return Some(account.grants.load_full());
+    }
+    Some(role::with_roles(state, account))
 }
 
 /// Whether a session has a privilege at the global level.

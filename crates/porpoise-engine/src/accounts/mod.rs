@@ -15,6 +15,7 @@
 //!
 //! - [`privilege`] is the table of privileges.
 //! - [`host`] matches hosts.
+//! - [`role`] has the roles that sessions put on.
 //! - [`check`] refuses what a session may not do.
 //! - [`statement`] runs CREATE USER, GRANT and their kin; [`show`] prints SHOW GRANTS and SHOW CREATE USER.
 //!
@@ -23,6 +24,7 @@
 pub mod check;
 pub mod host;
 pub mod privilege;
+pub mod role;
 pub mod show;
 pub mod statement;
 #[cfg(test)]
@@ -75,6 +77,8 @@ pub struct Grants {
     pub schemas: Vec<SchemaGrant>,
     #[serde(default)]
     pub tables: Vec<TableGrant>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<role::RoleGrant>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,6 +198,40 @@ impl From<AccountRecord> for Account {
 }
 
 impl Grants {
+    /// Adds another's privileges, not its roles.
+    pub fn add_all(&mut self, other: &Grants) {
+        self.global = self.global.with(other.global);
+        for (name, passes_on) in &other.dynamic {
+            match self.dynamic.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known |= passes_on,
+                None => self.dynamic.push((name.clone(), *passes_on)),
+            }
+        }
+        for grant in &other.schemas {
+            let known = self
+                .schemas
+                .iter_mut()
+                .find(|known| known.pattern == grant.pattern);
+            match known {
+                Some(known) => known.privileges = known.privileges.with(grant.privileges),
+                None => self.schemas.push(grant.clone()),
+            }
+        }
+        for grant in &other.tables {
+            let known = self
+                .tables
+                .iter_mut()
+                .find(|known| known.schema == grant.schema && known.table == grant.table);
+            match known {
+                Some(known) => {
+                    known.privileges = known.privileges.with(grant.privileges);
+                    known.columns.extend(grant.columns.iter().cloned());
+                }
+                None => self.tables.push(grant.clone()),
+            }
+        }
+    }
+
     pub fn has_dynamic(&self, name: &str) -> bool {
         self.dynamic.iter().any(|(known, _)| known == name)
     }

@@ -37,6 +37,8 @@ pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {
             rows.push(format!("GRANT {} ON *.* TO {to}{suffix}", names.join(",")));
         }
     }
+    let mut roles: Vec<_> = grants.roles.iter().collect();
+    roles.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
     let mut schemas: Vec<_> = grants.schemas.iter().collect();
     schemas.sort_by(|a, b| a.pattern.cmp(&b.pattern));
     for grant in schemas {
@@ -80,6 +82,16 @@ pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {
             with_option(grant.privileges)
         ));
     }
+    for (admin, suffix) in [(false, ""), (true, " WITH ADMIN OPTION")] {
+        let names: Vec<String> = roles
+            .iter()
+            .filter(|role| role.admin == admin)
+            .map(|role| super::role::quoted(&role.user, &role.host))
+            .collect();
+        if !names.is_empty() {
+            rows.push(format!("GRANT {} TO {to}{suffix}", names.join(",")));
+        }
+    }
     rows
 }
 
@@ -106,6 +118,17 @@ pub fn create_user(account: &Account) -> String {
     if !account.authentication_string.is_empty() && account.plugin != AUTH_SOCKET {
         out.push_str(" AS ");
         out.push_str(&quoted(&account.authentication_string));
+    }
+    let defaults: Vec<String> = account
+        .grants
+        .load()
+        .roles
+        .iter()
+        .filter(|role| role.default)
+        .map(|role| super::role::quoted(&role.user, &role.host))
+        .collect();
+    if !defaults.is_empty() {
+        out.push_str(&format!(" DEFAULT ROLE {}", defaults.join(",")));
     }
     if !account
         .options

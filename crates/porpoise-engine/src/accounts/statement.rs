@@ -2,6 +2,8 @@
 //!
 //! MySQL 8.4 manual, 15.7.1 (Account Management Statements).
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use porpoise_protocol::auth::{caching_sha2, native};
 use porpoise_sql::ast;
@@ -11,6 +13,7 @@ use crate::accounts::privilege::{DYNAMIC, PRIVILEGES, Privilege, Set, level};
 use crate::accounts::{
     AUTH_SOCKET, Account, AccountChange, CACHING_SHA2_PASSWORD, Grants, NATIVE_PASSWORD,
     SchemaGrant, TableGrant,
+    role::{self, RoleGrant},
 };
 use crate::catalog::Relation;
 use crate::ddl::column::text;
@@ -73,8 +76,17 @@ pub fn execute(
         }
         S::Grant(grant) => run.grant(grant)?,
         S::Revoke(revoke) => run.revoke(revoke)?,
-        S::SetRole(ast::RoleSet::None | ast::RoleSet::Default | ast::RoleSet::All) => {}
-        _ => return Err(Error::not_supported_yet("roles")),
+        S::CreateRole {
+            if_not_exists,
+            roles,
+        } => run.create_roles(*if_not_exists, roles)?,
+        S::DropRole { if_exists, roles } => run.drop_roles(*if_exists, roles)?,
+        S::SetRole(roles) => {
+            drop(run);
+            return role::set(state, &shared.accounts, roles);
+        }
+        S::SetDefaultRole { roles, users } => run.set_default_roles(roles, users)?,
+        _ => return Err(Error::not_supported_yet("this statement")),
     }
     run.change.commit()
 }
@@ -136,9 +148,6 @@ impl Run<'_> {
 
     fn create(&mut self, create: &ast::CreateUser) -> Result<()> {
         self.check_create_user()?;
-        if create.default_roles.is_some() {
-            return Err(Error::not_supported_yet("roles"));
-        }
         let mut refused = Vec::new();
         for spec in &create.users {
             let name = self.name(&spec.account)?;
@@ -160,6 +169,22 @@ impl Run<'_> {
                 authenticate(&mut account, auth)?;
             }
             apply_options(&mut account, create)?;
+            if let Some(ast::RoleSet::List(roles)) = &create.default_roles {
+                let mut grants = Grants::clone(&account.grants.load());
+                for role in roles {
+                    let (user, host) = role::named(role)?;
+                    if self.change.get(&user, &host).is_none() {
+                        return Err(role::unknown(&user, &host));
+                    }
+                    grants.roles.push(RoleGrant {
+                        user,
+                        host,
+                        admin: false,
+                        default: true,
+                    });
+                }
+                account.grants.store(Arc::new(grants));
+            }
             self.change.put(account)?;
         }
         if refused.is_empty() {
@@ -167,6 +192,205 @@ impl Run<'_> {
         } else {
             Err(failed("CREATE USER", &refused))
         }
+    }
+
+    fn create_roles(&mut self, if_not_exists: bool, roles: &[ast::Account]) -> Result<()> {
+        if check_admin(self.state, Privilege::CreateRole, "").is_err() {
+            self.check_create_user()?;
+        }
+        let mut refused = Vec::new();
+        for role in roles {
+            let name = self.name(role)?;
+            if self.change.get(&name.0, &name.1).is_none() {
+                self.change.put(Account {
+                    locked: true,
+                    password_expired: true,
+                    ..Account::new(&name.0, &name.1)
+                })?;
+            } else if if_not_exists {
+                let note = Error::new(
+                    3163,
+                    "HY000",
+                    format!("Authorization ID '{}'@'{}' already exists.", name.0, name.1),
+                );
+                self.state.warn(Level::Note, note.into_condition());
+            } else {
+                refused.push(name);
+            }
+        }
+        if refused.is_empty() {
+            Ok(())
+        } else {
+            Err(failed("CREATE ROLE", &refused))
+        }
+    }
+
+    fn drop_roles(&mut self, if_exists: bool, roles: &[ast::Account]) -> Result<()> {
+        if check_admin(self.state, Privilege::DropRole, "").is_err() {
+            self.check_create_user()?;
+        }
+        self.drop_accounts("DROP ROLE", if_exists, roles)
+    }
+
+    /// Takes a role that is dropped away from all that have it.
+    fn forget_role(&mut self, name: &Name) -> Result<()> {
+        for account in self.change.all.clone() {
+            let mut grants = self.change.grants(&account);
+            let before = grants.roles.len();
+            grants.roles.retain(|role| !role.is(&name.0, &name.1));
+            if grants.roles.len() != before {
+                self.change.put_grants(&account, grants)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_default_roles(&mut self, roles: &ast::RoleSet, users: &[ast::Account]) -> Result<()> {
+        for user in users {
+            let name = self.name(user)?;
+            if !self.is_own(&name) {
+                self.check_create_user()?;
+            }
+            let Some(account) = self.change.get(&name.0, &name.1) else {
+                return Err(role::unknown(&name.0, &name.1));
+            };
+            let mut grants = self.change.grants(&account);
+            let all = matches!(roles, ast::RoleSet::All);
+            for grant in &mut grants.roles {
+                grant.default = all;
+            }
+            if let ast::RoleSet::List(listed) = roles {
+                for role in listed {
+                    let (user, host) = role::named(role)?;
+                    let grant = grants.roles.iter_mut().find(|grant| grant.is(&user, &host));
+                    grant
+                        .ok_or_else(|| role::not_granted((&user, &host), (&name.0, &name.1)))?
+                        .default = true;
+                }
+            }
+            self.change.put_grants(&account, grants)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever gives roles away needs ROLE_ADMIN, or each of them WITH ADMIN OPTION.
+    fn check_may_grant_roles(&self, roles: &[Name]) -> Result<()> {
+        let Some(own) = grants(self.state) else {
+            return Ok(());
+        };
+        let has_all = roles.iter().all(|(user, host)| {
+            own.roles
+                .iter()
+                .any(|grant| grant.admin && grant.is(user, host))
+        });
+        if has_all {
+            return Ok(());
+        }
+        check_admin(self.state, Privilege::Super, "ROLE_ADMIN")
+    }
+
+    fn role_names(&self, roles: &[ast::Account]) -> Result<Vec<Name>> {
+        let names = roles
+            .iter()
+            .map(role::named)
+            .collect::<Result<Vec<Name>>>()?;
+        self.check_may_grant_roles(&names)?;
+        match names
+            .iter()
+            .find(|(user, host)| self.change.get(user, host).is_none())
+        {
+            Some((user, host)) => Err(role::unknown(user, host)),
+            None => Ok(names),
+        }
+    }
+
+    fn grant_roles(
+        &mut self,
+        roles: &[ast::Account],
+        to: &[ast::Account],
+        admin: bool,
+    ) -> Result<()> {
+        let roles = self.role_names(roles)?;
+        for user in to {
+            let name = self.name(user)?;
+            let Some(account) = self.change.get(&name.0, &name.1) else {
+                return Err(role::unknown(&name.0, &name.1));
+            };
+            let mut grants = self.change.grants(&account);
+            for (user, host) in &roles {
+                if self.reaches((user, host), &name) {
+                    return Err(Error::role_loop(
+                        role::quoted(&name.0, &name.1),
+                        role::quoted(user, host),
+                    ));
+                }
+                match grants.roles.iter_mut().find(|grant| grant.is(user, host)) {
+                    Some(grant) => grant.admin |= admin,
+                    None => grants.roles.push(RoleGrant {
+                        user: user.clone(),
+                        host: host.clone(),
+                        admin,
+                        default: false,
+                    }),
+                }
+            }
+            self.change.put_grants(&account, grants)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a role is an account, or has it among its own roles.
+    fn reaches(&self, role: (&str, &str), wanted: &Name) -> bool {
+        let mut seen: Vec<Name> = Vec::new();
+        let mut waiting: Vec<Name> = vec![(role.0.into(), role.1.into())];
+        while let Some(next) = waiting.pop() {
+            if next == *wanted {
+                return true;
+            }
+            if seen.contains(&next) {
+                continue;
+            }
+            if let Some(account) = self.change.get(&next.0, &next.1) {
+                let grants = self.change.grants(&account);
+                waiting.extend(
+                    grants
+                        .roles
+                        .into_iter()
+                        .map(|grant| (grant.user, grant.host)),
+                );
+            }
+            seen.push(next);
+        }
+        false
+    }
+
+    fn revoke_roles(&mut self, roles: &[ast::Account], revoke: &ast::Revoke) -> Result<()> {
+        let roles = self.role_names(roles)?;
+        for user in &revoke.from {
+            let name = self.name(user)?;
+            let Some(account) = self.change.get(&name.0, &name.1) else {
+                let error = role::unknown(&name.0, &name.1);
+                if !revoke.ignore_unknown {
+                    return Err(error);
+                }
+                self.state.warn(Level::Warning, error.into_condition());
+                continue;
+            };
+            let mut grants = self.change.grants(&account);
+            for (user, host) in &roles {
+                let before = grants.roles.len();
+                grants.roles.retain(|grant| !grant.is(user, host));
+                if grants.roles.len() == before {
+                    let error = role::not_granted((user, host), (&name.0, &name.1));
+                    if !revoke.if_exists {
+                        return Err(error);
+                    }
+                    self.state.warn(Level::Warning, error.into_condition());
+                }
+            }
+            self.change.put_grants(&account, grants)?;
+        }
+        Ok(())
     }
 
     fn alter(&mut self, alter: &ast::CreateUser) -> Result<()> {
@@ -210,11 +434,23 @@ impl Run<'_> {
 
     fn drop(&mut self, if_exists: bool, users: &[ast::Account]) -> Result<()> {
         self.check_create_user()?;
+        self.drop_accounts("DROP USER", if_exists, users)
+    }
+
+    fn drop_accounts(
+        &mut self,
+        operation: &str,
+        if_exists: bool,
+        users: &[ast::Account],
+    ) -> Result<()> {
         let mut refused = Vec::new();
         for user in users {
             let name = self.name(user)?;
             match self.change.get(&name.0, &name.1) {
-                Some(account) => self.change.remove(&account),
+                Some(account) => {
+                    self.change.remove(&account);
+                    self.forget_role(&name)?;
+                }
                 None if if_exists => {
                     let note = Error::new(
                         3162,
@@ -229,7 +465,7 @@ impl Run<'_> {
         if refused.is_empty() {
             Ok(())
         } else {
-            Err(failed("DROP USER", &refused))
+            Err(failed(operation, &refused))
         }
     }
 
@@ -438,11 +674,7 @@ impl Run<'_> {
                 continue;
             }
             let Some(row) = PRIVILEGES.iter().find(|row| row.name == name) else {
-                return Err(Error::new(
-                    1149,
-                    "42000",
-                    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use",
-                ));
+                return Err(Error::syntax_error(name, 1));
             };
             if privilege.columns.is_empty() {
                 if row.levels & at == 0 {
@@ -532,10 +764,14 @@ impl Run<'_> {
             as_user,
         } = grant
         else {
-            return Err(match grant {
-                ast::Grant::Proxy { .. } => Error::not_supported_yet("GRANT PROXY"),
-                _ => Error::not_supported_yet("roles"),
-            });
+            return match grant {
+                ast::Grant::Roles {
+                    roles,
+                    to,
+                    admin_option,
+                } => self.grant_roles(roles, to, *admin_option),
+                _ => Err(Error::not_supported_yet("GRANT PROXY")),
+            };
         };
         if as_user.is_some() {
             return Err(Error::not_supported_yet("GRANT … AS"));
@@ -574,7 +810,7 @@ impl Run<'_> {
                 None
             }
             ast::RevokeWhat::Proxy(_) => return Err(Error::not_supported_yet("REVOKE PROXY")),
-            ast::RevokeWhat::Roles(_) => return Err(Error::not_supported_yet("roles")),
+            ast::RevokeWhat::Roles(roles) => return self.revoke_roles(roles, revoke),
         };
         for user in &revoke.from {
             let name = self.name(user)?;
@@ -595,7 +831,12 @@ impl Run<'_> {
             };
             let mut grants = self.change.grants(&account);
             match &asked {
-                None => grants = Grants::default(),
+                None => {
+                    grants = Grants {
+                        roles: grants.roles,
+                        ..Grants::default()
+                    }
+                }
                 Some(asked) => {
                     if let Err(error) = take(&mut grants, asked, &name) {
                         if !revoke.if_exists {

@@ -186,3 +186,62 @@ fn accounts_and_grants_outlive_the_engine() {
         &again.get("", "192.0.2.%").expect("anonymous")
     ));
 }
+
+#[test]
+fn a_role_counts_while_it_is_active_and_granted() {
+    let (mut root, mut user) = with_user();
+    root.run("CREATE ROLE reader, writer@localhost");
+    root.fails("CREATE ROLE reader", 1396);
+    root.run("CREATE ROLE IF NOT EXISTS reader");
+    root.run("GRANT SELECT ON d.* TO reader");
+    root.run("GRANT INSERT ON d.t TO writer@localhost");
+    root.run("GRANT writer@localhost TO reader");
+    root.fails("GRANT reader TO writer@localhost", 3538);
+    root.fails("GRANT nobody TO u", 3523);
+    user.fails("SET ROLE reader", 3530);
+    root.run("GRANT reader TO u");
+    assert_eq!(
+        grants_of(&root, "u", "%"),
+        [
+            "GRANT USAGE ON *.* TO `u`@`%`",
+            "GRANT `reader`@`%` TO `u`@`%`"
+        ]
+    );
+
+    user.fails("SELECT a FROM d.t", 1142);
+    assert_eq!(user.rows("SELECT CURRENT_ROLE()"), ["NONE"]);
+    user.run("SET ROLE reader");
+    assert_eq!(user.rows("SELECT CURRENT_ROLE()"), ["`reader`@`%`"]);
+    user.run("SELECT a FROM d.t");
+    user.run("INSERT INTO d.t VALUES (1, 1)");
+    user.fails("DELETE FROM d.t", 1142);
+    user.run("SET ROLE NONE");
+    user.fails("SELECT a FROM d.t", 1142);
+    user.fails("GRANT reader TO u", 1227);
+
+    root.run("SET DEFAULT ROLE reader TO u");
+    assert_eq!(login(&root, "u").rows("SELECT a FROM d.t"), ["1"]);
+    root.run("SET DEFAULT ROLE NONE TO u");
+    login(&root, "u").fails("SELECT a FROM d.t", 1142);
+    root.run("SET GLOBAL activate_all_roles_on_login = 1");
+    let mut all = login(&root, "u");
+    all.run("SELECT a FROM d.t");
+
+    // What is taken away is gone at once.
+    root.run("REVOKE reader FROM u");
+    all.fails("SELECT a FROM d.t", 1142);
+    root.fails("REVOKE reader FROM u", 3530);
+    root.run("GRANT reader TO u");
+    root.run("DROP ROLE reader, writer@localhost");
+    assert_eq!(
+        grants_of(&root, "u", "%"),
+        ["GRANT USAGE ON *.* TO `u`@`%`"]
+    );
+    root.fails("DROP ROLE reader", 1396);
+    root.run("CREATE USER v DEFAULT ROLE u");
+    assert_eq!(grants_of(&root, "v", "%")[1], "GRANT `u`@`%` TO `v`@`%`");
+
+    let again = Accounts::open(&root.engine.shared.store).expect("opens again");
+    let kept = again.get("v", "%").expect("v").grants.load_full();
+    assert!(kept.roles[0].default && kept.roles[0].is("u", "%"));
+}

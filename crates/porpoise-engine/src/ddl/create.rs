@@ -291,6 +291,7 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
             ast::Duplicates::Error | ast::Duplicates::Ignore => OnDuplicate::Error,
         },
         ignore: filling.duplicates == ast::Duplicates::Ignore,
+        checks: Vec::new(),
     };
     let catalog = ddl.shared.catalog.load_full();
     let mut transaction = ddl.shared.store.begin();

@@ -35,9 +35,10 @@ use crate::accounts::statement::is_account_statement;
 use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
 use crate::catalog::{Catalog, Relation, Table};
 use crate::engine::Shared;
-use crate::error::{Error, Result};
+use crate::error::{Error, Level, Result};
 use crate::reply::{Completion, Reply};
 use crate::session::{Session, SessionState};
+use crate::show::told::no_routine;
 
 /// A DDL statement on its way.
 pub struct Ddl<'a> {
@@ -119,6 +120,26 @@ fn other(
             if targets.iter().any(locks) {
                 return Err(Error::not_supported_yet("FLUSH TABLES WITH READ LOCK"));
             }
+        }
+        S::Call { name, .. } => {
+            return Err(no_routine(&session.state, "PROCEDURE", name));
+        }
+        S::DropStored {
+            kind,
+            if_exists,
+            name,
+        } => {
+            if name.schema.is_none() && session.state.schema.is_none() {
+                return Err(Error::no_database_selected());
+            }
+            let error = match *kind {
+                "EVENT" if *if_exists => Error::routine_does_not_exist("Event", &name.name.0),
+                kind => no_routine(&session.state, kind, name),
+            };
+            if !if_exists {
+                return Err(error);
+            }
+            session.state.warn(Level::Note, error.into_condition());
         }
         S::Unsupported { what, .. } => return Err(Error::not_supported_yet(what)),
         _ => return Err(Error::not_supported_yet("this statement")),

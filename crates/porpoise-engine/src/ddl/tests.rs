@@ -182,7 +182,7 @@ fn a_table_shows_itself_as_mysql_prints_it() {
   `note` text,
   `at` timestamp NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   `kind` enum('a','b') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT 'b',
-  `latin` char(3) CHARACTER SET latin1 DEFAULT NULL,
+  `latin` char(3) CHARACTER SET latin1 COLLATE latin1_swedish_ci DEFAULT NULL,
   `bits` bit(3) DEFAULT b'101',
   PRIMARY KEY (`id`),
   UNIQUE KEY `name` (`name`),
@@ -345,6 +345,36 @@ fn definitions_outlive_the_engine() {
         again.schema("e").expect("e").schema.collation.name(),
         "latin1_swedish_ci"
     );
+}
+
+#[test]
+fn foreign_keys_outlive_the_engine() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE p (id INT PRIMARY KEY)");
+    db.run("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL ON UPDATE CASCADE)");
+    let before = db.shows("c");
+    let (_, again) = Dictionary::open(&db.engine.shared.store).expect("opens again");
+    let Some(Relation::Table(table)) = again.relation("d", "c") else {
+        panic!("the table is there")
+    };
+    assert_eq!(create_text::table(&table, &db.session.state, 1), before);
+    assert_eq!(again.children("d", "p")[0].name, "c");
+}
+
+#[test]
+fn plans_know_of_foreign_keys_that_come_and_go() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE p (id INT PRIMARY KEY)");
+    db.run("INSERT INTO p VALUES (1), (2), (3)");
+    db.run("DELETE FROM p WHERE id = 3");
+    db.run("CREATE TABLE c (p INT)");
+    db.run("INSERT INTO c VALUES (1)");
+    db.run("ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (p) REFERENCES p (id)");
+    db.fails("DELETE FROM p WHERE id = 1", 1451);
+    db.fails("INSERT INTO c VALUES (9)", 1452);
+    db.run("ALTER TABLE c DROP FOREIGN KEY k");
+    db.run("INSERT INTO c VALUES (9)");
+    db.run("DELETE FROM p WHERE id = 1");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::executor::row_buffer::RowBuffer;
 use crate::executor::write::{Written, duplicate_entry};
 use crate::executor::{Exec, insert, operator};
 use crate::expr::Slot;
-use crate::planner::plan::{Assignment, Delete, Update};
+use crate::planner::plan::{Assignment, Delete, Update, ViewCheck};
 use crate::reply::Completion;
 
 /// What became of a row under UPDATE.
@@ -32,6 +32,7 @@ pub fn update_current(
     table: &Table,
     slot: Slot,
     assignments: &[Assignment],
+    checks: &[ViewCheck],
 ) -> Result<Updated> {
     let position = slot.0 as usize;
     let old = exec.frame.slots[position].bytes.clone();
@@ -73,6 +74,7 @@ pub fn update_current(
     if stamped {
         insert::finish_row(exec, table, slot, &mut values)?;
     }
+    insert::check_views(exec, checks)?;
     let new = std::mem::take(&mut exec.frame.slots[position].bytes);
     let written = exec.update_related(table, &key, &old, &new);
     exec.frame.slots[position].bytes = new;
@@ -118,15 +120,20 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
                 matched += 1;
                 exec.row_number += 1;
                 let savepoint = exec.savepoint_for(plan.ignore)?;
-                let updated =
-                    match update_current(exec, &target.table, target.slot, &target.assignments) {
-                        Err(error) if plan.ignore && insert::is_row_error(&error) => {
-                            exec.undo_row(savepoint)?;
-                            exec.warn(Level::Warning, error.into_condition());
-                            continue;
-                        }
-                        updated => updated?,
-                    };
+                let updated = match update_current(
+                    exec,
+                    &target.table,
+                    target.slot,
+                    &target.assignments,
+                    &target.checks,
+                ) {
+                    Err(error) if plan.ignore && insert::is_row_error(&error) => {
+                        exec.undo_row(savepoint)?;
+                        exec.warn(Level::Warning, error.into_condition());
+                        continue;
+                    }
+                    updated => updated?,
+                };
                 match updated {
                     Updated::Changed => changed += 1,
                     Updated::Same => {}

@@ -14,7 +14,7 @@ use crate::error::{Error, Level, Result};
 use crate::executor::write::{Written, duplicate_entry};
 use crate::executor::{Exec, change, operator};
 use crate::expr::{Expr, ExprKind, Slot};
-use crate::planner::plan::{Insert, InsertSource, OnDuplicate};
+use crate::planner::plan::{Insert, InsertSource, OnDuplicate, ViewCheck};
 use crate::reply::Completion;
 
 /// What a statement that changes rows counts.
@@ -306,7 +306,9 @@ fn insert_given(
     if counts.generated.is_some() {
         counts.run_length = counts.run_length.saturating_sub(1).max(1);
     }
-    match finish_row(exec, table, plan.slot, &mut values) {
+    let finished = finish_row(exec, table, plan.slot, &mut values)
+        .and_then(|()| check_views(exec, &plan.checks));
+    match finished {
         Ok(()) => {}
         Err(error) if plan.ignore && is_row_error(&error) => {
             exec.warn(Level::Warning, error.into_condition());
@@ -337,6 +339,7 @@ pub fn is_row_error(error: &Error) -> bool {
         number::duplicate_entry
             | number::column_cannot_be_null
             | number::check_violated
+            | number::view_check_failed
             | number::no_referenced_row
             | number::row_is_referenced
     )
@@ -385,7 +388,8 @@ fn write(
                 current.set(&existing);
                 current.set_key(&other);
                 counts.duplicates += 1;
-                let outcome = change::update_current(exec, table, plan.slot, assignments)?;
+                let outcome =
+                    change::update_current(exec, table, plan.slot, assignments, &plan.checks)?;
                 match outcome {
                     change::Updated::Changed => counts.affected += 2,
                     change::Updated::Same if exec.session.found_rows_flag => counts.affected += 1,
@@ -454,6 +458,18 @@ pub fn finish_row(
     for check in &table.checks {
         if check.enforced && convert::to_bool(&eval_in(exec, &check.expr, slot)?) == Some(false) {
             return Err(Error::check_violated(&check.name));
+        }
+    }
+    Ok(())
+}
+
+/// Error 1369 if a row in its slot is not one that the views it goes through would show.
+pub fn check_views(exec: &mut Exec<'_>, checks: &[ViewCheck]) -> Result<()> {
+    for check in checks {
+        for condition in &check.conditions {
+            if convert::to_bool(&condition.eval(exec)?) != Some(true) {
+                return Err(Error::view_check_failed(&check.view));
+            }
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use porpoise_types::{Collation, CompactString, DataType, Value, convert};
 
+use crate::accounts::role;
 use crate::error::{Error, Result};
 use crate::functions::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
@@ -52,7 +53,7 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::Text(64),
-        Eval::Values(|_, _| Ok(Value::text("NONE"))),
+        Eval::Values(|call, _| Ok(Value::text(role::current(call.exec.session)))),
     ),
     stable(
         "CURRENT_USER",

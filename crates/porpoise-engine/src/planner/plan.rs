@@ -496,6 +496,8 @@ pub struct Insert {
     pub source: InsertSource,
     pub duplicates: OnDuplicate,
     pub ignore: bool,
+    /// What views that the row goes through want of it.
+    pub checks: Vec<ViewCheck>,
 }
 
 #[derive(Debug)]
@@ -526,6 +528,15 @@ pub struct Assignment {
     pub value: Option<Expr>,
 }
 
+/// WITH CHECK OPTION: a changed row must still be one of the view's (1369).
+#[derive(Clone, Debug)]
+pub struct ViewCheck {
+    /// With its schema.
+    pub view: String,
+    /// Over the slots of the view's tables.
+    pub conditions: Vec<Expr>,
+}
+
 #[derive(Debug)]
 pub struct Update {
     pub node: Node,
@@ -542,6 +553,8 @@ pub struct UpdateTarget {
     pub table: Arc<Table>,
     pub slot: Slot,
     pub assignments: Vec<Assignment>,
+    /// What views that the row goes through want of it.
+    pub checks: Vec<ViewCheck>,
 }
 
 #[derive(Debug)]

@@ -406,6 +406,21 @@ impl JoinTree {
         }
     }
 
+    /// The conditions of merged derived tables and views.
+    pub fn for_each_condition(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => {}
+            JoinTree::Filtered { tree, conditions } => {
+                conditions.iter().for_each(&mut *visit);
+                tree.for_each_condition(visit);
+            }
+            JoinTree::Join { left, right, .. } => {
+                left.for_each_condition(visit);
+                right.for_each_condition(visit);
+            }
+        }
+    }
+
     pub fn for_each_source_mut(&mut self, visit: &mut dyn FnMut(&mut Source)) {
         match self {
             JoinTree::One => {}

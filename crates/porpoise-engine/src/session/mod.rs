@@ -148,6 +148,7 @@ impl Session {
         if login.interactive {
             crate::variables::make_interactive(&mut state);
         }
+        crate::accounts::role::log_in(&mut state, &self.engine.shared.accounts)?;
         self.state = state;
         self.transaction.isolation = self.state.isolation;
         self.login = login;

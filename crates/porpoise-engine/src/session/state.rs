@@ -99,6 +99,11 @@ pub struct SessionState {
     pub metadata_lock_timeout_s: u64,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
+    /// Roles that SET ROLE or the login made active, and all that the account reaches.
+    pub active_roles: Vec<Arc<Account>>,
+    pub reached_roles: Vec<Arc<Account>>,
+    /// `activate_all_roles_on_login`.
+    pub activates_all_roles: bool,
     pub locked_tables: LockedTables,
 }
 
@@ -159,6 +164,9 @@ impl SessionState {
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             account: None,
+            active_roles: Vec::new(),
+            reached_roles: Vec::new(),
+            activates_all_roles: false,
             locked_tables: LockedTables::default(),
         }
     }

@@ -15,7 +15,7 @@ pub mod create_text;
 mod select;
 #[cfg(test)]
 mod tests;
-mod told;
+pub(crate) mod told;
 
 use porpoise_sql::ast::{self, ShowFilter};
 use porpoise_storage::Commit;

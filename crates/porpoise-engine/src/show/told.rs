@@ -6,12 +6,12 @@ use porpoise_types::{DataType, Value};
 use super::{create_text, select};
 use crate::accounts::check::{self, check_admin};
 use crate::accounts::privilege::Privilege;
-use crate::accounts::{Account, show as account_text};
+use crate::accounts::{Account, role, show as account_text};
 use crate::catalog::{Relation, Table};
 use crate::error::{Error, Level, Result};
 use crate::information_schema::privileges::privilege_rows;
 use crate::reply::ResultColumn;
-use crate::session::Session;
+use crate::session::{Session, SessionState};
 
 type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
 
@@ -47,7 +47,7 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
         ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
             create_relation(session, &show.what, name)?
         }
-        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(session, kind, name)),
+        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(&session.state, kind, name)),
         ShowWhat::CreateUser(account) => {
             let account = find_account(session, account)?;
             let header = format!("CREATE USER for {}@{}", account.user, account.host);
@@ -57,12 +57,24 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
             )
         }
         ShowWhat::Grants { user, roles } => {
-            if !roles.is_empty() {
-                return Err(Error::not_supported_yet("roles"));
-            }
             let account = find_account(session, user.as_ref().unwrap_or(&ast::Account::Current))?;
             let header = format!("Grants for {}@{}", account.user, account.host);
-            let rows = account_text::grants(&account, &account.grants.load());
+            let is_own = matches!(user, None | Some(ast::Account::Current));
+            let mut shown = match is_own {
+                true => check::grants(&session.state).unwrap_or_else(|| account.grants.load_full()),
+                false => account.grants.load_full(),
+            };
+            for using in roles {
+                let (user, host) = role::named(using)?;
+                if !shown.roles.iter().any(|grant| grant.is(&user, &host)) {
+                    let own = (account.user.as_str(), account.host.as_str());
+                    return Err(role::not_granted((&user, &host), own));
+                }
+                if let Some(role) = session.engine.shared.accounts.get(&user, &host) {
+                    std::sync::Arc::make_mut(&mut shown).add_all(&role.grants.load());
+                }
+            }
+            let rows = account_text::grants(&account, &shown);
             (
                 texts(&[&header]),
                 rows.into_iter().map(|row| vec![Value::from(row)]).collect(),
@@ -238,12 +250,13 @@ fn next_auto_increment(session: &Session, table: &Table) -> u64 {
     }
 }
 
-fn no_routine(session: &Session, kind: &str, name: &ast::ObjectName) -> Error {
+/// The error of a routine, trigger or event that is not there; none is.
+pub fn no_routine(state: &SessionState, kind: &str, name: &ast::ObjectName) -> Error {
     let schema = name
         .schema
         .as_ref()
         .map(|schema| schema.as_str())
-        .or(session.state.schema.as_deref())
+        .or(state.schema.as_deref())
         .unwrap_or_default();
     match kind {
         "TRIGGER" => Error::new(1360, "HY000", "Trigger does not exist"),

@@ -1347,6 +1347,13 @@ impl Parser<'_> {
     pub(super) fn drop(&mut self) -> Result<Statement> {
         let start = self.tok(0).token.start as usize;
         self.expect("DROP")?;
+        if let Some(kind) = self.eat_any(&["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"]) {
+            return Ok(Statement::DropStored {
+                kind,
+                if_exists: self.if_exists(),
+                name: self.object_name()?,
+            });
+        }
         if let Some((_, _, _, what)) = self.only_recognised() {
             return self.unsupported_from(start, what);
         }

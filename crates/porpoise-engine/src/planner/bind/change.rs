@@ -6,22 +6,53 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
-use crate::catalog::{Relation as CatalogRelation, Table};
+use crate::catalog::{ColumnDefault, Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
 use crate::planner::plan::{
     Access, Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege,
-    RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget,
+    RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget, ViewCheck,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
 use crate::planner::typing;
 use crate::planner::{explain, optimize};
 
+/// What INSERT writes to: a table, by its own name or through a view.
+#[derive(Clone)]
+pub struct ChangeTarget {
+    table: Arc<Table>,
+    slot: Slot,
+    /// A view's columns by name, and where each lies in the table.
+    view: Option<Vec<(CompactString, usize)>>,
+}
+
+impl ChangeTarget {
+    fn column_position(&self, name: &str) -> Option<usize> {
+        match &self.view {
+            None => self.table.column_position(name),
+            Some(columns) => columns
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                .map(|(_, column)| *column),
+        }
+    }
+
+    /// The columns of an INSERT that names none.
+    fn columns(&self) -> Vec<usize> {
+        match &self.view {
+            None => (0..self.table.columns.len())
+                .filter(|at| self.table.columns[*at].visible)
+                .collect(),
+            Some(columns) => columns.iter().map(|(_, column)| *column).collect(),
+        }
+    }
+}
+
 impl Binder<'_> {
-    /// The base table that a statement writes to.
-    fn target(&mut self, name: &ast::ObjectName, statement: &str) -> Result<Arc<Table>> {
+    /// What INSERT and REPLACE write to, as a relation that expressions can name.
+    fn target(&mut self, name: &ast::ObjectName) -> Result<(ChangeTarget, Relation)> {
         let schema = match &name.schema {
             Some(schema) => schema.0.clone(),
             None => self
@@ -30,10 +61,23 @@ impl Binder<'_> {
                 .ok_or_else(Error::no_database_selected)?,
         };
         match self.find_relation(&schema, &name.name)? {
-            CatalogRelation::Table(table) => Ok(table),
-            CatalogRelation::View(_) => Err(Error::not_supported_yet(format!(
-                "{statement} through a view"
-            ))),
+            CatalogRelation::Table(table) => {
+                let alias = name.name.0.clone();
+                self.table_names.push((table.clone(), alias.clone()));
+                let slot = self.table_slot(alias.clone(), &table);
+                let relation = Relation {
+                    alias,
+                    schema: table.schema.clone(),
+                    columns: Columns::Table {
+                        slot,
+                        table: table.clone(),
+                    },
+                    nullable: false,
+                };
+                let view = None;
+                Ok((ChangeTarget { table, slot, view }, relation))
+            }
+            CatalogRelation::View(view) => self.view_target(&view, &name.name.0),
             CatalogRelation::Virtual(_) => {
                 let session = self.session();
                 Err(Error::db_access_denied(
@@ -43,6 +87,76 @@ impl Binder<'_> {
                 ))
             }
         }
+    }
+
+    /// The table behind a view of one table whose columns are all the table's own (1471).
+    fn view_target(
+        &mut self,
+        view: &View,
+        alias: &CompactString,
+    ) -> Result<(ChangeTarget, Relation)> {
+        self.scopes.push(Scope::new("field list"));
+        let part = self.view(view, alias.clone(), false);
+        let scope = self.scopes.pop();
+        let part = part?;
+        let refused = || Error::not_insertable(&view.name, "INSERT");
+        let relation = scope
+            .and_then(|mut scope| scope.relations.pop())
+            .ok_or_else(refused)?;
+        let mut sources = Vec::new();
+        part.tree.for_each_source(&mut |source| {
+            if let SourceKind::Table(table) = &source.kind {
+                sources.push((table.clone(), source.slot));
+            }
+        });
+        let Columns::Merged { columns } = &relation.columns else {
+            return Err(refused());
+        };
+        let mut named: Vec<(CompactString, usize)> = Vec::with_capacity(columns.len());
+        for column in columns {
+            let (_, position) = column.expr.as_column().ok_or_else(refused)?;
+            if named.iter().any(|(_, known)| *known == position) {
+                return Err(refused());
+            }
+            named.push((column.name.clone(), position));
+        }
+        let [(table, slot)] = sources.as_slice() else {
+            return Err(Error::not_supported_yet(
+                "INSERT through a view of several tables",
+            ));
+        };
+        // What the view doesn't show must go without saying.
+        let silent = table.columns.iter().enumerate().any(|(at, column)| {
+            !named.iter().any(|(_, shown)| *shown == at)
+                && matches!(column.default, ColumnDefault::None)
+                && !column.nullable
+                && !column.auto_increment
+                && column.generated.is_none()
+        });
+        if silent && self.session().sql_mode.strict() {
+            let name = format!("{}.{}", view.schema, view.name);
+            return Err(Error::view_field_has_no_default(name));
+        }
+        let target = ChangeTarget {
+            table: table.clone(),
+            slot: *slot,
+            view: Some(named),
+        };
+        Ok((target, relation))
+    }
+
+    /// What WITH CHECK OPTION wants of rows of a slot that change.
+    fn checks_of(&mut self, slot: Slot) -> Result<Vec<ViewCheck>> {
+        let mut checks: Vec<ViewCheck> = self
+            .view_checks
+            .iter()
+            .filter(|(slots, _)| slots.contains(&slot))
+            .map(|(_, check)| check.clone())
+            .collect();
+        for condition in checks.iter_mut().flat_map(|check| &mut check.conditions) {
+            optimize::finish_expr(self, condition)?;
+        }
+        Ok(checks)
     }
 
     fn written(
@@ -67,28 +181,18 @@ impl Binder<'_> {
         if !insert.partitions.is_empty() {
             return Err(Error::not_supported_yet("PARTITION ()"));
         }
-        let table = self.target(&insert.table, "INSERT")?;
+        let (target, relation) = self.target(&insert.table)?;
+        let (table, slot) = (target.table.clone(), target.slot);
         self.use_table(&table, TableUse::Write);
-        self.table_names
-            .push((table.clone(), insert.table.name.0.clone()));
-        let slot = self.table_slot(insert.table.name.0.clone(), &table);
         self.slots[slot.0 as usize].used.fill(true);
-        let columns = self.insert_columns(insert, &table)?;
+        let checks = self.checks_of(slot)?;
+        let columns = self.insert_columns(insert, &target)?;
         self.written(&table, Privilege::Insert, columns.iter().copied());
         if insert.replace {
             self.written(&table, Privilege::Delete, []);
         }
-        let target = Relation {
-            alias: insert.table.name.0.clone(),
-            schema: table.schema.clone(),
-            columns: Columns::Table {
-                slot,
-                table: table.clone(),
-            },
-            nullable: false,
-        };
         let mut scope = Scope::new("field list");
-        scope.add(target);
+        scope.add(relation);
         scope.show_all();
         let source = match &insert.source {
             ast::InsertSource::Values(rows) => {
@@ -127,7 +231,7 @@ impl Binder<'_> {
         let duplicates = match (insert.replace, insert.on_duplicate.is_empty()) {
             (true, _) => OnDuplicate::Replace,
             (false, true) => OnDuplicate::Error,
-            (false, false) => self.on_duplicate(insert, &table, slot, &columns)?,
+            (false, false) => self.on_duplicate(insert, &target, &columns)?,
         };
         let mut plan = Insert {
             table,
@@ -136,6 +240,7 @@ impl Binder<'_> {
             source,
             duplicates,
             ignore: insert.ignore,
+            checks,
         };
         if let InsertSource::Values(rows) = &mut plan.source {
             for value in rows.iter_mut().flatten().flatten() {
@@ -145,15 +250,18 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    fn insert_columns(&mut self, insert: &ast::Insert, table: &Arc<Table>) -> Result<Vec<usize>> {
+    fn insert_columns(
+        &mut self,
+        insert: &ast::Insert,
+        target: &ChangeTarget,
+    ) -> Result<Vec<usize>> {
+        let table = &target.table;
         let empty_row = matches!(&insert.source, ast::InsertSource::Values(rows) if rows.iter().all(Vec::is_empty));
         let Some(names) = &insert.columns else {
             if empty_row {
                 return Ok(Vec::new());
             }
-            return Ok((0..table.columns.len())
-                .filter(|at| table.columns[*at].visible)
-                .collect());
+            return Ok(target.columns());
         };
         let mut columns = Vec::with_capacity(names.len());
         for name in names {
@@ -161,7 +269,7 @@ impl Binder<'_> {
                 .table
                 .as_ref()
                 .is_none_or(|of| **of == *insert.table.name);
-            let position = table.column_position(&name.name).filter(|_| named_here);
+            let position = target.column_position(&name.name).filter(|_| named_here);
             let Some(position) = position else {
                 return Err(Error::unknown_column(display(name), "field list"));
             };
@@ -228,10 +336,10 @@ impl Binder<'_> {
     fn on_duplicate(
         &mut self,
         insert: &ast::Insert,
-        table: &Arc<Table>,
-        slot: Slot,
+        target: &ChangeTarget,
         columns: &[usize],
     ) -> Result<OnDuplicate> {
+        let table = &target.table;
         let new_slot = self.table_slot("new", table);
         self.slots[new_slot.0 as usize].used.fill(true);
         if let Some(alias) = &insert.row_alias {
@@ -269,7 +377,7 @@ impl Binder<'_> {
             });
             scope.show_all();
         }
-        self.inserted_slot = Some((new_slot, table.clone()));
+        self.inserted_slot = Some((new_slot, target.clone()));
         let mut assignments = Vec::with_capacity(insert.on_duplicate.len());
         for assignment in &insert.on_duplicate {
             let named_here = assignment
@@ -277,7 +385,7 @@ impl Binder<'_> {
                 .table
                 .as_ref()
                 .is_none_or(|of| **of == *insert.table.name);
-            let position = table
+            let position = target
                 .column_position(&assignment.column.name)
                 .filter(|_| named_here);
             let Some(column) = position else {
@@ -298,7 +406,6 @@ impl Binder<'_> {
             Privilege::Update,
             assignments.iter().map(|assignment| assignment.column),
         );
-        let _ = slot;
         Ok(OnDuplicate::Update {
             new_slot,
             assignments,
@@ -307,16 +414,16 @@ impl Binder<'_> {
 
     /// `VALUES(column)`: the refused row's value inside ON DUPLICATE KEY UPDATE, NULL elsewhere.
     pub(super) fn inserted_value(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
-        let Some((slot, table)) = self.inserted_slot.clone() else {
+        let Some((slot, target)) = self.inserted_slot.clone() else {
             let mut null = self.resolve(name)?;
             null.kind = crate::expr::ExprKind::Literal(porpoise_types::Value::Null);
             null.nullable = true;
             return Ok(null);
         };
-        let position = table
+        let position = target
             .column_position(&name.name)
             .ok_or_else(|| Error::unknown_column(display(name), "field list"))?;
-        let column = &table.columns[position];
+        let column = &target.table.columns[position];
         Ok(Expr::column(
             slot,
             position,
@@ -360,6 +467,7 @@ impl Binder<'_> {
                     table,
                     slot,
                     assignments: vec![assignment],
+                    checks: self.checks_of(slot)?,
                 }),
             }
         }

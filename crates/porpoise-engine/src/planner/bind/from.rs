@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Comparison, Expr, ExprKind, Slot};
 use crate::planner::bind::scope::{Columns, MadeColumn, Relation};
 use crate::planner::bind::{AccessDraft, Binder};
-use crate::planner::plan::{RowLock, SetOperator, TableUse};
+use crate::planner::plan::{RowLock, SetOperator, TableUse, ViewCheck};
 use crate::planner::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
 };
@@ -40,7 +40,7 @@ pub struct Definition {
 
 /// A part of FROM.
 pub(super) struct Part {
-    tree: JoinTree,
+    pub tree: JoinTree,
     /// What `*` shows of it, in order: relation, column.
     star: Vec<(usize, usize)>,
     /// Its relations.
@@ -477,7 +477,12 @@ impl Binder<'_> {
         )
     }
 
-    fn view(&mut self, view: &View, alias: CompactString, nullable: bool) -> Result<Part> {
+    pub(super) fn view(
+        &mut self,
+        view: &View,
+        alias: CompactString,
+        nullable: bool,
+    ) -> Result<Part> {
         let broken = || {
             Error::new(
                 1356,
@@ -516,7 +521,34 @@ impl Binder<'_> {
         for (column, name) in bound.columns.iter_mut().zip(&view.columns) {
             column.name = name.clone();
         }
+        self.note_check_option(view, &bound);
         self.query_part(bound, alias, view.schema.clone(), nullable)
+    }
+
+    /// Keeps what WITH CHECK OPTION wants of rows that go through a view: its own conditions and, if cascaded,
+    /// those of the views below it.
+    fn note_check_option(&mut self, view: &View, query: &Query) {
+        let Body::Select(block) = &query.body else {
+            return;
+        };
+        if view.check_option.is_empty() {
+            return;
+        }
+        let mut conditions = block.conditions.clone();
+        if view.check_option == "CASCADED" {
+            block
+                .from
+                .for_each_condition(&mut |condition| conditions.push(condition.clone()));
+        }
+        let mut slots = Vec::new();
+        block
+            .from
+            .for_each_source(&mut |source| slots.push(source.slot));
+        let check = ViewCheck {
+            view: format!("{}.{}", view.schema, view.name),
+            conditions,
+        };
+        self.view_checks.push((slots, check));
     }
 
     /// Makes the tables of a WITH clause known; the caller drops them again.

@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::plan::{
     Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, Subplan, TableAccess, TableUse,
+    ViewCheck,
 };
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::relations::{self, Relations};
@@ -37,6 +38,7 @@ use crate::planner::slot_set::SlotSet;
 use crate::planner::{Context, NoRowCounts, optimize};
 use crate::reply::{ColumnKey, ResultColumn};
 use crate::session::SessionState;
+use change::ChangeTarget;
 use scope::{Columns, MadeColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
@@ -80,7 +82,9 @@ pub struct Binder<'a> {
     /// Relations of the query block bound last.
     popped: Vec<Relation>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
-    inserted_slot: Option<(Slot, Arc<Table>)>,
+    inserted_slot: Option<(Slot, ChangeTarget)>,
+    /// WITH CHECK OPTION of the views met so far, with the slots of their tables.
+    view_checks: Vec<(Vec<Slot>, ViewCheck)>,
     /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
     keeps_derived: bool,
     /// How deep expressions and queries are nested.
@@ -139,6 +143,7 @@ impl<'a> Binder<'a> {
             view_depth: 0,
             popped: Vec::new(),
             inserted_slot: None,
+            view_checks: Vec::new(),
             keeps_derived: false,
             depth: 0,
         }
