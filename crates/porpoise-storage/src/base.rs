@@ -1,57 +1,144 @@
-//! The B-tree below the versions: one redb read transaction, and a table handle for each space.
+//! The B-tree below the versions: one redb read transaction, and for each space a table handle and the blocks of
+//! rows that were read through it.
 //!
-//! Opening a redb table costs microseconds, so a handle is opened once for each space and checkpoint
-//! and found again by number.
+//! Opening a redb table costs microseconds, so a handle is opened once for each space and checkpoint, when a row is
+//! wanted that no block has.
+
+use std::sync::{Arc, OnceLock};
 
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTableMetadata, TableDefinition,
     TableError,
 };
 
+use crate::blocks::{Block, BlockCache, Source, SpaceBlocks};
 use crate::space_table::SpaceTable;
-use crate::{Error, Result, SpaceId};
+use crate::versions::Generation;
+use crate::{Direction, Error, Result, SpaceId};
 
 pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 pub(crate) struct Base {
     /// `None` once the store is closed.
     transaction: Option<ReadTransaction>,
-    tables: SpaceTable<Option<Table>>,
+    spaces: SpaceTable<Space>,
+    cache: Arc<BlockCache>,
+}
+
+#[derive(Default)]
+struct Space {
+    /// `None` within, while no checkpoint has put anything into the space.
+    table: OnceLock<Option<Table>>,
+    blocks: SpaceBlocks,
 }
 
 impl Base {
-    pub fn open(database: &redb::Database) -> Result<Base> {
+    pub fn open(database: &redb::Database, cache: Arc<BlockCache>) -> Result<Base> {
         Ok(Base {
             transaction: Some(database.begin_read()?),
-            tables: SpaceTable::new(),
+            spaces: SpaceTable::new(),
+            cache,
         })
+    }
+
+    /// The base after a checkpoint that wrote a generation. Blocks that are still true go with it.
+    pub fn after(&self, database: &redb::Database, written: &Generation) -> Result<Arc<Base>> {
+        let next = Base::open(database, Arc::clone(&self.cache))?;
+        for (number, space) in self.spaces.iter() {
+            let blocks = match written.spaces.get(number) {
+                Some(versions) if versions.is_dropped_ever() => {
+                    space.blocks.forget(&self.cache);
+                    continue;
+                }
+                Some(versions) => {
+                    let keys = versions.newest().map(|(key, _)| key);
+                    space.blocks.hand_on(&self.cache, keys)
+                }
+                None => space
+                    .blocks
+                    .hand_on(&self.cache, std::iter::empty::<&[u8]>()),
+            };
+            next.spaces.get_or_insert_with(number, || Space {
+                table: OnceLock::new(),
+                blocks,
+            });
+        }
+        let next = Arc::new(next);
+        self.cache.serve(&next);
+        Ok(next)
     }
 
     /// What is left when the store is closed.
     pub fn closed() -> Base {
         Base {
             transaction: None,
-            tables: SpaceTable::new(),
+            spaces: SpaceTable::new(),
+            cache: Arc::new(BlockCache::new(0)),
         }
     }
 
     /// The space's tree; `None` while no checkpoint has put anything into it.
-    pub fn table(&self, space: SpaceId) -> Result<Option<&Table>> {
-        if let Some(table) = self.tables.get(space) {
+    fn table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<Option<&'a Table>> {
+        if let Some(table) = space.table.get() {
             return Ok(table.as_ref());
         }
-        let name = table_name(space);
+        let name = table_name(number);
         let transaction = self.transaction.as_ref().ok_or(Error::Closed)?;
         let opened = match transaction.open_table(definition(&name)) {
             Ok(table) => Some(table),
             Err(TableError::TableDoesNotExist(_)) => None,
             Err(e) => return Err(e.into()),
         };
-        Ok(self.tables.get_or_insert_with(space, || opened).as_ref())
+        Ok(space.table.get_or_init(|| opened).as_ref())
     }
 
-    pub fn len(&self, space: SpaceId) -> Result<u64> {
-        match self.table(space)? {
+    fn space(&self, number: SpaceId) -> &Space {
+        self.spaces.get_or_insert_with(number, Space::default)
+    }
+
+    fn source<'a>(&'a self, number: SpaceId, space: &'a Space) -> Result<Option<Source<'a>>> {
+        let table = self.table(number, space)?;
+        Ok(table.map(|table| Source {
+            space: number,
+            table,
+            cache: &self.cache,
+        }))
+    }
+
+    /// Reads one value where it lies.
+    pub fn get<R>(
+        &self,
+        number: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let space = self.space(number);
+        match self.source(number, space)? {
+            Some(source) => space.blocks.get(&source, key, read),
+            None => Ok(None),
+        }
+    }
+
+    /// The block that speaks for a key; see [`SpaceBlocks::block`]. `None` where the space has no rows.
+    pub fn block(
+        &self,
+        number: SpaceId,
+        key: Option<&[u8]>,
+        direction: Direction,
+    ) -> Result<Option<Arc<Block>>> {
+        let space = self.space(number);
+        match self.source(number, space)? {
+            Some(source) => space.blocks.block(&source, key, direction).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub fn blocks(&self, number: SpaceId) -> Option<&SpaceBlocks> {
+        self.spaces.get(number).map(|space| &space.blocks)
+    }
+
+    pub fn len(&self, number: SpaceId) -> Result<u64> {
+        match self.table(number, self.space(number))? {
             Some(table) => Ok(table.len()?),
             None => Ok(0),
         }

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use smallvec::SmallVec;
 
-use crate::base::{Base, definition, table_name};
+use crate::base::{definition, table_name};
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::versions::Generation;
@@ -164,7 +164,7 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
             next_space,
         },
     )?;
-    let base = Arc::new(Base::open(database)?);
+    let base = epoch.base.after(database, oldest)?;
     let generations: SmallVec<_> = newer.iter().cloned().collect();
     shared.epoch.store(Arc::new(Epoch { generations, base }));
     shared.note_fold(lsn);

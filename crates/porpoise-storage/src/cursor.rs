@@ -10,20 +10,20 @@
 //! redb        a=1  c=2   ·  d=7  e=5
 //! ```
 //!
-//! Rows of redb are lent from its pages. Layers in memory are read in batches of growing length, by
-//! reference count. With no layer above redb, which is the usual case, nothing is merged at all.
+//! Rows of redb are lent from blocks ([`crate::blocks`]). Layers in memory are read in batches of growing
+//! length, by reference count. With no layer above redb, which is the usual case, nothing is merged at all.
 
 use std::cmp::Ordering;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use redb::AccessGuard;
 use smallvec::SmallVec;
 
+use crate::blocks::Block;
 use crate::overlay::Writes;
 use crate::snapshot::{Snapshot, is_empty_range};
-use crate::versions::{Key, SpaceVersions, Value};
-use crate::{CommitTs, Direction, Result};
+use crate::versions::{Key, SpaceVersions, Value, past_high};
+use crate::{CommitTs, Direction, Result, SpaceId};
 
 const FIRST_BATCH: usize = 8;
 const BATCH_MAX: usize = 128;
@@ -34,12 +34,6 @@ pub(crate) enum Layer {
     Versions(Arc<SpaceVersions>, CommitTs),
 }
 
-type Rows = redb::Range<'static, &'static [u8], &'static [u8]>;
-type Row = (
-    AccessGuard<'static, &'static [u8]>,
-    AccessGuard<'static, &'static [u8]>,
-);
-
 /// Rows of a range, one after another. Each is lent until the next call.
 ///
 /// A cursor owns what it reads: it may outlive the transaction it came from, and sees neither later
@@ -47,11 +41,10 @@ type Row = (
 pub struct Cursor {
     layers: SmallVec<[LayerCursor; 3]>,
     rows: Option<Rows>,
-    row: Option<Row>,
     row_is_spent: bool,
     direction: Direction,
-    /// Keeps the pages and generations alive that the rest points into.
-    _snapshot: Snapshot,
+    /// Keeps the tree and the generations alive that the rest reads.
+    snapshot: Snapshot,
 }
 
 /// Which source has the row to be lent.
@@ -64,7 +57,7 @@ impl Cursor {
     pub(crate) fn new(
         snapshot: Snapshot,
         layers: SmallVec<[Layer; 3]>,
-        rows: Option<Rows>,
+        rows: Option<SpaceId>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Cursor {
@@ -79,11 +72,10 @@ impl Cursor {
         };
         Cursor {
             layers,
-            rows,
-            row: None,
+            rows: rows.map(|space| Rows::new(space, bounds)),
             row_is_spent: true,
             direction,
-            _snapshot: snapshot,
+            snapshot,
         }
     }
 
@@ -93,10 +85,7 @@ impl Cursor {
         if self.layers.is_empty() {
             self.advance_rows()?;
             self.row_is_spent = true;
-            return Ok(self
-                .row
-                .as_ref()
-                .map(|(key, value)| (key.value(), value.value())));
+            return Ok(self.rows.as_ref().and_then(Rows::head));
         }
         let winner = loop {
             for layer in &mut self.layers {
@@ -121,22 +110,15 @@ impl Cursor {
                 Some((key, Some(value))) => Some((key, value)),
                 _ => None,
             },
-            Winner::Row => self
-                .row
-                .as_ref()
-                .map(|(key, value)| (key.value(), value.value())),
+            Winner::Row => self.rows.as_ref().and_then(Rows::head),
         })
     }
 
     fn advance_rows(&mut self) -> Result<()> {
-        let next = match (&mut self.rows, self.direction) {
-            (None, _) => None,
-            (Some(rows), Direction::Forward) => rows.next(),
-            (Some(rows), Direction::Backward) => rows.next_back(),
-        };
-        self.row = next.transpose()?;
         self.row_is_spent = false;
-        if self.row.is_none() {
+        if let Some(rows) = &mut self.rows
+            && !rows.advance(&self.snapshot, self.direction)?
+        {
             self.rows = None;
         }
         Ok(())
@@ -167,8 +149,8 @@ impl Cursor {
                 Ordering::Greater => {}
             }
         }
-        if let Some((key, _)) = &self.row {
-            match nearer(key.value(), &winner) {
+        if let Some((key, _)) = self.rows.as_ref().and_then(Rows::head) {
+            match nearer(key, &winner) {
                 Ordering::Less => {
                     spent.fill(false);
                     self.row_is_spent = true;
@@ -184,6 +166,112 @@ impl Cursor {
         }
         winner
     }
+}
+
+type BoundKey = SmallVec<[u8; 24]>;
+
+/// The B-tree's part of the range, block by block.
+struct Rows {
+    space: SpaceId,
+    low: Bound<BoundKey>,
+    high: Bound<BoundKey>,
+    block: Option<Arc<Block>>,
+    /// The row that is lent, and the rows of the block that are in the range.
+    at: usize,
+    within: Range<usize>,
+}
+
+impl Rows {
+    fn new(space: SpaceId, (low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Rows {
+        Rows {
+            space,
+            low: low.map(BoundKey::from_slice),
+            high: high.map(BoundKey::from_slice),
+            block: None,
+            at: 0,
+            within: 0..0,
+        }
+    }
+
+    #[inline]
+    fn head(&self) -> Option<(&[u8], &[u8])> {
+        Some(self.block.as_ref()?.row(self.at))
+    }
+
+    /// Goes to the next row; false past the last.
+    #[inline]
+    fn advance(&mut self, snapshot: &Snapshot, direction: Direction) -> Result<bool> {
+        while self.within.is_empty() {
+            if !self.next_block(snapshot, direction)? {
+                return Ok(false);
+            }
+        }
+        let next = match direction {
+            Direction::Forward => self.within.next(),
+            Direction::Backward => self.within.next_back(),
+        };
+        self.at = next.unwrap_or_default();
+        Ok(true)
+    }
+
+    fn next_block(&mut self, snapshot: &Snapshot, direction: Direction) -> Result<bool> {
+        let (low, high) = (as_slice(&self.low), as_slice(&self.high));
+        let from = match (&self.block, direction) {
+            (None, Direction::Forward) => match low {
+                Bound::Included(key) | Bound::Excluded(key) => Some(key),
+                Bound::Unbounded => None,
+            },
+            (None, Direction::Backward) => match high {
+                // The block of the key itself, or the one before it: either way its rows are sorted out below.
+                Bound::Included(key) | Bound::Excluded(key) => Some(key),
+                Bound::Unbounded => None,
+            },
+            (Some(block), Direction::Forward) => match block.high() {
+                Some(next) if !past_high(next, high) => Some(next),
+                _ => return Ok(false),
+            },
+            (Some(block), Direction::Backward) => match (block.low(), low) {
+                ([], _) => return Ok(false),
+                (end, Bound::Included(low) | Bound::Excluded(low)) if end <= low => {
+                    return Ok(false);
+                }
+                (end, _) => Some(end),
+            },
+        };
+        let seeks_key_itself = self.block.is_none() && matches!(high, Bound::Included(_));
+        let base = &snapshot.epoch.base;
+        let block = match direction {
+            // Rows up to and with a key: the block that speaks for the key has the last of them.
+            Direction::Backward if seeks_key_itself => {
+                base.block(self.space, from, Direction::Forward)?
+            }
+            direction => base.block(self.space, from, direction)?,
+        };
+        let Some(block) = block else { return Ok(false) };
+        // Others may have cut the blocks anew: go on exactly where the last one ended.
+        let (low, high) = match (&self.block, from, direction) {
+            (Some(_), Some(from), Direction::Forward) => (Bound::Included(from), high),
+            (Some(_), Some(from), Direction::Backward) => (low, Bound::Excluded(from)),
+            _ => (low, high),
+        };
+        let first = match low {
+            Bound::Included(key) => block.lower_bound(key),
+            Bound::Excluded(key) => block.upper_bound(key),
+            Bound::Unbounded => 0,
+        };
+        let end = match high {
+            Bound::Included(key) => block.upper_bound(key),
+            Bound::Excluded(key) => block.lower_bound(key),
+            Bound::Unbounded => block.len(),
+        };
+        self.within = first..end;
+        self.block = Some(block);
+        Ok(true)
+    }
+}
+
+fn as_slice(bound: &Bound<BoundKey>) -> Bound<&[u8]> {
+    bound.as_ref().map(|key| &key[..])
 }
 
 /// One layer's part of the range, read ahead in batches.

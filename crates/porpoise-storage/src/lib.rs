@@ -26,8 +26,8 @@
 //! ```
 //!
 //! Where to read on: `commit.rs` tells the life of a commit and who syncs for whom, `log.rs` has the
-//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `checkpoint.rs`
-//! how memory and log are kept short, `locks.rs` who waits for whom.
+//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what they
+//! read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits for whom.
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};
@@ -57,6 +57,7 @@
 //! ```
 
 mod base;
+mod blocks;
 mod checkpoint;
 mod commit;
 mod cursor;

@@ -66,7 +66,7 @@ impl Default for FlushPolicy {
 pub struct Options {
     pub location: Location,
     pub flush: FlushPolicy,
-    /// Memory for pages of the B-tree.
+    /// Memory for what is read from the B-tree: a quarter for its pages, the rest for blocks of rows.
     pub cache_bytes: usize,
     /// A checkpoint starts when so much log has been written since the last.
     pub checkpoint_log_bytes: u64,

@@ -73,19 +73,7 @@ impl Snapshot {
                 }
             }
         }
-        self.get_from_base(space, key, read)
-    }
-
-    fn get_from_base<R>(
-        &self,
-        space: SpaceId,
-        key: &[u8],
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        let Some(table) = self.epoch.base.table(space)? else {
-            return Ok(None);
-        };
-        Ok(table.get(key)?.map(|found| read(found.value())))
+        self.epoch.base.get(space, key, read)
     }
 
     /// The space's rows within the bounds, in the direction's order.
@@ -115,11 +103,7 @@ impl Snapshot {
             }
             layers.push(Layer::Versions(Arc::clone(versions), self.ts));
         }
-        let table = self.epoch.base.table(space)?;
-        let rows = match table {
-            Some(table) if !is_empty_range(bounds) => Some(table.range::<&[u8]>(bounds)?),
-            _ => None,
-        };
+        let rows = Some(space).filter(|_| !is_empty_range(bounds));
         Ok(Cursor::new(self.clone(), layers, rows, bounds, direction))
     }
 

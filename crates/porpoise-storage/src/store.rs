@@ -24,6 +24,7 @@ use parking_lot::{Condvar, Mutex};
 use smallvec::smallvec;
 
 use crate::base::Base;
+use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
 use crate::locks::{BlockHook, HeldLocks, LockTable};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
@@ -176,7 +177,11 @@ impl Store {
             None => None,
         };
         generation.publish(replay.last_ts);
-        let base = Arc::new(Base::open(&database)?);
+        let cache = Arc::new(BlockCache::new(
+            options.cache_bytes - tree_cache_bytes(options),
+        ));
+        let base = Arc::new(Base::open(&database, Arc::clone(&cache))?);
+        cache.serve(&base);
         let epoch = Epoch {
             generations: smallvec![Arc::clone(&generation)],
             base,
@@ -468,8 +473,13 @@ impl Drop for Handle {
 
 fn redb_builder(options: &Options) -> redb::Builder {
     let mut builder = redb::Builder::new();
-    builder.set_cache_size(options.cache_bytes);
+    builder.set_cache_size(tree_cache_bytes(options));
     builder
+}
+
+/// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
+fn tree_cache_bytes(options: &Options) -> usize {
+    options.cache_bytes / 4
 }
 
 fn make_folder(folder: &Path) -> Result<()> {

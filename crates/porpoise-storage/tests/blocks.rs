@@ -1,0 +1,168 @@
+//! Rows that are read from the B-tree through blocks, of which only a few have room at a time.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use porpoise_storage::{Direction, Options, Snapshot, SpaceId, Store};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const KEYS: u32 = 3000;
+
+fn key(number: u32) -> Vec<u8> {
+    // Keys that differ early, late, and only in length.
+    match number % 3 {
+        0 => number.to_be_bytes().to_vec(),
+        1 => format!("a long common prefix {number:06}").into_bytes(),
+        _ => vec![7; number as usize % 200],
+    }
+}
+
+fn rows(
+    snapshot: &Snapshot,
+    space: SpaceId,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut cursor = snapshot.range(space, bounds, direction).unwrap();
+    let mut rows = Vec::new();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        rows.push((key.to_vec(), value.to_vec()));
+    }
+    rows
+}
+
+fn expected(
+    model: &Model,
+    (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let is_empty = match (low, high) {
+        (Bound::Included(l), Bound::Included(h)) => l > h,
+        (Bound::Included(l) | Bound::Excluded(l), Bound::Excluded(h))
+        | (Bound::Excluded(l), Bound::Included(h)) => l >= h,
+        _ => false,
+    };
+    if is_empty {
+        return Vec::new();
+    }
+    let rows = model.range::<[u8], _>((low, high));
+    let owned = |(k, v): (&Vec<u8>, &Vec<u8>)| (k.clone(), v.clone());
+    match direction {
+        Direction::Forward => rows.map(owned).collect(),
+        Direction::Backward => rows.rev().map(owned).collect(),
+    }
+}
+
+/// Compares random reads of a snapshot with what it should show.
+fn check(random: &mut fastrand::Rng, snapshot: &Snapshot, space: SpaceId, model: &Model) {
+    for _ in 0..40 {
+        let key = key(random.u32(0..KEYS));
+        let found = snapshot.get(space, &key, <[u8]>::to_vec).unwrap();
+        assert_eq!(found.as_ref(), model.get(&key), "{key:?}");
+    }
+    for _ in 0..6 {
+        let ends = [key(random.u32(0..KEYS)), key(random.u32(0..KEYS))];
+        let bound = |random: &mut fastrand::Rng, end: usize| match random.u8(0..3) {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(&ends[end][..]),
+            _ => Bound::Excluded(&ends[end][..]),
+        };
+        let bounds = (bound(random, 0), bound(random, 1));
+        for direction in [Direction::Forward, Direction::Backward] {
+            let found = rows(snapshot, space, bounds, direction);
+            assert_eq!(found, expected(model, bounds, direction), "{bounds:?}");
+        }
+    }
+}
+
+fn options() -> Options {
+    let mut options = Options::memory();
+    // Room for some thirty blocks; the rows take several times that.
+    options.cache_bytes = 160 << 10;
+    options
+}
+
+#[test]
+fn what_is_read_through_blocks_is_what_was_written() {
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let store = Store::open(&options()).unwrap();
+        let space = store.allocate_space();
+        let mut model = Model::new();
+        let mut kept: Vec<(Snapshot, Model)> = Vec::new();
+        for round in 0..25 {
+            let mut work = store.begin();
+            if round == 0 {
+                work.create_space(space);
+            }
+            for _ in 0..random.usize(1..400) {
+                let key = key(random.u32(0..KEYS));
+                if random.u8(0..4) == 0 {
+                    work.delete(space, &key);
+                    model.remove(&key);
+                } else {
+                    let value = vec![random.u8(..); random.usize(0..500)];
+                    work.put(space, &key, &value);
+                    model.insert(key, value);
+                }
+            }
+            work.commit().unwrap().wait().unwrap();
+            if random.bool() {
+                store.checkpoint().unwrap();
+            }
+            check(&mut random, &store.snapshot(), space, &model);
+            kept.push((store.snapshot(), model.clone()));
+            let (old, its_model) = &kept[random.usize(0..kept.len())];
+            check(&mut random, old, space, its_model);
+        }
+    }
+}
+
+#[test]
+fn readers_see_whole_rows_while_checkpoints_replace_blocks_below_them() {
+    let store = Store::open(&options()).unwrap();
+    let space = store.allocate_space();
+    let mut work = store.begin();
+    work.create_space(space);
+    for number in 0..KEYS {
+        work.put(space, &number.to_be_bytes(), &[0; 120]);
+    }
+    work.commit().unwrap().wait().unwrap();
+    store.checkpoint().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let (store, is_over) = (&store, &is_over);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    // Every row of one commit carries its number, so a snapshot shows one number everywhere.
+                    let snapshot = store.snapshot();
+                    let first = random.u32(0..KEYS - 200);
+                    let (low, high) = (first.to_be_bytes(), (first + 200).to_be_bytes());
+                    let bounds = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+                    let direction = match random.bool() {
+                        true => Direction::Forward,
+                        false => Direction::Backward,
+                    };
+                    let found = rows(&snapshot, space, bounds, direction);
+                    assert_eq!(found.len(), 200);
+                    assert!(found.iter().all(|(_, value)| value == &found[0].1));
+                    let one = random.u32(0..KEYS).to_be_bytes();
+                    let value = snapshot.get(space, &one, <[u8]>::to_vec).unwrap();
+                    assert_eq!(value.as_ref(), Some(&found[0].1));
+                }
+            });
+        }
+        for round in 1..60u8 {
+            let mut work = store.begin();
+            for number in 0..KEYS {
+                work.put(space, &number.to_be_bytes(), &[round; 120]);
+            }
+            work.commit().unwrap().wait().unwrap();
+            store.checkpoint().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
