@@ -750,6 +750,8 @@ pub static VARIABLES: &[Variable] = &[
         "OFF",
         Settable,
     ),
+    row("shared_memory", Global, Bool, "0", ReadOnly),
+    row("shared_memory_base_name", Global, Text, "MYSQL", ReadOnly),
     row("show_create_table_verbosity", Both, Bool, "0", Inert),
     row(
         "show_gipk_in_create_table_and_information_schema",

@@ -2,7 +2,7 @@
 //!
 //! `shared_memory.rs` runs the same tests with shared memory in the Unix socket's place.
 
-mod common;
+pub mod common;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
-struct Running {
+pub struct Running {
     server: Server,
     folder: tempfile::TempDir,
 }
 
-fn start() -> Running {
+pub fn start() -> Running {
     start_with(2, Location::Memory)
 }
 
@@ -57,14 +57,14 @@ fn start_with(workers: usize, location: Location) -> Running {
 }
 
 /// Locks the one row, and keeps it locked.
-const LOCK: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
+pub const LOCK: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
 
 impl Running {
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.folder.path().join("s.sock")
     }
 
-    fn root(&self) -> Raw {
+    pub fn root(&self) -> Raw {
         Raw::local(&self.socket())
             .unwrap()
             .login("root", "")
@@ -72,7 +72,7 @@ impl Running {
     }
 
     /// In a transaction, on the table's database.
-    fn worker(&self) -> Raw {
+    pub fn worker(&self) -> Raw {
         let mut client = self.root();
         assert!(client.query("USE test").is_ok());
         assert!(client.query("BEGIN").is_ok());
@@ -99,7 +99,7 @@ impl Running {
 }
 
 /// Waits until `what` is so, or fails.
-fn eventually(what: impl Fn() -> bool) {
+pub fn eventually(what: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !what() {
         assert!(Instant::now() < end, "it never came true");

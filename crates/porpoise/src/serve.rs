@@ -181,6 +181,7 @@ fn at_home(file: &str) -> Option<PathBuf> {
 struct Place {
     location: Location,
     server: ServerOptions,
+    base_name: String,
 }
 
 fn place(options: &mut Options) -> Result<Place, String> {
@@ -213,14 +214,15 @@ fn place(options: &mut Options) -> Result<Place, String> {
     };
     let base_name = options
         .get("shared_memory_base_name")
-        .unwrap_or(shared_memory::BASE_NAME);
+        .unwrap_or(shared_memory::BASE_NAME)
+        .to_string();
     let shared_memory = match options.get("shared_memory") {
         Some(value) if off(value) => None,
         None if !cfg!(target_os = "linux") => None,
-        _ if base_name.contains('/') => Some(PathBuf::from(base_name)),
+        _ if base_name.contains('/') => Some(PathBuf::from(&base_name)),
         _ => socket
             .as_deref()
-            .map(|socket| shared_memory::path_of(socket, base_name)),
+            .map(|socket| shared_memory::path_of(socket, &base_name)),
     };
     // Who didn't ask for it isn't refused a start for a long folder's name.
     let is_asked_for = options.get("shared_memory").is_some();
@@ -252,6 +254,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
             shared_memory,
             workers,
         },
+        base_name,
     })
 }
 
@@ -311,6 +314,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     let Place {
         location,
         server: doors,
+        base_name,
     } = place(&mut options)?;
     let folder = match &location {
         Location::Memory => "memory".to_string(),
@@ -332,6 +336,11 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         ("port", port.to_string()),
         ("socket", socket),
         ("datadir", folder.clone()),
+        (
+            "shared_memory",
+            u8::from(server.shared_memory_path().is_some()).to_string(),
+        ),
+        ("shared_memory_base_name", base_name),
     ] {
         engine.variables().learn(name, &value);
     }

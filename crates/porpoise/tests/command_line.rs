@@ -185,6 +185,48 @@ fn nothing_is_kept_of_a_database_in_memory() {
     assert!(!serving.folder.path().join("data").exists());
 }
 
+/// A server that is killed while a client waits for its answer.
+#[test]
+fn a_client_over_shared_memory_whose_server_dies_fails_at_once() {
+    let mut serving = Serving::start(&[]);
+    let url = format!(
+        "mysql://root@localhost/?transport=shm&socket={}",
+        serving.socket()
+    );
+    let mut idle = Connection::open(&url).unwrap();
+    let mut waiting = Connection::open(&url).unwrap();
+    assert!(serving.ready.contains("(shared memory)"));
+    let waiter = std::thread::spawn(move || {
+        let began = Instant::now();
+        let error = waiting.run("SELECT SLEEP(60)").unwrap_err();
+        (began.elapsed(), error)
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    serving.child.kill().unwrap();
+    let (took, error) = waiter.join().unwrap();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(error.is_fatal(), "{error}");
+    assert!(idle.run("SELECT 1").unwrap_err().is_fatal());
+}
+
+#[test]
+fn shared_memory_can_be_left_out_or_have_another_name() {
+    let serving = Serving::start(&["--skip-shared-memory"]);
+    assert!(!serving.ready.contains("shared memory"));
+    assert!(!Path::new(&format!("{}.MYSQL", serving.socket())).exists());
+
+    let serving = Serving::start(&["--shared-memory-base-name=fish"]);
+    let url = format!(
+        "mysql://root@localhost/?transport=shm&shared_memory_base_name=fish&socket={}",
+        serving.socket()
+    );
+    let mut connection = Connection::open(&url).unwrap();
+    let rows = connection
+        .rows("SELECT @@shared_memory, @@shared_memory_base_name")
+        .unwrap();
+    assert_eq!(rows.to_text(), [["1", "fish"]]);
+}
+
 #[test]
 fn the_real_client_gets_in_and_out() {
     let serving = Serving::start(&[]);
