@@ -337,6 +337,8 @@ errors! {
     json_one_or_all(function) = 3154 "42000" "The oneOrAll argument to {} may take these values: 'one' or 'all'.";
     json_too_deep() = 3157 "22032" "The JSON document exceeds the maximum depth.";
     json_path_not_cell() = 3165 "42000" "A path expression is not a path to a cell in an array.";
+    missing_json_value(function) = 3966 "22035" "No value was found by '{}' on the specified path.";
+    multiple_json_values(function) = 3967 "22034" "More than one value was found by '{}' on the specified path.";
     missing_json_table_value(column) = 3665 "22035" "Missing value for JSON_TABLE column '{}'";
     wrong_json_table_value(column) = 3666 "2203F" "Can't store an array or an object in the scalar JSON_TABLE column '{}'";
     table_function_must_have_alias() = 3667 "42000" "Every table function must have an alias.";

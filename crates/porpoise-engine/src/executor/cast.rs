@@ -141,7 +141,18 @@ pub fn cast(
             let (converted, loss) = convert::to_date(&value, cx);
             (
                 converted.map_or(Value::Null, Value::Date),
-                temporal_loss(converted.is_none(), loss, "date", &value, from),
+                temporal_loss(
+                    converted.is_none(),
+                    loss,
+                    // What is no date at all was looked for as a moment.
+                    if converted.is_none() {
+                        "datetime"
+                    } else {
+                        "date"
+                    },
+                    &value,
+                    from,
+                ),
             )
         }
         DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {

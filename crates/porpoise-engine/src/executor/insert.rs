@@ -528,7 +528,10 @@ fn lost(
     let error = match loss {
         Loss::None => return Ok(()),
         Loss::Rounded | Loss::SpacesCut => {
-            if matches!(column.ty, DataType::Decimal { .. }) || loss == Loss::SpacesCut {
+            // A fraction of a second is rounded in silence.
+            if matches!(column.ty, DataType::Decimal { .. } | DataType::Date)
+                || loss == Loss::SpacesCut
+            {
                 exec.warn(
                     Level::Note,
                     Error::data_truncated(name, row).into_condition(),
@@ -547,6 +550,7 @@ fn lost(
             Error::incorrect_value_for_column(kind, text(), name, row)
         }
         Loss::BadText => Error::incorrect_value_for_column("string", escaped(value), name, row),
+        Loss::BadTemporal if exec.is_lenient() => Error::data_truncated(name, row),
         Loss::BadTemporal => {
             let kind = match column.ty {
                 DataType::Date => "date",
@@ -555,6 +559,9 @@ fn lost(
                 _ => "datetime",
             };
             Error::truncated_value_for_column(kind, text(), name, row)
+        }
+        Loss::TooLong if exec.is_lenient() && matches!(column.ty, DataType::Bit(_)) => {
+            Error::out_of_range_column(name, row)
         }
         Loss::TooLong if exec.is_lenient() => Error::data_truncated(name, row),
         Loss::TooLong => Error::data_too_long(name, row),

@@ -156,12 +156,33 @@ fn converted(exec: &Exec<'_>, column: &JsonColumn, value: &JsonValue) -> Result<
     if column.ty == DataType::Json {
         return Ok(Value::Json(Json::new(value.clone())));
     }
-    let scalar = match value {
-        JsonValue::Null => return Ok(Value::Null),
-        JsonValue::Array(_) | JsonValue::Object(_) => {
-            return Err(Error::wrong_json_table_value(&column.name));
-        }
-        JsonValue::Bool(truth) if column.ty.is_numeric() => Value::Int((*truth).into()),
+    let scalar = match scalar_of(value, &column.ty) {
+        Some(Value::Null) => return Ok(Value::Null),
+        Some(scalar) => scalar,
+        None => return Err(Error::wrong_json_table_value(&column.name)),
+    };
+    stored(exec, &column.ty, scalar).map_err(|loss| match loss {
+        Loss::OutOfRange | Loss::TooLong => Error::json_table_value_out_of_range(&column.name),
+        _ => Error::invalid_json_value_for_cast(cast_name(&column.ty), &column.name, 1),
+    })
+}
+
+/// A scalar in a type that holds it; else what would be lost.
+pub fn stored(exec: &Exec<'_>, ty: &DataType, scalar: Value) -> Result<Value, Loss> {
+    let from = crate::planner::typing::literal_type(&scalar, exec.session);
+    match porpoise_types::store(scalar, &from, ty, &exec.conversion()) {
+        Ok((stored, Loss::None | Loss::Rounded | Loss::SpacesCut)) => Ok(stored),
+        Ok((_, loss)) => Err(loss),
+        Err(_) => Err(Loss::BadText),
+    }
+}
+
+/// A JSON scalar as a plain value; `None` for what is no scalar.
+pub fn scalar_of(value: &JsonValue, ty: &DataType) -> Option<Value> {
+    Some(match value {
+        JsonValue::Null => Value::Null,
+        JsonValue::Array(_) | JsonValue::Object(_) => return None,
+        JsonValue::Bool(truth) if ty.is_numeric() => Value::Int((*truth).into()),
         JsonValue::Int(v) => Value::Int(*v),
         JsonValue::UInt(v) => Value::UInt(*v),
         JsonValue::Double(v) => Value::Double(*v),
@@ -170,23 +191,11 @@ fn converted(exec: &Exec<'_>, column: &JsonColumn, value: &JsonValue) -> Result<
         JsonValue::Time(v) => Value::Time(*v),
         JsonValue::DateTime(v) => Value::DateTime(*v),
         other => Value::text(other.unquoted()),
-    };
-    let from = crate::planner::typing::literal_type(&scalar, exec.session);
-    match porpoise_types::store(scalar, &from, &column.ty, &exec.conversion()) {
-        Ok((stored, Loss::None | Loss::Rounded | Loss::SpacesCut)) => Ok(stored),
-        Ok((_, Loss::OutOfRange | Loss::TooLong)) => {
-            Err(Error::json_table_value_out_of_range(&column.name))
-        }
-        _ => Err(Error::invalid_json_value_for_cast(
-            cast_name(&column.ty),
-            &column.name,
-            1,
-        )),
-    }
+    })
 }
 
 /// How the error about a failed conversion names a type.
-fn cast_name(ty: &DataType) -> &'static str {
+pub fn cast_name(ty: &DataType) -> &'static str {
     match ty {
         DataType::Decimal { .. } => "DECIMAL",
         DataType::Float { .. } | DataType::Double { .. } => "DOUBLE",

@@ -15,7 +15,7 @@ pub mod eval;
 pub mod foreign_keys;
 pub mod index_entry;
 pub mod insert;
-mod json_table;
+pub(crate) mod json_table;
 pub mod key_range;
 pub mod operator;
 pub mod row_buffer;

@@ -240,16 +240,6 @@ pub static TABLE: &[Function] = &[
         }),
     ),
     pure(
-        "JSON_VALUE",
-        exactly(2),
-        PATHS,
-        Returns::Fixed(|| DataType::Varchar {
-            length: VALUE_CHARS_MAX,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        }),
-        Eval::Strict(value),
-    ),
-    pure(
         "MEMBER OF",
         exactly(2),
         ANY,
@@ -265,9 +255,6 @@ pub static TABLE: &[Function] = &[
         }),
     ),
 ];
-
-/// What JSON_VALUE returns without RETURNING: CHAR(512).
-const VALUE_CHARS_MAX: u32 = 512;
 
 /// Paths and values come in pairs after the document.
 fn path_pairs(arguments: &[Expr]) -> Result<DataType> {
@@ -444,18 +431,6 @@ fn extract(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A scalar as text. NULL for nothing, for many values, for arrays and objects.
-fn value(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
-    let doc = document(values, 0, "json_value")?;
-    let Some(path) = path(values, 1)? else {
-        return Ok(Value::Null);
-    };
-    Ok(match path.find(doc.value()).as_slice() {
-        [JsonValue::Null | JsonValue::Array(_) | JsonValue::Object(_)] => Value::Null,
-        [scalar] => Value::from(scalar.unquoted()),
-        _ => Value::Null,
-    })
-}
-
 fn contains(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let target = document(values, 0, "json_contains")?;
     let candidate = document(values, 1, "json_contains")?;

@@ -350,7 +350,9 @@ fn conv(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         .trim()
         .to_ascii_lowercase();
     let (from, to) = (convert::to_int(&values[1]).0, convert::to_int(&values[2]).0);
-    if !(2..=36).contains(&from.unsigned_abs()) || !(2..=36).contains(&to.unsigned_abs()) {
+    let base = 2..=36;
+    if text.is_empty() || !base.contains(&from.unsigned_abs()) || !base.contains(&to.unsigned_abs())
+    {
         return Ok(Value::Null);
     }
     let (negative, digits) = match text.strip_prefix('-') {

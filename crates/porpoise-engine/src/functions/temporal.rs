@@ -693,7 +693,12 @@ fn interval(value: &Value, ty: &DataType, unit: IntervalUnit) -> Option<Interval
             micros: micros_of(value),
         });
     }
-    Interval::from_count(convert::to_int(value).0, unit)
+    let count = match value {
+        // A text's amount ends with its first character that is no digit.
+        Value::Text(text) => convert::integer_prefix(text.as_bytes()).0 as i64,
+        other => convert::to_int(other).0,
+    };
+    Interval::from_count(count, unit)
 }
 
 /// Seconds with a fraction, in microseconds.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_sql::ast;
-use porpoise_types::{Charset, DataType, Value};
+use porpoise_types::{Charset, Collation, DataType, Value};
 
 use crate::catalog::ColumnDefault;
 use crate::error::{Error, Result};
 use crate::expr::{Arithmetic, Comparison, Expr, ExprKind, SubqueryKind};
+use crate::functions::Want;
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Columns, display};
 use crate::planner::plan::{Node, Subplan};
@@ -500,23 +501,31 @@ impl Binder<'_> {
     }
 
     fn json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
-        let arguments = vec![self.expr(&value.doc)?, self.expr(&value.path)?];
-        let plain = |response: &Option<ast::JsonResponse>| {
-            matches!(response, None | Some(ast::JsonResponse::Null))
+        /// Without RETURNING it is a CHAR(512).
+        const CHARS: u64 = 512;
+        let session = self.session();
+        let (doc, path) = (self.expr(&value.doc)?, self.expr(&value.path)?);
+        let doc = operate::convert_to(doc, Want::Json, session)?;
+        let ty = match &value.returning {
+            None => typing::text_type(CHARS, Collation::UTF8MB4_0900_AI_CI),
+            Some(to) => typing::cast_type(to, &doc, session)?,
         };
-        if !plain(&value.on_empty) || !plain(&value.on_error) {
-            return Err(Error::not_supported_yet(
-                "JSON_VALUE with ON EMPTY or ON ERROR",
-            ));
+        let mut arguments = vec![doc, path];
+        for response in [&value.on_empty, &value.on_error] {
+            use hidden::JsonResponse as R;
+            let (kind, default) = match response {
+                None | Some(ast::JsonResponse::Null) => (R::Null, null()),
+                Some(ast::JsonResponse::Error) => (R::Error, null()),
+                Some(ast::JsonResponse::Default(value)) => {
+                    (R::Default, typing::explicit(self.expr(value)?, ty.clone()))
+                }
+            };
+            arguments.push(Expr::literal(Value::Int(kind as i64), DataType::BIGINT));
+            arguments.push(default);
         }
-        let found = operate::call("JSON_VALUE", arguments, self.session())?;
-        match &value.returning {
-            None => Ok(found),
-            Some(to) => {
-                let ty = typing::cast_type(to, &found, self.session())?;
-                Ok(typing::explicit(found, ty))
-            }
-        }
+        let mut call = operate::call_function(&hidden::JSON_VALUE, arguments, session)?;
+        call.ty = ty;
+        Ok(call)
     }
 
     /// `DEFAULT(column)`.

@@ -1,8 +1,11 @@
 //! Functions that no statement can name: what the planner says with a call.
 
-use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
+use porpoise_types::json::path::JsonPath;
+use porpoise_types::{ConvertContext, DataType, Json, Loss, Value, convert};
 
 use crate::error::{Error, Result};
+use crate::executor::{Exec, json_table};
+use crate::expr::Expr;
 use crate::functions::{Call, Eval, Function, Purity, Returns, Want, exactly};
 
 /// `expr COLLATE c`: the value as it is; the type alone changes.
@@ -50,16 +53,22 @@ pub static TEMPORAL: Function = Function {
     arity: exactly(1),
     wants: &[Want::Any],
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
-    eval: Eval::Strict(|_, values| {
+    eval: Eval::Strict(|call, values| {
         let cx = ConvertContext::default();
         let text = values[0].as_bytes().unwrap_or_default();
         let dated = text.iter().skip(1).any(|byte| *byte == b'-') && !text.contains(&b':');
         let long = dated || text.len() >= DATETIME_CHARS_MIN;
         Ok(match convert::to_datetime(&values[0], &cx) {
             (Some(moment), Loss::None | Loss::Rounded) if long => Value::DateTime(moment),
-            _ => convert::to_time(&values[0], &cx)
-                .0
-                .map_or(Value::Null, Value::Time),
+            _ => match convert::to_time(&values[0], &cx).0 {
+                Some(time) => Value::Time(time),
+                None => {
+                    let text = convert::to_text(&values[0], &call.arguments[0].ty);
+                    let warning = Error::truncated_wrong_value("time", text);
+                    call.exec.session.complain(warning)?;
+                    Value::Null
+                }
+            },
         })
     }),
     purity: Purity::Pure,
@@ -156,4 +165,76 @@ pub fn number_of_bytes(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// What JSON_VALUE does without a value, or with one that doesn't fit, as its arguments say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonResponse {
+    Null = 0,
+    Error = 1,
+    Default = 2,
+}
+
+/// `JSON_VALUE(doc, path RETURNING type … ON EMPTY … ON ERROR)`: the document, the path, and for each of the two cases
+/// the response's number and its default, of the call's type.
+pub static JSON_VALUE: Function = Function {
+    name: "JSON_VALUE",
+    arity: exactly(6),
+    wants: &[
+        Want::Json,
+        Want::String,
+        Want::Integer,
+        Want::Any,
+        Want::Integer,
+        Want::Any,
+    ],
+    returns: Returns::Same(3),
+    eval: Eval::Lazy(json_value),
+    purity: Purity::Pure,
+};
+
+fn json_value(call: &mut Call<'_, '_>) -> Result<Value> {
+    let [doc, path, on_empty, empty_value, on_error, error_value] = call.arguments else {
+        return Ok(Value::Null);
+    };
+    let exec = &mut *call.exec;
+    let (doc, path) = (doc.eval(exec)?, path.eval(exec)?);
+    let (Value::Json(doc), Value::Text(path)) = (doc, path) else {
+        return Ok(Value::Null);
+    };
+    let path = JsonPath::parse(&path).map_err(|error| Error::invalid_json_path(error.position))?;
+    let respond =
+        |exec: &mut Exec<'_>, kind: &Expr, value: &Expr, error: Error| match convert::to_int(
+            &kind.eval(exec)?,
+        )
+        .0
+        {
+            kind if kind == JsonResponse::Error as i64 => Err(error),
+            kind if kind == JsonResponse::Default as i64 => value.eval(exec),
+            _ => Ok(Value::Null),
+        };
+    let found = path.find(doc.value());
+    let found = match found.as_slice() {
+        [] => {
+            let error = Error::missing_json_value("json_value");
+            return respond(exec, on_empty, empty_value, error);
+        }
+        [found] => *found,
+        _ => {
+            let error = Error::multiple_json_values("json_value");
+            return respond(exec, on_error, error_value, error);
+        }
+    };
+    let scalar = match (call.ty, json_table::scalar_of(found, call.ty)) {
+        (_, Some(Value::Null)) => return Ok(Value::Null),
+        (DataType::Json, _) => return Ok(Value::Json(Json::new(found.clone()))),
+        (_, Some(scalar)) => scalar,
+        // An array or object is shown as its text, which is no number.
+        (_, None) => Value::text(found.to_string()),
+    };
+    json_table::stored(exec, call.ty, scalar).or_else(|_| {
+        let kind = json_table::cast_name(call.ty);
+        let error = Error::invalid_json_value_for_cast(kind, "json_value", 1);
+        respond(exec, on_error, error_value, error)
+    })
 }

@@ -495,9 +495,13 @@ fn result_type(
         Returns::Double => DataType::DOUBLE,
         Returns::Bool => crate::expr::boolean_type(),
         Returns::Text(chars) => {
-            let strings = arguments
-                .iter()
-                .filter(|argument| matches!(class(&argument.ty), Class::Text | Class::Bytes));
+            // What is read as bytes has no say in the result's collation.
+            let strings = arguments.iter().enumerate().filter(|(at, argument)| {
+                let want = function.wants.get(*at).or(function.wants.last());
+                want != Some(&Want::Bytes)
+                    && matches!(class(&argument.ty), Class::Text | Class::Bytes)
+            });
+            let strings = strings.map(|(_, argument)| argument);
             let common = collation::aggregate(
                 strings,
                 &function.name.to_ascii_lowercase(),
