@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use tempfile::TempDir;
 
 use crate::wire::{Address, Error, Wire};
@@ -42,6 +43,8 @@ impl Product {
 pub enum Way {
     UnixSocket,
     Tcp,
+    /// Porpoise's alone.
+    SharedMemory,
 }
 
 /// A running server.
@@ -97,6 +100,7 @@ impl Server {
         match way {
             Way::UnixSocket => Address::Unix(self.socket.clone()),
             Way::Tcp => Address::Tcp(self.port),
+            Way::SharedMemory => Address::SharedMemory(path_of(&self.socket, BASE_NAME)),
         }
     }
 

@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use porpoise_transport::SharedMemory;
 use sha1::{Digest, Sha1};
 
 /// Where a server listens.
@@ -20,6 +21,8 @@ use sha1::{Digest, Sha1};
 pub enum Address {
     Unix(PathBuf),
     Tcp(u16),
+    /// Where it is offered.
+    SharedMemory(PathBuf),
 }
 
 /// What a statement came to, short of an error.
@@ -77,6 +80,7 @@ impl From<io::Error> for Error {
 trait Stream: Read + Write + Send {}
 impl Stream for UnixStream {}
 impl Stream for TcpStream {}
+impl Stream for SharedMemory {}
 
 /// A logged-in connection.
 pub struct Wire {
@@ -121,6 +125,12 @@ impl Wire {
                 let stream = TcpStream::connect(("127.0.0.1", *port))?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(SILENCE_MAX))?;
+                Box::new(stream)
+            }
+            Address::SharedMemory(path) => {
+                let socket = UnixStream::connect(path)?;
+                let stream = SharedMemory::accept(socket, Some(SILENCE_MAX))?;
+                porpoise_transport::Stream::set_read_timeout(&stream, Some(SILENCE_MAX))?;
                 Box::new(stream)
             }
         };

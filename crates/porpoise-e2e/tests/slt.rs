@@ -19,6 +19,11 @@ fn porpoise_over_a_unix_socket() {
 }
 
 #[test]
+fn porpoise_over_shared_memory() {
+    assert_passes(Product::Porpoise, Way::SharedMemory);
+}
+
+#[test]
 fn porpoise_over_tcp() {
     assert_passes(Product::Porpoise, Way::Tcp);
 }
