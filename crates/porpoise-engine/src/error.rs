@@ -240,6 +240,10 @@ errors! {
     unknown_authorization_id(user, host) = 3523 "HY000" "Unknown authorization ID `{}`@`{}`";
     role_not_granted(role, user) = 3530 "HY000" "{} is not granted to {}";
     role_loop(user, role) = 3538 "HY000" "User account {} is directly or indirectly granted to the role {}. The GRANT would create a loop";
+    cannot_stat(path, number, why) = 13 "HY000" "Can't get stat of '{}' (OS errno {} - {})";
+    wrong_field_terminators() = 1083 "42000" "Field separator argument is not what is expected; check the manual";
+    row_has_more_fields(row) = 1262 "01000" "Row {} was truncated; it contained more data than there were input columns";
+    local_data_disabled() = 3948 "42000" "Loading local data is disabled; this must be enabled on both the client and server sides";
     wrong_foreign_key(name, why) = 1239 "42000" "Incorrect foreign key definition for '{}': {}";
     truncate_referenced(constraint) = 1701 "42000" "Cannot truncate a table referenced in a foreign key constraint ({})";
     foreign_key_duplicate(table, record, child, key) = 1761 "23000" "Foreign key constraint for table '{}', record '{}' would lead to a duplicate entry in table '{}', key '{}'";
@@ -275,7 +279,7 @@ errors! {
     derived_must_have_alias() = 1248 "42000" "Every derived table must have its own alias";
     table_not_in_from(table, clause) = 1250 "42000" "Table '{}' from one of the SELECTs cannot be used in {}";
     collation_charset_mismatch(collation, charset) = 1253 "42000" "COLLATION '{}' is not valid for CHARACTER SET '{}'";
-    data_too_long_row_lost(row) = 1261 "01000" "Row {} doesn't contain data for all columns";
+    row_lacks_fields(row) = 1261 "01000" "Row {} doesn't contain data for all columns";
     null_to_not_null(column, row) = 1263 "22004" "Column set to default value; NULL supplied to NOT NULL column '{}' at row {}";
     out_of_range_column(column, row) = 1264 "22003" "Out of range value for column '{}' at row {}";
     data_truncated(column, row) = 1265 "01000" "Data truncated for column '{}' at row {}";
@@ -354,6 +358,7 @@ errors! {
     invalid_group_order_position(position) = 1054 "42S22" "Unknown column '{}' in 'order clause'";
     recursive_cte_depth(count) = 3636 "HY000" "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     net_error_on_write() = 1160 "08S01" "Got an error writing communication packets";
+    net_read_error() = 1158 "08S01" "Got an error reading communication packets";
     net_read_interrupted() = 1159 "08S01" "Got timeout reading communication packets";
     packets_out_of_order() = 1156 "08S01" "Got packets out of order";
     malformed_packet() = 1835 "HY000" "Malformed communication packet.";

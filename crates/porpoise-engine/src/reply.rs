@@ -16,7 +16,7 @@
 use compact_str::CompactString;
 use porpoise_types::{DataType, Date, DateTime, Time};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One column of a result, as COM_QUERY's column definition and `mysql_fetch_field` show it.
 #[derive(Clone, Debug)]
@@ -102,4 +102,10 @@ pub trait Reply {
     fn time(&mut self, value: Time, fsp: u8);
     fn end_row(&mut self) -> Result<()>;
     fn end_rows(&mut self, completion: &Completion) -> Result<()>;
+
+    /// Asks the client for the content of a file of its own: LOAD DATA LOCAL. An `Err` if it can't be had.
+    fn local_file(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        let _ = path;
+        Err(Error::local_data_disabled())
+    }
 }

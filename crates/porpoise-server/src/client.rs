@@ -212,6 +212,7 @@ impl Client {
             capabilities: self.capabilities,
             status: self.status(),
             charset: self.results_charset(),
+            read_timeout: self.net_read_timeout(),
             write_timeout: self.net_write_timeout(),
         }
     }

@@ -39,6 +39,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
     .union(Capabilities::CONNECT_WITH_DB)
     .union(Capabilities::NO_SCHEMA)
     .union(Capabilities::ODBC)
+    .union(Capabilities::LOCAL_FILES)
     .union(Capabilities::IGNORE_SPACE)
     .union(Capabilities::PROTOCOL_41)
     .union(Capabilities::INTERACTIVE)

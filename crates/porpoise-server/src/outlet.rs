@@ -11,13 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use porpoise_engine::session::process::Control;
-use porpoise_protocol::frame::PacketWriter;
+use porpoise_protocol::frame::{PacketReader, PacketWriter};
 
 use crate::crew;
 use crate::stream::Stream;
 
 /// How often a statement that waits for its client looks whether it was killed.
 const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// The longest packet that a client may send of a file: the most that `max_allowed_packet` can be.
+const FILE_PACKET_BYTES_MAX: usize = 1 << 30;
 
 /// What went over a worker's connections. Each worker counts its own; they are added up when somebody asks.
 #[derive(Debug, Default)]
@@ -150,6 +153,53 @@ impl Outlet {
         }
         self.forget();
         Ok(Sent::All)
+    }
+
+    /// Takes the packets of a file that the client was asked for, up to the empty one that ends it, waiting on this
+    /// thread, `patience` at most without any progress. With it comes the last packet's sequence number.
+    pub fn receive_file(&mut self, patience: Duration) -> io::Result<(Vec<u8>, u8)> {
+        let mut reader = PacketReader::new(FILE_PACKET_BYTES_MAX);
+        let mut content = Vec::new();
+        let mut since = Instant::now();
+        loop {
+            let odd = |_| io::Error::from(io::ErrorKind::InvalidData);
+            while let Some(packet) = reader.next_packet().map_err(odd)? {
+                if packet.payload.is_empty() {
+                    let sequence = packet.sequence;
+                    // A client that says more before it has the answer can't be followed.
+                    return match reader.is_mid_packet() {
+                        true => Err(io::ErrorKind::InvalidData.into()),
+                        false => Ok((content, sequence)),
+                    };
+                }
+                content.extend_from_slice(packet.payload);
+            }
+            match self.stream.read(reader.spare()) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    reader.filled(count);
+                    self.traffic
+                        .bytes_received
+                        .fetch_add(count as u64, Ordering::Relaxed);
+                    since = Instant::now();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    crew::leave_loop();
+                    self.stream.wait_readable(LOOK_UP.min(patience))?;
+                    if self
+                        .control
+                        .as_ref()
+                        .is_some_and(|control| control.interrupt.is_set())
+                    {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
+                    if since.elapsed() >= patience {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Sends everything, waiting on this thread while the client is slow, `patience` at most without any progress.

@@ -19,7 +19,7 @@ use porpoise_protocol::codes::{self, ColumnType};
 use porpoise_protocol::column::{ColumnDefinition, DECIMALS_NOT_FIXED, write_column_count};
 use porpoise_protocol::flags::{Capabilities, ColumnFlags, Status};
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_protocol::reply::{OkPacket, write_eof};
+use porpoise_protocol::reply::{OkPacket, write_eof, write_local_infile};
 use porpoise_protocol::row::{
     BinaryRowState, BinaryRowWriter, PutRow, TextRowState, TextRowWriter,
 };
@@ -61,6 +61,7 @@ pub(crate) struct Manner {
     /// The status before the statement, for what is sent before its end.
     pub status: Status,
     pub charset: Charset,
+    pub read_timeout: Duration,
     pub write_timeout: Duration,
 }
 
@@ -333,6 +334,33 @@ impl Reply for Answer<'_> {
     fn end_rows(&mut self, completion: &Completion) -> Result<()> {
         self.end = Some((completion.clone(), End::Rows));
         Ok(())
+    }
+
+    fn local_file(&mut self, path: &[u8]) -> Result<Vec<u8>> {
+        if !self.manner.capabilities.contains(Capabilities::LOCAL_FILES) {
+            return Err(Error::local_data_disabled());
+        }
+        self.end_previous();
+        write_local_infile(self.writer, path);
+        self.outlet
+            .send_all(self.writer, self.manner.write_timeout)
+            .map_err(unsent)?;
+        let (content, sequence) = self
+            .outlet
+            .receive_file(self.manner.read_timeout)
+            .map_err(unreceived)?;
+        self.writer.set_sequence(sequence.wrapping_add(1));
+        Ok(content)
+    }
+}
+
+/// A client that doesn't send its file ends the statement.
+fn unreceived(error: std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Error::query_interrupted(),
+        std::io::ErrorKind::TimedOut => Error::net_read_interrupted(),
+        std::io::ErrorKind::InvalidData => Error::malformed_packet(),
+        _ => Error::net_read_error(),
     }
 }
 

@@ -178,19 +178,32 @@ impl Stream {
 
     /// Waits on this thread until the stream takes more bytes: true; false when `patience` ran out.
     pub fn wait_writable(&mut self, patience: Duration) -> io::Result<bool> {
+        self.wait(true, patience)
+    }
+
+    /// Waits on this thread until there are bytes to read: true; false when `patience` ran out.
+    pub fn wait_readable(&mut self, patience: Duration) -> io::Result<bool> {
+        self.wait(false, patience)
+    }
+
+    fn wait(&mut self, room: bool, patience: Duration) -> io::Result<bool> {
         let socket = match self {
             Stream::Tcp(socket) => (*socket).as_fd(),
             Stream::Unix(socket) => (*socket).as_fd(),
-            Stream::SharedMemory(end) => return end.wait_for_room(patience),
+            Stream::SharedMemory(end) => return end.wait_for(wants(room), patience),
         };
-        let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::OUT)];
+        let flags = if room { PollFlags::OUT } else { PollFlags::IN };
+        let mut fds = [PollFd::from_borrowed_fd(socket, flags)];
         let timeout = Timespec {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: patience.subsec_nanos().into(),
         };
         match rustix::event::poll(&mut fds, Some(&timeout)) {
             Ok(0) => Ok(false),
-            Ok(_) if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => {
+            Ok(_)
+                if !fds[0].revents().contains(PollFlags::IN)
+                    && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) =>
+            {
                 Err(io::ErrorKind::BrokenPipe.into())
             }
             Ok(_) => Ok(true),

@@ -600,3 +600,47 @@ fn a_prepared_statement_runs_with_parameters_and_with_a_cursor() {
     let end = porpoise_protocol::reply::parse_end_of_rows(&end, client.capabilities).unwrap();
     assert!(end.status.contains(Status::LAST_ROW_SENT));
 }
+
+#[test]
+fn a_client_sends_the_file_that_it_is_asked_for() {
+    const LOAD: &str = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE test.t FIELDS TERMINATED BY ','";
+    let running = start();
+    let mut client = Raw::local(&running.socket()).unwrap();
+    client.capabilities |= porpoise_protocol::flags::Capabilities::LOCAL_FILES;
+    let mut client = client.login("root", "").unwrap();
+    // The server doesn't ask unless it was told that it may.
+    assert!(matches!(client.query(LOAD), Answer::Error(3948, _)));
+    assert!(client.query("SET GLOBAL local_infile = 1").is_ok());
+    assert!(matches!(running.root().query(LOAD), Answer::Error(3948, _)));
+
+    client.ask(LOAD);
+    let (sequence, asked) = client.packet().unwrap();
+    assert_eq!((sequence, asked.as_slice()), (1, &b"\xFBrows"[..]));
+    // Rows don't care where packets end; the statement waits for the last.
+    client.send(2, b"2,2").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(running.root().query("SELECT 1").rows().len() == 1);
+    client.send(3, b"0\n3,30\n1,no number\n4,").unwrap();
+    client.send(4, b"40").unwrap();
+    client.send(5, b"").unwrap();
+    let (sequence, ok) = client.packet().unwrap();
+    let ok = porpoise_protocol::reply::OkPacket::parse(&ok, client.capabilities).unwrap();
+    assert_eq!((sequence, ok.affected_rows), (6, 3));
+    let rows = client.query("SELECT SUM(v), COUNT(*) FROM test.t");
+    assert_eq!(
+        rows.rows(),
+        [[Some("90".to_string()), Some("4".to_string())]]
+    );
+
+    // A client that vanishes with its file half sent leaves nothing.
+    client.ask(LOAD);
+    client.packet().unwrap();
+    client.send(2, b"9,9\n").unwrap();
+    drop(client);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut other = running.root();
+    while other.query("SHOW PROCESSLIST").rows().len() > 1 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(other.query("SELECT COUNT(*) FROM test.t").one(), "4");
+}

@@ -182,16 +182,21 @@ impl ServerEnd {
 
     /// Waits on this thread for room to write: true; false when `patience` ran out, or for no reason.
     pub fn wait_for_room(&mut self, patience: Duration) -> io::Result<bool> {
+        self.wait_for(Wants::ROOM, patience)
+    }
+
+    /// Waits on this thread for bytes to read, or for room to write.
+    pub fn wait_for(&mut self, wants: Wants, patience: Duration) -> io::Result<bool> {
         // A client that is reading takes half a ring in some microseconds.
         const LOOKS: u32 = 1000;
         for _ in 0..LOOKS {
-            if self.end.is_ready(Wants::ROOM) {
+            if self.end.is_ready(wants) {
                 return Ok(true);
             }
             std::hint::spin_loop();
         }
         sys::hush_doorbell(&self.doorbell);
-        if !self.end.arm(Wants::ROOM) {
+        if !self.end.arm(wants) {
             sys::wait_for(
                 [self.doorbell.as_fd(), self.socket().as_fd()],
                 Some(patience),
@@ -201,7 +206,7 @@ impl ServerEnd {
         if sys::hear(self.socket(), false)? == Heard::Gone {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        Ok(self.end.is_ready(Wants::ROOM))
+        Ok(self.end.is_ready(wants))
     }
 }
 

@@ -156,7 +156,7 @@ pub fn check_plan(state: &SessionState, plan: &Plan) -> Result<()> {
             }
             match &insert.source {
                 InsertSource::Query { node, .. } => Some(node),
-                InsertSource::Values(_) => None,
+                InsertSource::Values(_) | InsertSource::Load(_) => None,
             }
         }
         PlanKind::Update(update) => {

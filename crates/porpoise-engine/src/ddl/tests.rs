@@ -92,9 +92,17 @@ pub(crate) struct Db {
 
 impl Db {
     pub fn new() -> Db {
+        Db::with(&[])
+    }
+
+    /// A database whose server was started with variables set.
+    pub fn with(variables: &[(&str, &str)]) -> Db {
         let engine = Engine::open(EngineOptions {
             location: porpoise_storage::Location::Memory,
-            variables: Vec::new(),
+            variables: variables
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
         })
         .expect("opens");
         let session = engine.connect(Login::default()).expect("connects");
@@ -575,4 +583,33 @@ fn ddl_waits_for_transactions_that_use_the_table() {
     std::thread::sleep(std::time::Duration::from_millis(50));
     other.run("COMMIT");
     assert_eq!(altering.join().expect("the ALTER"), ["1|5"]);
+}
+
+#[test]
+fn files_of_the_server_are_read_where_they_may_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, "id;name\n1;one\n2;\\N\n2;again\n").expect("written");
+    let load = format!(
+        "LOAD DATA INFILE '{}' IGNORE INTO TABLE t FIELDS TERMINATED BY ';' IGNORE 1 LINES (id, @n) SET name = UPPER(@n)",
+        path.display()
+    );
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))");
+    db.fails(&load, 1290);
+
+    let allowed = folder.path().display().to_string();
+    let mut db = Db::with(&[("secure_file_priv", &allowed)]);
+    db.run("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))");
+    let completion = db.run(&load);
+    assert_eq!(completion.affected_rows, 2);
+    assert_eq!(
+        completion.message,
+        "Records: 3  Deleted: 0  Skipped: 1  Warnings: 1"
+    );
+    assert_eq!(db.rows("SELECT * FROM t"), ["1|ONE", "2|NULL"]);
+    db.fails("LOAD DATA INFILE '/etc/hostname' INTO TABLE t", 1290);
+    db.fails(&load.replace("rows.csv", "none.csv"), 13);
+    db.fails(&load.replace("IGNORE INTO", "INTO"), 1062);
+    assert_eq!(db.rows("SELECT COUNT(*) FROM t"), ["2"]);
 }

@@ -12,7 +12,7 @@ use porpoise_types::{DataType, IntWidth, Loss, StoreError, Value, convert};
 use crate::catalog::{Column, ColumnDefault, Table};
 use crate::error::{Error, Level, Result};
 use crate::executor::write::{Written, duplicate_entry};
-use crate::executor::{Exec, change, operator};
+use crate::executor::{Exec, change, load, operator};
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, ViewCheck};
 use crate::reply::Completion;
@@ -50,6 +50,10 @@ pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
             }
             rows.len() > 1
         }
+        InsertSource::Load(load) => {
+            load::run(exec, plan, load, &mut counts)?;
+            true
+        }
         InsertSource::Query { node, output } => {
             let mut input = operator::build(node);
             input.open(exec)?;
@@ -68,13 +72,16 @@ pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
                         &expr.ty,
                     )?);
                 }
-                insert_given(exec, plan, &mut given, &mut counts)?;
+                insert_row_of(exec, plan, &mut given, &mut counts)?;
             }
             true
         }
     };
     if let Some(first) = counts.generated {
         exec.session.last_insert_id = first;
+    }
+    if matches!(plan.source, InsertSource::Load(_)) {
+        return Ok(load::completion(plan, &counts, exec.session.warnings.len()));
     }
     Ok(Completion {
         affected_rows: counts.affected,
@@ -118,11 +125,11 @@ fn insert_values(
             }
         });
     }
-    insert_given(exec, plan, &mut given, counts)
+    insert_row_of(exec, plan, &mut given, counts)
 }
 
 /// Stores a value in its column's type. An AUTO_INCREMENT column takes NULL (and 0) as "the next".
-fn store_given(
+pub fn store_given(
     exec: &mut Exec<'_>,
     plan: &Insert,
     column: usize,
@@ -157,7 +164,7 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// All columns' values: the given ones, and defaults for the others where asked.
-fn with_defaults(
+pub fn with_defaults(
     exec: &mut Exec<'_>,
     plan: &Insert,
     given: &[Given],
@@ -262,7 +269,7 @@ pub fn implicit_default(ty: &DataType) -> Value {
     }
 }
 
-fn insert_given(
+pub fn insert_row_of(
     exec: &mut Exec<'_>,
     plan: &Insert,
     given: &mut [Given],

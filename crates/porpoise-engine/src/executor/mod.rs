@@ -17,6 +17,7 @@ pub mod index_entry;
 pub mod insert;
 pub(crate) mod json_table;
 pub mod key_range;
+pub mod load;
 pub mod operator;
 pub mod row_buffer;
 pub mod statement;

@@ -294,7 +294,7 @@ fn root(plan: &Plan) -> Option<(&Node, Vec<&Expr>)> {
             planner::plan::InsertSource::Query { node, output } => {
                 Some((node, output.iter().collect()))
             }
-            planner::plan::InsertSource::Values(_) => None,
+            planner::plan::InsertSource::Values(_) | planner::plan::InsertSource::Load(_) => None,
         },
     }
 }

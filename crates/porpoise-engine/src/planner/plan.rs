@@ -19,9 +19,10 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_types::json::path::JsonPath;
-use porpoise_types::{DataType, Json, RowLayout};
+use porpoise_types::{Charset, DataType, Json, RowLayout};
 
 use crate::catalog::{Table, TableId};
+use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
 use crate::planner::relations::Relations;
@@ -502,12 +503,34 @@ pub struct Insert {
 
 #[derive(Debug)]
 pub enum InsertSource {
+    /// The lines of a file.
+    Load(Load),
     /// `None` is DEFAULT.
     Values(Vec<Vec<Option<Expr>>>),
     Query {
         node: Node,
         output: Vec<Expr>,
     },
+}
+
+/// LOAD DATA: how a file's lines become rows.
+#[derive(Debug)]
+pub struct Load {
+    pub format: Format,
+    pub charset: Charset,
+    pub ignore_lines: u64,
+    /// Where each field goes.
+    pub targets: Vec<LoadTarget>,
+    /// SET: positions in the statement's columns; `None` is DEFAULT.
+    pub assignments: Vec<(usize, Option<Expr>)>,
+}
+
+#[derive(Debug)]
+pub enum LoadTarget {
+    /// A position in the statement's columns.
+    Column(usize),
+    /// A user variable.
+    Variable(CompactString),
 }
 
 #[derive(Debug)]

@@ -12,6 +12,7 @@
 
 pub mod cache;
 mod dispatch;
+mod load;
 pub mod named_locks;
 mod prepared;
 pub mod process;
@@ -433,6 +434,9 @@ impl Session {
                 };
                 let plan = planner::plan(statement, &context)?;
                 self.run_plan(&plan, &catalog, parameters, None, reply)
+            }
+            ast::Statement::LoadData(load) => {
+                self.load_data(statement, load, sql, types, parameters, reply)
             }
             _ => self.dispatch(statement, sql, text, types, parameters, reply),
         }

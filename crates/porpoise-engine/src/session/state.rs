@@ -99,6 +99,8 @@ pub struct SessionState {
     pub metadata_lock_timeout_s: u64,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
+    /// The file of the LOAD DATA that runs.
+    pub load_source: Option<crate::executor::load::Source>,
     /// Roles that SET ROLE or the login made active, and all that the account reaches.
     pub active_roles: Vec<Arc<Account>>,
     pub reached_roles: Vec<Arc<Account>>,
@@ -164,6 +166,7 @@ impl SessionState {
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             account: None,
+            load_source: None,
             active_roles: Vec::new(),
             reached_roles: Vec::new(),
             activates_all_roles: false,

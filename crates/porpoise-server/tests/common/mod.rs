@@ -72,6 +72,13 @@ impl Answer {
         }
     }
 
+    pub fn rows(&self) -> &[Vec<Option<String>>] {
+        match self {
+            Answer::Rows { rows, .. } => rows,
+            other => panic!("no rows: {other:?}"),
+        }
+    }
+
     pub fn error(&self) -> u16 {
         match self {
             Answer::Error(number, _) => *number,

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_sql::ast;
-use porpoise_types::DataType;
+use porpoise_types::{Charset, DataType};
 
 use crate::catalog::{ColumnDefault, Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
+use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
 use crate::planner::plan::{
-    Access, Assignment, Delete, Insert, InsertSource, Node, OnDuplicate, OnLocked, Privilege,
-    RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget, ViewCheck,
+    Access, Assignment, Delete, Insert, InsertSource, Load, LoadTarget, Node, OnDuplicate,
+    OnLocked, Privilege, RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget, ViewCheck,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
 use crate::planner::typing;
@@ -248,6 +249,104 @@ impl Binder<'_> {
             }
         }
         Ok(plan)
+    }
+
+    /// LOAD DATA is an INSERT whose rows come from a file.
+    pub(super) fn load_data(&mut self, load: &ast::LoadData) -> Result<Insert> {
+        if load.xml {
+            return Err(Error::not_supported_yet("LOAD XML"));
+        }
+        if !load.partitions.is_empty() {
+            return Err(Error::not_supported_yet("PARTITION ()"));
+        }
+        let (target, relation) = self.target(&load.table)?;
+        let (table, slot) = (target.table.clone(), target.slot);
+        self.use_table(&table, TableUse::Write);
+        self.slots[slot.0 as usize].used.fill(true);
+        let checks = self.checks_of(slot)?;
+        let find = |name: &str| {
+            target
+                .column_position(name)
+                .ok_or_else(|| Error::unknown_column(name, "field list"))
+        };
+        let mut columns: Vec<usize> = Vec::new();
+        let mut targets = Vec::new();
+        if load.columns.is_empty() {
+            // Columns that are generated have no field.
+            columns = target.columns();
+            columns.retain(|at| table.columns[*at].generated.is_none());
+            targets.extend((0..columns.len()).map(LoadTarget::Column));
+        }
+        for written in &load.columns {
+            targets.push(match written {
+                ast::LoadTarget::Variable(name) => LoadTarget::Variable(name.to_lowercase().into()),
+                ast::LoadTarget::Column(name) => {
+                    let column = find(name)?;
+                    let definition = &table.columns[column];
+                    if definition.generated.is_some() {
+                        return Err(Error::generated_column_not_allowed(
+                            &definition.name,
+                            &table.name,
+                        ));
+                    }
+                    if columns.contains(&column) {
+                        return Err(Error::field_specified_twice(&definition.name));
+                    }
+                    columns.push(column);
+                    LoadTarget::Column(columns.len() - 1)
+                }
+            });
+        }
+        let mut scope = Scope::new("field list");
+        scope.add(relation);
+        scope.show_all();
+        self.scopes.push(scope);
+        let mut assignments = Vec::with_capacity(load.assignments.len());
+        for assignment in &load.assignments {
+            let column = find(&assignment.column.name)?;
+            let mut value = self.assigned(&assignment.value, column, &table)?;
+            if let Some(value) = &mut value {
+                optimize::finish_expr(self, value)?;
+            }
+            let at = columns.iter().position(|known| *known == column);
+            let at = at.unwrap_or_else(|| {
+                columns.push(column);
+                columns.len() - 1
+            });
+            assignments.push((at, value));
+        }
+        self.written(&table, Privilege::Insert, columns.iter().copied());
+        let replace = load.duplicates == ast::Duplicates::Replace;
+        if replace {
+            self.written(&table, Privilege::Delete, []);
+        }
+        let charset = match &load.charset {
+            None => Charset::Utf8mb4,
+            Some(name) => {
+                Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name.as_str()))?
+            }
+        };
+        self.cacheable = false;
+        Ok(Insert {
+            table,
+            slot,
+            columns,
+            source: InsertSource::Load(Load {
+                format: Format::of(&load.format)?,
+                charset,
+                ignore_lines: load.ignore_lines,
+                targets,
+                assignments,
+            }),
+            duplicates: if replace {
+                OnDuplicate::Replace
+            } else {
+                OnDuplicate::Error
+            },
+            // A client's file can't be stopped: what doesn't fit is passed over.
+            ignore: load.local || load.duplicates == ast::Duplicates::Ignore,
+            checks,
+        })
     }
 
     fn insert_columns(

@@ -395,6 +395,10 @@ pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan> {
             let kind = PlanKind::Insert(binder.insert(insert)?);
             Ok(binder.finish(kind))
         }
+        ast::Statement::LoadData(load) => {
+            let kind = PlanKind::Insert(binder.load_data(load)?);
+            Ok(binder.finish(kind))
+        }
         ast::Statement::Update(update) => {
             let kind = PlanKind::Update(binder.update(update)?);
             Ok(binder.finish(kind))
