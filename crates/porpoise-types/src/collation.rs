@@ -318,7 +318,15 @@ impl Collation {
         if text.is_ascii() {
             return text.to_ascii_uppercase();
         }
-        text.chars().map(|c| single(c.to_uppercase(), c)).collect()
+        // A letter stays if its character set lacks the upper one (latin1's ÿ).
+        let held = |upper: char| self.charset().can_hold(upper);
+        text.chars()
+            .map(|c| {
+                Some(single(c.to_uppercase(), c))
+                    .filter(|upper| held(*upper))
+                    .unwrap_or(c)
+            })
+            .collect()
     }
 }
 

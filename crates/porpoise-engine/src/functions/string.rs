@@ -12,8 +12,12 @@ use crate::expr::Expr;
 use crate::functions::{
     Call, Eval, Function, Returns, Want, at_least, between, exactly, pure, volatile,
 };
+use crate::planner::typing;
 
 const STRING: &[Want] = &[Want::String];
+
+/// Of results made of no string.
+const DEFAULT_COLLATION: Collation = Collation::UTF8MB4_0900_AI_CI;
 
 pub static TABLE: &[Function] = &[
     pure(
@@ -407,7 +411,7 @@ pub static TABLE: &[Function] = &[
         "TO_BASE64",
         exactly(1),
         &[Want::Bytes],
-        Returns::By(long_type),
+        Returns::By(base64_type),
         Eval::Strict(to_base64),
     ),
     pure(
@@ -446,6 +450,13 @@ pub static TABLE: &[Function] = &[
         STRING,
         Returns::Same(0),
         Eval::Strict(upper),
+    ),
+    volatile(
+        "UUID_SHORT",
+        exactly(0),
+        &[],
+        Returns::UInt,
+        Eval::Values(|_, _| Ok(Value::UInt(short_uuid()))),
     ),
     volatile(
         "UUID",
@@ -735,20 +746,11 @@ fn long_text(collation: Collation) -> DataType {
 
 /// The common kind and collation of string arguments, with the length given.
 fn sized(arguments: &[Expr], chars: u64) -> DataType {
-    let strings = || {
-        arguments
-            .iter()
-            .map(|argument| &argument.ty)
-            .filter(|ty| ty.is_string())
-    };
-    let binary = strings().find(|ty| ty.is_binary_string());
-    let collation = match binary {
-        Some(_) => Collation::BINARY,
-        None => strings()
-            .map(DataType::collation)
-            .reduce(stronger)
-            .unwrap_or(Collation::UTF8MB4_0900_AI_CI),
-    };
+    let strings = arguments.iter().filter(|argument| argument.ty.is_string());
+    let first = strings.clone().next();
+    // A mix that no comparison would allow has the first one's collation.
+    let collation = typing::collation::aggregate(strings, "concat", DEFAULT_COLLATION)
+        .unwrap_or_else(|_| first.map_or(DEFAULT_COLLATION, |first| first.ty.collation()));
     match u32::try_from(chars) {
         Ok(chars) if chars <= 16_383 && collation == Collation::BINARY => {
             DataType::Varbinary(chars)
@@ -758,15 +760,6 @@ fn sized(arguments: &[Expr], chars: u64) -> DataType {
             collation,
         },
         _ => long_text(collation),
-    }
-}
-
-/// Of two collations the one that the result has: a binary one, or the first.
-fn stronger(a: Collation, b: Collation) -> Collation {
-    if b.name().ends_with("_bin") && b.charset() == a.charset() {
-        b
-    } else {
-        a
     }
 }
 
@@ -786,6 +779,18 @@ fn rest_type(arguments: &[Expr]) -> Result<DataType> {
 
 fn long_type(arguments: &[Expr]) -> Result<DataType> {
     Ok(sized(arguments.get(..1).unwrap_or_default(), u64::MAX))
+}
+
+/// Four characters for three bytes, in lines of 76.
+fn base64_type(arguments: &[Expr]) -> Result<DataType> {
+    let bytes = arguments
+        .first()
+        .map_or(0, |argument| argument.ty.max_chars());
+    let chars = bytes.div_ceil(3).saturating_mul(4);
+    Ok(typing::text_type(
+        chars.saturating_add(chars / 76),
+        DEFAULT_COLLATION,
+    ))
 }
 
 fn bytes_type(_: &[Expr]) -> Result<DataType> {
@@ -1339,6 +1344,7 @@ fn sha2(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     })
 }
 
+/// The first letter and the others' codes. Vowels go first, then codes that follow their like.
 fn soundex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let code = |letter: char| match letter.to_ascii_uppercase() {
         'B' | 'F' | 'P' | 'V' => '1',
@@ -1359,8 +1365,7 @@ fn soundex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let mut last = code(first);
     for letter in letters {
         match code(letter) {
-            '-' => {}
-            '0' => last = '0',
+            '-' | '0' => {}
             digit => {
                 if digit != last {
                     out.push(digit);
@@ -1466,6 +1471,21 @@ fn from_base64(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A time-based UUID (version 1), as MySQL makes them, with a random node.
+/// The seconds of the server's first call in the upper bits, then a counter: no number comes twice while it runs.
+fn short_uuid() -> u64 {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    /// `server_id`, in the highest byte.
+    const SERVER: u64 = 1 << 56;
+    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
+        let seconds = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        AtomicU64::new(SERVER | (seconds & 0xFFFF_FFFF) << 24)
+    });
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn uuid(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
     /// 100 ns steps from 1582-10-15 to 1970-01-01.
     const GREGORIAN_OFFSET: u64 = 0x01B2_1DD2_1381_4000;

@@ -110,6 +110,20 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
             _ => implicit(expr, DataType::DOUBLE),
         },
         Domain::Text(_) | Domain::Bytes => match from {
+            // Between bytes and a text stands the text's encoding in its character set.
+            Class::Bytes
+                if let Domain::Text(collation) = domain
+                    && collation.charset().max_len() == 1 =>
+            {
+                let ty = text_type(expr.ty.max_chars(), collation);
+                implicit(expr, ty)
+            }
+            Class::Text
+                if domain == Domain::Bytes && expr.ty.collation().charset().max_len() == 1 =>
+            {
+                let ty = super::bytes_type(expr.ty.max_chars());
+                implicit(expr, ty)
+            }
             Class::Text | Class::Bytes => expr,
             _ => {
                 let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
