@@ -720,10 +720,10 @@ pub static VARIABLES: &[Variable] = &[
         "262144",
         Inert,
     ),
+    row("require_secure_transport", Global, Bool, "0", ReadOnly),
     applied("restrict_fk_on_non_standard_key", Bool, "1", |s, v| {
         s.restrict_fk_on_non_standard_key = unsigned(v) != 0
     }),
-    row("require_secure_transport", Global, Bool, "0", ReadOnly),
     row("secure_file_priv", Global, Text, "NULL", ReadOnly),
     row("server_id", Global, int(0, U32), "1", ReadOnly),
     row("server_uuid", Global, Text, "", ReadOnly),
