@@ -37,6 +37,9 @@ const TURN_COMMANDS_MAX: usize = 32;
 /// What a login may take before anybody has said who they are.
 const LOGIN_BYTES_MAX: usize = 1 << 20;
 
+/// A reply that is longer is worth a system call of its own at once.
+const HELD_BYTES_MAX: usize = 16 << 10;
+
 /// What a connection waits for after it was served.
 pub(crate) enum Next {
     /// Its client's next packet.
@@ -47,6 +50,8 @@ pub(crate) enum Next {
     Full,
     /// Its commit on disk; the reply is held back.
     Committing(Commit),
+    /// The other replies of this turn, to be sent with them.
+    Held,
     /// Nothing: it is over.
     Close,
 }
@@ -316,7 +321,13 @@ impl Connection {
                 if writer.is_empty() {
                     continue;
                 }
-                match self.outlet.send(writer) {
+                let is_small = writer.len() <= HELD_BYTES_MAX && !self.outlet.stream.is_ring();
+                if desk.holds_replies && is_small && !desk.reader.is_mid_packet() {
+                    self.outlet.hold(&mut desk.writer);
+                    self.unread = !drained;
+                    return Next::Held;
+                }
+                match self.outlet.send(&mut desk.writer) {
                     Ok(Sent::All) => {}
                     Ok(Sent::Some) => return Next::Full,
                     Err(_) => return self.abort("its client is gone"),
@@ -354,6 +365,11 @@ impl Connection {
             self.outlet.forget();
             return Next::Close;
         }
+        self.send_held()
+    }
+
+    /// Sends the reply that was held back.
+    pub fn send_held(&mut self) -> Next {
         match self.outlet.send_waiting() {
             Ok(Sent::All) if self.gone || self.unread || self.leftover.is_some() => Next::Again,
             Ok(Sent::All) => Next::Idle,

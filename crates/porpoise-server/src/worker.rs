@@ -12,6 +12,9 @@
 //! instead, which takes no system call; before the loop sleeps, and when they have been silent for a while, they are armed:
 //! then their clients ring. So a client costs nothing while it is silent, and no system call while it isn't.
 //!
+//! Replies of one turn over sockets go out together ([`EventLoop::send_held`]): each wakes a client, who would
+//! interrupt this thread or, worse, the other core, once for each reply.
+//!
 //! A connection is in its slot, or out: being served by the thread that runs this loop, or by one that
 //! had to leave the loop because its statement waits ([`crate::crew`]). That thread sends the
 //! connection back by mail. While it is out, its socket is still watched, so that a client that dies is
@@ -46,6 +49,9 @@ const WAKE: Token = Token(usize::MAX);
 const FIRST_LISTENER: usize = usize::MAX - 64;
 const EVENTS_MAX: usize = 256;
 
+/// The longest time that replies wait for the other replies of their turn.
+const HOLD_MAX: Duration = Duration::from_micros(200);
+
 /// How many turns commits may wait for more to share their sync.
 const TURNS_UNSYNCED_MAX: usize = 1;
 
@@ -64,6 +70,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Desk {
     pub reader: PacketReader,
     pub writer: PacketWriter,
+    /// More connections are ready: a small reply waits for theirs.
+    pub holds_replies: bool,
 }
 
 impl Default for Desk {
@@ -71,6 +79,7 @@ impl Default for Desk {
         Desk {
             reader: PacketReader::new(0),
             writer: PacketWriter::new(),
+            holds_replies: false,
         }
     }
 }
@@ -142,8 +151,8 @@ struct Slot {
     queued: bool,
     /// Something happened that it couldn't be served for: it was out, or its commit is pending.
     woken: bool,
-    /// Its reply is held back until its commit is durable.
-    committing: bool,
+    /// Its reply is held back: until its commit is durable, or for the other replies of the turn.
+    replying: bool,
     /// Its ring is among those looked at.
     looked_at: bool,
     /// It was served since its ring was last found silent.
@@ -160,6 +169,9 @@ pub(crate) struct EventLoop {
     slots: Vec<Slot>,
     free: Vec<u32>,
     ready: VecDeque<Token>,
+    /// Connections whose replies are held back to the end of the turn, and since when.
+    held: Vec<Token>,
+    held_since: Instant,
     timers: Timers,
     spin: Spin,
     /// Connections whose rings are looked at; some may be gone or out.
@@ -213,6 +225,8 @@ impl EventLoop {
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
+            held: Vec::new(),
+            held_since: Instant::now(),
             timers: Timers::default(),
             spin: Spin::default(),
             rings: Vec::new(),
@@ -231,30 +245,67 @@ impl EventLoop {
 
     /// Runs until the server ends or until a statement has to wait; then another thread has the loop.
     pub fn run(mut self: Box<Self>, desk: &mut Desk) {
+        // Of the turn in which the statement before has left the loop.
+        self.send_held();
         loop {
             self.read_mail();
             while let Some(token) = self.ready.pop_front() {
+                desk.holds_replies = !self.ready.is_empty();
                 let Some(mut connection) = self.check_out(token) else {
                     continue;
                 };
                 crew::lay_aside(self);
-                let next = serve(&mut connection, desk);
+                let mut next = serve(&mut connection, desk);
                 match crew::take_back() {
                     Some(back) => self = back,
                     None => {
+                        // The turn that it would be held back for is over.
+                        if matches!(next, Next::Held) {
+                            next = connection.send_held();
+                        }
                         let mailbox = connection.mailbox().clone();
                         mailbox.send(Letter::Return(token, connection, next));
                         return;
                     }
                 }
+                if matches!(next, Next::Held) {
+                    self.note_held(token);
+                }
                 self.check_in(token, connection, next);
+                if !self.held.is_empty() && self.held_since.elapsed() > HOLD_MAX {
+                    self.send_held();
+                }
             }
+            self.send_held();
             if self.has_ended() {
                 return;
             }
             self.wait();
             self.expire();
         }
+    }
+
+    fn note_held(&mut self, token: Token) {
+        if self.held.is_empty() {
+            self.held_since = Instant::now();
+        }
+        self.held.push(token);
+    }
+
+    /// Sends the replies that were held back for each other.
+    fn send_held(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        for token in held.drain(..) {
+            let Some(slot) = self.slot(token) else {
+                continue;
+            };
+            slot.replying = false;
+            if let Some(mut connection) = self.check_out(token) {
+                let next = connection.send_held();
+                self.check_in(token, connection, next);
+            }
+        }
+        self.held = held;
     }
 
     // ── Slots ────────────────────────────────────────────────────────────────────────────────
@@ -307,7 +358,7 @@ impl EventLoop {
     fn queue(&mut self, token: Token) {
         let Some(slot) = self.slot(token) else { return };
         match slot.place {
-            Place::Here(_) if !slot.committing => {
+            Place::Here(_) if !slot.replying => {
                 if !slot.queued {
                     slot.queued = true;
                     self.ready.push_back(token);
@@ -346,7 +397,7 @@ impl EventLoop {
             Next::Idle => {}
             Next::Again => again = true,
             Next::Full => connection.watch_writable(self.poll.registry(), token),
-            Next::Committing(_) => {}
+            Next::Committing(_) | Next::Held => {}
         }
         let due = connection.due(self.now);
         if connection.is_ring() && !matches!(next, Next::Committing(_)) {
@@ -354,12 +405,13 @@ impl EventLoop {
         }
         let Some(slot) = self.slot(token) else { return };
         slot.place = Place::Here(connection);
+        let is_held = matches!(next, Next::Held);
         let committing = if let Next::Committing(commit) = next {
             Some(commit)
         } else {
             None
         };
-        slot.committing = committing.is_some();
+        slot.replying = committing.is_some() || is_held;
         again |= std::mem::take(&mut slot.woken);
         let index = token.0 & 0xFFFF_FFFF;
         let slot = &mut self.slots[index];
@@ -423,7 +475,7 @@ impl EventLoop {
             slot.looked_at = false;
             // One that is out or committing is looked at again when it is back.
             if let Place::Here(connection) = &mut slot.place
-                && !slot.committing
+                && !slot.replying
                 && connection.arm()
             {
                 self.queue(token);
@@ -488,7 +540,7 @@ impl EventLoop {
     fn durable(&mut self, token: Token, result: porpoise_storage::Result<()>) {
         self.mailbox.commits.fetch_sub(1, Ordering::SeqCst);
         let Some(slot) = self.slot(token) else { return };
-        if !std::mem::take(&mut slot.committing) {
+        if !std::mem::take(&mut slot.replying) {
             return;
         }
         let Some(mut connection) = self.check_out(token) else {
@@ -521,13 +573,13 @@ impl EventLoop {
             }
             let slot = &mut self.slots[index];
             match &mut slot.place {
-                Place::Here(connection) if slot.deadline.is_over(now) && !slot.committing => {
+                Place::Here(connection) if slot.deadline.is_over(now) && !slot.replying => {
                     connection.expire();
                     self.timers.set(token, &mut slot.deadline, None);
                     self.timers.put_back(token, &mut slot.deadline, entry);
                     self.queue(token);
                 }
-                Place::Here(_) if !slot.committing => {
+                Place::Here(_) if !slot.replying => {
                     self.timers.put_back(token, &mut slot.deadline, entry)
                 }
                 // It gets a deadline of its own when it is back.
@@ -741,7 +793,7 @@ impl Slot {
             deadline: Deadline::default(),
             queued: false,
             woken: false,
-            committing: false,
+            replying: false,
             looked_at: false,
             active: false,
         }
@@ -750,7 +802,7 @@ impl Slot {
     /// Its ring holds what it waits for.
     fn is_ready(&self) -> bool {
         match &self.place {
-            Place::Here(connection) => !self.queued && !self.committing && connection.is_ready(),
+            Place::Here(connection) => !self.queued && !self.replying && connection.is_ready(),
             Place::Free | Place::Out(_) => false,
         }
     }

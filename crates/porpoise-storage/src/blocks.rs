@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!            low                                          high
-//! block       │ key value │ key value │ key value │ …      │        about 4 KiB of rows, never changed
+//! block       │ key key key … │ value value value …      │        about 4 KiB of rows, never changed
 //!             └── keys of this interval are here, or nowhere ──┘
 //!
 //! index       (a…d) (d…k)   ·gap·   (m…p) (p…∞)                     gaps are read from redb and filled in
@@ -39,7 +39,7 @@ const BLOCK_OVERHEAD_BYTES: usize = 192;
 /// Children of a node of the index.
 const FANOUT: usize = 64;
 
-/// Where a row lies within its block; it ends where the next begins.
+/// Where a row's key and value begin within its block; each ends where the next one begins.
 #[derive(Clone, Copy)]
 struct RowAt {
     key: u32,
@@ -51,7 +51,9 @@ pub(crate) struct Block {
     low: Box<[u8]>,
     /// The first key it doesn't speak for; `None` past every key.
     high: Option<Box<[u8]>>,
+    /// One more than there are rows: the last tells where the keys end, and the values.
     rows: Box<[RowAt]>,
+    /// All keys, side by side for whoever searches them, then all values.
     bytes: Box<[u8]>,
     /// Read since the clock's hand passed.
     is_warm: AtomicBool,
@@ -59,7 +61,7 @@ pub(crate) struct Block {
 
 impl Block {
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.len() - 1
     }
 
     pub fn low(&self) -> &[u8] {
@@ -70,22 +72,19 @@ impl Block {
         self.high.as_deref()
     }
 
-    fn end_of(&self, at: usize) -> usize {
-        self.rows
-            .get(at + 1)
-            .map_or(self.bytes.len(), |next| next.key as usize)
+    #[inline]
+    pub fn key(&self, at: usize) -> &[u8] {
+        &self.bytes[self.rows[at].key as usize..self.rows[at + 1].key as usize]
     }
 
     #[inline]
-    pub fn key(&self, at: usize) -> &[u8] {
-        let row = self.rows[at];
-        &self.bytes[row.key as usize..row.value as usize]
+    fn value(&self, at: usize) -> &[u8] {
+        &self.bytes[self.rows[at].value as usize..self.rows[at + 1].value as usize]
     }
 
     #[inline]
     pub fn row(&self, at: usize) -> (&[u8], &[u8]) {
-        let value = self.rows[at].value as usize;
-        (self.key(at), &self.bytes[value..self.end_of(at)])
+        (self.key(at), self.value(at))
     }
 
     /// The first row whose key is not below `key`.
@@ -99,7 +98,7 @@ impl Block {
     }
 
     fn partition(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut from, mut to) = (0, self.rows.len());
+        let (mut from, mut to) = (0, self.len());
         while from < to {
             let middle = (from + to) / 2;
             if is_before(self.key(middle)) {
@@ -113,7 +112,7 @@ impl Block {
 
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let at = self.lower_bound(key);
-        (at < self.len() && self.key(at) == key).then(|| self.row(at).1)
+        (at < self.len() && self.key(at) == key).then(|| self.value(at))
     }
 
     fn is_below_high(&self, key: &[u8]) -> bool {
@@ -559,16 +558,22 @@ fn read_block(table: &Table, index: &Node, key: &[u8], want: Want) -> Result<Blo
 }
 
 fn pack(low: Box<[u8]>, high: Option<Box<[u8]>>, gathered: &[(Vec<u8>, Vec<u8>)]) -> Block {
-    let len = gathered.iter().map(|(k, v)| k.len() + v.len()).sum();
-    let mut bytes = Vec::with_capacity(len);
-    let mut rows = Vec::with_capacity(gathered.len());
+    let keys_len: usize = gathered.iter().map(|(key, _)| key.len()).sum();
+    let values_len: usize = gathered.iter().map(|(_, value)| value.len()).sum();
+    let mut bytes = Vec::with_capacity(keys_len + values_len);
+    let mut rows = Vec::with_capacity(gathered.len() + 1);
+    let mut at = RowAt {
+        key: 0,
+        value: keys_len as u32,
+    };
     for (key, value) in gathered {
-        let at = bytes.len() as u32;
-        rows.push(RowAt {
-            key: at,
-            value: at + key.len() as u32,
-        });
+        rows.push(at);
+        at.key += key.len() as u32;
+        at.value += value.len() as u32;
         bytes.extend_from_slice(key);
+    }
+    rows.push(at);
+    for (_, value) in gathered {
         bytes.extend_from_slice(value);
     }
     Block {

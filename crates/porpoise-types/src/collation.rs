@@ -397,13 +397,21 @@ fn common_ascii(a: &[u8], b: &[u8]) -> usize {
 #[inline]
 fn append_codes(bytes: &[u8], code: &[u8; 128], out: &mut impl KeySink) {
     for chunk in bytes.chunks(64) {
-        let mut buffer = [0; 64];
-        let mut n = 0;
-        for b in chunk {
-            buffer[n] = code[(b & 0x7F) as usize];
-            n += (buffer[n] != 0) as usize;
+        let mut codes = [0; 64];
+        let mut has_zero = false;
+        for (to, b) in codes.iter_mut().zip(chunk) {
+            *to = code[(b & 0x7F) as usize];
+            has_zero |= *to == 0;
         }
-        out.append(&buffer[..n]);
+        let mut n = chunk.len();
+        if has_zero {
+            n = 0;
+            for at in 0..chunk.len() {
+                codes[n] = codes[at];
+                n += (codes[n] != 0) as usize;
+            }
+        }
+        out.append(&codes[..n]);
     }
 }
 

@@ -147,12 +147,29 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
         Node::Sort {
             input,
             keys,
-            limit,
+            limit: None,
+            distinct,
             slots,
         } => Box::new(Sort {
             input: build(input),
             keys,
-            limit: limit.as_deref(),
+            distinct: *distinct,
+            slots,
+            rows: RowBuffer::default(),
+            key_bytes: Vec::new(),
+            order: Vec::new(),
+            at: 0,
+        }),
+        Node::Sort {
+            input,
+            keys,
+            limit: Some(limit),
+            slots,
+            ..
+        } => Box::new(TopSort {
+            input: build(input),
+            keys,
+            limit,
             slots,
             rows: Vec::new(),
             at: 0,
@@ -1140,23 +1157,21 @@ impl Ord for SortedRow {
     }
 }
 
-struct Sort<'p> {
+/// Keeps the first rows of an order, and no more.
+struct TopSort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
-    limit: Option<&'p Expr>,
+    limit: &'p Expr,
     slots: &'p [Slot],
     rows: Vec<SortedRow>,
     at: usize,
 }
 
-impl Operator for Sort<'_> {
+impl Operator for TopSort<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.rows.clear();
         self.at = 0;
-        let most = match self.limit {
-            Some(limit) => usize::try_from(count_of(exec, limit)?).unwrap_or(usize::MAX),
-            None => usize::MAX,
-        };
+        let most = usize::try_from(count_of(exec, self.limit)?).unwrap_or(usize::MAX);
         self.input.open(exec)?;
         let mut heap = BinaryHeap::new();
         let (mut key, mut saved, mut number) = (KeyBuf::new(), Vec::new(), 0);
@@ -1176,25 +1191,16 @@ impl Operator for Sort<'_> {
             }
             saved.clear();
             row_buffer::save(&exec.frame, self.slots, &mut saved);
-            let row = SortedRow {
+            heap.push(SortedRow {
                 key: key.as_slice().into(),
                 number,
                 row: saved.as_slice().into(),
-            };
-            if most == usize::MAX {
-                self.rows.push(row);
-            } else {
-                heap.push(row);
-                if heap.len() > most {
-                    heap.pop();
-                }
+            });
+            if heap.len() > most {
+                heap.pop();
             }
         }
-        if most == usize::MAX {
-            self.rows.sort_unstable();
-        } else {
-            self.rows = heap.into_sorted_vec();
-        }
+        self.rows = heap.into_sorted_vec();
         Ok(())
     }
 
@@ -1204,6 +1210,85 @@ impl Operator for Sort<'_> {
         };
         self.at += 1;
         row_buffer::restore(&row.row, &mut exec.frame, self.slots);
+        Ok(true)
+    }
+}
+
+/// A row to be sorted: what it sorts by, and where it lies.
+#[derive(Clone, Copy)]
+struct Sortable {
+    /// The key's first bytes: nearly always enough to tell two rows apart.
+    prefix: u64,
+    key_at: usize,
+    key_len: u32,
+    row: u32,
+}
+
+impl Sortable {
+    fn key<'k>(&self, key_bytes: &'k [u8]) -> &'k [u8] {
+        &key_bytes[self.key_at..self.key_at + self.key_len as usize]
+    }
+}
+
+/// Sorts all rows. Keys lie side by side in one piece of memory, rows in another.
+struct Sort<'p> {
+    input: BoxedOperator<'p>,
+    keys: &'p [SortKey],
+    distinct: bool,
+    slots: &'p [Slot],
+    rows: RowBuffer,
+    key_bytes: Vec<u8>,
+    order: Vec<Sortable>,
+    at: usize,
+}
+
+impl Operator for Sort<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.rows.clear();
+        self.key_bytes.clear();
+        self.order.clear();
+        self.at = 0;
+        self.input.open(exec)?;
+        let mut key = KeyBuf::new();
+        while self.input.next(exec)? {
+            key_of(
+                exec,
+                self.keys.iter().map(|key| (&key.expr, key.descending)),
+                &mut key,
+            )?;
+            let mut prefix = [0; 8];
+            let len = key.len().min(8);
+            prefix[..len].copy_from_slice(&key[..len]);
+            let too_large = |_| crate::Error::engine_error("a sort of too many rows");
+            self.order.push(Sortable {
+                prefix: u64::from_be_bytes(prefix),
+                key_at: self.key_bytes.len(),
+                key_len: u32::try_from(key.len()).map_err(too_large)?,
+                row: u32::try_from(self.rows.len()).map_err(too_large)?,
+            });
+            self.key_bytes.extend_from_slice(&key);
+            self.rows.push(&exec.frame, self.slots);
+        }
+        let keys = &self.key_bytes;
+        // Equal keys keep the order in which they came.
+        self.order.sort_unstable_by(|a, b| {
+            (a.prefix.cmp(&b.prefix))
+                .then_with(|| a.key(keys).cmp(b.key(keys)))
+                .then(a.row.cmp(&b.row))
+        });
+        if self.distinct {
+            self.order.dedup_by(|b, a| a.key(keys) == b.key(keys));
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(row) = self.order.get(self.at) else {
+            return Ok(false);
+        };
+        self.at += 1;
+        self.rows
+            .restore(row.row as usize, &mut exec.frame, self.slots);
         Ok(true)
     }
 }

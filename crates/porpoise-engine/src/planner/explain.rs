@@ -737,7 +737,12 @@ fn notes_of(node: &Node, notes: &mut Vec<&'static str>) {
         }
     };
     match node {
-        Node::Sort { input, .. } => {
+        Node::Sort {
+            input, distinct, ..
+        } => {
+            if *distinct {
+                add("Using temporary");
+            }
             add("Using filesort");
             notes_of(input, notes);
         }
@@ -1083,9 +1088,18 @@ impl Tree<'_> {
                 self.node(input, depth + 1);
             }
             Node::Sort {
-                input, keys, limit, ..
+                input,
+                keys,
+                limit,
+                distinct,
+                ..
             } => {
-                let mut text = format!("Sort: {}", self.names.keys(keys));
+                let sort = if *distinct {
+                    "Sort with duplicate removal"
+                } else {
+                    "Sort"
+                };
+                let mut text = format!("{sort}: {}", self.names.keys(keys));
                 if let Some(limit) = limit {
                     let _ = write!(
                         text,

@@ -333,6 +333,8 @@ pub enum Node {
         input: Box<Node>,
         keys: Vec<SortKey>,
         limit: Option<Box<Expr>>,
+        /// Only the first row of each key passes. Not together with `limit`.
+        distinct: bool,
         slots: Vec<Slot>,
     },
     /// Lets the first row of each distinct combination pass.

@@ -388,7 +388,10 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Derived { input, .. }
         | Node::Project { input, .. }
         | Node::Sort {
-            input, limit: None, ..
+            input,
+            limit: None,
+            distinct: false,
+            ..
         } => rows_of(input),
         Node::Recursive { seed, .. } => rows_of(seed) * 10.0,
         Node::Filter { input, conditions } => {
@@ -414,7 +417,12 @@ pub fn rows_of(node: &Node) -> f64 {
         }
         Node::Group(group) if group.scalar => 1.0,
         Node::Group(group) => (rows_of(&group.input) * 0.1).max(1.0),
-        Node::Distinct { input, .. } => (rows_of(input) * 0.3).max(1.0),
+        Node::Distinct { input, .. }
+        | Node::Sort {
+            input,
+            distinct: true,
+            ..
+        } => (rows_of(input) * 0.3).max(1.0),
         Node::Sort {
             input,
             limit: Some(limit),
@@ -486,6 +494,7 @@ fn sorted(
         input: Box::new(node),
         keys: order,
         limit: limit.map(Box::new),
+        distinct: false,
         slots,
     }
 }
@@ -642,7 +651,18 @@ fn select(
     {
         (node, output, order) = projected(binder, node, output, order);
     }
-    if distinct {
+    // What is sorted by all that has to be distinct needs no table to find what was there before.
+    let is_sort_distinct = distinct
+        && sorts
+        && limit.is_none()
+        && output.len() == order.len()
+        && order.iter().all(|key| {
+            !key.expr.is_constant() && output.iter().any(|expr| expr.same_as(&key.expr, &[]))
+        })
+        && output
+            .iter()
+            .all(|expr| order.iter().any(|key| expr.same_as(&key.expr, &[])));
+    if distinct && !is_sort_distinct {
         node = Node::Distinct {
             input: Box::new(node),
             keys: output.clone(),
@@ -650,6 +670,11 @@ fn select(
     }
     if sorts {
         node = sorted(binder, node, order, limit.as_ref(), offset.as_ref());
+    }
+    if let Node::Sort { distinct, .. } = &mut node
+        && is_sort_distinct
+    {
+        *distinct = true;
     }
     node = limited(node, limit, offset);
     Ok((node, output))
