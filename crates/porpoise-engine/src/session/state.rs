@@ -251,8 +251,8 @@ impl SessionState {
 
     pub fn date_mode(&self) -> DateMode {
         DateMode {
-            no_zero_date: self.sql_mode.no_zero_date() && self.sql_mode.strict(),
-            no_zero_in_date: self.sql_mode.no_zero_in_date() && self.sql_mode.strict(),
+            no_zero_date: self.sql_mode.no_zero_date(),
+            no_zero_in_date: self.sql_mode.no_zero_in_date(),
             allow_invalid_dates: self.sql_mode.allow_invalid_dates(),
         }
     }
