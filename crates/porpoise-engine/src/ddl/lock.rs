@@ -1,7 +1,7 @@
 //! Exclusive metadata locks: for the length of a DDL statement, and LOCK TABLES.
 //!
-//! A statement names its tables; they are locked in order of name, so that two statements never wait for
-//! each other. A table may be dropped, renamed or altered while a statement waits for its lock: then
+//! A statement holds none of its tables while it waits for one of them, so it never stands in the way of those
+//! it waits for. A table may be dropped, renamed or altered while a statement waits for its lock: then
 //! the name is looked up again.
 //!
 //! LOCK TABLES … WRITE holds a table's metadata lock exclusive until UNLOCK TABLES. … READ takes it
@@ -87,15 +87,50 @@ pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Exclusive)> {
     }
 }
 
-/// Finds and locks several base tables, in order of name. The result is in the order asked for.
-pub fn tables(ddl: &Ddl<'_>, names: &[Name]) -> Result<Vec<(Arc<Table>, Exclusive)>> {
-    let mut order: Vec<usize> = (0..names.len()).collect();
-    order.sort_by(|&a, &b| names[a].cmp(&names[b]));
-    let mut locked: Vec<Option<(Arc<Table>, Exclusive)>> = names.iter().map(|_| None).collect();
-    for position in order {
-        locked[position] = Some(table(ddl, &names[position])?);
+/// Finds a base table and locks it if that needs no waiting.
+fn try_table(ddl: &Ddl<'_>, name: &Name) -> Result<Option<(Arc<Table>, Exclusive)>> {
+    let table = ddl.table(name)?;
+    let needs_none =
+        table.temporary || ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write);
+    if needs_none {
+        return Ok(Some((table, Exclusive { state: None })));
     }
-    Ok(locked.into_iter().flatten().collect())
+    if !table.state.metadata_lock.try_exclusive(0) {
+        return Ok(None);
+    }
+    let held = Exclusive {
+        state: Some(Arc::clone(&table.state)),
+    };
+    let is_current = ddl
+        .table(name)
+        .is_ok_and(|now| now.version == table.version);
+    Ok(is_current.then_some((table, held)))
+}
+
+/// Finds and locks several base tables. Nothing is held while one is waited for: a transaction that is in
+/// one of them may be waiting for another. The result is in the order asked for.
+pub fn tables(ddl: &Ddl<'_>, names: &[Name]) -> Result<Vec<(Arc<Table>, Exclusive)>> {
+    let mut first: Option<usize> = None;
+    loop {
+        let mut locked: Vec<Option<(Arc<Table>, Exclusive)>> = names.iter().map(|_| None).collect();
+        if let Some(first) = first {
+            locked[first] = Some(table(ddl, &names[first])?);
+        }
+        let mut busy = None;
+        for (position, name) in names.iter().enumerate() {
+            if locked[position].is_none() {
+                locked[position] = try_table(ddl, name)?;
+                if locked[position].is_none() {
+                    busy = Some(position);
+                    break;
+                }
+            }
+        }
+        if busy.is_none() {
+            return Ok(locked.into_iter().flatten().collect());
+        }
+        first = busy;
+    }
 }
 
 // ---------------------------------------------------------------------------------------------------------

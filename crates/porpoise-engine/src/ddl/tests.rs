@@ -586,6 +586,26 @@ fn ddl_waits_for_transactions_that_use_the_table() {
 }
 
 #[test]
+fn ddl_on_several_tables_holds_none_while_it_waits_for_one() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE parent (id INT PRIMARY KEY)");
+    db.run("CREATE TABLE child (p INT, FOREIGN KEY (p) REFERENCES parent (id))");
+    let mut other = beside(&db);
+    other.run("BEGIN");
+    other.run("INSERT INTO parent VALUES (1)");
+    let altering = std::thread::spawn(move || {
+        db.run("SET lock_wait_timeout = 60");
+        db.run("ALTER TABLE child ADD b INT DEFAULT 5");
+        db.rows("SELECT * FROM child")
+    });
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    other.run("SET lock_wait_timeout = 5");
+    other.run("INSERT INTO child VALUES (1)");
+    other.run("COMMIT");
+    assert_eq!(altering.join().expect("the ALTER"), ["1|5"]);
+}
+
+#[test]
 fn files_of_the_server_are_read_where_they_may_be() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rows.csv");
