@@ -121,6 +121,17 @@ impl Mapped {
         })
     }
 
+    /// Both ends' views of memory that no other process has.
+    #[cfg(test)]
+    pub(crate) fn pair_in_heap(shape: Shape) -> [Mapped; 2] {
+        let [client, server] = Mapping::pair_in_heap(shape.length().expect("a shape"));
+        [(client, Role::Client), (server, Role::Server)].map(|(mapping, role)| Mapped {
+            mapping,
+            shape,
+            role,
+        })
+    }
+
     fn side(&self, whose: Role) -> &Side<Native> {
         let at = match whose {
             Role::Client => 0,

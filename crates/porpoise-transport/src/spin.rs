@@ -5,11 +5,15 @@
 //!
 //! - *How long it took lately*, whether a look sufficed or a sleep was needed (less what the wake itself cost). While this is
 //!   shorter than a sleep and a wake, looking goes on for that long; when it is longer, a glance is all.
-//! - *Whether there are cores to spare.* Where threads wait for a core, a look takes the time of whoever is waited for, and
-//!   must be short. A thread notices by how long it has to wait for a core itself ([`Crowd`]).
+//! - *Whether there are cores to spare.* Where threads wait for a core, a look takes the time of whoever is waited for.
+//!   Then the core is given up between glances, some times: whoever wants it next may well be the one waited for, and
+//!   finds it cheaper to get than by a sleep and a wake. But who gets it may also be somebody who computes for
+//!   milliseconds; where giving up is dear, there is one short look and then sleep. A thread notices a crowd by how long
+//!   it has to wait for a core itself ([`Crowd`]).
 //!
 //! ```text
-//!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► look for 100 µs (5 in a crowd)
+//!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► look for 100 µs
+//!     in a crowd                                              ─► glance, yield, glance, yield, … or look for 5 µs
 //!                  900  2000  40  1500 …                      ─► glance, sleep
 //! ```
 
@@ -23,6 +27,11 @@ const GLANCE: u32 = 40;
 const LOOKS_A_CLOCK: u32 = 32;
 /// The longest time with cores to spare: about as long as two ends take to wake each other.
 const LONGEST: Duration = Duration::from_micros(100);
+/// How often the core is given up in a crowd.
+const YIELDS: u32 = 5;
+/// What giving up the core may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which didn't need to.
+const YIELD_COST_MAX: Duration = Duration::from_micros(25);
+const WAITS_AVERAGED: u32 = 512;
 /// The longest time when there are none.
 const LONGEST_CROWDED: Duration = Duration::from_micros(5);
 /// About what a sleep and a wake add to a wait.
@@ -37,6 +46,8 @@ pub struct Spin {
     gap: Duration,
     /// When the look that was in vain ended.
     lost_at: Option<Instant>,
+    /// Moving average of what a wait cost in giving up the core.
+    yield_cost: Duration,
     won: u64,
     lost: u64,
     crowd: Crowd,
@@ -47,6 +58,7 @@ impl Default for Spin {
         Spin {
             gap: LONGEST / 2,
             lost_at: None,
+            yield_cost: Duration::ZERO,
             won: 0,
             lost: 0,
             crowd: Crowd::default(),
@@ -68,6 +80,7 @@ impl Spin {
                 there
             })
         };
+        self.yield_cost -= self.yield_cost / WAITS_AVERAGED;
         if look(GLANCE) {
             self.win(Duration::ZERO);
             return true;
@@ -75,6 +88,19 @@ impl Spin {
         let budget = self.budget();
         let began = Instant::now();
         let mut took = Duration::ZERO;
+        if self.yields(budget) {
+            for _ in 0..YIELDS {
+                sys::yield_core();
+                let won = look(GLANCE);
+                let before = took;
+                took = began.elapsed();
+                self.yield_cost += (took - before) / WAITS_AVERAGED;
+                if won {
+                    self.win(took);
+                    return true;
+                }
+            }
+        }
         while took < budget {
             let won = look(LOOKS_A_CLOCK);
             took = began.elapsed();
@@ -102,6 +128,11 @@ impl Spin {
         if self.won.is_multiple_of(WINS_BETWEEN_SURVEYS) {
             self.crowd.survey();
         }
+    }
+
+    /// Whether to give up the core between glances.
+    fn yields(&self, budget: Duration) -> bool {
+        self.crowd.crowded && !budget.is_zero() && self.yield_cost <= YIELD_COST_MAX
     }
 
     fn budget(&self) -> Duration {
@@ -181,6 +212,22 @@ mod tests {
             false
         }));
         assert_eq!(looked, GLANCE);
+    }
+
+    #[test]
+    fn the_core_is_given_up_in_a_crowd_while_that_is_cheap() {
+        let mut spin = Spin::default();
+        assert!(!spin.yields(spin.budget()), "nobody else wants it");
+        spin.crowd.crowded = true;
+        assert!(spin.yields(spin.budget()));
+        spin.yield_cost = YIELD_COST_MAX * 2;
+        assert!(!spin.yields(spin.budget()));
+        // Waits that didn't need it bring it back.
+        for _ in 0..2 * WAITS_AVERAGED {
+            spin.wait(|| true);
+        }
+        spin.crowd.crowded = true;
+        assert!(spin.yields(spin.budget()));
     }
 
     #[test]

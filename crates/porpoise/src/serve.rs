@@ -15,6 +15,7 @@ use porpoise_server::options::{Known, OptionError, Options, Takes, number};
 use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -298,6 +299,19 @@ fn cause(error: &porpoise_engine::Error) -> String {
         .to_string()
 }
 
+/// A connection takes a file descriptor, two with shared memory: as many as the system lets this process have.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // It goes on with what it has: then some clients can't be let in.
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!("can't have more open files: {error}");
+    }
+}
+
 fn serve(words: Vec<String>) -> Result<(), String> {
     let mut options = read_options(words, &known).map_err(|error| error.to_string())?;
     for warning in &options.warnings {
@@ -324,6 +338,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         location,
         variables: options.into_pairs(),
     };
+    raise_descriptor_limit();
     let engine = Engine::open(engine_options).map_err(|error| cause(&error))?;
     let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
 

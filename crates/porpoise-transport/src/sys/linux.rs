@@ -52,6 +52,9 @@ pub(crate) fn check_memory(memory: &OwnedFd, length: usize) -> io::Result<()> {
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     length: usize,
+    /// Not mapped at all, but memory of this process.
+    #[cfg(test)]
+    block: Option<std::sync::Arc<Block>>,
 }
 
 // SAFETY: it owns the mapping, which has no ties to a thread.
@@ -73,7 +76,12 @@ impl Mapping {
             )?
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapping { base, length })
+        Ok(Mapping {
+            base,
+            length,
+            #[cfg(test)]
+            block: None,
+        })
     }
 
     /// Where it begins: at a page.
@@ -88,8 +96,47 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        #[cfg(test)]
+        if self.block.is_some() {
+            return;
+        }
         // SAFETY: this is what `mmap` returned, and pointers into it live no longer than this.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Memory that two mappings of one process share, for a checker that knows no shared mappings.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Block(NonNull<u8>, std::alloc::Layout);
+
+// SAFETY: it owns memory, which has no ties to a thread.
+#[cfg(test)]
+unsafe impl Send for Block {}
+// SAFETY: nothing is done with it but freeing it.
+#[cfg(test)]
+unsafe impl Sync for Block {}
+
+#[cfg(test)]
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, and the mappings over it are gone.
+        unsafe { std::alloc::dealloc(self.0.as_ptr(), self.1) };
+    }
+}
+
+#[cfg(test)]
+impl Mapping {
+    pub fn pair_in_heap(length: usize) -> [Mapping; 2] {
+        let layout = std::alloc::Layout::from_size_align(length, 4096).expect("a small length");
+        // SAFETY: the length isn't 0.
+        let base = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).expect("memory");
+        let block = std::sync::Arc::new(Block(base, layout));
+        [(); 2].map(|()| Mapping {
+            base,
+            length,
+            block: Some(block.clone()),
+        })
     }
 }
 
@@ -220,4 +267,9 @@ pub(crate) fn waited_for_a_core() -> Option<Duration> {
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
     let waited = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(waited))
+}
+
+/// Lets somebody else have the core, if anybody wants it.
+pub(crate) fn yield_core() {
+    rustix::thread::sched_yield();
 }

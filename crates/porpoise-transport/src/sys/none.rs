@@ -82,3 +82,7 @@ pub(crate) fn take_over(_socket: impl AsFd, _message: &mut [u8]) -> io::Result<[
 pub(crate) fn waited_for_a_core() -> Option<Duration> {
     None
 }
+
+pub(crate) fn yield_core() {
+    std::thread::yield_now();
+}
