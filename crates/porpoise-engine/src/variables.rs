@@ -473,7 +473,7 @@ pub static VARIABLES: &[Variable] = &[
         "innodb_buffer_pool_size",
         Global,
         int(5_242_880, U64),
-        "41943040",
+        "37748736",
         ReadOnly,
     ),
     row(

@@ -250,7 +250,7 @@ impl EventLoop {
         loop {
             self.read_mail();
             while let Some(token) = self.ready.pop_front() {
-                desk.holds_replies = !self.ready.is_empty();
+                desk.holds_replies = !self.ready.is_empty() || !self.held.is_empty();
                 let Some(mut connection) = self.check_out(token) else {
                     continue;
                 };

@@ -479,7 +479,7 @@ fn redb_builder(options: &Options) -> redb::Builder {
 
 /// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
 fn tree_cache_bytes(options: &Options) -> usize {
-    options.cache_bytes / 4
+    options.cache_bytes / 6
 }
 
 fn make_folder(folder: &Path) -> Result<()> {
