@@ -653,13 +653,14 @@ impl EventLoop {
             self.arm_rings(false);
         }
         let mut found = self.look_at_rings() || !self.ready.is_empty();
-        if found && self.turns_rings_only < TURNS_RINGS_ONLY_MAX {
+        let commits = self.mailbox.commits.load(Ordering::SeqCst) > 0;
+        if !self.rings.is_empty() && !commits && self.turns_rings_only < TURNS_RINGS_ONLY_MAX {
             self.turns_rings_only += 1;
         } else {
             self.turns_rings_only = 0;
             found |= self.look(Some(Duration::ZERO));
         }
-        if self.mailbox.commits.load(Ordering::SeqCst) > 0 {
+        if commits {
             // Those that come at once share the sync; under steady load it isn't put off for ever.
             if found && (self.turns_unsynced < TURNS_UNSYNCED_MAX || self.holds_sync()) {
                 self.turns_unsynced += 1;
