@@ -28,6 +28,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::base::{Base, Table};
+use crate::versions::prefix;
 use crate::{Direction, Result, SpaceId};
 
 /// How many bytes of rows a block gathers.
@@ -136,14 +137,6 @@ impl Block {
 }
 
 // ── The index ────────────────────────────────────────────────────────────────────────────────
-
-/// The first eight bytes of a key: nearly always enough to tell two apart, without a look at the block.
-fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let len = key.len().min(8);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(bytes)
-}
 
 #[derive(Clone)]
 struct Node {

@@ -124,7 +124,7 @@ impl Generation {
             let value_len = value.as_ref().map_or(0, |v| v.len());
             bytes += (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
             self.keys.add(KeyHash::of(space, &key));
-            versions.map.insert(VersionKey { key, ts: ts.0 }, value);
+            versions.map.insert(VersionKey::new(key, ts.0), value);
         }
         versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -224,7 +224,7 @@ impl SpaceVersions {
 
     /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.
     pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Entry<'_, VersionKey, Value>> {
-        let entry = self.seek(Bound::Included(Probe { key, ts: ts.0 }))?;
+        let entry = self.seek(Bound::Included(Probe::new(key, ts.0)))?;
         (*entry.key().key == *key).then_some(entry)
     }
 
@@ -253,8 +253,8 @@ impl SpaceVersions {
     ) {
         let full = out.len() + limit;
         let mut at = self.seek(match low {
-            Bound::Included(key) => Bound::Included(Probe { key, ts }),
-            Bound::Excluded(key) => Bound::Excluded(Probe { key, ts: 0 }),
+            Bound::Included(key) => Bound::Included(Probe::new(key, ts)),
+            Bound::Excluded(key) => Bound::Excluded(Probe::new(key, 0)),
             Bound::Unbounded => Bound::Unbounded,
         });
         while out.len() < full {
@@ -267,11 +267,11 @@ impl SpaceVersions {
                 self.step(&entry, |next| {
                     *next.key().key != **key || next.key().ts <= ts
                 })
-                .unwrap_or_else(|| self.seek(Bound::Included(Probe { key, ts })))
+                .unwrap_or_else(|| self.seek(Bound::Included(Probe::new(key, ts))))
             } else {
                 out.push((key.clone(), entry.value().clone()));
                 self.step(&entry, |next| *next.key().key != **key)
-                    .unwrap_or_else(|| self.seek(Bound::Excluded(Probe { key, ts: 0 })))
+                    .unwrap_or_else(|| self.seek(Bound::Excluded(Probe::new(key, 0))))
             };
         }
     }
@@ -302,8 +302,8 @@ impl SpaceVersions {
     ) {
         let full = out.len() + limit;
         let mut at = self.seek_back(match high {
-            Bound::Included(key) => Bound::Included(Probe { key, ts: 0 }),
-            Bound::Excluded(key) => Bound::Excluded(Probe { key, ts: u64::MAX }),
+            Bound::Included(key) => Bound::Included(Probe::new(key, 0)),
+            Bound::Excluded(key) => Bound::Excluded(Probe::new(key, u64::MAX)),
             Bound::Unbounded => Bound::Unbounded,
         });
         while out.len() < full {
@@ -322,11 +322,11 @@ impl SpaceVersions {
                 continue;
             }
             if oldest.key().ts <= ts
-                && let Some(seen) = self.seek(Bound::Included(Probe { key, ts }))
+                && let Some(seen) = self.seek(Bound::Included(Probe::new(key, ts)))
             {
                 out.push((key.clone(), seen.value().clone()));
             }
-            at = self.seek_back(Bound::Excluded(Probe { key, ts: u64::MAX }));
+            at = self.seek_back(Bound::Excluded(Probe::new(key, u64::MAX)));
         }
     }
 
@@ -357,23 +357,64 @@ pub(crate) fn before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
     }
 }
 
+/// The first eight bytes of a key: nearly always enough to tell two apart, without a look at the rest.
+pub(crate) fn prefix(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let len = key.len().min(8);
+    bytes[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(bytes)
+}
+
 pub(crate) struct VersionKey {
-    key: Key,
+    prefix: u64,
     ts: u64,
+    key: Key,
+}
+
+impl VersionKey {
+    fn new(key: Key, ts: u64) -> VersionKey {
+        VersionKey {
+            prefix: prefix(&key),
+            ts,
+            key,
+        }
+    }
 }
 
 /// A place in a space's versions, to be sought without an owned key.
 struct Probe<'a> {
-    key: &'a [u8],
+    prefix: u64,
     ts: u64,
+    key: &'a [u8],
+}
+
+impl<'a> Probe<'a> {
+    fn new(key: &'a [u8], ts: u64) -> Probe<'a> {
+        Probe {
+            prefix: prefix(key),
+            ts,
+            key,
+        }
+    }
 }
 
 trait Position {
+    fn prefix(&self) -> u64;
     fn key(&self) -> &[u8];
     fn ts(&self) -> u64;
 }
 
+/// By key, and of one key the newest version first.
+fn compare(a: &(impl Position + ?Sized), b: &(impl Position + ?Sized)) -> Order {
+    (a.prefix().cmp(&b.prefix()))
+        .then_with(|| a.key().cmp(b.key()))
+        .then_with(|| b.ts().cmp(&a.ts()))
+}
+
 impl Position for VersionKey {
+    fn prefix(&self) -> u64 {
+        self.prefix
+    }
     fn key(&self) -> &[u8] {
         &self.key
     }
@@ -383,6 +424,9 @@ impl Position for VersionKey {
 }
 
 impl Position for Probe<'_> {
+    fn prefix(&self) -> u64 {
+        self.prefix
+    }
     fn key(&self) -> &[u8] {
         self.key
     }
@@ -407,7 +451,7 @@ impl<'a> Borrow<dyn Position + 'a> for VersionKey {
 
 impl Ord for dyn Position + '_ {
     fn cmp(&self, other: &Self) -> Order {
-        self.key().cmp(other.key()).then(other.ts().cmp(&self.ts()))
+        compare(self, other)
     }
 }
 
@@ -427,7 +471,7 @@ impl Eq for dyn Position + '_ {}
 
 impl Ord for VersionKey {
     fn cmp(&self, other: &Self) -> Order {
-        self.key.cmp(&other.key).then(other.ts.cmp(&self.ts))
+        compare(self, other)
     }
 }
 

@@ -41,12 +41,13 @@ enum Command {
     Bench(bench::BenchOptions),
 }
 
-/// Has the allocator give memory back to the system at once: a database beside its application keeps little for later.
+/// Has the allocator give memory back to the system at once, unless MIMALLOC_PURGE_DELAY says otherwise: a database
+/// beside its application keeps little for later.
 fn give_memory_back_at_once() {
     /// `mi_option_purge_delay` of mimalloc's `mi_option_t`, in milliseconds.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
     // SAFETY: the option is a number that mimalloc reads and writes atomically; any value is valid.
-    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) }
+    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, 0) }
 }
 
 fn main() -> ExitCode {
