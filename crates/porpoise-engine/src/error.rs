@@ -61,6 +61,15 @@ impl Error {
         &self.0.message
     }
 
+    /// The message; for an error of storage, storage's own words, without those that wrap them for clients.
+    pub fn cause(&self) -> &str {
+        let message = self.message();
+        message
+            .strip_prefix("Got error ")
+            .and_then(|rest| rest.strip_suffix(" from storage engine"))
+            .unwrap_or(message)
+    }
+
     pub fn condition(&self) -> &Condition {
         &self.0
     }

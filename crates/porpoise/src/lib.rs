@@ -1,1 +1,61 @@
 //! Porpoise: a MySQL-compatible database for the machine its application runs on.
+//!
+//! This crate is the product: the command-line program, and the database inside a Rust program, which is told of here.
+//! A statement runs on the thread that asks for it; there is no server and no thread of one.
+//!
+//! ```
+//! let database = porpoise::Database::in_memory()?;
+//! let connection = database.connect()?;
+//! connection.execute("CREATE DATABASE sea", ())?;
+//! connection.execute("USE sea", ())?;
+//! connection.execute("CREATE TABLE fish (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), kg DOUBLE)", ())?;
+//!
+//! let insert = connection.prepare("INSERT INTO fish (name, kg) VALUES (?, ?)")?;
+//! assert_eq!(insert.execute(("porpoise", 61.5))?.last_insert_id, 1);
+//! insert.execute(("blobfish", None::<f64>))?;
+//!
+//! let transaction = connection.transaction()?;
+//! transaction.execute("DELETE FROM fish WHERE kg > ?", (50,))?;
+//! drop(transaction); // not committed: rolled back
+//!
+//! for row in &connection.query("SELECT id, name, kg FROM fish ORDER BY id", ())? {
+//!     let kg: Option<f64> = row.get("kg")?;
+//!     println!("{} {} {kg:?}", row.get::<i32>(0)?, row.get::<&str>("name")?);
+//! }
+//! assert_eq!(connection.query("SELECT COUNT(*) FROM fish", ())?.get(0).map(|row| row.get(0)), Some(Ok(2)));
+//! # Ok::<(), porpoise::Error>(())
+//! ```
+//!
+//! In the order in which a program meets them:
+//!
+//! 1. [`Database`]: a folder, or memory; open as long as a handle to it lives. [`Options`] sets system variables.
+//! 2. [`Connection`]: a session, for one thread at a time; [`Statement`] and [`Transaction`] borrow it.
+//! 3. [`Parameters`]: what stands for a statement's `?`; a tuple, a slice or an array.
+//! 4. [`Rows`] and [`Row`]: a result collected, or a row borrowed while it is made ([`Connection::query_each`]).
+//! 5. [`Listen`]: doors for MySQL clients into the running program.
+//!
+//! ```text
+//! Connection ── text, parameters ──► porpoise_engine::Session ── rows ──► Answer ──► Rows, or a closure
+//!      └───────────────── waits here until the commit is durable ◄── Commit
+//! ```
+//!
+//! Who embeds a database owns it: a connection may do everything, as `root@localhost`, whatever accounts there are.
+//! Expressions and subqueries nest on the caller's stack; give threads that run statements of strangers 8 MiB.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod answer;
+mod connection;
+mod database;
+mod listen;
+mod parameters;
+mod rows;
+
+pub use connection::{Connection, Outcome, Statement, Transaction};
+pub use database::{Database, Options};
+pub use listen::{Listen, Listening};
+pub use parameters::{Parameter, Parameters};
+pub use porpoise_client::{Date, DateTime, FromValue, Time, Value};
+pub use porpoise_engine::{Error, Result};
+pub use rows::{Column, ColumnIndex, Columns, Row, Rows};

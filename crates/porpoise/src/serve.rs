@@ -289,16 +289,6 @@ fn default_socket() -> PathBuf {
     }
 }
 
-/// Storage's own words, without those that wrap them for clients.
-fn cause(error: &porpoise_engine::Error) -> String {
-    let message = error.message();
-    message
-        .strip_prefix("Got error ")
-        .and_then(|rest| rest.strip_suffix(" from storage engine"))
-        .unwrap_or(message)
-        .to_string()
-}
-
 /// A connection takes a file descriptor, two with shared memory: as many as the system lets this process have.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
@@ -339,7 +329,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         variables: options.into_pairs(),
     };
     raise_descriptor_limit();
-    let engine = Engine::open(engine_options).map_err(|error| cause(&error))?;
+    let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
 
     // What the variables of these names show is where the server really is.

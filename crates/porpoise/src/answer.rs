@@ -1,0 +1,147 @@
+//! A statement's answer: rows kept, handed to a closure one by one, or passed over.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use porpoise_engine::reply::{Completion, Reply, ResultColumn};
+use porpoise_engine::{Error, Result};
+use porpoise_types::{Date, DateTime, Time};
+
+use crate::connection::Outcome;
+use crate::rows::{Columns, Row, Rows, Slot};
+
+/// What becomes of rows.
+pub(crate) enum Sink<'f> {
+    Keep,
+    PassOver,
+    Each(&'f mut dyn FnMut(Row<'_>) -> Result<()>),
+}
+
+pub(crate) struct Answer<'f> {
+    /// The rows kept, or the one under way.
+    rows: Rows,
+    sink: Sink<'f>,
+    /// What the closure panicked with: kept until the statement has ended in order.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl<'f> Answer<'f> {
+    /// An answer whose columns are likely to be those of the last.
+    pub fn new(sink: Sink<'f>, columns: Arc<Columns>) -> Answer<'f> {
+        Answer {
+            rows: Rows {
+                columns,
+                ..Rows::default()
+            },
+            sink,
+            panic: None,
+        }
+    }
+
+    /// What the statement gave; goes on with the closure's panic.
+    pub fn finish(self, ran: Result<()>) -> Result<Rows> {
+        if let Some(panic) = self.panic {
+            resume_unwind(panic);
+        }
+        ran.map(|()| self.rows)
+    }
+
+    fn put(&mut self, slot: Slot) {
+        self.rows.slots.push(slot);
+    }
+
+    fn end(&mut self, completion: &Completion) {
+        self.rows.outcome = Outcome {
+            affected_rows: completion.affected_rows,
+            last_insert_id: completion.last_insert_id,
+            warnings: completion.warnings,
+            message: completion.message.clone(),
+        };
+    }
+}
+
+impl Reply for Answer<'_> {
+    fn ok(&mut self, completion: &Completion) -> Result<()> {
+        self.rows.columns = Arc::default();
+        self.end(completion);
+        Ok(())
+    }
+
+    fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()> {
+        if !self.rows.columns.are_of(columns) {
+            self.rows.columns = Arc::new(Columns::new(columns));
+        }
+        Ok(())
+    }
+
+    fn begin_row(&mut self) {}
+
+    fn null(&mut self) {
+        self.put(Slot::Null);
+    }
+
+    fn int(&mut self, value: i64) {
+        self.put(Slot::Int(value));
+    }
+
+    fn uint(&mut self, value: u64) {
+        self.put(Slot::UInt(value));
+    }
+
+    fn float(&mut self, value: f32) {
+        self.put(Slot::Float(value));
+    }
+
+    fn double(&mut self, value: f64) {
+        self.put(Slot::Double(value));
+    }
+
+    fn bytes(&mut self, value: &[u8]) {
+        let start = self.rows.bytes.len();
+        self.rows.bytes.extend_from_slice(value);
+        let end = self.rows.bytes.len();
+        self.put(Slot::Bytes { start, end });
+    }
+
+    fn date(&mut self, value: Date) {
+        self.put(Slot::Date(value));
+    }
+
+    fn datetime(&mut self, value: DateTime, _fsp: u8) {
+        self.put(Slot::DateTime(value));
+    }
+
+    fn time(&mut self, value: Time, _fsp: u8) {
+        self.put(Slot::Time(value));
+    }
+
+    fn end_row(&mut self) -> Result<()> {
+        let told = match &mut self.sink {
+            Sink::Keep => {
+                self.rows.count += 1;
+                return Ok(());
+            }
+            Sink::PassOver => Ok(()),
+            Sink::Each(each) => {
+                let row = Row {
+                    columns: &self.rows.columns,
+                    slots: &self.rows.slots,
+                    bytes: &self.rows.bytes,
+                };
+                catch_unwind(AssertUnwindSafe(|| each(row))).unwrap_or_else(|panic| {
+                    self.panic = Some(panic);
+                    Err(Error::query_interrupted())
+                })
+            }
+        };
+        self.rows.slots.clear();
+        self.rows.bytes.clear();
+        told
+    }
+
+    fn end_rows(&mut self, completion: &Completion) -> Result<()> {
+        self.end(completion);
+        Ok(())
+    }
+}
