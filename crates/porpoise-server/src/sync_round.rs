@@ -10,13 +10,13 @@
 //! ```
 //!
 //! So a sync is held back while fewer commits wait than were on their way when the last one ended, for
-//! [`HOLD`] at most. A client alone is one of one, and never waits.
+//! three quarters of what a sync takes at most. A client alone is one of one, and never waits.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest time that a sync is held back after the one before it.
-const HOLD: Duration = Duration::from_micros(80);
+/// The longest time that a sync is held back after the one before it, whatever syncs take.
+const HOLD_MAX: Duration = Duration::from_micros(250);
 
 /// A sync that takes less than this isn't worth waiting for company: the disk is memory, or isn't waited for
 /// (`innodb_flush_log_at_trx_commit` 0 and 2).
@@ -72,9 +72,10 @@ impl SyncRound {
 
     /// Whether more commits are likely to join the `waiting` soon.
     pub fn is_worth_holding(&self, now: Instant, waiting: usize) -> bool {
+        let took = Duration::from_nanos(self.took_ns.load(Ordering::Relaxed));
         waiting < self.expected.load(Ordering::Relaxed)
-            && Duration::from_nanos(self.took_ns.load(Ordering::Relaxed)) > SLOW
-            && self.since_end(now) < HOLD
+            && took > SLOW
+            && self.since_end(now) < (took * 3 / 4).min(HOLD_MAX)
     }
 }
 
@@ -97,7 +98,7 @@ mod tests {
         round.told(end + Duration::from_micros(5), 7);
         assert!(round.is_worth_holding(end + Duration::from_micros(30), 4));
         assert!(!round.is_worth_holding(end + Duration::from_micros(30), 8));
-        assert!(!round.is_worth_holding(end + HOLD, 4));
+        assert!(!round.is_worth_holding(end + HOLD_MAX, 4));
         for _ in 0..10 {
             round.took(Duration::from_micros(20));
         }
