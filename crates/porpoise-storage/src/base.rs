@@ -4,6 +4,7 @@
 //! Opening a redb table costs microseconds, so a handle is opened once for each space and checkpoint, when a row is
 //! wanted that no block has.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use redb::{
@@ -23,6 +24,8 @@ pub(crate) struct Base {
     transaction: Option<ReadTransaction>,
     spaces: SpaceTable<Space>,
     cache: Arc<BlockCache>,
+    /// The next base is made from this one.
+    is_retired: AtomicBool,
 }
 
 #[derive(Default)]
@@ -38,12 +41,15 @@ impl Base {
             transaction: Some(database.begin_read()?),
             spaces: SpaceTable::new(),
             cache,
+            is_retired: AtomicBool::new(false),
         })
     }
 
     /// The base after a checkpoint that wrote a generation. Blocks that are still true go with it.
     pub fn after(&self, database: &redb::Database, written: &Generation) -> Result<Arc<Base>> {
         let next = Base::open(database, Arc::clone(&self.cache))?;
+        // From here on no space gets a first block that the walk below has missed.
+        self.is_retired.store(true, Ordering::SeqCst);
         for (number, space) in self.spaces.iter() {
             let blocks = match written.spaces.get(number) {
                 Some(versions) if versions.is_dropped_ever() => {
@@ -74,6 +80,7 @@ impl Base {
             transaction: None,
             spaces: SpaceTable::new(),
             cache: Arc::new(BlockCache::new(0)),
+            is_retired: AtomicBool::new(true),
         }
     }
 
@@ -102,6 +109,7 @@ impl Base {
             space: number,
             table,
             cache: &self.cache,
+            is_retired: &self.is_retired,
         }))
     }
 

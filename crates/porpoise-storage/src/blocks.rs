@@ -404,7 +404,7 @@ impl SpaceBlocks {
             || root
                 .after(block.low())
                 .is_some_and(|after| block.is_below_high(after.low()));
-        if *is_handed_on || overlaps {
+        if *is_handed_on || from.is_retired.load(Ordering::SeqCst) || overlaps {
             return Ok(block);
         }
         insert_block(&mut root, Arc::clone(&block));
@@ -480,6 +480,8 @@ pub(crate) struct Source<'a> {
     pub space: SpaceId,
     pub table: &'a Table,
     pub cache: &'a BlockCache,
+    /// A later base takes, or took, the blocks of all spaces over: none may be added that it would miss.
+    pub is_retired: &'a AtomicBool,
 }
 
 /// Which rows a block is wanted for.
