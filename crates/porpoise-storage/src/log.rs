@@ -417,6 +417,8 @@ pub(crate) fn open_log(
     }
     let mut at = from.0;
     let mut last = 0;
+    // Nothing lies behind the end: nothing to look for there, and nothing to wipe.
+    let mut ends_in_zeros = false;
     for (index, segment) in segments.iter().enumerate() {
         let bytes = fs::read(&segment.path).map_err(Error::io("read", &segment.path))?;
         let mut offset = (at - segment.extent.start).max(SEGMENT_HEADER_LEN);
@@ -436,12 +438,18 @@ pub(crate) fn open_log(
         last = index;
         at = segment.extent.start + offset;
         if !is_sealed {
+            let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
+            ends_in_zeros = index + 1 == segments.len()
+                && bytes.len() as u64 == segment.extent.capacity
+                && rest.is_some_and(is_zeros);
             break;
         }
         at = segment.extent.end();
     }
     let is_past_last = segments.get(last).is_none_or(|s| at == s.extent.end());
-    refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
+    if !ends_in_zeros {
+        refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
+    }
     let mut files = LogFiles {
         folder: folder.to_path_buf(),
         segment_bytes,
@@ -457,7 +465,12 @@ pub(crate) fn open_log(
     let (segment, offset) = match files.segments.back() {
         Some(tail) if !is_past_last => {
             let offset = at - tail.extent.start;
-            fill_with_zeros(&tail.file, offset, tail.extent.capacity)
+            let wiped = match ends_in_zeros {
+                true => Ok(()),
+                false => fill_with_zeros(&tail.file, offset, tail.extent.capacity),
+            };
+            // The zeros may be those of an open that was cut short: on their way to the disk only.
+            wiped
                 .and_then(|()| tail.file.sync_all())
                 .map_err(Error::io("write to", &tail.path))?;
             (tail.extent, offset)
@@ -480,6 +493,13 @@ pub(crate) fn open_log(
         buffered: 0,
     };
     Ok((files, tail))
+}
+
+fn is_zeros(bytes: &[u8]) -> bool {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes
+        .chunks(ZEROS.len())
+        .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
 fn is_usable_spare(path: &Path, segment_bytes: u64) -> bool {
