@@ -4,8 +4,10 @@
 //! A row that comes or changes locks the row it refers to, shared, to the end of the transaction. A row that
 //! goes is locked exclusive before. So the two never pass each other:
 //!
-//!     a: INSERT child (parent 1)   locks parent 1 shared
-//!     b: DELETE parent 1           waits for a, then sees the child, and refuses (1451) or cascades
+//! ```text
+//! a: INSERT child (parent 1)   locks parent 1 shared
+//! b: DELETE parent 1           waits for a, then sees the child, and refuses (1451) or cascades
+//! ```
 //!
 //! All is read as it is committed now, never by the read view. As in InnoDB each row is checked at once, not
 //! at the statement's end, and a key that has a NULL refers to nothing.

@@ -5,10 +5,12 @@
 //! other values in some columns) is followed over the foreign keys it can touch, and no further: an UPDATE
 //! of columns that no key holds has no relations at all, and neither has a table without foreign keys.
 //!
-//!     DELETE FROM customer
+//! ```text
+//! DELETE FROM customer
 //!
-//!     customer ◄─ orders.customer   ON DELETE CASCADE   a node: its rows are deleted too
-//!                   ◄─ line.order   RESTRICT            a node: its rows are looked for
+//! customer ◄─ orders.customer   ON DELETE CASCADE   a node: its rows are deleted too
+//!               ◄─ line.order   RESTRICT            a node: its rows are looked for
+//! ```
 //!
 //! The executor's side is [`crate::executor::foreign_keys`].
 
