@@ -98,7 +98,8 @@ mod tests {
         round.told(end + Duration::from_micros(5), 7);
         assert!(round.is_worth_holding(end + Duration::from_micros(30), 4));
         assert!(!round.is_worth_holding(end + Duration::from_micros(30), 8));
-        assert!(!round.is_worth_holding(end + HOLD_MAX, 4));
+        // Three quarters of 300 µs, and not longer.
+        assert!(!round.is_worth_holding(end + Duration::from_micros(226), 4));
         for _ in 0..10 {
             round.took(Duration::from_micros(20));
         }

@@ -53,10 +53,8 @@ pub fn execute(
     session: &mut Session,
     statement: &ast::Statement,
     sql: &[u8],
-    text: &[u8],
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
-    let _ = text;
     if commits_implicitly(statement)
         && let Some(commit) = session.commit()?
     {

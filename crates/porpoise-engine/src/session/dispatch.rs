@@ -28,7 +28,6 @@ impl Session {
         &mut self,
         statement: &ast::Statement,
         sql: &[u8],
-        text: &[u8],
         types: &[DataType],
         parameters: &[Value],
         reply: &mut dyn Reply,
@@ -118,7 +117,7 @@ impl Session {
             }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
             S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
-            _ => return crate::ddl::execute(self, statement, sql, text, reply),
+            _ => return crate::ddl::execute(self, statement, sql, reply),
         }
         reply.ok(&Completion {
             warnings: self.state.warning_count(),

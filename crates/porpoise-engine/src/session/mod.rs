@@ -403,8 +403,7 @@ impl Session {
         if parsed.placeholders > 0 {
             return Err(syntax_error_near(sql, parsed.span.start as usize));
         }
-        let text = parsed.span.of(sql);
-        let commit = self.run_parsed(&parsed.statement, sql, text, &[], &[], reply)?;
+        let commit = self.run_parsed(&parsed.statement, sql, &[], &[], reply)?;
         Ok(Ran { rest, commit })
     }
 
@@ -413,7 +412,6 @@ impl Session {
         &mut self,
         statement: &ast::Statement,
         sql: &[u8],
-        text: &[u8],
         types: &[DataType],
         parameters: &[Value],
         reply: &mut dyn Reply,
@@ -438,7 +436,7 @@ impl Session {
             ast::Statement::LoadData(load) => {
                 self.load_data(statement, load, sql, types, parameters, reply)
             }
-            _ => self.dispatch(statement, sql, text, types, parameters, reply),
+            _ => self.dispatch(statement, sql, types, parameters, reply),
         }
     }
 

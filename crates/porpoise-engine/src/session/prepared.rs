@@ -144,7 +144,7 @@ impl Session {
                 .iter()
                 .map(|value| type_of(value, &self.state))
                 .collect();
-            return self.run_parsed(&statement, &sql, &sql, &types, parameters, reply);
+            return self.run_parsed(&statement, &sql, &types, parameters, reply);
         }
         let catalog = self.engine.shared.catalog.load();
         // The plan that ran last fits unless types, catalog or environment changed.

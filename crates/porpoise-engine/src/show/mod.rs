@@ -87,7 +87,7 @@ fn run(
             select.selection = Some((**condition).clone());
         }
     }
-    session.run_parsed(&statement, sql.as_bytes(), sql.as_bytes(), &[], &[], reply)
+    session.run_parsed(&statement, sql.as_bytes(), &[], &[], reply)
 }
 
 fn parse(sql: &str) -> Result<ast::Statement> {
