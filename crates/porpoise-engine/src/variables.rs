@@ -936,17 +936,15 @@ impl Variable {
                     _ => (given, 1u64),
                 };
                 self.clamp(
-                    i128::from(
-                        digits
-                            .parse::<i64>()
-                            .ok()
-                            .map_or_else(
-                                || digits.parse::<u64>().map(i128::from),
-                                |v| Ok(i128::from(v)),
-                            )
-                            .ok()?,
-                    )
-                    .checked_mul(i128::from(factor))?,
+                    digits
+                        .parse::<i64>()
+                        .ok()
+                        .map_or_else(
+                            || digits.parse::<u64>().map(i128::from),
+                            |v| Ok(i128::from(v)),
+                        )
+                        .ok()?
+                        .checked_mul(i128::from(factor))?,
                 )
                 .0
             }
@@ -1392,14 +1390,14 @@ pub fn set(
         )),
         _ => None,
     };
-    if let Some((name, Some(value))) = companion {
-        if let Some(position) = find(name) {
-            let value = Value::text(value);
-            if let Some(apply) = VARIABLES[position].apply {
-                apply(state, &value);
-            }
-            Arc::make_mut(&mut state.variables)[position] = value;
+    if let Some((name, Some(value))) = companion
+        && let Some(position) = find(name)
+    {
+        let value = Value::text(value);
+        if let Some(apply) = VARIABLES[position].apply {
+            apply(state, &value);
         }
+        Arc::make_mut(&mut state.variables)[position] = value;
     }
     Ok(())
 }

@@ -758,10 +758,10 @@ fn install(
         table = Arc::new(record.bind(Arc::clone(&new.state))?);
     }
     if old.temporary {
-        if let Some(name) = &target {
-            if ddl.temporary(name).is_some() {
-                return Err(Error::table_exists(&name.table));
-            }
+        if let Some(name) = &target
+            && ddl.temporary(name).is_some()
+        {
+            return Err(Error::table_exists(&name.table));
         }
         ddl.session
             .temporary_tables

@@ -17,10 +17,10 @@ pub fn expression(expr: &ast::Expr) -> String {
 /// the tables later are not the view's.
 pub fn query(query: &ast::Query, columns: &[ResultColumn]) -> String {
     let mut query = query.clone();
-    if let ast::QueryBody::Select(select) = &mut query.body {
-        if let Some(items) = expand(&select.items, columns) {
-            select.items = items;
-        }
+    if let ast::QueryBody::Select(select) = &mut query.body
+        && let Some(items) = expand(&select.items, columns)
+    {
+        select.items = items;
     }
     query.to_string()
 }

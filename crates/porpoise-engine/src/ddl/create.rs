@@ -103,14 +103,11 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
     place(ddl, &mut record);
     let state = Arc::new(TableState::new());
     let table = Arc::new(table::bind(&record, state)?);
-    let filled = match query {
-        Some((plan, columns)) => Some(Filling {
-            plan,
-            columns,
-            duplicates: create.duplicates,
-        }),
-        None => None,
-    };
+    let filled = query.map(|(plan, columns)| Filling {
+        plan,
+        columns,
+        duplicates: create.duplicates,
+    });
     publish(
         ddl,
         &record,

@@ -218,12 +218,12 @@ fn check(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Vec<St
     each(snapshot, table.space, |key, row| {
         interrupted(session)?;
         rows += 1;
-        if let Some(primary) = table.primary_key() {
-            if index_entry::parts_of(table, primary, row).parts.as_slice() != key {
-                problems.push(format!(
-                    "Row {rows} is stored under another row's primary key"
-                ));
-            }
+        if let Some(primary) = table.primary_key()
+            && index_entry::parts_of(table, primary, row).parts.as_slice() != key
+        {
+            problems.push(format!(
+                "Row {rows} is stored under another row's primary key"
+            ));
         }
         for index in table
             .indexes

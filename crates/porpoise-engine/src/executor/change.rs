@@ -85,10 +85,9 @@ pub fn update_current(
                 if assignments
                     .iter()
                     .any(|assignment| assignment.column == number)
+                    && let Ok(value) = u64::try_from(insert::number(&values[number]))
                 {
-                    if let Ok(value) = u64::try_from(insert::number(&values[number])) {
-                        exec.raise_auto_increment(table, value.saturating_add(1))?;
-                    }
+                    exec.raise_auto_increment(table, value.saturating_add(1))?;
                 }
             }
             Ok(Updated::Changed)

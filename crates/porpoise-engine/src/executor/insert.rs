@@ -410,15 +410,15 @@ fn write(
                         exec.warn(Level::Warning, error.into_condition());
                     }
                 }
-                if let Some(position) = table.auto_increment_column() {
-                    if let Ok(id) = u64::try_from(number(&exec.column(
+                if let Some(position) = table.auto_increment_column()
+                    && let Ok(id) = u64::try_from(number(&exec.column(
                         plan.slot,
                         position,
                         &table.columns[position].ty,
-                    ))) {
-                        counts.given = Some(id);
-                        counts.generated = None;
-                    }
+                    )))
+                {
+                    counts.given = Some(id);
+                    counts.generated = None;
                 }
                 return Ok(());
             }
@@ -507,11 +507,11 @@ pub fn store(exec: &mut Exec<'_>, column: &Column, value: Value, from: &DataType
             ));
         }
     };
-    if let (Value::DateTime(local), DataType::Timestamp { .. }) = (&stored, &column.ty) {
-        if exec.session.to_utc(*local).is_none() {
-            lost(exec, column, Loss::BadTemporal, &before, from)?;
-            return Ok(Value::DateTime(porpoise_types::DateTime::default()));
-        }
+    if let (Value::DateTime(local), DataType::Timestamp { .. }) = (&stored, &column.ty)
+        && exec.session.to_utc(*local).is_none()
+    {
+        lost(exec, column, Loss::BadTemporal, &before, from)?;
+        return Ok(Value::DateTime(porpoise_types::DateTime::default()));
     }
     if !loss.is_none() {
         lost(exec, column, loss, &before, from)?;

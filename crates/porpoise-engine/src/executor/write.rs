@@ -106,15 +106,15 @@ impl Exec<'_> {
                 continue;
             }
             let index_key = index_entry::parts_of(table, index, row);
-            if index.is_unique() && !index_key.has_null {
-                if let Some(primary_key) =
+            if index.is_unique()
+                && !index_key.has_null
+                && let Some(primary_key) =
                     self.find_duplicate(table, index, &index_key.parts, None)?
-                {
-                    return Ok(Written::Duplicate {
-                        index: position,
-                        primary_key,
-                    });
-                }
+            {
+                return Ok(Written::Duplicate {
+                    index: position,
+                    primary_key,
+                });
             }
             entries.push((position, index_entry::entry_key(index, &index_key, key)));
         }
@@ -170,15 +170,16 @@ impl Exec<'_> {
             }
             let before = index_entry::parts_of(table, index, old);
             let after = index_entry::parts_of(table, index, new);
-            if index.is_unique() && !after.has_null && before.parts != after.parts {
-                if let Some(primary_key) =
+            if index.is_unique()
+                && !after.has_null
+                && before.parts != after.parts
+                && let Some(primary_key) =
                     self.find_duplicate(table, index, &after.parts, Some(key))?
-                {
-                    return Ok(Written::Duplicate {
-                        index: position,
-                        primary_key,
-                    });
-                }
+            {
+                return Ok(Written::Duplicate {
+                    index: position,
+                    primary_key,
+                });
             }
             changes.push((
                 position,

@@ -583,10 +583,10 @@ impl Traditional<'_> {
             Node::Filter { input, .. } => {
                 let at = self.rows.len();
                 self.tables(input, id, select_type, pending);
-                if let Some(row) = self.rows.get_mut(at) {
-                    if !row.extra.iter().any(|note| note == "Using where") {
-                        row.extra.insert(0, "Using where".to_string());
-                    }
+                if let Some(row) = self.rows.get_mut(at)
+                    && !row.extra.iter().any(|note| note == "Using where")
+                {
+                    row.extra.insert(0, "Using where".to_string());
                 }
             }
             node => children(node)

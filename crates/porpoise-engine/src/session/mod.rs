@@ -226,18 +226,18 @@ impl Session {
             },
             catalog.version,
         );
-        if found.is_none() {
-            if let Some(mask) = shared.plans.mask(digest.shape) {
-                let statement = digest.key(sql, &literals, &mask);
-                found = self.plans.find(
-                    &shared.plans,
-                    PlanKey {
-                        statement,
-                        environment,
-                    },
-                    catalog.version,
-                );
-            }
+        if found.is_none()
+            && let Some(mask) = shared.plans.mask(digest.shape)
+        {
+            let statement = digest.key(sql, &literals, &mask);
+            found = self.plans.find(
+                &shared.plans,
+                PlanKey {
+                    statement,
+                    environment,
+                },
+                catalog.version,
+            );
         }
         let outcome = match found {
             Some(cached) => {
@@ -452,20 +452,19 @@ impl Session {
         // Columns named by a text that holds literals are named by the current text.
         if let (PlanKind::Query(query), Some(to), Some((digest, literals))) =
             (&cached.plan.kind, source, &cached.source)
+            && query.name_spans.iter().any(Option::is_some)
         {
-            if query.name_spans.iter().any(Option::is_some) {
-                let map = porpoise_sql::SourceMap {
-                    from: (*digest, literals),
-                    to: (to.0, to.1),
-                };
-                let mut columns = query.columns.clone();
-                for (column, span) in columns.iter_mut().zip(&query.name_spans) {
-                    if let Some(span) = span {
-                        column.name = planner::column_name(map.map(*span).of(sql));
-                    }
+            let map = porpoise_sql::SourceMap {
+                from: (*digest, literals),
+                to: (to.0, to.1),
+            };
+            let mut columns = query.columns.clone();
+            for (column, span) in columns.iter_mut().zip(&query.name_spans) {
+                if let Some(span) = span {
+                    column.name = planner::column_name(map.map(*span).of(sql));
                 }
-                return self.run_plan(&cached.plan, catalog, parameters, Some(&columns), reply);
             }
+            return self.run_plan(&cached.plan, catalog, parameters, Some(&columns), reply);
         }
         self.run_plan(&cached.plan, catalog, parameters, None, reply)
     }
@@ -784,7 +783,7 @@ pub(crate) fn literal_value(value: LiteralValue<'_>) -> Value {
         LiteralValue::Double(v) => Value::Double(v),
         LiteralValue::String(bytes) => match std::str::from_utf8(&bytes) {
             Ok(text) => Value::text(text),
-            Err(_) => Value::Bytes(bytes.into_owned().into()),
+            Err(_) => Value::Bytes(bytes.into_owned()),
         },
         LiteralValue::Hex(bytes) | LiteralValue::Bit(bytes) => Value::Bytes(bytes),
     }

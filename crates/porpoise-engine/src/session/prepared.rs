@@ -203,10 +203,11 @@ impl Session {
                 cached
             }
         };
-        if cached.plan.cacheable && self.state.temporary_tables.is_empty() {
-            if let Some(prepared) = self.prepared.get_mut(&id) {
-                prepared.last = Some((types, environment, cached.clone()));
-            }
+        if cached.plan.cacheable
+            && self.state.temporary_tables.is_empty()
+            && let Some(prepared) = self.prepared.get_mut(&id)
+        {
+            prepared.last = Some((types, environment, cached.clone()));
         }
         self.run_cached(&cached, &catalog, &[], None, parameters, reply)
     }

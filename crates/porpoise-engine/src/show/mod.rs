@@ -82,10 +82,9 @@ fn run(
     let mut statement = parse(&sql)?;
     if let (Some(ShowFilter::Where(condition)), ast::Statement::Query(query)) =
         (filter, &mut statement)
+        && let ast::QueryBody::Select(select) = &mut query.body
     {
-        if let ast::QueryBody::Select(select) = &mut query.body {
-            select.selection = Some((**condition).clone());
-        }
+        select.selection = Some((**condition).clone());
     }
     session.run_parsed(&statement, sql.as_bytes(), &[], &[], reply)
 }

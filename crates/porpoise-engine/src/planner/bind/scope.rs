@@ -131,10 +131,10 @@ impl Scope {
         let mut found: Option<(usize, usize)> = None;
         for at in self.visible.clone() {
             let relation = &self.relations[at];
-            if let Some(table) = &name.table {
-                if !relation.is_called(name.schema.as_deref(), table) {
-                    continue;
-                }
+            if let Some(table) = &name.table
+                && !relation.is_called(name.schema.as_deref(), table)
+            {
+                continue;
             }
             let Some(column) = relation.columns.position(&name.name) else {
                 continue;
@@ -337,10 +337,11 @@ impl Binder<'_> {
             if let Some((relation, column)) = scope.find(name)? {
                 return Ok(self.relation_column(depth, relation, column));
             }
-            if scope.aliases == Aliases::Last && name.table.is_none() {
-                if let Some(item) = scope.find_alias(&name.name)? {
-                    return Ok(item.expr.clone());
-                }
+            if scope.aliases == Aliases::Last
+                && name.table.is_none()
+                && let Some(item) = scope.find_alias(&name.name)?
+            {
+                return Ok(item.expr.clone());
             }
         }
         let clause = self
@@ -376,10 +377,10 @@ impl Binder<'_> {
             }
         }
         let scope = &self.scopes[depth];
-        if name.table.is_none() {
-            if let Some(item) = scope.find_alias(&name.name)? {
-                return Ok(Some(item.expr.clone()));
-            }
+        if name.table.is_none()
+            && let Some(item) = scope.find_alias(&name.name)?
+        {
+            return Ok(Some(item.expr.clone()));
         }
         from.map(|_| None)
     }

@@ -76,10 +76,9 @@ fn rows_per_key(table: &Table, index: usize, parts: usize, rows: f64) -> f64 {
         .cardinality
         .get(&definition.name)
         .and_then(|distinct| distinct.get(parts.saturating_sub(1)))
+        && *distinct > 0
     {
-        if *distinct > 0 {
-            return (rows / *distinct as f64).max(1.0);
-        }
+        return (rows / *distinct as f64).max(1.0);
     }
     let all = definition.parts.len().max(1) as f64;
     match definition.is_unique() {
@@ -361,16 +360,17 @@ fn order_of(
         parts.push((part.column, part.descending));
     }
     let complete = parts.len() + fixed == definition.parts.len();
-    if complete && definition.kind != IndexKind::Primary {
-        if let Some(primary) = table.primary_key() {
-            parts.extend(
-                primary
-                    .parts
-                    .iter()
-                    .filter(|part| part.prefix.is_none())
-                    .map(|part| (part.column, part.descending)),
-            );
-        }
+    if complete
+        && definition.kind != IndexKind::Primary
+        && let Some(primary) = table.primary_key()
+    {
+        parts.extend(
+            primary
+                .parts
+                .iter()
+                .filter(|part| part.prefix.is_none())
+                .map(|part| (part.column, part.descending)),
+        );
     }
     let is_fixed = |column: usize| {
         single

@@ -7,11 +7,7 @@ use crate::expr::{Expr, ExprKind};
 use crate::planner::typing::{Class, bytes_type, class, collation, implicit, text_type};
 
 /// The type that can hold a value of each. NULLs don't count.
-pub fn merged_type<'e>(
-    exprs: &[&'e Expr],
-    operation: &str,
-    default: Collation,
-) -> Result<DataType> {
+pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Result<DataType> {
     let mut merged: Option<DataType> = None;
     for expr in exprs {
         if expr.ty == DataType::Null {
