@@ -10,7 +10,7 @@
 //! oldest note. So pipelining is not another way of working, but not waiting in between.
 
 use crate::results::{Cell, Columns, Results, Row, Rows, lay_out};
-use crate::{Error, Options, login};
+use crate::{Error, Options, Transport, login};
 use porpoise_protocol::column;
 use porpoise_protocol::command::{Command, Query};
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
@@ -152,8 +152,20 @@ impl Connection {
 
     /// Connects and logs in.
     pub fn connect(options: &Options) -> Result<Self, Error> {
-        let stream = porpoise_transport::connect(&options.endpoint()?, options.connect_timeout)?;
-        Self::over(stream, options)
+        if options.transport == Transport::Embedded {
+            return Self::over(crate::embedded::open(options)?, options);
+        }
+        let mut refusal = None;
+        for endpoint in options.endpoints()? {
+            match porpoise_transport::connect(&endpoint, options.connect_timeout) {
+                Ok(stream) => return Self::over(stream, options),
+                // Nobody there, or nobody who lets us in: the next way may be open.
+                Err(error) => refusal = Some(error),
+            }
+        }
+        Err(refusal
+            .unwrap_or_else(|| io::ErrorKind::NotFound.into())
+            .into())
     }
 
     /// Logs in over a stream that is there already.

@@ -6,7 +6,8 @@
 //!
 //! In the order in which a program meets them:
 //!
-//! 1. [`Options`]: where to connect and as whom, from a URL or field by field.
+//! 1. [`Options`]: where to connect and as whom, from a URL or field by field. On this machine shared memory is taken before
+//!    a Unix socket, and that before TCP. [`embedded`]: no server at all.
 //! 2. [`Connection`]: [`run`](Connection::run) a statement, [`query`](Connection::query) for rows,
 //!    [`prepare`](Connection::prepare) and [`execute`](Connection::execute).
 //! 3. [`Results`]: what a statement gave, read row by row as it comes in, or collected into [`Rows`].
@@ -45,6 +46,7 @@
 #![warn(missing_docs)]
 
 mod connection;
+pub mod embedded;
 mod error;
 mod from_value;
 mod login;

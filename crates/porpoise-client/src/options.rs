@@ -1,14 +1,20 @@
 //! Where to connect and as whom.
 //!
 //! ```text
-//! mysql://user:password@host:port/database?transport=auto|shm|unix|tcp&socket=/path&…
+//! mysql://user:password@host:port/database?transport=auto|shm|unix|tcp|embedded&socket=/path&…
+//! porpoise:///folder?database=name&…
+//! porpoise::memory:
 //! ```
 //!
 //! | parameter | meaning |
 //! | --- | --- |
-//! | `transport` | `auto`: a Unix socket if one was named or the host is `localhost` and has one, otherwise TCP |
-//! |  | `shm`: shared memory, offered beside that Unix socket; `unix`; `tcp` |
+//! | `transport` | `auto`: the ways of [`Options::endpoints`], one after the other |
+//! |  | `shm`: shared memory, offered beside the Unix socket; `unix`; `tcp` |
+//! |  | `embedded`: the database in `folder`, in this process; `porpoise:///folder` says the same |
 //! | `socket` | the path of the Unix socket |
+//! | `folder` | for `embedded`: where the database lies; `:memory:`, the default, for one that is kept nowhere |
+//! | `database` | the database to use, as the URL's path says it |
+//! | `loopback_fast_path` | `true`: a TCP connection within this machine moves to shared memory if its server agrees |
 //! | `shared_memory_base_name` | the server's option of that name; `MYSQL` by default |
 //! | `connect_timeout`, `read_timeout`, `write_timeout` | seconds, with decimals; none by default but 10 for connecting |
 //! | `max_allowed_packet` | the longest reply packet, in bytes |
@@ -21,11 +27,14 @@ use crate::Error;
 use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
 use porpoise_transport::Endpoint;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 3306;
+
+/// In the place of a folder: none.
+const MEMORY: &str = ":memory:";
 
 /// Where servers put their socket if nobody says otherwise.
 const SOCKETS: &[&str] = &[
@@ -38,7 +47,7 @@ const SOCKETS: &[&str] = &[
 /// Which way to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// A Unix socket where there is one, otherwise TCP.
+    /// Shared memory or a Unix socket where there is one, otherwise TCP.
     #[default]
     Auto,
     /// TCP.
@@ -47,6 +56,9 @@ pub enum Transport {
     Unix,
     /// Shared memory, with a server on this machine that offers it.
     SharedMemory,
+    /// No server: the database in [`Options::folder`], in this process. For programs that link the database and have
+    /// [said so](crate::embedded::provide).
+    Embedded,
 }
 
 /// Where to connect and as whom.
@@ -66,6 +78,11 @@ pub struct Options {
     pub shared_memory_base_name: String,
     /// Which way.
     pub transport: Transport,
+    /// For [`Transport::Embedded`], where the database lies; nothing for one in memory.
+    pub folder: Option<PathBuf>,
+    /// Whether to ask the server of a TCP connection within this machine to go on over shared memory. Who doesn't
+    /// do so goes on over TCP, without an error.
+    pub loopback_fast_path: bool,
     /// The database to use from the beginning.
     pub database: Option<String>,
     /// How long connecting and logging in may take, each.
@@ -99,6 +116,8 @@ impl Default for Options {
             socket: None,
             shared_memory_base_name: BASE_NAME.into(),
             transport: Transport::Auto,
+            folder: None,
+            loopback_fast_path: false,
             database: None,
             connect_timeout: Some(Duration::from_secs(10)),
             read_timeout: None,
@@ -122,45 +141,85 @@ impl std::fmt::Debug for Options {
             .field("port", &self.port)
             .field("socket", &self.socket)
             .field("transport", &self.transport)
+            .field("folder", &self.folder)
             .field("database", &self.database)
             .finish_non_exhaustive()
     }
 }
 
 impl Options {
-    /// What to dial.
-    pub fn endpoint(&self) -> Result<Endpoint, Error> {
+    /// What to dial, the best first: who finds nobody there tries the next. None for [`Transport::Embedded`].
+    ///
+    /// | transport | tried |
+    /// | --- | --- |
+    /// | auto, host `localhost` or a socket named | shared memory, the Unix socket; without a socket named, TCP |
+    /// | auto, another host | TCP |
+    /// | any other | that alone |
+    pub fn endpoints(&self) -> Result<Vec<Endpoint>, Error> {
+        let socket = || {
+            let usual = || SOCKETS.iter().map(PathBuf::from).find(|path| path.exists());
+            self.socket.clone().or_else(usual)
+        };
+        let unix = || socket().map(Endpoint::Unix);
+        let shared_memory = || {
+            let path = if self.shared_memory_base_name.contains('/') {
+                PathBuf::from(&self.shared_memory_base_name)
+            } else {
+                path_of(&socket()?, &self.shared_memory_base_name)
+            };
+            Some(Endpoint::SharedMemory(path))
+        };
         let tcp = || Endpoint::Tcp {
             host: self.host.clone(),
             port: self.port,
         };
-        let local = || {
-            SOCKETS
-                .iter()
-                .map(Path::new)
-                .find(|path| path.exists())
-                .map(PathBuf::from)
+        let found = match self.transport {
+            Transport::Embedded => return Ok(Vec::new()),
+            Transport::Tcp => Some(tcp()),
+            Transport::Unix => unix(),
+            Transport::SharedMemory => shared_memory(),
+            Transport::Auto if self.socket.is_none() && self.host != "localhost" => Some(tcp()),
+            Transport::Auto => {
+                let last = self.socket.is_none().then(tcp);
+                return Ok([shared_memory(), unix(), last]
+                    .into_iter()
+                    .flatten()
+                    .collect());
+            }
         };
         let missing =
             || Error::Options("no Unix socket named, and none where servers put theirs".into());
-        match (self.transport, &self.socket) {
-            (Transport::SharedMemory, _) if self.shared_memory_base_name.contains('/') => {
-                let path = PathBuf::from(&self.shared_memory_base_name);
-                Ok(Endpoint::SharedMemory(path))
+        found.map(|endpoint| vec![endpoint]).ok_or_else(missing)
+    }
+
+    /// What follows `porpoise:`: `///folder`, `:memory:`, and parameters.
+    fn embedded(rest: &str) -> Result<Self, Error> {
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let place = decoded(place.strip_prefix("//").unwrap_or(place))?;
+        let folder = match &*place {
+            MEMORY => None,
+            folder if folder.starts_with('/') => Some(PathBuf::from(folder)),
+            _ => {
+                let words = format!("porpoise:{rest} names neither a folder from / nor :memory:");
+                return Err(Error::Options(words));
             }
-            (Transport::SharedMemory, socket) => {
-                let socket = socket.clone().or_else(local).ok_or_else(missing)?;
-                let path = path_of(&socket, &self.shared_memory_base_name);
-                Ok(Endpoint::SharedMemory(path))
-            }
-            (Transport::Tcp, _) => Ok(tcp()),
-            (_, Some(path)) => Ok(Endpoint::Unix(path.clone())),
-            (Transport::Unix, None) => local().map(Endpoint::Unix).ok_or_else(missing),
-            (Transport::Auto, None) if self.host == "localhost" => {
-                Ok(local().map_or_else(tcp, Endpoint::Unix))
-            }
-            (Transport::Auto, None) => Ok(tcp()),
+        };
+        let mut options = Self {
+            user: "root".into(),
+            transport: Transport::Embedded,
+            folder,
+            ..Self::default()
+        };
+        options.set_all(query)?;
+        Ok(options)
+    }
+
+    fn set_all(&mut self, query: &str) -> Result<(), Error> {
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, "true"));
+            self.set(name, &decoded(value)?)?;
         }
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
@@ -184,10 +243,18 @@ impl Options {
                     "tcp" => Transport::Tcp,
                     "unix" => Transport::Unix,
                     "shm" => Transport::SharedMemory,
+                    "embedded" => Transport::Embedded,
                     _ => return Err(invalid()),
                 }
             }
             "socket" => self.socket = Some(value.into()),
+            "folder" => {
+                self.folder = Some(PathBuf::from(value)).filter(|f| f.as_os_str() != MEMORY)
+            }
+            "database" => {
+                self.database = Some(value.into()).filter(|name: &String| !name.is_empty())
+            }
+            "loopback_fast_path" => self.loopback_fast_path = truth()?,
             "shared_memory_base_name" => self.shared_memory_base_name = value.into(),
             "connect_timeout" => self.connect_timeout = seconds()?,
             "read_timeout" => self.read_timeout = seconds()?,
@@ -208,9 +275,12 @@ impl FromStr for Options {
     type Err = Error;
 
     fn from_str(url: &str) -> Result<Self, Error> {
+        if let Some(rest) = url.strip_prefix("porpoise:") {
+            return Self::embedded(rest);
+        }
         let rest = url
             .strip_prefix("mysql://")
-            .ok_or_else(|| Error::Options("a URL begins with mysql://".into()))?;
+            .ok_or_else(|| Error::Options("a URL begins with mysql:// or with porpoise:".into()))?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         let (account, address) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -231,10 +301,7 @@ impl FromStr for Options {
                 .parse()
                 .map_err(|_| Error::Options(format!("'{port}' is no port")))?;
         }
-        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, "true"));
-            options.set(name, &decoded(value)?)?;
-        }
+        options.set_all(query)?;
         Ok(options)
     }
 }
@@ -293,47 +360,80 @@ mod tests {
         assert_eq!(options.database.as_deref(), Some("shop"));
         assert_eq!(options.read_timeout, Some(Duration::from_millis(1500)));
         assert!(options.multi_statements);
-        assert_eq!(
-            options.endpoint().unwrap(),
-            Endpoint::Tcp {
-                host: "db.example".into(),
-                port: 3307
-            }
-        );
+        let endpoint = Endpoint::Tcp {
+            host: "db.example".into(),
+            port: 3307,
+        };
+        assert_eq!(options.endpoints().unwrap(), [endpoint]);
+    }
+
+    fn ways(url: &str) -> Vec<String> {
+        let endpoints = url.parse::<Options>().unwrap().endpoints().unwrap();
+        let name = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Tcp { .. } => format!("tcp {endpoint}"),
+            Endpoint::Unix(_) => format!("unix {endpoint}"),
+            Endpoint::SharedMemory(_) => format!("shm {endpoint}"),
+        };
+        endpoints.iter().map(name).collect()
     }
 
     #[test]
-    fn a_named_socket_is_taken_before_the_host() {
-        let options: Options = "mysql://root@localhost:1/?socket=/tmp/a.sock"
-            .parse()
-            .unwrap();
-        assert_eq!(
-            options.endpoint().unwrap(),
-            Endpoint::Unix("/tmp/a.sock".into())
-        );
-        let options: Options = "mysql://[::1]:33/?transport=tcp&socket=/tmp/a.sock"
-            .parse()
-            .unwrap();
-        assert_eq!(
-            options.endpoint().unwrap(),
-            Endpoint::Tcp {
-                host: "::1".into(),
-                port: 33
-            }
-        );
+    fn on_this_machine_shared_memory_is_tried_before_the_socket_and_tcp_last() {
+        let named = ["shm /tmp/a.sock.MYSQL", "unix /tmp/a.sock"];
+        assert_eq!(ways("mysql://localhost/?socket=/tmp/a.sock"), named);
+        assert_eq!(ways("mysql://127.0.0.1/?socket=/tmp/a.sock"), named);
+        let usual = ways("mysql://localhost:33/");
+        assert_eq!(usual.last().unwrap(), "tcp localhost:33");
+        let base_name = "mysql://localhost/?shared_memory_base_name=/run/fish";
+        assert_eq!(ways(base_name)[0], "shm /run/fish");
+        assert_eq!(ways("mysql://127.0.0.1/"), ["tcp 127.0.0.1:3306"]);
+        assert_eq!(ways("mysql://db.example/"), ["tcp db.example:3306"]);
     }
 
     #[test]
-    fn shared_memory_is_beside_the_socket_or_where_its_name_says() {
-        let endpoint = |url: &str| url.parse::<Options>().unwrap().endpoint().unwrap();
+    fn a_transport_that_is_named_is_the_only_one() {
+        let tcp = "mysql://[::1]:33/?transport=tcp&socket=/tmp/a.sock";
+        assert_eq!(ways(tcp), ["tcp ::1:33"]);
+        let unix = "mysql://localhost/?transport=unix&socket=/tmp/a.sock";
+        assert_eq!(ways(unix), ["unix /tmp/a.sock"]);
         for (parameters, path) in [
-            ("", "/tmp/a.sock.MYSQL"),
-            ("&shared_memory_base_name=fish", "/tmp/a.sock.fish"),
-            ("&shared_memory_base_name=/run/fish", "/run/fish"),
+            ("", "shm /tmp/a.sock.MYSQL"),
+            ("&shared_memory_base_name=fish", "shm /tmp/a.sock.fish"),
+            ("&shared_memory_base_name=/run/fish", "shm /run/fish"),
         ] {
             let url =
                 format!("mysql://root@localhost/?transport=shm&socket=/tmp/a.sock{parameters}");
-            assert_eq!(endpoint(&url), Endpoint::SharedMemory(path.into()));
+            assert_eq!(ways(&url), [path]);
+        }
+    }
+
+    #[test]
+    fn a_folder_or_memory_is_embedded() {
+        for (url, folder, database) in [
+            ("porpoise:///var/lib/shop", Some("/var/lib/shop"), None),
+            (
+                "porpoise:///a%20b?database=shop",
+                Some("/a b"),
+                Some("shop"),
+            ),
+            ("porpoise::memory:", None, None),
+            ("porpoise://:memory:", None, None),
+            (
+                "mysql:///shop?transport=embedded&folder=/x",
+                Some("/x"),
+                Some("shop"),
+            ),
+            ("mysql://?transport=embedded&folder=:memory:", None, None),
+        ] {
+            let options: Options = url.parse().unwrap();
+            assert_eq!(options.transport, Transport::Embedded, "{url}");
+            assert_eq!(
+                options.folder.as_deref(),
+                folder.map(std::path::Path::new),
+                "{url}"
+            );
+            assert_eq!(options.database.as_deref(), database, "{url}");
+            assert_eq!(options.endpoints().unwrap(), []);
         }
     }
 
@@ -347,6 +447,8 @@ mod tests {
             "mysql://a%4@localhost/",
             "mysql://[::1/",
             "mysql://localhost/?read_timeout=-1",
+            "porpoise:relative/folder",
+            "porpoise:",
         ] {
             assert!(
                 matches!(url.parse::<Options>(), Err(Error::Options(_))),

@@ -15,7 +15,7 @@
 //!
 //! let targets = [
 //!     Target::new("MariaDB", "mysql://sb:sb@localhost/sbtest?socket=/tmp/mariadb.sock")?,
-//!     Target::new("Unix socket", "mysql://sb:sb@localhost/sbtest?socket=/tmp/porpoise.sock")?,
+//!     Target::new("Unix socket", "mysql://sb:sb@localhost/sbtest?transport=unix&socket=/tmp/porpoise.sock")?,
 //! ];
 //! let plan = BenchPlan { workloads: vec![Workload::PointSelect], threads: vec![1, 8], ..BenchPlan::default() };
 //! print!("{}", bench::run(&targets, &plan)?);

@@ -88,7 +88,7 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     let targets = [
         Target::new(
             "Unix socket",
-            &format!("mysql://sb:sb@localhost/{SCHEMA}?socket={socket}"),
+            &format!("mysql://sb:sb@localhost/{SCHEMA}?transport=unix&socket={socket}"),
         )?,
         Target::new(
             "shared memory",
