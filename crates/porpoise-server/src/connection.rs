@@ -156,7 +156,28 @@ impl Connection {
     ) -> io::Result<()> {
         self.outlet.count_in(mailbox.traffic.clone());
         self.home = Some((token, mailbox));
+        if let Phase::Client(client) = &self.phase {
+            self.be_woken_by(client.control());
+        }
+        self.watches_room = false;
         self.outlet.stream.register(registry, token)
+    }
+
+    /// A KILL from another session reaches the worker that has this connection.
+    fn be_woken_by(&self, control: &Control) {
+        if let Some((token, mailbox)) = &self.home {
+            let (token, mailbox) = (*token, Arc::downgrade(mailbox));
+            control.on_kill(Box::new(move || {
+                if let Some(mailbox) = mailbox.upgrade() {
+                    mailbox.send(Letter::Killed(token));
+                }
+            }));
+        }
+    }
+
+    /// It waits for its client's next packet, and another worker may wake that client more cheaply. Asked once.
+    pub fn take_misplaced(&mut self) -> bool {
+        self.outlet.take_misplaced()
     }
 
     /// Its stream is a pair of rings, which has to be looked at.
@@ -298,14 +319,7 @@ impl Connection {
                 match step {
                     Step::Reply => {}
                     Step::Admitted(client) => {
-                        if let Some((token, mailbox)) = &self.home {
-                            let (token, mailbox) = (*token, Arc::downgrade(mailbox));
-                            client.control().on_kill(Box::new(move || {
-                                if let Some(mailbox) = mailbox.upgrade() {
-                                    mailbox.send(Letter::Killed(token));
-                                }
-                            }));
-                        }
+                        self.be_woken_by(client.control());
                         self.outlet.set_control(client.control().clone());
                         desk.reader
                             .set_max_allowed_packet(client.max_allowed_packet());

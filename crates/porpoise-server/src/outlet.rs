@@ -14,6 +14,7 @@ use porpoise_engine::session::process::Control;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 
 use crate::crew;
+use crate::placement::Placement;
 use crate::stream::Stream;
 
 /// How often a statement that waits for its client looks whether it was killed.
@@ -28,6 +29,8 @@ pub(crate) struct Traffic {
     pub bytes_sent: AtomicU64,
     pub bytes_received: AtomicU64,
     pub commands: AtomicU64,
+    /// Connections that went to another worker.
+    pub moves: AtomicU64,
     /// Connections over shared memory so far.
     pub rings: AtomicU64,
     /// How often a sleeping client of shared memory was woken.
@@ -45,6 +48,9 @@ pub(crate) struct Outlet {
     traffic: Arc<Traffic>,
     /// How a statement that waits for its reader learns that it was killed.
     control: Option<Arc<Control>>,
+    placement: Placement,
+    /// Another worker may wake its client more cheaply.
+    is_misplaced: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +68,8 @@ impl Outlet {
             sent: 0,
             traffic,
             control: None,
+            placement: Placement::default(),
+            is_misplaced: false,
         }
     }
 
@@ -101,7 +109,7 @@ impl Outlet {
             self.hold(writer);
             return self.send_waiting();
         }
-        let written = match self.stream.write(writer.bytes()) {
+        let written = match self.write(writer.bytes()) {
             Ok(written) => written,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Err(error) => {
@@ -109,7 +117,6 @@ impl Outlet {
                 return Err(error);
             }
         };
-        self.count(written);
         if written == writer.len() {
             writer.clear();
             return Ok(Sent::All);
@@ -141,18 +148,40 @@ impl Outlet {
 
     /// Sends what waits, as far as there is room.
     pub fn send_waiting(&mut self) -> io::Result<Sent> {
-        while self.sent < self.waiting.len() {
-            match self.stream.write(&self.waiting[self.sent..]) {
-                Ok(written) => {
-                    self.sent += written;
-                    self.count(written);
+        let waiting = std::mem::take(&mut self.waiting);
+        while self.sent < waiting.len() {
+            match self.write(&waiting[self.sent..]) {
+                Ok(written) => self.sent += written,
+                Err(error) => {
+                    self.waiting = waiting;
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        return Ok(Sent::Some);
+                    }
+                    return Err(error);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Sent::Some),
-                Err(error) => return Err(error),
             }
         }
-        self.forget();
+        self.sent = 0;
         Ok(Sent::All)
+    }
+
+    /// Writes as much as fits, and learns now and then what it costs to wake the client.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = if !self.stream.is_ring() && self.placement.takes_sample() {
+            let from = cpu_time();
+            let written = self.stream.write(bytes)?;
+            self.is_misplaced |= self.placement.cost(cpu_time().saturating_sub(from));
+            written
+        } else {
+            self.stream.write(bytes)?
+        };
+        self.count(written);
+        Ok(written)
+    }
+
+    /// Its sends have turned out dear: it had better go to another worker. Asked once.
+    pub fn take_misplaced(&mut self) -> bool {
+        std::mem::take(&mut self.is_misplaced)
     }
 
     /// Takes the packets of a file that the client was asked for, up to the empty one that ends it, waiting on this
@@ -226,4 +255,13 @@ impl Outlet {
         }
         Ok(())
     }
+}
+
+/// The processor time that this thread has spent.
+fn cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        spent.tv_sec.try_into().unwrap_or(0),
+        spent.tv_nsec.try_into().unwrap_or(0),
+    )
 }

@@ -155,6 +155,7 @@ impl Shared {
                 "Max_used_connections",
                 self.seats_most.load(Ordering::Relaxed) as u64,
             ),
+            ("Moved_connections", add(|traffic| &traffic.moves)),
             ("Queries", commands),
             ("Questions", commands),
             ("Shared_memory_connections", add(|traffic| &traffic.rings)),

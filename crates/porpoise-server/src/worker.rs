@@ -334,6 +334,9 @@ impl EventLoop {
         self.mailbox.connections.fetch_add(1, Ordering::Relaxed);
         let due = connection.due(self.now);
         let is_ring = connection.is_ring();
+        let is_killed = connection
+            .control()
+            .is_some_and(|control| control.is_connection_killed());
         let slot = &mut self.slots[index];
         slot.place = Place::Here(connection);
         if is_ring {
@@ -342,7 +345,8 @@ impl EventLoop {
         }
         let slot = &mut self.slots[index];
         self.timers.set(token, &mut slot.deadline, due);
-        if self.stopping.is_some() {
+        // A connection may have been killed on its way here.
+        if self.stopping.is_some() || is_killed {
             self.queue(token);
         }
     }
@@ -394,6 +398,12 @@ impl EventLoop {
                 self.release(token);
                 return;
             }
+            Next::Idle if connection.take_misplaced() && self.stopping.is_none() => {
+                match self.hand_on(token, connection) {
+                    None => return,
+                    Some(back) => connection = back,
+                }
+            }
             Next::Idle => {}
             Next::Again => again = true,
             Next::Full => connection.watch_writable(self.poll.registry(), token),
@@ -423,6 +433,27 @@ impl EventLoop {
         } else if again {
             self.queue(token);
         }
+    }
+
+    /// Gives a connection to the next worker. Without another one it comes back.
+    fn hand_on(
+        &mut self,
+        token: Token,
+        mut connection: Box<Connection>,
+    ) -> Option<Box<Connection>> {
+        let mailboxes = self.server.mailboxes();
+        let here = mailboxes
+            .iter()
+            .position(|mailbox| Arc::ptr_eq(mailbox, &self.mailbox))?;
+        let next = mailboxes[(here + 1) % mailboxes.len()].clone();
+        if Arc::ptr_eq(&next, &self.mailbox) {
+            return Some(connection);
+        }
+        connection.close(self.poll.registry());
+        self.release(token);
+        self.mailbox.traffic.moves.fetch_add(1, Ordering::Relaxed);
+        next.send(Letter::Adopt(connection));
+        None
     }
 
     fn await_durable(&self, token: Token, commit: Commit) {
