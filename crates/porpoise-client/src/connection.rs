@@ -576,6 +576,13 @@ impl Connection {
         Ok(result?)
     }
 
+    /// Everything that is still to be sent and read goes over another stream. Returns the one so far.
+    pub(crate) fn go_on_over(&mut self, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, Error> {
+        stream.set_read_timeout(self.options.connect_timeout)?;
+        stream.set_write_timeout(self.options.write_timeout)?;
+        Ok(std::mem::replace(&mut self.stream, stream))
+    }
+
     pub(crate) fn writer(&mut self) -> &mut PacketWriter {
         &mut self.writer
     }

@@ -1,4 +1,14 @@
-//! Logging in, and logging in again: the client's side of the password plugins.
+//! Logging in, and logging in again: the client's side of the password plugins, and of the loopback fast path.
+//!
+//! The fast path is asked for by a connection attribute, [`FAST_PATH`]: a server that doesn't know it, or doesn't want it,
+//! passes over it as over any attribute, and goes on as if nobody had asked. One that wants it answers the login with a ticket
+//! ([`porpoise_transport::loopback`]) in place of the authentication's first step, which then is the first thing to come
+//! over the rings.
+//!
+//! ```text
+//!   TCP    ◄─ greeting    ─► login, _loopback_fast_path=NAME    ◄─ more: ticket    ─► moved, or stays
+//!   rings                                                                             ◄─ the plugin's question, or OK
+//! ```
 
 use crate::connection::Connection;
 use crate::{Error, Options};
@@ -9,6 +19,7 @@ use porpoise_protocol::handshake::{
     Attributes, AuthStep, ChangeUser, Greeting, Login, NONCE_BYTES, put_attribute,
 };
 use porpoise_protocol::reply::ErrPacket;
+use porpoise_transport::loopback::{self, Ends, Invitation};
 
 /// What the greeting told, and what both ends can do.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +54,12 @@ fn wanted(options: &Options) -> Capabilities {
     capabilities.set(Capabilities::FOUND_ROWS, options.found_rows);
     capabilities
 }
+
+/// The attribute whose value says where the client waits for the server's rings.
+pub const FAST_PATH: &str = "_loopback_fast_path";
+/// The answer to a ticket: whether the client goes on over the rings.
+const MOVED: u8 = 1;
+const STAYS: u8 = 0;
 
 fn attributes(options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -94,7 +111,11 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
         &server.nonce,
         secure,
     )?;
-    let attributes = attributes(&options);
+    let mut attributes = attributes(&options);
+    let invitation = invite(connection, &options, server.capabilities);
+    if let Some((invitation, _)) = &invitation {
+        put_attribute(&mut attributes, FAST_PATH, invitation.name());
+    }
     let login = Login {
         capabilities: server.capabilities,
         max_packet_bytes: u32::try_from(options.max_allowed_packet).unwrap_or(u32::MAX),
@@ -111,7 +132,23 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
     login.write(connection.writer());
     connection.flush()?;
     connection.server = server;
-    authenticate(connection, &options, plugin)
+    authenticate(connection, &options, plugin, invitation)
+}
+
+/// A place for the server's rings, if they were asked for and this is a TCP connection within the machine. What goes wrong
+/// here goes on over TCP.
+fn invite(
+    connection: &Connection,
+    options: &Options,
+    capabilities: Capabilities,
+) -> Option<(Invitation, Ends)> {
+    let ends = connection
+        .stream()
+        .tcp_ends()
+        .filter(|ends| ends.are_loopback())?;
+    let asks = options.loopback_fast_path && capabilities.contains(Capabilities::CONNECT_ATTRS);
+    let invitation = asks.then(Invitation::open)?.ok()?;
+    Some((invitation, ends))
 }
 
 /// Logs in again.
@@ -137,7 +174,7 @@ pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Res
     })
     .write(connection.writer(), capabilities);
     connection.flush()?;
-    authenticate(connection, options, plugin.to_owned())
+    authenticate(connection, options, plugin.to_owned(), None)
 }
 
 /// The plugin to answer with first: the server's, unless this client hasn't got it. The server then names the
@@ -154,9 +191,12 @@ fn authenticate(
     connection: &mut Connection,
     options: &Options,
     plugin: String,
+    mut invitation: Option<(Invitation, Ends)>,
 ) -> Result<(), Error> {
     let password = options.password.as_bytes();
-    let secure = connection.stream().is_private();
+    let mut secure = connection.stream().is_private();
+    // Where the server answers is where it is: until then it may still look at this.
+    let mut left = None;
     let mut plugin = plugin;
     let mut nonce = connection.server.nonce.to_vec();
     loop {
@@ -167,7 +207,10 @@ fn authenticate(
             return Err(Error::from_server(error));
         }
         let answer = match AuthStep::parse(packet.payload)? {
-            None => return connection.set_outcome(place),
+            None => {
+                drop(left);
+                return connection.set_outcome(place);
+            }
             Some(AuthStep::Switch {
                 plugin: named,
                 nonce: fresh,
@@ -175,6 +218,21 @@ fn authenticate(
                 plugin = String::from_utf8_lossy(named).into_owned();
                 nonce = fresh.to_vec();
                 Some(auth::answer(plugin.as_bytes(), password, &nonce, secure)?)
+            }
+            Some(AuthStep::More(ticket)) if invitation.is_some() && loopback::is_ticket(ticket) => {
+                let rings = match invitation.take() {
+                    Some((invitation, ends)) => invitation.take(ticket, ends).ok(),
+                    None => None,
+                };
+                let answer = if rings.is_some() { MOVED } else { STAYS };
+                connection.writer().set_sequence(sequence);
+                connection.writer().write(&[answer]);
+                connection.flush()?;
+                if let Some(rings) = rings {
+                    left = Some(connection.go_on_over(Box::new(rings))?);
+                    secure = true;
+                }
+                None
             }
             Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => match bytes {
                 [caching_sha2::FAST_AUTH_SUCCESS] => None,

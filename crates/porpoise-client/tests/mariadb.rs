@@ -276,6 +276,18 @@ fn pipelined_statements_are_answered_in_order_errors_among_them() {
 }
 
 #[test]
+fn a_server_that_knows_no_fast_path_is_asked_in_vain() {
+    let session = session("fast_path_db", Transport::Tcp);
+    let options = Options {
+        loopback_fast_path: true,
+        ..session.options.clone()
+    };
+    let mut connection = Connection::connect(&options).unwrap();
+    assert_eq!(connection.stream().kind(), "TCP/IP");
+    connection.run("SELECT 1").unwrap();
+}
+
+#[test]
 fn a_prepared_statement_runs_again_and_again_with_other_types() {
     let mut session = session("prepared_db", Transport::Unix);
     let connection = &mut session.connection;

@@ -554,6 +554,7 @@ pub static VARIABLES: &[Variable] = &[
         "10.000000",
         Inert,
     ),
+    row("loopback_fast_path", Global, Bool, "0", Settable),
     row("low_priority_updates", Both, Bool, "0", Inert),
     row("lower_case_file_system", Global, Bool, "0", ReadOnly),
     row("lower_case_table_names", Global, int(0, 2), "0", ReadOnly),
@@ -1078,6 +1079,7 @@ pub struct GlobalVariables {
     flush: FlushPolicy,
     max_connections: AtomicU64,
     connect_timeout_s: AtomicU64,
+    loopback_fast_path: AtomicU64,
     pub started_us: i64,
 }
 
@@ -1124,6 +1126,7 @@ impl GlobalVariables {
             flush: FlushPolicy::default(),
             max_connections: AtomicU64::new(0),
             connect_timeout_s: AtomicU64::new(0),
+            loopback_fast_path: AtomicU64::new(0),
             started_us: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| since.as_micros() as i64),
@@ -1138,6 +1141,8 @@ impl GlobalVariables {
             .store(self.get_u64("max_connections"), Ordering::Relaxed);
         self.connect_timeout_s
             .store(self.get_u64("connect_timeout"), Ordering::Relaxed);
+        self.loopback_fast_path
+            .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
         self.flush
             .set(match self.get_u64("innodb_flush_log_at_trx_commit") {
                 0 => Flush::EachSecond,
@@ -1204,6 +1209,11 @@ impl GlobalVariables {
 
     pub fn connect_timeout(&self) -> u64 {
         self.connect_timeout_s.load(Ordering::Relaxed)
+    }
+
+    /// Whether TCP clients on this machine that ask for it move to shared memory.
+    pub fn loopback_fast_path(&self) -> bool {
+        self.loopback_fast_path.load(Ordering::Relaxed) != 0
     }
 
     /// Gives a session the global values for its own.

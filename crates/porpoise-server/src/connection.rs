@@ -23,6 +23,7 @@ use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::reply::ErrPacket;
 use porpoise_storage::Commit;
+use porpoise_transport::ServerEnd;
 
 use crate::client::{Client, Done};
 use crate::newcomer::{Newcomer, Progress};
@@ -72,6 +73,8 @@ pub(crate) struct Connection {
     phase: Phase,
     server: Arc<Shared>,
     home: Option<(Token, Arc<Mailbox>)>,
+    /// Where it was before it moved to rings, until the event loop watches these.
+    moved_from: Option<Stream>,
     /// Its client has closed the socket, or the socket is broken.
     gone: bool,
     /// Its socket may hold more than the last read took; no event will tell.
@@ -120,6 +123,7 @@ impl Connection {
             phase: Phase::Newcomer(Box::new(newcomer)),
             server: server.clone(),
             home: None,
+            moved_from: None,
             gone: false,
             unread: false,
             expired: false,
@@ -178,6 +182,24 @@ impl Connection {
     /// It waits for its client's next packet, and another worker may wake that client more cheaply. Asked once.
     pub fn take_misplaced(&mut self) -> bool {
         self.outlet.take_misplaced()
+    }
+
+    /// After a client has moved: watches where it is now, and no more where it was. True if it has.
+    pub fn follow(&mut self, registry: &Registry, token: Token) -> io::Result<bool> {
+        let Some(mut left) = self.moved_from.take() else {
+            return Ok(false);
+        };
+        left.deregister(registry)?;
+        self.outlet.stream.register(registry, token)?;
+        Ok(true)
+    }
+
+    /// Goes on over rings that its client has taken.
+    fn move_to(&mut self, rings: ServerEnd) {
+        let rings = Stream::SharedMemory(Box::new(rings));
+        self.moved_from = Some(std::mem::replace(&mut self.outlet.stream, rings));
+        // What was heard of the other stream doesn't tell of this one.
+        self.gone = false;
     }
 
     /// Its stream is a pair of rings, which has to be looked at.
@@ -295,15 +317,21 @@ impl Connection {
                 }
                 let writer = &mut desk.writer;
                 writer.set_sequence(packet.sequence.wrapping_add(1));
+                let mut login = match &mut self.phase {
+                    Phase::Newcomer(newcomer) => newcomer.moves(packet.payload, &self.server),
+                    Phase::Client(_) | Phase::Over => None,
+                };
+                let mut payload = packet.payload;
+                if let Some((rings, login)) = &mut login {
+                    payload = login;
+                    if let Some(rings) = rings.take() {
+                        self.move_to(rings);
+                    }
+                }
                 let step = match &mut self.phase {
-                    Phase::Client(client) => client.obey(packet.payload, writer, &mut self.outlet),
+                    Phase::Client(client) => client.obey(payload, writer, &mut self.outlet),
                     Phase::Newcomer(newcomer) => {
-                        match newcomer.answer(
-                            packet.payload,
-                            &self.outlet.stream,
-                            &self.server,
-                            writer,
-                        ) {
+                        match newcomer.answer(payload, &self.outlet.stream, &self.server, writer) {
                             Progress::Continue => Step::Reply,
                             Progress::Admitted(login) => {
                                 match newcomer.sit_down(*login, &self.server, writer) {

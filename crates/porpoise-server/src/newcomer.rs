@@ -2,7 +2,12 @@
 //!
 //! ```text
 //! Greeting ─► login ─► the account's plugin asks and checks ─► a seat? ─► a session
+//!               └─► asks for the fast path? ticket ─► moved or not ─┘
 //! ```
+//!
+//! A TCP client on this machine that asks for the loopback fast path in its login, while `loopback_fast_path` is ON, is brought
+//! rings ([`porpoise_transport::loopback`]) before anything else is done with the login; the authentication then is the
+//! first thing to go over them. Accounts see the client where it came from: it is a TCP client still.
 //!
 //! A user that doesn't exist is asked the same questions as one that does, and refused with the same words
 //! after the same steps, so that nobody learns which accounts there are.
@@ -12,6 +17,7 @@
 //! who can read the database's files needs no password to read the database.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -23,7 +29,10 @@ use porpoise_protocol::auth::{
 };
 use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_protocol::handshake::{AuthStep, ChangeUser, FirstPacket, Greeting, NONCE_BYTES};
+use porpoise_protocol::handshake::{
+    self, AuthStep, ChangeUser, FirstPacket, Greeting, NONCE_BYTES,
+};
+use porpoise_transport::{ServerEnd, loopback};
 use porpoise_types::Collation;
 
 use crate::client::Client;
@@ -59,6 +68,11 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
     .union(Capabilities::QUERY_ATTRIBUTES);
 
 const AUTH_SOCKET: &str = "auth_socket";
+
+/// The attribute by which a client asks for the fast path; its value says where rings are to be brought.
+const FAST_PATH: &[u8] = b"_loopback_fast_path";
+/// What a client says to a ticket when it goes on over the rings.
+const MOVED: &[u8] = &[1];
 
 /// What all logins share: passwords seen, as their fast hashes, and the key that hides them on TCP.
 #[derive(Default)]
@@ -209,7 +223,7 @@ impl Proof {
         if let Some(account) = &proof.account
             && &*account.plugin == AUTH_SOCKET
         {
-            let is_owner = is_socket_owner(account, stream);
+            let is_owner = peer == Peer::Unix && is_socket_owner(account, stream);
             proof.method = Method::Socket { is_owner };
             // A client with a plugin of its own begins by waiting for a question.
             let answers_first = [auth::NATIVE_PASSWORD, auth::CACHING_SHA2_PASSWORD]
@@ -358,6 +372,15 @@ pub(crate) struct Newcomer {
     nonce: [u8; NONCE_BYTES],
     seat: Option<Seat>,
     proof: Option<Proof>,
+    /// Rings were brought; the login waits for the client's word on them.
+    moving: Option<Box<Moving>>,
+    /// Rings may still be brought: once, with the login.
+    may_move: bool,
+}
+
+struct Moving {
+    end: ServerEnd,
+    login: Vec<u8>,
 }
 
 pub(crate) enum Progress {
@@ -385,6 +408,60 @@ impl Newcomer {
             nonce,
             seat: Some(seat),
             proof: None,
+            moving: None,
+            may_move: true,
+        }
+    }
+
+    /// If the packet says whether the client goes on over the rings it was brought: the rings in that case, and the login, to
+    /// be answered now.
+    pub fn moves(
+        &mut self,
+        packet: &[u8],
+        server: &Shared,
+    ) -> Option<(Option<ServerEnd>, Vec<u8>)> {
+        let Moving { end, login } = *self.moving.take()?;
+        let has_moved = packet == MOVED;
+        let counter = if has_moved {
+            &server.fast_path_moved
+        } else {
+            &server.fast_path_stayed
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        // Whether it moved or not, nobody asks again.
+        self.may_move = false;
+        Some((has_moved.then_some(end), login))
+    }
+
+    /// Brings rings to a client that asks for them with its login: true. It may also not ask, or not be on this machine.
+    fn offer_rings(
+        &mut self,
+        packet: &[u8],
+        login: &handshake::Login<'_>,
+        (stream, server): (&Stream, &Shared),
+        writer: &mut PacketWriter,
+    ) -> bool {
+        if !self.may_move || !server.engine.variables().loopback_fast_path() {
+            return false;
+        }
+        let Some(ends) = stream.tcp_ends() else {
+            return false;
+        };
+        let Some((_, name)) = login.attributes.iter().find(|(name, _)| *name == FAST_PATH) else {
+            return false;
+        };
+        match loopback::visit(&text(name), ends) {
+            Ok((end, ticket)) => {
+                AuthStep::More(&ticket).write(writer);
+                let login = packet.to_vec();
+                self.moving = Some(Box::new(Moving { end, login }));
+                true
+            }
+            Err(error) => {
+                tracing::info!("connection {} stays on TCP: {error}", self.id);
+                server.fast_path_stayed.fetch_add(1, Ordering::Relaxed);
+                false
+            }
         }
     }
 
@@ -399,6 +476,11 @@ impl Newcomer {
         let verdict = match &mut self.proof {
             Some(proof) => proof.answer(packet, self.peer, server, writer),
             None => match FirstPacket::parse(packet) {
+                Ok(FirstPacket::Login(login))
+                    if self.offer_rings(packet, &login, (stream, server), writer) =>
+                {
+                    Verdict::Continue
+                }
                 Ok(FirstPacket::Login(login)) => {
                     let claim = Claim {
                         user: text(login.user),
@@ -448,9 +530,7 @@ impl Newcomer {
     }
 
     fn refuse(&self, error: &Error, server: &Shared, writer: &mut PacketWriter) -> Progress {
-        server
-            .aborted_connects
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        server.aborted_connects.fetch_add(1, Ordering::Relaxed);
         tracing::info!(
             "connection {} from {}: {}",
             self.id,
@@ -475,9 +555,7 @@ impl Newcomer {
         let session = if seat.is_reserved()
             && !account.is_some_and(|account| account.may_use_reserved_connection())
         {
-            server
-                .turned_away
-                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            server.turned_away.fetch_add(1, Ordering::Relaxed);
             Err(Error::too_many_connections())
         } else {
             server.engine.connect(login)

@@ -67,6 +67,9 @@ pub(crate) struct Shared {
     pub aborted_clients: AtomicU64,
     pub aborted_connects: AtomicU64,
     pub turned_away: AtomicU64,
+    /// Clients that asked for the loopback fast path and got it, and those that stayed on TCP.
+    pub fast_path_moved: AtomicU64,
+    pub fast_path_stayed: AtomicU64,
 }
 
 #[derive(Clone, Default)]
@@ -150,6 +153,14 @@ impl Shared {
             (
                 "Connection_errors_max_connections",
                 self.turned_away.load(Ordering::Relaxed),
+            ),
+            (
+                "Loopback_fast_path_connections",
+                self.fast_path_moved.load(Ordering::Relaxed),
+            ),
+            (
+                "Loopback_fast_path_fallbacks",
+                self.fast_path_stayed.load(Ordering::Relaxed),
             ),
             (
                 "Max_used_connections",
@@ -247,6 +258,8 @@ impl Server {
             aborted_clients: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
+            fast_path_moved: AtomicU64::new(0),
+            fast_path_stayed: AtomicU64::new(0),
         });
         let weak = Arc::downgrade(&shared);
         shared.engine.set_lead_hook(Arc::new(move || {

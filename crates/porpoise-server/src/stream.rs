@@ -16,6 +16,7 @@ use std::time::Duration;
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use porpoise_transport::loopback::Ends;
 use porpoise_transport::{ServerEnd, Wants};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -209,6 +210,17 @@ impl Stream {
             Ok(_) => Ok(true),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The addresses of a TCP connection.
+    pub fn tcp_ends(&self) -> Option<Ends> {
+        match self {
+            Stream::Tcp(socket) => Some(Ends::new(
+                socket.local_addr().ok()?,
+                socket.peer_addr().ok()?,
+            )),
+            Stream::Unix(_) | Stream::SharedMemory(_) => None,
         }
     }
 

@@ -391,6 +391,18 @@ impl EventLoop {
             next = Next::Close;
         }
         let mut again = false;
+        match connection.follow(self.poll.registry(), token) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.mailbox.traffic.rings.fetch_add(1, Ordering::Relaxed);
+                // What came before anybody watched is told by nobody.
+                again = true;
+            }
+            Err(error) => {
+                tracing::error!("can't watch a connection: {error}");
+                next = Next::Close;
+            }
+        }
         match &mut next {
             Next::Close => {
                 connection.close(self.poll.registry());

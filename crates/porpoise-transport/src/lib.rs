@@ -10,6 +10,8 @@
 //! | [`Endpoint::Unix`] | a Unix socket | yes |
 //! | [`Endpoint::SharedMemory`] | a pair of rings in memory, beside a Unix socket | yes |
 //!
+//! [`loopback`] takes a TCP connection within the machine to shared memory, when both ends want it.
+//!
 //! Shared memory, from the outside in: [`shared_memory`] is how two processes come to share rings, and the streams over them;
 //! [`ring`] the rules by which two ends that don't trust each other pass bytes and wake each other; [`memory`] how words and
 //! rings lie in the mapping; [`spin`] how long to look before sleeping. What is the system's own is in `sys`.
@@ -27,6 +29,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod loopback;
 #[allow(unsafe_code, reason = "it follows pointers into the mapping")]
 pub mod memory;
 pub mod ring;
@@ -64,9 +67,19 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
 
     /// Ends both directions; the peer sees it at once.
     fn shutdown(&self) -> io::Result<()>;
+
+    /// The addresses of a TCP connection.
+    fn tcp_ends(&self) -> Option<loopback::Ends> {
+        None
+    }
 }
 
 impl Stream for TcpStream {
+    fn tcp_ends(&self) -> Option<loopback::Ends> {
+        let (near, far) = (self.local_addr().ok()?, self.peer_addr().ok()?);
+        Some(loopback::Ends::new(near, far))
+    }
+
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         TcpStream::set_read_timeout(self, timeout)
     }

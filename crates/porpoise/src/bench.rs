@@ -55,7 +55,12 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
         Location::Path(folder.path().join("data"))
     };
     let clients = options.threads.iter().max().copied().unwrap_or(1);
-    let variables = vec![("max_connections".to_string(), (clients + 10).to_string())];
+    let variables = [
+        ("max_connections", (clients + 10).to_string()),
+        ("loopback_fast_path", "ON".to_string()),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into();
     let engine = Engine::open(EngineOptions {
         location,
         variables,
@@ -85,7 +90,10 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     ] {
         root.run(&statement)?;
     }
+    let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
+    // The others are compared with the first.
     let targets = [
+        Target::new("TCP", &tcp)?,
         Target::new(
             "Unix socket",
             &format!("mysql://sb:sb@localhost/{SCHEMA}?transport=unix&socket={socket}"),
@@ -94,10 +102,7 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
             "shared memory",
             &format!("mysql://sb:sb@localhost/{SCHEMA}?transport=shm&socket={socket}"),
         )?,
-        Target::new(
-            "TCP",
-            &format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp"),
-        )?,
+        Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))?,
     ];
     let plan = BenchPlan {
         workloads: options.workload.clone(),

@@ -7,13 +7,15 @@ use rustix::fs::{
 use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    listen, recv, recvmsg, send, sendmsg, socket_with,
 };
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -255,6 +257,32 @@ pub(crate) fn take_over(socket: impl AsFd, message: &mut [u8]) -> io::Result<[Ow
             "what listens there doesn't offer shared memory",
         )),
     }
+}
+
+/// Those who may wait at a name, of whom one is expected.
+const QUEUE_MAX: i32 = 16;
+
+/// Listens at a name that is no file, and is known in this network namespace only.
+pub(crate) fn listen_at_name(name: &str) -> io::Result<UnixListener> {
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    let socket = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    bind(&socket, &address)?;
+    listen(&socket, QUEUE_MAX)?;
+    Ok(socket.into())
+}
+
+/// Connects to such a name. Where nobody listens, or too many wait already, it fails at once.
+pub(crate) fn connect_to_name(name: &str) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &address)?;
+    Ok(socket.into())
 }
 
 /// How long this thread was ready to run and had to wait for a core, ever.

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -76,6 +77,14 @@ pub(crate) fn hand_over(
 }
 
 pub(crate) fn take_over(_socket: impl AsFd, _message: &mut [u8]) -> io::Result<[OwnedFd; 2]> {
+    missing()
+}
+
+pub(crate) fn listen_at_name(_name: &str) -> io::Result<UnixListener> {
+    missing()
+}
+
+pub(crate) fn connect_to_name(_name: &str) -> io::Result<UnixStream> {
     missing()
 }
 
