@@ -26,7 +26,7 @@ pub struct Shared {
     pub named_locks: NamedLocks,
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
-    server_status: RwLock<Option<ServerStatus>>,
+    fronts: RwLock<Vec<(u64, Front)>>,
     pub dictionary: Dictionary,
     pub accounts: Accounts,
 }
@@ -34,8 +34,14 @@ pub struct Shared {
 /// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
 pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
-/// What the server that this engine has counts itself: names of SHOW STATUS and their values.
-pub type ServerStatus = Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>;
+/// A server in front of the engine, as far as the engine needs it. There may be several.
+#[derive(Clone)]
+pub struct Front {
+    /// Called when commits wait for somebody to call [`Engine::sync_pending`].
+    pub lead: BlockHook,
+    /// What the server counts itself: names of SHOW STATUS and their values.
+    pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
+}
 
 /// A running database.
 #[derive(Clone)]
@@ -77,7 +83,7 @@ impl Engine {
             named_locks: NamedLocks::default(),
             connection_ids: AtomicU64::new(1),
             block_hook: RwLock::new(None),
-            server_status: RwLock::new(None),
+            fronts: RwLock::default(),
         };
         Ok(Engine {
             shared: Arc::new(shared),
@@ -115,9 +121,31 @@ impl Engine {
         )
     }
 
-    /// Has `hook` called when commits wait for somebody to call [`sync_pending`](Self::sync_pending).
-    pub fn set_lead_hook(&self, hook: BlockHook) {
-        self.shared.store.set_lead_hook(Some(hook));
+    /// From now on the engine has this server in front of it, until it is [taken away](Self::detach) by the number returned.
+    pub fn attach(&self, front: Front) -> u64 {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let mut fronts = self.shared.fronts.write();
+        fronts.push((number, front));
+        self.have_led(&fronts);
+        number
+    }
+
+    pub fn detach(&self, number: u64) {
+        let mut fronts = self.shared.fronts.write();
+        fronts.retain(|(known, _)| *known != number);
+        self.have_led(&fronts);
+    }
+
+    /// Commits that wait are told to every server: whose they are is known to each.
+    fn have_led(&self, fronts: &[(u64, Front)]) {
+        let leads: Vec<BlockHook> = fronts.iter().map(|(_, front)| front.lead.clone()).collect();
+        let hook: Option<BlockHook> = match &leads[..] {
+            [] => None,
+            [one] => Some(one.clone()),
+            _ => Some(Arc::new(move || leads.iter().for_each(|lead| lead()))),
+        };
+        self.shared.store.set_lead_hook(hook);
     }
 
     /// Opens a session for somebody whose identity has been proven.
@@ -128,11 +156,6 @@ impl Engine {
     /// Syncs the log on this thread if commits wait and nobody is at it.
     pub fn sync_pending(&self) -> bool {
         self.shared.store.sync_pending()
-    }
-
-    /// Has SHOW STATUS show what a server counts.
-    pub fn set_server_status(&self, status: ServerStatus) {
-        *self.shared.server_status.write() = Some(status);
     }
 
     pub fn set_block_hook(&self, hook: BlockHook) {
@@ -158,10 +181,17 @@ impl Shared {
         self.connection_ids.load(Ordering::Relaxed) - 1
     }
 
-    /// The counters of the server in front of this engine, if there is one.
+    /// The counters of the servers in front of this engine, added up.
     pub fn server_status(&self) -> Vec<(&'static str, u64)> {
-        let status = self.server_status.read().clone();
-        status.map_or_else(Vec::new, |status| status())
+        let fronts = self.fronts.read().clone();
+        let mut sums: Vec<(&'static str, u64)> = Vec::new();
+        for (name, count) in fronts.iter().flat_map(|(_, front)| (front.status)()) {
+            match sums.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += count,
+                None => sums.push((name, count)),
+            }
+        }
+        sums
     }
 
     /// Tells the event loop that this thread is about to wait.

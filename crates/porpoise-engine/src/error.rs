@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use parking_lot::Mutex;
+
 /// How bad a condition is, as `SHOW WARNINGS` prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -47,6 +49,25 @@ impl Error {
             sqlstate,
             message: message.into(),
         }))
+    }
+
+    /// An error that another process told of. A SQLSTATE is five letters and digits, of which there are few different ones.
+    pub fn told(number: u16, sqlstate: [u8; 5], message: String) -> Error {
+        static KNOWN: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+        const KNOWN_MAX: usize = 256;
+        let general = "HY000";
+        let text = String::from_utf8_lossy(&sqlstate);
+        let mut known = KNOWN.lock();
+        let sqlstate = match known.iter().find(|state| **state == text) {
+            Some(state) => state,
+            None if text == general || known.len() >= KNOWN_MAX => general,
+            None => {
+                let state: &'static str = String::leak(text.into_owned());
+                known.push(state);
+                state
+            }
+        };
+        Error::new(number, sqlstate, message)
     }
 
     pub fn number(&self) -> u16 {
@@ -128,6 +149,7 @@ errors! {
     database_exists(name) = 1007 "HY000" "Can't create database '{}'; database exists";
     cannot_drop_database(name) = 1008 "HY000" "Can't drop database '{}'; database doesn't exist";
     server_shutdown() = 1053 "08S01" "Server shutdown in progress";
+    folder_in_use(text) = 1015 "HY000" "{}";
     disk_full(file) = 1021 "HY000" "Disk full ({}); waiting for someone to free some space...";
     dup_key(table) = 1022 "23000" "Can't write; duplicate key in table '{}'";
     engine_error(code) = 1030 "HY000" "Got error {} from storage engine";

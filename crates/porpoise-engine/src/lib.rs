@@ -27,6 +27,6 @@ pub mod session;
 pub mod show;
 pub mod variables;
 
-pub use engine::{Engine, EngineOptions};
+pub use engine::{Engine, EngineOptions, Front};
 pub use error::{Error, Result};
 pub use session::Session;

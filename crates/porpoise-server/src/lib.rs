@@ -14,6 +14,8 @@
 //!    their deadlines; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`crew`]: what happens when a statement has to wait.
 //! 5. [`server`]: all of it together, started and stopped.
 //!
+//! [`neighbours`] is the door for other programs that want the folder this process has open.
+//!
 //! [`options`] reads option files and command lines the way `mysqld` does.
 
 pub mod options;
@@ -22,6 +24,7 @@ mod client;
 mod connection;
 mod crew;
 mod listener;
+pub mod neighbours;
 mod newcomer;
 mod outlet;
 mod placement;
@@ -32,6 +35,7 @@ mod sync_round;
 mod timers;
 mod worker;
 
+pub use neighbours::Neighbours;
 pub use server::{Server, ServerOptions, StartError, Stopper};
 
 /// What the greeting says this server is.

@@ -1,4 +1,4 @@
-//! The doors: a TCP port, a Unix socket, and another where shared memory is offered; opened before the server says it is ready.
+//! The doors: a TCP port, a Unix socket, and others where shared memory is offered, to everybody or to the same user; opened before the server says it is ready.
 //!
 //! A Unix socket's file outlives the process that made it. One that nobody listens on is removed
 //! and made again; one that somebody answers is in use, and starting fails.
@@ -8,6 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use mio::event::Source;
@@ -25,6 +26,8 @@ pub enum Listener {
         /// Whoever connects is given a pair of rings in shared memory.
         offers_rings: bool,
     },
+    /// Shared memory for processes of the same user. Whoever made the socket removes its file.
+    Neighbours(mio::net::UnixListener),
 }
 
 /// The path of a Unix socket; the file goes when this does.
@@ -80,18 +83,26 @@ impl Listener {
         })
     }
 
+    /// A door for processes of the same user.
+    pub fn neighbours(listener: &UnixListener) -> io::Result<Listener> {
+        let listener = listener.try_clone()?;
+        listener.set_nonblocking(true)?;
+        let listener = mio::net::UnixListener::from_std(listener);
+        Ok(Listener::Neighbours(listener))
+    }
+
     /// The address it really has: port 0 asks for any free one.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().ok(),
-            Listener::Unix { .. } => None,
+            Listener::Unix { .. } | Listener::Neighbours(_) => None,
         }
     }
 
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         match self {
             Listener::Tcp(listener) => listener.register(registry, token, Interest::READABLE),
-            Listener::Unix { listener, .. } => {
+            Listener::Unix { listener, .. } | Listener::Neighbours(listener) => {
                 listener.register(registry, token, Interest::READABLE)
             }
         }
@@ -115,19 +126,30 @@ impl Listener {
                 if !offers_rings {
                     return Ok((Stream::Unix(stream), Peer::Unix));
                 }
-                let end = ServerEnd::offer(OwnedFd::from(stream).into()).map_err(|error| {
-                    match error.kind() {
-                        // It has gone already.
-                        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-                            io::ErrorKind::ConnectionAborted.into()
-                        }
-                        _ => error,
-                    }
-                })?;
-                Ok((Stream::SharedMemory(Box::new(end)), Peer::Unix))
+                Ok((with_rings(stream)?, Peer::Unix))
+            }
+            Listener::Neighbours(listener) => {
+                let (stream, _) = listener.accept()?;
+                let uid = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+                if !uid.is_root() && uid != rustix::process::geteuid() {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+                Ok((with_rings(stream)?, Peer::Neighbour))
             }
         }
     }
+}
+
+fn with_rings(stream: mio::net::UnixStream) -> io::Result<Stream> {
+    let end =
+        ServerEnd::offer(OwnedFd::from(stream).into()).map_err(|error| match error.kind() {
+            // It has gone already.
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                io::ErrorKind::ConnectionAborted.into()
+            }
+            _ => error,
+        })?;
+    Ok(Stream::SharedMemory(Box::new(end)))
 }
 
 #[cfg(test)]

@@ -199,7 +199,8 @@ enum Method {
 pub(crate) enum Verdict {
     /// The writer holds the next question.
     Continue,
-    Proven(Arc<Account>),
+    /// By the account; without one, as somebody who shares the process.
+    Proven(Option<Arc<Account>>),
     Refused(Error),
 }
 
@@ -220,6 +221,9 @@ impl Proof {
             account,
             method: Method::Unknown,
         };
+        if peer == Peer::Neighbour {
+            return (proof, Verdict::Proven(None));
+        }
         if let Some(account) = &proof.account
             && &*account.plugin == AUTH_SOCKET
         {
@@ -288,7 +292,7 @@ impl Proof {
         if account.locked {
             return Verdict::Refused(Error::account_locked(&self.claim.user, peer.host()));
         }
-        Verdict::Proven(account.clone())
+        Verdict::Proven(Some(account.clone()))
     }
 
     fn judge(
@@ -323,11 +327,11 @@ impl Proof {
     }
 
     /// What the engine needs to open a session.
-    pub fn login(&self, account: Arc<Account>, id: u64, peer: Peer) -> Login {
+    pub fn login(&self, account: Option<Arc<Account>>, id: u64, peer: Peer) -> Login {
         let claim = &self.claim;
         Login {
             connection_id: id,
-            account: Some(account),
+            account,
             user: claim.user.as_str().into(),
             host: peer.host().into(),
             peer: peer.display().into(),

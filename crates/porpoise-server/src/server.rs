@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use porpoise_engine::Engine;
+use porpoise_engine::{Engine, Front};
 
 use crate::crew::{self, Crew};
 use crate::listener::Listener;
+use crate::neighbours::Neighbours;
 use crate::newcomer::Gate;
 use crate::outlet::Traffic;
 use crate::sync_round::SyncRound;
@@ -26,6 +27,9 @@ pub struct ServerOptions {
     pub socket: Option<PathBuf>,
     /// The path of the Unix socket where clients are given shared memory.
     pub shared_memory: Option<PathBuf>,
+    /// Where other processes of this process' user (and root's) are given shared memory and let in as embedded
+    /// programs are: as `root@localhost`, who may do everything, without being asked for a password.
+    pub neighbours: Option<Arc<Neighbours>>,
     /// Event loops; 0 for one a core.
     pub workers: usize,
 }
@@ -215,6 +219,10 @@ pub struct Server {
     tcp: Vec<SocketAddr>,
     socket: Option<PathBuf>,
     shared_memory: Option<PathBuf>,
+    /// Keeps the socket's file as long as somebody listens.
+    _neighbours: Option<Arc<Neighbours>>,
+    /// Its number among the engine's servers.
+    front: u64,
     stopped: AtomicBool,
 }
 
@@ -243,6 +251,10 @@ impl Server {
                     .map_err(|error| StartError::Socket(path.clone(), error))?,
             );
         }
+        if let Some(neighbours) = &options.neighbours {
+            listeners
+                .push(Listener::neighbours(neighbours.listener()).map_err(StartError::Worker)?);
+        }
         let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
         engine.set_block_hook(Arc::new(crew::leave_loop));
         let shared = Arc::new(Shared {
@@ -262,19 +274,20 @@ impl Server {
             fast_path_stayed: AtomicU64::new(0),
         });
         let weak = Arc::downgrade(&shared);
-        shared.engine.set_lead_hook(Arc::new(move || {
+        let lead = Arc::new(move || {
             let Some(shared) = weak.upgrade() else { return };
             for mailbox in shared.mailboxes() {
                 if mailbox.commits.load(Ordering::SeqCst) > 0 {
                     mailbox.send(Letter::Sync);
                 }
             }
-        }));
+        });
         let weak = Arc::downgrade(&shared);
-        shared.engine.set_server_status(Arc::new(move || {
+        let status = Arc::new(move || {
             weak.upgrade()
                 .map_or_else(Vec::new, |shared| shared.status())
-        }));
+        });
+        let front = shared.engine.attach(Front { lead, status });
         let workers = match options.workers {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             workers => workers,
@@ -299,6 +312,8 @@ impl Server {
             tcp,
             socket: options.socket.clone(),
             shared_memory: options.shared_memory.clone(),
+            _neighbours: options.neighbours.clone(),
+            front,
             stopped: AtomicBool::new(false),
         })
     }
@@ -340,6 +355,7 @@ impl Server {
         if !self.shared.crew.end(GRACE + PATIENCE) {
             tracing::warn!("some statements did not end in time");
         }
+        self.shared.engine.detach(self.front);
     }
 }
 

@@ -25,6 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 pub enum Peer {
     Tcp(SocketAddr),
     Unix,
+    /// Another process of the user that this one runs as: who may read the database's files needs no account.
+    Neighbour,
 }
 
 impl Peer {
@@ -32,7 +34,7 @@ impl Peer {
     /// address' host `localhost`.
     pub fn host(&self) -> String {
         match self {
-            Peer::Unix => "localhost".to_string(),
+            Peer::Unix | Peer::Neighbour => "localhost".to_string(),
             Peer::Tcp(address) => match address.ip().to_canonical() {
                 ip if ip.is_loopback() => "localhost".to_string(),
                 ip => ip.to_string(),
@@ -43,7 +45,7 @@ impl Peer {
     /// The address itself, for accounts made for an address.
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
-            Peer::Unix => None,
+            Peer::Unix | Peer::Neighbour => None,
             Peer::Tcp(address) => Some(address.ip().to_canonical()),
         }
     }
@@ -51,7 +53,7 @@ impl Peer {
     /// What the process list shows: the host, and the port for TCP.
     pub fn display(&self) -> String {
         match self {
-            Peer::Unix => "localhost".to_string(),
+            Peer::Unix | Peer::Neighbour => "localhost".to_string(),
             Peer::Tcp(address) => format!("{}:{}", self.host(), address.port()),
         }
     }
@@ -59,7 +61,7 @@ impl Peer {
     /// A password may travel in clear: nothing leaves the machine. Some clients send it so over loopback.
     pub fn is_private(&self) -> bool {
         match self {
-            Peer::Unix => true,
+            Peer::Unix | Peer::Neighbour => true,
             Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
         }
     }

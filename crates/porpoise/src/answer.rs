@@ -9,7 +9,7 @@ use porpoise_engine::{Error, Result};
 use porpoise_types::{Date, DateTime, Time};
 
 use crate::connection::Outcome;
-use crate::rows::{Columns, Row, Rows, Slot};
+use crate::rows::{Column, Columns, Row, Rows, Slot};
 
 /// What becomes of rows.
 pub(crate) enum Sink<'f> {
@@ -47,6 +47,11 @@ impl<'f> Answer<'f> {
         ran.map(|()| self.rows)
     }
 
+    /// Rows of these columns come now.
+    pub fn begin(&mut self, columns: Columns) {
+        self.rows.columns = Arc::new(columns);
+    }
+
     fn put(&mut self, slot: Slot) {
         self.rows.slots.push(slot);
     }
@@ -70,7 +75,7 @@ impl Reply for Answer<'_> {
 
     fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()> {
         if !self.rows.columns.are_of(columns) {
-            self.rows.columns = Arc::new(Columns::new(columns));
+            self.begin(Columns::new(columns.iter().map(Column::of)));
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
         tcp: vec![([127, 0, 0, 1], 0).into()],
         socket: Some(socket.clone()),
         shared_memory: Some(path_of(&socket, BASE_NAME)),
-        workers: 0,
+        ..ServerOptions::default()
     };
     let server = Server::start(engine.clone(), &doors)?;
     let port = server

@@ -1,29 +1,31 @@
-//! A connection: statements on the caller's thread.
+//! A connection: statements on the caller's thread ([`Here`]), or in the process that has the folder open ([`Far`]).
 //!
 //! 1. A text without parameters goes to [`Session::query`], which finds its plan by its digest.
-//! 2. A text with parameters is prepared once and kept ([`Kept`]) until a setting changes.
+//! 2. A text with parameters is prepared once and kept until a setting changes.
 //! 3. The answer is collected, or a closure sees each row ([`Answer`]).
-//! 4. A change waits here until its commit is as durable as `innodb_flush_log_at_trx_commit` asks.
+//! 4. A change waits until its commit is as durable as `innodb_flush_log_at_trx_commit` asks.
+//!
+//! Whatever program a connection finds itself in, its statements, rows and errors are the same.
 //!
 //! Statements and transactions borrow the connection shared, so that several can be at hand; a closure that sees
 //! a row is inside a statement, and can't run another (error 2014).
 
 use std::cell::{Cell, RefCell, RefMut};
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use porpoise_engine::session::Ran;
 use porpoise_engine::{Error, Result, Session};
 use porpoise_types as types;
 
 use crate::answer::{Answer, Sink};
 use crate::database::Core;
+use crate::far::Far;
+use crate::here::Here;
 use crate::parameters::{self, Parameters};
 use crate::rows::{Columns, Row, Rows};
 
 /// Texts that a connection keeps prepared. One more, and it begins anew.
-const STATEMENTS_KEPT_MAX: usize = 64;
+pub(crate) const STATEMENTS_KEPT_MAX: usize = 64;
 
 /// How a statement ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,81 +46,95 @@ pub struct Outcome {
 pub struct Connection {
     // Before the core: the session ends before the database does.
     seat: RefCell<Seat>,
+    /// The parameters of the statement under way.
+    bound: RefCell<Vec<types::Value>>,
     /// A transaction whose guard was dropped inside a statement: rolled back before the next.
     is_abandoned: Cell<bool>,
     /// A [`Transaction`] is alive.
     is_guarded: Cell<bool>,
-    _core: Arc<Core>,
+    _core: Option<Arc<Core>>,
 }
 
-struct Seat {
-    session: Session,
-    kept: HashMap<Box<str>, Kept>,
-    parameters: Vec<types::Value>,
+/// Where the session is.
+enum Seat {
+    Here(Box<Here>),
+    Far(Box<Far>),
 }
 
-/// A prepared statement, and the columns of its last result.
-#[derive(Clone, Default)]
-struct Kept {
-    id: u32,
-    columns: Arc<Columns>,
+/// Calls a method that both kinds have.
+macro_rules! seated {
+    ($seat:expr, $session:ident => $call:expr) => {
+        match $seat {
+            Seat::Here($session) => $call,
+            Seat::Far($session) => $call,
+        }
+    };
 }
 
 impl Seat {
-    /// Holds the caller back until what was committed is durable.
-    fn finish(&mut self, ran: Result<Ran>) -> Result<()> {
-        let tracked = self.session.take_tracked();
-        if tracked.state_changed {
-            // A statement is parsed with the sql_mode of its time.
-            self.forget_kept();
-        }
-        if let Some(commit) = ran?.commit {
-            commit.wait()?;
-        }
-        Ok(())
-    }
-
-    fn forget_kept(&mut self) {
-        for (_, kept) in self.kept.drain() {
-            self.session.close_statement(kept.id);
-        }
+    fn check(&self) -> Result<()> {
+        seated!(self, session => session.check())
     }
 
     fn query(&mut self, sql: &str, answer: &mut Answer<'_>) -> Result<()> {
-        let ran = self.session.query(sql.as_bytes(), answer);
-        self.finish(ran)
+        seated!(self, session => session.query(sql, answer))
     }
 
-    fn execute(&mut self, id: u32, answer: &mut Answer<'_>) -> Result<()> {
-        let ran = self.session.execute(id, &self.parameters, answer);
-        self.finish(ran)
+    fn prepare(&mut self, sql: &str) -> Result<u32> {
+        seated!(self, session => session.prepare(sql))
     }
 
-    fn keep(&mut self, sql: &str) -> Result<Kept> {
-        if let Some(kept) = self.kept.get(sql) {
-            return Ok(kept.clone());
+    fn execute(
+        &mut self,
+        id: u32,
+        parameters: &[types::Value],
+        answer: &mut Answer<'_>,
+    ) -> Result<()> {
+        seated!(self, session => session.execute(id, parameters, answer))
+    }
+
+    fn keep(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
+        seated!(self, session => session.keep(sql))
+    }
+
+    fn note_columns(&mut self, sql: &str, columns: &Arc<Columns>) {
+        if let Seat::Here(here) = self {
+            here.note_columns(sql, columns);
         }
-        if self.kept.len() >= STATEMENTS_KEPT_MAX {
-            self.forget_kept();
-        }
-        let kept = Kept {
-            id: self.session.prepare(sql.as_bytes())?.id,
-            columns: Arc::default(),
-        };
-        self.kept.insert(sql.into(), kept.clone());
-        Ok(kept)
+    }
+
+    fn close_statement(&mut self, id: u32) {
+        seated!(self, session => session.close_statement(id));
+    }
+
+    fn in_transaction(&self) -> bool {
+        seated!(self, session => session.in_transaction())
+    }
+
+    fn id(&self) -> u64 {
+        seated!(self, session => session.id())
     }
 }
 
+/// What a statement on a connection that is no more is told.
+pub(crate) fn lost() -> Error {
+    let words = "Lost connection to MySQL server during query";
+    Error::new(2013, "HY000", words)
+}
+
 impl Connection {
-    pub(crate) fn new(mut session: Session, core: Arc<Core>) -> Connection {
-        session.set_multi_statements(false);
+    pub(crate) fn here(session: Session, core: Arc<Core>) -> Connection {
+        Connection::new(Seat::Here(Box::new(Here::new(session))), Some(core))
+    }
+
+    pub(crate) fn far(far: Far) -> Connection {
+        Connection::new(Seat::Far(Box::new(far)), None)
+    }
+
+    fn new(seat: Seat, core: Option<Arc<Core>>) -> Connection {
         Connection {
-            seat: RefCell::new(Seat {
-                session,
-                kept: HashMap::new(),
-                parameters: Vec::new(),
-            }),
+            seat: RefCell::new(seat),
+            bound: RefCell::default(),
             is_abandoned: Cell::new(false),
             is_guarded: Cell::new(false),
             _core: core,
@@ -134,17 +150,11 @@ impl Connection {
                 "Commands out of sync; you can't run this command now",
             )
         })?;
-        if seat.session.control().is_connection_killed() {
-            return Err(Error::new(
-                2013,
-                "HY000",
-                "Lost connection to MySQL server during query",
-            ));
-        }
+        seat.check()?;
         if self.is_abandoned.take() {
             seat.query("ROLLBACK", &mut Answer::new(Sink::PassOver, Arc::default()))?;
         }
-        if self.is_guarded.get() && !seat.session.in_transaction() {
+        if self.is_guarded.get() && !seat.in_transaction() {
             return Err(Error::new(1105, "HY000", "The transaction has ended"));
         }
         Ok(seat)
@@ -152,19 +162,19 @@ impl Connection {
 
     fn run(&self, sql: &str, parameters: impl Parameters, sink: Sink<'_>) -> Result<Rows> {
         let mut seat = self.seat()?;
-        parameters::bind(&parameters, &mut seat.parameters)?;
-        if seat.parameters.is_empty() {
+        // A closure that sees a row has no seat, so it doesn't get here either.
+        let mut bound = self.bound.borrow_mut();
+        parameters::bind(&parameters, &mut bound)?;
+        if bound.is_empty() {
             let mut answer = Answer::new(sink, Arc::default());
             let ran = seat.query(sql, &mut answer);
             return answer.finish(ran);
         }
-        let kept = seat.keep(sql)?;
-        let mut answer = Answer::new(sink, kept.columns);
-        let ran = seat.execute(kept.id, &mut answer);
+        let (id, columns) = seat.keep(sql)?;
+        let mut answer = Answer::new(sink, columns);
+        let ran = seat.execute(id, &bound, &mut answer);
         let rows = answer.finish(ran)?;
-        if let Some(kept) = seat.kept.get_mut(sql) {
-            kept.columns = rows.columns.clone();
-        }
+        seat.note_columns(sql, &rows.columns);
         Ok(rows)
     }
 
@@ -192,10 +202,10 @@ impl Connection {
 
     /// Prepares a statement, to run it many times.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        let prepared = self.seat()?.session.prepare(sql.as_bytes())?;
+        let id = self.seat()?.prepare(sql)?;
         Ok(Statement {
             connection: self,
-            id: prepared.id,
+            id,
             columns: RefCell::default(),
         })
     }
@@ -217,12 +227,12 @@ impl Connection {
             && self
                 .seat
                 .try_borrow()
-                .is_ok_and(|seat| seat.session.in_transaction())
+                .is_ok_and(|seat| seat.in_transaction())
     }
 
     /// Its number: CONNECTION_ID(), and the Id of SHOW PROCESSLIST.
     pub fn id(&self) -> Result<u64> {
-        Ok(self.seat()?.session.id())
+        Ok(self.seat()?.id())
     }
 }
 
@@ -236,9 +246,10 @@ pub struct Statement<'c> {
 impl Statement<'_> {
     fn run(&self, parameters: impl Parameters, sink: Sink<'_>) -> Result<Rows> {
         let mut seat = self.connection.seat()?;
-        parameters::bind(&parameters, &mut seat.parameters)?;
+        let mut bound = self.connection.bound.borrow_mut();
+        parameters::bind(&parameters, &mut bound)?;
         let mut answer = Answer::new(sink, self.columns.take());
-        let ran = seat.execute(self.id, &mut answer);
+        let ran = seat.execute(self.id, &bound, &mut answer);
         let rows = answer.finish(ran)?;
         self.columns.replace(rows.columns.clone());
         Ok(rows)
@@ -268,7 +279,7 @@ impl Drop for Statement<'_> {
     fn drop(&mut self) {
         // Inside another statement it stays until the connection ends.
         if let Ok(mut seat) = self.connection.seat.try_borrow_mut() {
-            seat.session.close_statement(self.id);
+            seat.close_statement(self.id);
         }
     }
 }
@@ -309,7 +320,7 @@ impl Drop for Transaction<'_> {
             self.connection.is_abandoned.set(true);
             return;
         };
-        if seat.session.in_transaction() {
+        if seat.in_transaction() {
             let rolled_back =
                 seat.query("ROLLBACK", &mut Answer::new(Sink::PassOver, Arc::default()));
             if let Err(error) = rolled_back {

@@ -1,7 +1,8 @@
 //! Porpoise: a MySQL-compatible database for the machine its application runs on.
 //!
 //! This crate is the product: the command-line program, and the database inside a Rust program, which is told of here.
-//! A statement runs on the thread that asks for it; there is no server and no thread of one.
+//! A statement runs on the thread that asks for it; there is no server and no thread of one, but one that sleeps at the
+//! folder's door, until another program opens the same folder. It then gets connections to this one, by the same calls.
 //!
 //! ```
 //! let database = porpoise::Database::in_memory()?;
@@ -28,15 +29,17 @@
 //!
 //! In the order in which a program meets them:
 //!
-//! 1. [`Database`]: a folder, or memory; open as long as a handle to it lives. [`Options`] sets system variables.
+//! 1. [`Database`]: a folder, or memory; open as long as a handle to it lives. [`Options`] sets system variables, and whether
+//!    the folder is shared with other programs.
 //! 2. [`Connection`]: a session, for one thread at a time; [`Statement`] and [`Transaction`] borrow it.
 //! 3. [`Parameters`]: what stands for a statement's `?`; a tuple, a slice or an array.
 //! 4. [`Rows`] and [`Row`]: a result collected, or a row borrowed while it is made ([`Connection::query_each`]).
 //! 5. [`Listen`]: doors for MySQL clients into the running program.
 //!
 //! ```text
-//! Connection ── text, parameters ──► porpoise_engine::Session ── rows ──► Answer ──► Rows, or a closure
-//!      └───────────────── waits here until the commit is durable ◄── Commit
+//! Connection ── text, parameters ──► Here: porpoise_engine::Session ── rows ──► Answer ──► Rows, or a closure
+//!      │                                    waits until the commit is durable ◄── Commit
+//!      └────────── or ─────────────► Far: porpoise_client, over shared memory, to the program that has the folder
 //! ```
 //!
 //! Who embeds a database owns it: a connection may do everything, as `root@localhost`, whatever accounts there are.
@@ -49,6 +52,9 @@
 mod answer;
 mod connection;
 mod database;
+mod door;
+mod far;
+mod here;
 mod listen;
 mod parameters;
 mod rows;

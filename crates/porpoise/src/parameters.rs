@@ -179,31 +179,8 @@ fn engine_value(value: Value<'_>) -> Result<types::Value> {
         }),
         Value::Bytes(bytes) => Some(types::Value::Bytes(bytes.to_vec())),
         Value::Date(value) => date(value).map(types::Value::Date),
-        Value::DateTime(value) => date(value.date)
-            .and_then(|date| {
-                types::DateTime::new(
-                    date,
-                    value.hour.into(),
-                    value.minute.into(),
-                    value.second.into(),
-                    value.microsecond,
-                )
-            })
-            .map(types::Value::DateTime),
-        Value::Time(value) => value
-            .days
-            .checked_mul(24)
-            .and_then(|hours| hours.checked_add(value.hours.into()))
-            .and_then(|hours| {
-                types::Time::new(
-                    value.negative,
-                    hours,
-                    value.minutes.into(),
-                    value.seconds.into(),
-                    value.microseconds,
-                )
-            })
-            .map(types::Value::Time),
+        Value::DateTime(value) => datetime(value).map(types::Value::DateTime),
+        Value::Time(value) => time(value).map(types::Value::Time),
     };
     converted.ok_or_else(|| {
         Error::new(
@@ -214,6 +191,56 @@ fn engine_value(value: Value<'_>) -> Result<types::Value> {
     })
 }
 
-fn date(value: Date) -> Option<types::Date> {
+pub(crate) fn date(value: Date) -> Option<types::Date> {
     types::Date::new(value.year.into(), value.month.into(), value.day.into())
+}
+
+pub(crate) fn datetime(value: DateTime) -> Option<types::DateTime> {
+    types::DateTime::new(
+        date(value.date)?,
+        value.hour.into(),
+        value.minute.into(),
+        value.second.into(),
+        value.microsecond,
+    )
+}
+
+pub(crate) fn time(value: Time) -> Option<types::Time> {
+    let hours = value
+        .days
+        .checked_mul(24)?
+        .checked_add(value.hours.into())?;
+    types::Time::new(
+        value.negative,
+        hours,
+        value.minutes.into(),
+        value.seconds.into(),
+        value.microseconds,
+    )
+}
+
+/// The text of an engine's value that goes over the wire as text.
+pub(crate) fn text_of(value: &types::Value) -> String {
+    match value {
+        types::Value::Decimal(value) => value.to_string(),
+        types::Value::Json(value) => value.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// An engine's value as a parameter for another process; `text` is its [`text_of`].
+pub(crate) fn wire_value<'a>(value: &'a types::Value, text: &'a str) -> Value<'a> {
+    match value {
+        types::Value::Null => Value::Null,
+        types::Value::Int(value) => Value::Int(*value),
+        types::Value::UInt(value) => Value::UInt(*value),
+        types::Value::Double(value) => Value::Double(*value),
+        types::Value::Decimal(_) => Value::Decimal(text.as_bytes()),
+        types::Value::Json(_) => Value::Text(text.as_bytes()),
+        types::Value::Text(value) => Value::Text(value.as_bytes()),
+        types::Value::Bytes(value) => Value::Bytes(value),
+        types::Value::Date(value) => Value::Date(crate::rows::date(*value)),
+        types::Value::DateTime(value) => Value::DateTime(crate::rows::datetime(*value)),
+        types::Value::Time(value) => Value::Time(crate::rows::time(*value)),
+    }
 }

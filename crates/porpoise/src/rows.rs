@@ -32,7 +32,7 @@ pub(crate) enum Slot {
 
 /// What the bytes of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Text,
     Bytes,
     Decimal,
@@ -49,12 +49,16 @@ pub struct Column {
 }
 
 impl Column {
-    fn new(column: &ResultColumn) -> Column {
+    pub(crate) fn new(name: &str, table: &str, kind: Kind) -> Column {
         Column {
-            name: column.name.clone(),
-            table: column.table.clone(),
-            kind: Column::kind(&column.ty),
+            name: name.into(),
+            table: table.into(),
+            kind,
         }
+    }
+
+    pub(crate) fn of(column: &ResultColumn) -> Column {
+        Column::new(&column.name, &column.table, Column::kind(&column.ty))
     }
 
     fn kind(ty: &DataType) -> Kind {
@@ -88,8 +92,8 @@ impl Column {
 pub struct Columns(Vec<Column>);
 
 impl Columns {
-    pub(crate) fn new(columns: &[ResultColumn]) -> Columns {
-        Columns(columns.iter().map(Column::new).collect())
+    pub(crate) fn new(columns: impl Iterator<Item = Column>) -> Columns {
+        Columns(columns.collect())
     }
 
     pub(crate) fn are_of(&self, columns: &[ResultColumn]) -> bool {
@@ -183,21 +187,8 @@ impl<'a> Row<'a> {
             Some(Slot::Float(value)) => Value::Float(*value),
             Some(Slot::Double(value)) => Value::Double(*value),
             Some(Slot::Date(value)) => Value::Date(date(*value)),
-            Some(Slot::DateTime(value)) => Value::DateTime(DateTime {
-                date: date(value.date()),
-                hour: value.hour() as u8,
-                minute: value.minute() as u8,
-                second: value.second() as u8,
-                microsecond: value.microsecond(),
-            }),
-            Some(Slot::Time(value)) => Value::Time(Time {
-                negative: value.is_negative(),
-                days: value.hours() / 24,
-                hours: (value.hours() % 24) as u8,
-                minutes: value.minute() as u8,
-                seconds: value.second() as u8,
-                microseconds: value.microsecond(),
-            }),
+            Some(Slot::DateTime(value)) => Value::DateTime(datetime(*value)),
+            Some(Slot::Time(value)) => Value::Time(time(*value)),
             Some(&Slot::Bytes { start, end }) => {
                 let bytes = self.bytes.get(start..end).unwrap_or_default();
                 match self.columns.get(place).map(|column| column.kind) {
@@ -215,7 +206,28 @@ impl<'a> Row<'a> {
     }
 }
 
-fn date(value: types::Date) -> Date {
+pub(crate) fn datetime(value: types::DateTime) -> DateTime {
+    DateTime {
+        date: date(value.date()),
+        hour: value.hour() as u8,
+        minute: value.minute() as u8,
+        second: value.second() as u8,
+        microsecond: value.microsecond(),
+    }
+}
+
+pub(crate) fn time(value: types::Time) -> Time {
+    Time {
+        negative: value.is_negative(),
+        days: value.hours() / 24,
+        hours: (value.hours() % 24) as u8,
+        minutes: value.minute() as u8,
+        seconds: value.second() as u8,
+        microseconds: value.microsecond(),
+    }
+}
+
+pub(crate) fn date(value: types::Date) -> Date {
     Date {
         year: value.year() as u16,
         month: value.month() as u8,

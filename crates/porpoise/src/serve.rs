@@ -9,10 +9,11 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use porpoise_engine::{Engine, EngineOptions, variables};
 use porpoise_server::options::{Known, OptionError, Options, Takes, number};
-use porpoise_server::{Server, ServerOptions};
+use porpoise_server::{Neighbours, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -253,6 +254,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
             tcp,
             socket,
             shared_memory,
+            neighbours: None,
             workers,
         },
         base_name,
@@ -317,12 +319,16 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     }
     let Place {
         location,
-        server: doors,
+        server: mut doors,
         base_name,
     } = place(&mut options)?;
     let folder = match &location {
         Location::Memory => "memory".to_string(),
         Location::Path(path) => path.display().to_string(),
+    };
+    let data = match &location {
+        Location::Memory => None,
+        Location::Path(path) => Some(path.clone()),
     };
     let engine_options = EngineOptions {
         location,
@@ -330,6 +336,17 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     };
     raise_descriptor_limit();
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
+    // Programs that open the folder come here instead. It is served without them as well.
+    doors.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {
+        Ok(neighbours) => Some(Arc::new(neighbours)),
+        Err(error) => {
+            tracing::warn!(
+                "other programs can't come in at {}: {error}",
+                folder.display()
+            );
+            None
+        }
+    });
     let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
 
     // What the variables of these names show is where the server really is.

@@ -1,4 +1,6 @@
-//! The database inside a program.
+//! The database inside a program. `neighbours.rs` runs the same with a database that another process has open.
+
+pub mod common;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -9,10 +11,18 @@ use porpoise::{
     Connection, Database, Date, DateTime, Error, Listen, Parameters, Row, Time, Transaction, Value,
 };
 
-/// A database in memory with `shop.fish (id, name)` and two rows, `1, 'cod'` and `2, 'eel'`.
+/// Which of the two test programs this is.
+const FAR: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"neighbours");
+
+/// A database with `shop.fish (id, name)` and two rows, `1, 'cod'` and `2, 'eel'`; in memory, or in another process.
 fn shop() -> Database {
-    let database = Database::in_memory().unwrap();
+    let database = if FAR {
+        common::held_by_another()
+    } else {
+        Database::in_memory().unwrap()
+    };
     fill(&database);
+    assert_eq!(database.is_here(), !FAR);
     database
 }
 
@@ -490,8 +500,9 @@ fn a_folder_opened_again_holds_what_was_committed() {
 fn a_folder_in_use_is_refused_with_the_process_that_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let database = Database::open(&path).unwrap();
-    let error = Database::open(&path).map(drop).unwrap_err();
+    let alone = || Database::options().share(false).open(&path);
+    let database = alone().unwrap();
+    let error = alone().map(drop).unwrap_err();
     let expected = format!(
         "{} is in use by process {}",
         path.display(),
@@ -508,7 +519,7 @@ fn a_folder_in_use_is_refused_with_the_process_that_has_it() {
         .unwrap();
     let mut ready = String::new();
     let told = BufReader::new(server.stdout.take().unwrap()).read_line(&mut ready);
-    let refused = Database::open(&path).map(drop);
+    let refused = alone().map(drop);
     server.kill().unwrap();
     server.wait().unwrap();
     told.unwrap();
@@ -521,6 +532,10 @@ fn a_folder_in_use_is_refused_with_the_process_that_has_it() {
 
 #[test]
 fn clients_look_into_the_program_while_its_doors_are_open() {
+    if FAR {
+        // Clients come in where the database is.
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("sock");
     let database = shop();
@@ -565,6 +580,10 @@ fn clients_look_into_the_program_while_its_doors_are_open() {
 
 #[test]
 fn a_client_can_end_a_programs_statement_or_connection() {
+    if FAR {
+        // Clients come in where the database is.
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("sock");
     let database = shop();
@@ -595,6 +614,10 @@ fn a_client_can_end_a_programs_statement_or_connection() {
 
 #[test]
 fn commits_of_the_program_and_of_its_clients_share_a_log() {
+    if FAR {
+        // Clients come in where the database is.
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("sock");
     let database = Database::open(folder.path().join("data")).unwrap();

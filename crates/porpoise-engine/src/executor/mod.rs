@@ -288,6 +288,9 @@ impl From<porpoise_storage::Error> for Error {
         if error.is_disk_full() {
             return Error::disk_full(error);
         }
+        if matches!(error, porpoise_storage::Error::InUse { .. }) {
+            return Error::folder_in_use(error);
+        }
         Error::engine_error(error)
     }
 }

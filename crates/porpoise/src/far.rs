@@ -1,0 +1,308 @@
+//! A session of an engine in another process, over shared memory.
+//!
+//! What comes back is put into the same [`Answer`] that an engine here would write into, so that rows are the same
+//! wherever they were made: texts without parameters come as text and are read by their columns' types, prepared statements'
+//! rows come with their values as they are.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use porpoise_client as client;
+use porpoise_client::codes::{BINARY, ColumnType};
+use porpoise_client::flags::{ColumnFlags, Status};
+use porpoise_client::{ColumnDefinition, FromValue, Transport};
+use porpoise_engine::reply::{Completion, Reply};
+use porpoise_engine::{Error, Result};
+use porpoise_server::neighbours::Place;
+use porpoise_types as types;
+
+use crate::Value;
+use crate::answer::Answer;
+use crate::connection::{STATEMENTS_KEPT_MAX, lost};
+use crate::parameters;
+use crate::rows::{Column, Columns, Kind};
+
+pub(crate) struct Far {
+    connection: client::Connection,
+    statements: HashMap<u32, client::Statement>,
+    /// Texts that are prepared, and their numbers.
+    kept: HashMap<Box<str>, u32>,
+}
+
+/// Why there is no session.
+pub(crate) enum Unreachable {
+    /// Nobody listens in the folder: who has it is about to, about to end, or doesn't share it.
+    Nobody,
+    Refused(Error),
+}
+
+impl Far {
+    /// Connects to the process that has the folder open.
+    pub fn connect(folder: &Path, schema: Option<&str>) -> std::result::Result<Far, Unreachable> {
+        let place = Place::of(folder).map_err(|_| Unreachable::Nobody)?;
+        let options = client::Options {
+            user: "root".into(),
+            transport: Transport::SharedMemory,
+            // With a slash it is the place itself.
+            shared_memory_base_name: place.path().display().to_string(),
+            database: schema.map(Into::into),
+            ..client::Options::default()
+        };
+        match client::Connection::connect(&options) {
+            Ok(connection) => Ok(Far {
+                connection,
+                statements: HashMap::new(),
+                kept: HashMap::new(),
+            }),
+            Err(client::Error::Io(error)) if is_nobody(error.kind()) => Err(Unreachable::Nobody),
+            Err(error) => Err(Unreachable::Refused(told(error))),
+        }
+    }
+
+    pub fn check(&self) -> Result<()> {
+        if self.connection.is_broken() {
+            return Err(lost());
+        }
+        Ok(())
+    }
+
+    pub fn query(&mut self, sql: &str, answer: &mut Answer<'_>) -> Result<()> {
+        if changes_how_texts_are_read(sql) {
+            self.forget_kept();
+        }
+        let ran = self.connection.query(sql).map_err(told);
+        let taken = ran.and_then(|results| take(results, answer));
+        self.finish(taken)
+    }
+
+    pub fn prepare(&mut self, sql: &str) -> Result<u32> {
+        let statement = self.connection.prepare(sql).map_err(told)?;
+        let id = statement.id();
+        self.statements.insert(id, statement);
+        Ok(id)
+    }
+
+    pub fn execute(
+        &mut self,
+        id: u32,
+        bound: &[types::Value],
+        answer: &mut Answer<'_>,
+    ) -> Result<()> {
+        let Some(statement) = self.statements.get(&id) else {
+            return Err(Error::unknown_statement_handler(id, "mysqld_stmt_execute"));
+        };
+        if bound.len() != statement.parameters() {
+            return Err(Error::wrong_arguments("mysqld_stmt_execute"));
+        }
+        let texts: Vec<String> = bound.iter().map(parameters::text_of).collect();
+        let values: Vec<Value<'_>> = bound
+            .iter()
+            .zip(&texts)
+            .map(|(value, text)| parameters::wire_value(value, text))
+            .collect();
+        let ran = self.connection.execute(statement, &values).map_err(told);
+        let taken = ran.and_then(|results| take(results, answer));
+        self.finish(taken)
+    }
+
+    /// After an error nobody has told whether a transaction is still open.
+    fn finish(&mut self, taken: Result<()>) -> Result<()> {
+        if taken.is_err() && self.in_transaction() && !self.connection.is_broken() {
+            // If even this fails, the next statement tells.
+            let _ = self.connection.ping();
+        }
+        taken
+    }
+
+    /// Prepares the text, unless it was lately.
+    pub fn keep(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
+        if let Some(&id) = self.kept.get(sql) {
+            return Ok((id, Arc::default()));
+        }
+        if self.kept.len() >= STATEMENTS_KEPT_MAX {
+            self.forget_kept();
+        }
+        let id = self.prepare(sql)?;
+        self.kept.insert(sql.into(), id);
+        Ok((id, Arc::default()))
+    }
+
+    fn forget_kept(&mut self) {
+        for (_, id) in std::mem::take(&mut self.kept) {
+            self.close_statement(id);
+        }
+    }
+
+    pub fn close_statement(&mut self, id: u32) {
+        if let Some(statement) = self.statements.remove(&id) {
+            self.connection.close_statement(statement);
+        }
+    }
+
+    pub fn in_transaction(&self) -> bool {
+        self.connection.status().contains(Status::IN_TRANS)
+    }
+
+    pub fn id(&self) -> u64 {
+        self.connection.id().into()
+    }
+}
+
+fn is_nobody(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind as K;
+    matches!(
+        kind,
+        K::NotFound
+            | K::ConnectionRefused
+            | K::ConnectionReset
+            | K::BrokenPipe
+            | K::UnexpectedEof
+            | K::InvalidData
+    )
+}
+
+/// Names are looked up in another schema, or words mean something else.
+fn changes_how_texts_are_read(sql: &str) -> bool {
+    let word = sql.split_ascii_whitespace().next().unwrap_or_default();
+    ["USE", "SET"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// An error as the engine would have told it here.
+fn told(error: client::Error) -> Error {
+    match error {
+        client::Error::Server {
+            number,
+            sqlstate,
+            message,
+        } => Error::told(number, sqlstate, message),
+        error if error.is_fatal() => lost(),
+        error => Error::new(1105, "HY000", error.to_string()),
+    }
+}
+
+fn take(mut results: client::Results<'_>, answer: &mut Answer<'_>) -> Result<()> {
+    if results.columns().is_empty() {
+        let completion = completion(results.outcome());
+        return answer.ok(&completion);
+    }
+    let columns: Vec<Source> = results
+        .columns()
+        .iter()
+        .map(|column| Source::of(&column))
+        .collect();
+    answer.begin(Columns::new(
+        results.columns().iter().map(|column| column_of(&column)),
+    ));
+    while let Some(row) = results.next_row().map_err(told)? {
+        for (at, source) in columns.iter().enumerate() {
+            let value = row.value(at).map_err(told)?;
+            put(value, *source, answer);
+        }
+        answer.end_row()?;
+    }
+    let completion = completion(results.outcome());
+    answer.end_rows(&completion)
+}
+
+fn completion(outcome: &client::Outcome) -> Completion {
+    Completion {
+        affected_rows: outcome.affected_rows,
+        last_insert_id: outcome.last_insert_id,
+        warnings: outcome.warnings,
+        message: outcome.message.clone(),
+    }
+}
+
+fn column_of(column: &ColumnDefinition<'_>) -> Column {
+    use ColumnType as T;
+    let kind = match column.column_type {
+        T::NewDecimal => Kind::Decimal,
+        T::Bit => Kind::Bit,
+        T::Geometry => Kind::Bytes,
+        T::TinyBlob
+        | T::Blob
+        | T::MediumBlob
+        | T::LongBlob
+        | T::VarString
+        | T::String
+        | T::VarChar
+            if column.collation == BINARY =>
+        {
+            Kind::Bytes
+        }
+        _ => Kind::Text,
+    };
+    let text = |bytes| String::from_utf8_lossy(bytes);
+    Column::new(&text(column.name), &text(column.table), kind)
+}
+
+/// What the text of a column's values is to be read as.
+#[derive(Clone, Copy)]
+enum Source {
+    Int,
+    UInt,
+    Float,
+    Double,
+    Date,
+    DateTime,
+    Time,
+    Bytes,
+}
+
+impl Source {
+    fn of(column: &ColumnDefinition<'_>) -> Source {
+        use ColumnType as T;
+        match column.column_type {
+            T::Year => Source::UInt,
+            T::Tiny | T::Short | T::Int24 | T::Long | T::LongLong => {
+                if column.flags.contains(ColumnFlags::UNSIGNED) {
+                    Source::UInt
+                } else {
+                    Source::Int
+                }
+            }
+            T::Float => Source::Float,
+            T::Double => Source::Double,
+            T::Date | T::NewDate => Source::Date,
+            T::DateTime | T::Timestamp => Source::DateTime,
+            T::Time => Source::Time,
+            _ => Source::Bytes,
+        }
+    }
+}
+
+/// One value, as the engine would have written it. What can't be read as its column's type stays text.
+fn put(value: Value<'_>, source: Source, answer: &mut Answer<'_>) {
+    let bytes = match value {
+        Value::Null => return answer.null(),
+        Value::Int(value) => return answer.int(value),
+        Value::UInt(value) => return answer.uint(value),
+        Value::Float(value) => return answer.float(value),
+        Value::Double(value) => return answer.double(value),
+        Value::Date(_) | Value::DateTime(_) | Value::Time(_) => &[][..],
+        Value::Decimal(bytes) | Value::Text(bytes) | Value::Bytes(bytes) => bytes,
+    };
+    let written = match source {
+        Source::Int => i64::from_value(value).map(|value| answer.int(value)),
+        Source::UInt => u64::from_value(value).map(|value| answer.uint(value)),
+        Source::Float => f32::from_value(value).map(|value| answer.float(value)),
+        Source::Double => f64::from_value(value).map(|value| answer.double(value)),
+        Source::Date => client::Date::from_value(value)
+            .and_then(parameters::date)
+            .map(|value| answer.date(value)),
+        Source::DateTime => client::DateTime::from_value(value)
+            .and_then(parameters::datetime)
+            .map(|value| answer.datetime(value, 6)),
+        Source::Time => client::Time::from_value(value)
+            .and_then(parameters::time)
+            .map(|value| answer.time(value, 6)),
+        Source::Bytes => None,
+    };
+    if written.is_none() {
+        answer.bytes(bytes);
+    }
+}
