@@ -56,13 +56,10 @@ impl Base {
                     space.blocks.forget(&self.cache);
                     continue;
                 }
-                Some(versions) => {
-                    let keys = versions.newest().map(|(key, _)| key);
-                    space.blocks.hand_on(&self.cache, keys)
-                }
+                Some(versions) => space.blocks.hand_on(number, &self.cache, versions.newest()),
                 None => space
                     .blocks
-                    .hand_on(&self.cache, std::iter::empty::<&[u8]>()),
+                    .hand_on(number, &self.cache, std::iter::empty()),
             };
             next.spaces.get_or_insert_with(number, || Space {
                 table: OnceLock::new(),

@@ -15,9 +15,10 @@
 //! The blocks of a space hang in a B-tree whose nodes are never changed either: whoever adds or drops a block
 //! copies the path to it. A reader takes the root and needs no lock after that.
 //!
-//! A checkpoint hands its blocks on to the next [`Base`](crate::base::Base), but for those that it made
-//! untrue ([`SpaceBlocks::hand_on`]). What is read least lately goes first when [`BlockCache`]'s room is used up
-//! (CLOCK: a block that was read since the hand last passed gets another round).
+//! A checkpoint hands its blocks on to the next [`Base`](crate::base::Base); those that it made untrue are written anew
+//! from the block and the versions that went into the tree ([`SpaceBlocks::hand_on`]). What is read least lately goes
+//! first when [`BlockCache`]'s room is used up (CLOCK: a block that was read since the hand last passed gets another
+//! round).
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -28,7 +29,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::base::{Base, Table};
-use crate::versions::prefix;
+use crate::version_map::prefix;
 use crate::{Direction, Result, SpaceId};
 
 /// How many bytes of rows a block gathers.
@@ -36,6 +37,9 @@ const BLOCK_BYTES: usize = 4096;
 
 /// What a block costs beside its rows.
 const BLOCK_OVERHEAD_BYTES: usize = 192;
+
+/// The clock has room for as many blocks again as there were when it was last full, and at least for these.
+const CLOCK_LEN_MIN: usize = 256;
 
 /// Children of a node of the index.
 const FANOUT: usize = 64;
@@ -126,6 +130,43 @@ impl Block {
             + self.high.as_ref().map_or(0, |high| high.len())
             + self.rows.len() * size_of::<RowAt>()
             + BLOCK_OVERHEAD_BYTES
+    }
+
+    /// This block with rows of its interval replaced, added or removed: one block, or two when it has grown too large.
+    fn rewritten<'w>(
+        &self,
+        news: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
+    ) -> impl Iterator<Item = Block> {
+        let mut rows: Vec<(&[u8], &[u8])> = Vec::with_capacity(self.len() + 8);
+        let mut at = 0;
+        for (key, value) in news {
+            while at < self.len() && self.key(at) < key {
+                rows.push(self.row(at));
+                at += 1;
+            }
+            if at < self.len() && self.key(at) == key {
+                at += 1;
+            }
+            rows.extend(value.map(|value| (key, value)));
+        }
+        rows.extend((at..self.len()).map(|at| self.row(at)));
+        let bytes: usize = rows
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        let cut = if bytes > 2 * BLOCK_BYTES && rows.len() > 1 {
+            rows.len() / 2
+        } else {
+            rows.len()
+        };
+        let (left, right) = rows.split_at(cut);
+        let middle = right.first().map(|(key, _)| Box::<[u8]>::from(*key));
+        let right = (middle.clone()).map(|middle| pack(middle, self.high.clone(), right));
+        let left = pack(self.low.clone(), middle.or_else(|| self.high.clone()), left);
+        // Both are as warm as the block that they come from.
+        left.note_read();
+        right.iter().for_each(Block::note_read);
+        [Some(left), right].into_iter().flatten()
     }
 
     fn note_read(&self) {
@@ -416,25 +457,39 @@ impl SpaceBlocks {
         Ok(block)
     }
 
-    /// The blocks for the base after a checkpoint that wrote these keys (in any order). This base keeps what it
-    /// has, for those who still read from it, and takes no more.
-    pub fn hand_on(
+    /// The blocks for the base after a checkpoint that wrote these rows, in the order of their keys (`None`: a row that is
+    /// no more). This base keeps what it has, for those who still read from it, and takes no more.
+    pub fn hand_on<'w>(
         &self,
+        space: SpaceId,
         cache: &BlockCache,
-        written: impl Iterator<Item = impl AsRef<[u8]>>,
+        written: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) -> SpaceBlocks {
         let mut is_handed_on = self.is_handed_on.lock();
         *is_handed_on = true;
         let mut root = self.root.load_full();
-        for key in written {
-            let key = key.as_ref();
-            let Some(block) = root.at_or_before(key) else {
+        let mut written = written.peekable();
+        while let Some(&(key, _)) = written.peek() {
+            let block = root
+                .at_or_before(key)
+                .filter(|block| block.is_below_high(key));
+            let Some(block) = block.cloned() else {
+                written.next();
                 continue;
             };
-            if block.is_below_high(key) {
-                let block = Arc::clone(block);
-                remove_block(&mut root, block.low());
-                cache.bytes.fetch_sub(block.size(), Ordering::Relaxed);
+            remove_block(&mut root, block.low());
+            cache.bytes.fetch_sub(block.size(), Ordering::Relaxed);
+            let news = std::iter::from_fn(|| written.next_if(|(key, _)| block.is_below_high(key)));
+            // Nobody has read it lately: what it costs to bring it up to date may be in vain.
+            if !block.is_warm.load(Ordering::Relaxed) {
+                news.for_each(drop);
+                continue;
+            }
+            for block in block.rewritten(news) {
+                let block = Arc::new(block);
+                insert_block(&mut root, Arc::clone(&block));
+                cache.count(&block);
+                cache.enlist(space, &block);
             }
         }
         SpaceBlocks {
@@ -552,9 +607,13 @@ fn read_block(table: &Table, index: &Node, key: &[u8], want: Want) -> Result<Blo
     Ok(pack(low, high, &gathered))
 }
 
-fn pack(low: Box<[u8]>, high: Option<Box<[u8]>>, gathered: &[(Vec<u8>, Vec<u8>)]) -> Block {
-    let keys_len: usize = gathered.iter().map(|(key, _)| key.len()).sum();
-    let values_len: usize = gathered.iter().map(|(_, value)| value.len()).sum();
+fn pack(
+    low: Box<[u8]>,
+    high: Option<Box<[u8]>>,
+    gathered: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)],
+) -> Block {
+    let keys_len: usize = gathered.iter().map(|(key, _)| key.as_ref().len()).sum();
+    let values_len: usize = gathered.iter().map(|(_, value)| value.as_ref().len()).sum();
     let mut bytes = Vec::with_capacity(keys_len + values_len);
     let mut rows = Vec::with_capacity(gathered.len() + 1);
     let mut at = RowAt {
@@ -563,13 +622,13 @@ fn pack(low: Box<[u8]>, high: Option<Box<[u8]>>, gathered: &[(Vec<u8>, Vec<u8>)]
     };
     for (key, value) in gathered {
         rows.push(at);
-        at.key += key.len() as u32;
-        at.value += value.len() as u32;
-        bytes.extend_from_slice(key);
+        at.key += key.as_ref().len() as u32;
+        at.value += value.as_ref().len() as u32;
+        bytes.extend_from_slice(key.as_ref());
     }
     rows.push(at);
     for (_, value) in gathered {
-        bytes.extend_from_slice(value);
+        bytes.extend_from_slice(value.as_ref());
     }
     Block {
         low,
@@ -611,9 +670,20 @@ impl BlockCache {
         self.bytes.fetch_add(block.size(), Ordering::Relaxed) + block.size()
     }
 
+    /// Has the clock's hand come by.
+    fn enlist(&self, space: SpaceId, block: &Arc<Block>) {
+        let mut clock = self.clock.lock();
+        if clock.len() == clock.capacity() {
+            // Blocks that a checkpoint has replaced are gone without having been evicted.
+            clock.retain(|(_, block)| block.strong_count() > 0);
+            let len = clock.len();
+            clock.reserve(len.max(CLOCK_LEN_MIN));
+        }
+        clock.push_back((space, Arc::downgrade(block)));
+    }
+
     fn admit(&self, space: SpaceId, block: &Arc<Block>, held: usize) {
-        let entry = (space, Arc::downgrade(block));
-        self.clock.lock().push_back(entry);
+        self.enlist(space, block);
         if held > self.budget {
             self.make_room();
         }

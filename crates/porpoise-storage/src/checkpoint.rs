@@ -215,8 +215,8 @@ fn fold(
         let mut table = writing.open_table(definition(&name))?;
         for (key, value) in versions.newest() {
             match value {
-                Some(value) => table.insert(&*key, &*value)?,
-                None => table.remove(&*key)?,
+                Some(value) => table.insert(key, value)?,
+                None => table.remove(key)?,
             };
         }
     }

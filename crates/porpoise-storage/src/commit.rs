@@ -572,7 +572,8 @@ impl Finished {
 /// Puts a transaction's writes into a generation.
 fn apply(generation: &Generation, ts: CommitTs, overlay: Overlay) {
     for written in overlay.spaces {
-        let writes = Arc::unwrap_or_clone(written.writes);
+        let writes = written.writes.iter();
+        let writes = writes.map(|(key, value)| (&**key, value.as_deref()));
         generation.insert(written.space, ts, written.net_rows, writes);
     }
     for (space, change) in overlay.changes {

@@ -10,8 +10,8 @@
 //! redb        a=1  c=2   ·  d=7  e=5
 //! ```
 //!
-//! Rows of redb are lent from blocks ([`crate::blocks`]). Layers in memory are read in batches of growing
-//! length, by reference count. With no layer above redb, which is the usual case, nothing is merged at all.
+//! Rows of redb are lent from blocks ([`crate::blocks`]), versions from where they lie. The overlay is read in batches of
+//! growing length, by reference count. With no layer above redb, which is the usual case, nothing is merged at all.
 
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use crate::blocks::Block;
 use crate::overlay::Writes;
 use crate::snapshot::{Snapshot, is_empty_range};
-use crate::versions::{Key, SpaceVersions, Value, past_high};
+use crate::versions::{BoundKey, Key, SpaceVersions, Value, VersionWalk, past_high};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
 const FIRST_BATCH: usize = 8;
@@ -89,7 +89,7 @@ impl Cursor {
         }
         let winner = loop {
             for layer in &mut self.layers {
-                layer.advance_if_spent(self.direction);
+                layer.advance_if_spent();
             }
             if self.row_is_spent {
                 self.advance_rows()?;
@@ -126,49 +126,45 @@ impl Cursor {
 
     /// Finds the nearest key, and marks every source that has it as spent.
     fn choose(&mut self) -> Option<Winner> {
-        let mut winner: Option<(Winner, &[u8])> = None;
-        let nearer = |key: &[u8], than: &Option<(Winner, &[u8])>| match than {
-            None => Ordering::Less,
-            Some((_, best)) => match self.direction {
-                Direction::Forward => key.cmp(best),
-                Direction::Backward => best.cmp(&key),
-            },
+        let nearer = |key: &[u8], best: &[u8]| match self.direction {
+            Direction::Forward => key.cmp(best),
+            Direction::Backward => best.cmp(key),
         };
-        let mut spent = SmallVec::<[bool; 4]>::from_elem(false, self.layers.len() + 1);
+        let mut winner: Option<(Winner, &[u8])> = None;
+        // Of equal keys the newest layer's, which comes first.
         for (at, layer) in self.layers.iter().enumerate() {
-            let Some((key, _)) = layer.head() else {
-                continue;
-            };
-            match nearer(key, &winner) {
-                Ordering::Less => {
-                    spent.fill(false);
-                    spent[at] = true;
-                    winner = Some((Winner::Layer(at), key));
-                }
-                Ordering::Equal => spent[at] = true,
-                Ordering::Greater => {}
+            if let Some((key, _)) = layer.head()
+                && winner
+                    .as_ref()
+                    .is_none_or(|(_, best)| nearer(key, best).is_lt())
+            {
+                winner = Some((Winner::Layer(at), key));
             }
         }
-        if let Some((key, _)) = self.rows.as_ref().and_then(Rows::head) {
-            match nearer(key, &winner) {
-                Ordering::Less => {
-                    spent.fill(false);
-                    self.row_is_spent = true;
-                    return Some(Winner::Row);
-                }
-                Ordering::Equal => self.row_is_spent = true,
-                Ordering::Greater => {}
-            }
+        let row = self.rows.as_ref().and_then(Rows::head);
+        let row_order = match (&winner, row) {
+            (_, None) => Ordering::Greater,
+            (None, Some(_)) => Ordering::Less,
+            (Some((_, best)), Some((key, _))) => nearer(key, best),
+        };
+        if row_order.is_lt() {
+            self.row_is_spent = true;
+            return Some(Winner::Row);
         }
-        let winner = winner.map(|(winner, _)| winner);
-        for (layer, spent) in self.layers.iter_mut().zip(spent) {
-            layer.is_spent = spent;
+        self.row_is_spent = row_order.is_eq();
+        let (winner, key) = winner?;
+        let has_key = |at: &usize| {
+            self.layers[*at]
+                .head()
+                .is_some_and(|(other, _)| other == key)
+        };
+        let spent: SmallVec<[usize; 4]> = (0..self.layers.len()).filter(has_key).collect();
+        for at in spent {
+            self.layers[at].is_spent = true;
         }
-        winner
+        Some(winner)
     }
 }
-
-type BoundKey = SmallVec<[u8; 24]>;
 
 /// The B-tree's part of the range, block by block.
 struct Rows {
@@ -274,80 +270,114 @@ fn as_slice(bound: &Bound<BoundKey>) -> Bound<&[u8]> {
     bound.as_ref().map(|key| &key[..])
 }
 
-/// One layer's part of the range, read ahead in batches.
+/// One layer's part of the range.
 struct LayerCursor {
-    layer: Layer,
+    walk: Walk,
+    is_spent: bool,
+}
+
+enum Walk {
+    Overlay(OverlayWalk),
+    Versions(VersionWalk),
+}
+
+impl LayerCursor {
+    fn new(layer: Layer, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Self {
+        let walk = match layer {
+            Layer::Overlay(writes) => Walk::Overlay(OverlayWalk::new(writes, bounds, direction)),
+            Layer::Versions(versions, ts) => {
+                Walk::Versions(VersionWalk::new(versions, bounds, direction, ts))
+            }
+        };
+        LayerCursor {
+            walk,
+            is_spent: false,
+        }
+    }
+
+    #[inline]
+    fn head(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        match &self.walk {
+            Walk::Overlay(walk) => walk.head(),
+            Walk::Versions(walk) => walk.head(),
+        }
+    }
+
+    fn advance_if_spent(&mut self) {
+        if std::mem::take(&mut self.is_spent) {
+            match &mut self.walk {
+                Walk::Overlay(walk) => walk.advance(),
+                Walk::Versions(walk) => walk.advance(),
+            }
+        }
+    }
+}
+
+/// The transaction's own writes, read ahead in batches.
+struct OverlayWalk {
+    writes: Arc<Writes>,
     low: Bound<Key>,
     high: Bound<Key>,
+    direction: Direction,
     batch: Vec<(Key, Value)>,
     at: usize,
     batch_len: usize,
     is_last_batch: bool,
-    is_spent: bool,
 }
 
-impl LayerCursor {
+impl OverlayWalk {
     fn new(
-        layer: Layer,
+        writes: Arc<Writes>,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-    ) -> LayerCursor {
-        let mut cursor = LayerCursor {
-            layer,
+    ) -> OverlayWalk {
+        let mut walk = OverlayWalk {
+            writes,
             low: low.map(Key::from),
             high: high.map(Key::from),
+            direction,
             batch: Vec::new(),
             at: 0,
             batch_len: FIRST_BATCH,
             is_last_batch: false,
-            is_spent: false,
         };
-        cursor.fill(direction);
-        cursor
+        walk.fill();
+        walk
     }
 
-    fn head(&self) -> Option<&(Key, Value)> {
-        self.batch.get(self.at)
+    fn head(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        let (key, value) = self.batch.get(self.at)?;
+        Some((key, value.as_deref()))
     }
 
-    fn advance_if_spent(&mut self, direction: Direction) {
-        if !std::mem::take(&mut self.is_spent) {
-            return;
-        }
+    fn advance(&mut self) {
         self.at += 1;
         if self.at >= self.batch.len() && !self.is_last_batch {
             if let Some((last, _)) = self.batch.pop() {
-                match direction {
+                match self.direction {
                     Direction::Forward => self.low = Bound::Excluded(last),
                     Direction::Backward => self.high = Bound::Excluded(last),
                 }
             }
             self.batch_len = (self.batch_len * 2).min(BATCH_MAX);
-            self.fill(direction);
+            self.fill();
         }
     }
 
-    fn fill(&mut self, direction: Direction) {
+    fn fill(&mut self) {
         self.batch.clear();
         self.at = 0;
         let range = (as_bytes(&self.low), as_bytes(&self.high));
         if !is_empty_range(range) {
-            match &self.layer {
-                Layer::Versions(versions, ts) => {
-                    versions.collect(range, direction, *ts, self.batch_len, &mut self.batch);
+            let entries = self.writes.range::<[u8], _>(range);
+            let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
+            match self.direction {
+                Direction::Forward => {
+                    self.batch.extend(entries.take(self.batch_len).map(owned));
                 }
-                Layer::Overlay(writes) => {
-                    let entries = writes.range::<[u8], _>(range);
-                    let owned = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
-                    match direction {
-                        Direction::Forward => {
-                            self.batch.extend(entries.take(self.batch_len).map(owned));
-                        }
-                        Direction::Backward => {
-                            self.batch
-                                .extend(entries.rev().take(self.batch_len).map(owned));
-                        }
-                    }
+                Direction::Backward => {
+                    self.batch
+                        .extend(entries.rev().take(self.batch_len).map(owned));
                 }
             }
         }

@@ -72,6 +72,7 @@ mod snapshot;
 mod space_table;
 mod store;
 mod transaction;
+mod version_map;
 mod versions;
 
 pub use commit::{Commit, LeadHook};

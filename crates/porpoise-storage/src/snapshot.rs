@@ -67,8 +67,8 @@ impl Snapshot {
                 Err(Dropped) => return Ok(None),
                 Ok(None) => {}
                 Ok(Some(versions)) => {
-                    if let Some(entry) = versions.find(key, self.ts) {
-                        return Ok(entry.value().as_ref().map(|value| read(value)));
+                    if let Some(value) = versions.find(key, self.ts) {
+                        return Ok(value.map(read));
                     }
                 }
             }

@@ -34,7 +34,7 @@ use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
-use crate::versions::{Generation, Key};
+use crate::versions::Generation;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
 
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -535,14 +535,9 @@ impl Replay<'_> {
             return Err(format!("commit {} follows commit {}", ts.0, self.last_ts.0));
         }
         for operation in decode(payload) {
-            let key = |bytes: &[u8]| Key::from(bytes);
             let (space, write, net_rows) = match operation? {
-                Operation::Put {
-                    space,
-                    key: k,
-                    value,
-                } => (space, Some((key(k), Some(value.into()))), 0),
-                Operation::Delete { space, key: k } => (space, Some((key(k), None)), 0),
+                Operation::Put { space, key, value } => (space, Some((key, Some(value))), 0),
+                Operation::Delete { space, key } => (space, Some((key, None)), 0),
                 Operation::Rows { space, net } => (space, None, net),
                 Operation::Create { space } => (space, None, 0),
                 Operation::Drop { space } => {

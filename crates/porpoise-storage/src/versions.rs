@@ -17,33 +17,27 @@
 //! Most reads are of rows that no generation has. A filter of a few bits a key tells so without a
 //! look at the maps.
 //!
-//! Within a generation each space is a lock-free ordered map from (key, timestamp) to value, the
-//! newest version of a key first. A reader at time `ts` seeks (key, ts): the first entry at or after
-//! it is what it sees.
+//! Within a generation each space is an ordered map ([`VersionMap`]) from key to its versions, the newest first. A reader
+//! at time `ts` takes the first that is not newer:
 //!
 //! ```text
-//! (a, 9) (a, 4) (b, 7) (c, 8) (c, 3)      reader at 7 of c: seeks (c, 7), finds (c, 3)
+//! a: 9 4     b: 7     c: 8 3          reader at 7 of c: passes 8, takes 3
 //! ```
 
-use std::borrow::Borrow;
-use std::cmp::Ordering as Order;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crossbeam_skiplist::SkipMap;
-use crossbeam_skiplist::map::Entry;
+use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
 use crate::space_table::SpaceTable;
+use crate::version_map::{Arena, Bookmark, ENTRY_OVERHEAD_BYTES, Found, VersionMap};
 use crate::{CommitTs, Direction, Lsn, SpaceId};
 
 pub(crate) type Key = Arc<[u8]>;
 /// `None` is a deletion.
 pub(crate) type Value = Option<Arc<[u8]>>;
-
-/// What an entry costs beside its bytes: two `Arc` headers, the node and its tower, allocator slack.
-const ENTRY_OVERHEAD_BYTES: u64 = 128;
 
 pub(crate) struct Generation {
     pub spaces: SpaceTable<Arc<SpaceVersions>>,
@@ -51,6 +45,8 @@ pub(crate) struct Generation {
     visible: AtomicU64,
     bytes: AtomicU64,
     keys: KeyFilter,
+    /// Where the versions of all its spaces lie.
+    arena: Arc<Arena>,
     /// Once it takes no more commits: the position in the log behind its last.
     pub ends_at: OnceLock<Lsn>,
 }
@@ -63,6 +59,7 @@ impl Generation {
             visible: AtomicU64::new(ts.0),
             bytes: AtomicU64::new(0),
             keys: KeyFilter::default(),
+            arena: Arc::default(),
             ends_at: OnceLock::new(),
         }
     }
@@ -107,24 +104,24 @@ impl Generation {
 
     pub fn space(&self, space: SpaceId) -> &Arc<SpaceVersions> {
         self.spaces
-            .get_or_insert_with(space, || Arc::new(SpaceVersions::new()))
+            .get_or_insert_with(space, || Arc::new(SpaceVersions::new(&self.arena)))
     }
 
     /// Adds a space's writes of one commit. They are seen once `publish` reaches its timestamp.
-    pub fn insert(
+    pub fn insert<'w>(
         &self,
         space: SpaceId,
         ts: CommitTs,
         net_rows: i64,
-        writes: impl IntoIterator<Item = (Key, Value)>,
+        writes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) {
         let versions = self.space(space);
         let mut bytes = 0;
         for (key, value) in writes {
-            let value_len = value.as_ref().map_or(0, |v| v.len());
+            let value_len = value.map_or(0, <[u8]>::len);
             bytes += (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
-            self.keys.add(KeyHash::of(space, &key));
-            versions.map.insert(VersionKey::new(key, ts.0), value);
+            self.keys.add(KeyHash::of(space, key));
+            versions.map.insert(key, ts.0, value);
         }
         versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -174,38 +171,29 @@ impl KeyFilter {
 
 /// One space's versions within a generation.
 pub(crate) struct SpaceVersions {
-    map: SkipMap<VersionKey, Value>,
+    map: VersionMap,
     /// Rows added less rows removed, as far as the writers knew.
     pub net_rows: AtomicI64,
     /// The commit that dropped the space; `u64::MAX` while there is none.
     dropped_at: AtomicU64,
 }
 
-/// How many versions of one key are stepped over before a seek is cheaper.
-const STEPS_BEFORE_SEEK: usize = 4;
-
 impl SpaceVersions {
-    fn new() -> SpaceVersions {
+    fn new(arena: &Arc<Arena>) -> SpaceVersions {
         SpaceVersions {
-            map: SkipMap::new(),
+            map: VersionMap::new(Arc::clone(arena)),
             net_rows: AtomicI64::new(0),
             dropped_at: AtomicU64::new(u64::MAX),
         }
     }
 
     /// The newest version of each key, in order: what the B-tree is to hold.
-    pub fn newest(&self) -> impl Iterator<Item = (Key, Value)> {
-        let mut last: Option<Key> = None;
-        self.map.iter().filter_map(move |entry| {
-            let key = &entry.key().key;
-            if last.as_ref() == Some(key) {
-                return None;
-            }
-            last = Some(key.clone());
-            Some((key.clone(), entry.value().clone()))
-        })
+    pub fn newest(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        std::iter::successors(self.map.first(), Found::next)
+            .filter_map(|found| Some((found.key(), found.visible(u64::MAX)?)))
     }
 
+    /// How many keys have versions.
     pub fn entries(&self) -> usize {
         self.map.len()
     }
@@ -223,121 +211,93 @@ impl SpaceVersions {
     }
 
     /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.
-    pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Entry<'_, VersionKey, Value>> {
-        let entry = self.seek(Bound::Included(Probe::new(key, ts.0)))?;
-        (*entry.key().key == *key).then_some(entry)
+    #[allow(clippy::option_option)]
+    pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Option<&[u8]>> {
+        self.map.get(key)?.visible(ts.0)
     }
+}
 
-    /// Appends up to `limit` visible entries of the range, in the direction's order. Fewer mean that
-    /// there are no more.
-    pub fn collect(
-        &self,
-        range: (Bound<&[u8]>, Bound<&[u8]>),
+pub(crate) type BoundKey = SmallVec<[u8; 24]>;
+
+/// The versions of a range that a reader sees, one after another, where they lie.
+pub(crate) struct VersionWalk {
+    versions: Arc<SpaceVersions>,
+    ts: u64,
+    /// Where the walk ends, in its direction.
+    end: Bound<BoundKey>,
+    direction: Direction,
+    at: Option<Bookmark>,
+}
+
+impl VersionWalk {
+    pub fn new(
+        versions: Arc<SpaceVersions>,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         ts: CommitTs,
-        limit: usize,
-        out: &mut Vec<(Key, Value)>,
-    ) {
-        match direction {
-            Direction::Forward => self.collect_forward(range, ts.0, limit, out),
-            Direction::Backward => self.collect_backward(range, ts.0, limit, out),
+    ) -> VersionWalk {
+        let map = &versions.map;
+        let first = match (direction, low, high) {
+            (Direction::Forward, Bound::Included(key), _) => map.at_or_above(key),
+            (Direction::Forward, Bound::Excluded(key), _) => map.above(key),
+            (Direction::Forward, Bound::Unbounded, _) => map.first(),
+            (Direction::Backward, _, Bound::Included(key)) => map.at_or_below(key),
+            (Direction::Backward, _, Bound::Excluded(key)) => map.below(key),
+            (Direction::Backward, _, Bound::Unbounded) => map.last(),
+        };
+        let end = match direction {
+            Direction::Forward => high,
+            Direction::Backward => low,
+        };
+        let mut walk = VersionWalk {
+            ts: ts.0,
+            end: end.map(BoundKey::from_slice),
+            direction,
+            at: None,
+            versions: Arc::clone(&versions),
+        };
+        walk.at = walk.seen_from(first);
+        walk
+    }
+
+    /// The key that the walk has come to, and its value; `None` for that is a deletion.
+    #[inline]
+    pub fn head(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        // SAFETY: a walk's bookmarks come from its own map.
+        Some(unsafe { self.at?.row(&self.versions.map) })
+    }
+
+    pub fn advance(&mut self) {
+        let Some(at) = self.at else { return };
+        // SAFETY: as above.
+        let found = unsafe { at.found(&self.versions.map) };
+        self.at = self.seen_from(self.neighbour(found));
+    }
+
+    fn neighbour<'a>(&'a self, found: Found<'a>) -> Option<Found<'a>> {
+        match self.direction {
+            Direction::Forward => found.next(),
+            Direction::Backward => self.versions.map.below(found.key()),
         }
     }
 
-    fn collect_forward(
-        &self,
-        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
-        ts: u64,
-        limit: usize,
-        out: &mut Vec<(Key, Value)>,
-    ) {
-        let full = out.len() + limit;
-        let mut at = self.seek(match low {
-            Bound::Included(key) => Bound::Included(Probe::new(key, ts)),
-            Bound::Excluded(key) => Bound::Excluded(Probe::new(key, 0)),
-            Bound::Unbounded => Bound::Unbounded,
-        });
-        while out.len() < full {
-            let Some(entry) = at else { return };
-            let key = &entry.key().key;
-            if past_high(key, high) {
-                return;
-            }
-            at = if entry.key().ts > ts {
-                self.step(&entry, |next| {
-                    *next.key().key != **key || next.key().ts <= ts
-                })
-                .unwrap_or_else(|| self.seek(Bound::Included(Probe::new(key, ts))))
-            } else {
-                out.push((key.clone(), entry.value().clone()));
-                self.step(&entry, |next| *next.key().key != **key)
-                    .unwrap_or_else(|| self.seek(Bound::Excluded(Probe::new(key, 0))))
+    /// The first key from here on that has a version to be seen; `None` past the end.
+    fn seen_from<'a>(&'a self, mut at: Option<Found<'a>>) -> Option<Bookmark> {
+        let end = self.end.as_ref().map(|key| &key[..]);
+        loop {
+            let found = at?;
+            let is_over = match self.direction {
+                Direction::Forward => past_high(found.key(), end),
+                Direction::Backward => before_low(found.key(), end),
             };
-        }
-    }
-
-    /// Steps on until `found`; `None` when that is not near and a seek is due.
-    #[allow(clippy::option_option)]
-    fn step<'a>(
-        &self,
-        from: &Entry<'a, VersionKey, Value>,
-        found: impl Fn(&Entry<'a, VersionKey, Value>) -> bool,
-    ) -> Option<Option<Entry<'a, VersionKey, Value>>> {
-        let mut at = from.next();
-        for _ in 0..STEPS_BEFORE_SEEK {
-            match at {
-                Some(entry) if !found(&entry) => at = entry.next(),
-                arrived => return Some(arrived),
+            if is_over {
+                return None;
+            }
+            match found.bookmark(self.ts) {
+                Some(seen) => return Some(seen),
+                None => at = self.neighbour(found),
             }
         }
-        None
-    }
-
-    fn collect_backward(
-        &self,
-        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
-        ts: u64,
-        limit: usize,
-        out: &mut Vec<(Key, Value)>,
-    ) {
-        let full = out.len() + limit;
-        let mut at = self.seek_back(match high {
-            Bound::Included(key) => Bound::Included(Probe::new(key, 0)),
-            Bound::Excluded(key) => Bound::Excluded(Probe::new(key, u64::MAX)),
-            Bound::Unbounded => Bound::Unbounded,
-        });
-        while out.len() < full {
-            // Going back, the oldest version of a key comes first.
-            let Some(oldest) = at else { return };
-            let key = &oldest.key().key;
-            if before_low(key, low) {
-                return;
-            }
-            let newer = oldest.prev();
-            if newer.as_ref().is_none_or(|newer| newer.key().key != *key) {
-                if oldest.key().ts <= ts {
-                    out.push((key.clone(), oldest.value().clone()));
-                }
-                at = newer;
-                continue;
-            }
-            if oldest.key().ts <= ts
-                && let Some(seen) = self.seek(Bound::Included(Probe::new(key, ts)))
-            {
-                out.push((key.clone(), seen.value().clone()));
-            }
-            at = self.seek_back(Bound::Excluded(Probe::new(key, u64::MAX)));
-        }
-    }
-
-    fn seek(&self, from: Bound<Probe<'_>>) -> Option<Entry<'_, VersionKey, Value>> {
-        self.map
-            .lower_bound::<dyn Position + '_>(as_position(&from))
-    }
-
-    fn seek_back(&self, from: Bound<Probe<'_>>) -> Option<Entry<'_, VersionKey, Value>> {
-        self.map
-            .upper_bound::<dyn Position + '_>(as_position(&from))
     }
 }
 
@@ -356,135 +316,3 @@ pub(crate) fn before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
         Bound::Unbounded => false,
     }
 }
-
-/// The first eight bytes of a key: nearly always enough to tell two apart, without a look at the rest.
-pub(crate) fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let len = key.len().min(8);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(bytes)
-}
-
-pub(crate) struct VersionKey {
-    prefix: u64,
-    ts: u64,
-    key: Key,
-}
-
-impl VersionKey {
-    fn new(key: Key, ts: u64) -> VersionKey {
-        VersionKey {
-            prefix: prefix(&key),
-            ts,
-            key,
-        }
-    }
-}
-
-/// A place in a space's versions, to be sought without an owned key.
-struct Probe<'a> {
-    prefix: u64,
-    ts: u64,
-    key: &'a [u8],
-}
-
-impl<'a> Probe<'a> {
-    fn new(key: &'a [u8], ts: u64) -> Probe<'a> {
-        Probe {
-            prefix: prefix(key),
-            ts,
-            key,
-        }
-    }
-}
-
-trait Position {
-    fn prefix(&self) -> u64;
-    fn key(&self) -> &[u8];
-    fn ts(&self) -> u64;
-}
-
-/// By key, and of one key the newest version first.
-fn compare(a: &(impl Position + ?Sized), b: &(impl Position + ?Sized)) -> Order {
-    (a.prefix().cmp(&b.prefix()))
-        .then_with(|| a.key().cmp(b.key()))
-        .then_with(|| b.ts().cmp(&a.ts()))
-}
-
-impl Position for VersionKey {
-    fn prefix(&self) -> u64 {
-        self.prefix
-    }
-    fn key(&self) -> &[u8] {
-        &self.key
-    }
-    fn ts(&self) -> u64 {
-        self.ts
-    }
-}
-
-impl Position for Probe<'_> {
-    fn prefix(&self) -> u64 {
-        self.prefix
-    }
-    fn key(&self) -> &[u8] {
-        self.key
-    }
-    fn ts(&self) -> u64 {
-        self.ts
-    }
-}
-
-fn as_position<'a, 'k>(bound: &'a Bound<Probe<'k>>) -> Bound<&'a (dyn Position + 'a)> {
-    match bound {
-        Bound::Included(probe) => Bound::Included(probe),
-        Bound::Excluded(probe) => Bound::Excluded(probe),
-        Bound::Unbounded => Bound::Unbounded,
-    }
-}
-
-impl<'a> Borrow<dyn Position + 'a> for VersionKey {
-    fn borrow(&self) -> &(dyn Position + 'a) {
-        self
-    }
-}
-
-impl Ord for dyn Position + '_ {
-    fn cmp(&self, other: &Self) -> Order {
-        compare(self, other)
-    }
-}
-
-impl PartialOrd for dyn Position + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for dyn Position + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for dyn Position + '_ {}
-
-impl Ord for VersionKey {
-    fn cmp(&self, other: &Self) -> Order {
-        compare(self, other)
-    }
-}
-
-impl PartialOrd for VersionKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for VersionKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for VersionKey {}
