@@ -101,6 +101,10 @@ impl Statement {
     }
 }
 
+/// Gives the content of a file that a server asks for (LOAD DATA LOCAL INFILE): called with the file's name and a
+/// function that takes the content piece by piece. An error ends the statement and is what its caller gets.
+pub type FileSource = Box<dyn FnMut(&[u8], &mut dyn FnMut(&[u8])) -> Result<(), Error> + Send>;
+
 /// The kind of reply that is due.
 #[derive(Clone, Debug)]
 enum Expected {
@@ -126,7 +130,6 @@ enum Reading {
 }
 
 /// A session with a server.
-#[derive(Debug)]
 pub struct Connection {
     stream: Box<dyn Stream>,
     reader: PacketReader,
@@ -142,6 +145,18 @@ pub struct Connection {
     outcome: Outcome,
     /// After an I/O or protocol error nothing that is still to come can be told apart.
     broken: bool,
+    files: Option<FileSource>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Connection")
+            .field("stream", &self.stream)
+            .field("server", &self.server)
+            .field("broken", &self.broken)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Connection {
@@ -185,6 +200,7 @@ impl Connection {
             long: Vec::new(),
             outcome: Outcome::default(),
             broken: false,
+            files: None,
         };
         login::greet(&mut connection)?;
         connection.stream.set_read_timeout(options.read_timeout)?;
@@ -206,6 +222,16 @@ impl Connection {
         self.server.capabilities
     }
 
+    /// What the server can do, whether this client can or not.
+    pub fn server_capabilities(&self) -> Capabilities {
+        self.server.offered
+    }
+
+    /// The server's default collation, as its greeting told it.
+    pub fn server_collation(&self) -> u8 {
+        self.server.collation
+    }
+
     /// The session's state, as the last reply told it.
     pub fn status(&self) -> Status {
         self.outcome.status
@@ -224,6 +250,17 @@ impl Connection {
     /// Whether an earlier error left it of no use.
     pub fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// Where files come from that the server asks for; without it LOAD DATA LOCAL INFILE fails. The server asks
+    /// only clients that have [`Capabilities::LOCAL_FILES`] among their [`Options::capabilities`].
+    pub fn set_file_source(&mut self, files: Option<FileSource>) {
+        self.files = files;
+    }
+
+    /// What is being read now; a [`Results`] that was dropped goes on here.
+    pub fn results(&mut self) -> Results<'_> {
+        Results { connection: self }
     }
 
     // ── statements ──────────────────────────────────────────────────────────────────────────────
@@ -461,6 +498,16 @@ impl Connection {
     /// Kills the connection of this number.
     pub fn kill(&mut self, connection: u32) -> Result<(), Error> {
         self.acknowledged(&Command::ProcessKill(connection))
+    }
+
+    /// Asks the server to end.
+    pub fn shut_down_server(&mut self) -> Result<(), Error> {
+        self.acknowledged(&Command::Shutdown)
+    }
+
+    /// Has the server flush or reload what the bits (`REFRESH_…`) say.
+    pub fn refresh(&mut self, what: u8) -> Result<(), Error> {
+        self.acknowledged(&Command::Refresh(what))
     }
 
     /// Asks the server to write debug facts to its log.
@@ -754,16 +801,16 @@ impl Connection {
                 self.read_further(binary);
             }
             FirstReply::Err(error) => return Err(Error::from_server(error)),
-            FirstReply::LocalInfile(_) => {
-                // An empty packet says that the file has no content; the server's OK or ERR follows.
+            FirstReply::LocalInfile(name) => {
+                let name = name.to_vec();
                 let sequence = self.reader.lent(place).sequence.wrapping_add(1);
-                self.writer.set_sequence(sequence);
-                self.writer.write(b"");
+                let given = self.send_file(&name, sequence);
                 self.flush()?;
-                self.read_acknowledgement()?;
+                let stored = self.read_acknowledgement();
                 self.clear_columns();
+                given?;
+                stored?;
                 self.read_further(binary);
-                return Err(Error::Unsupported("LOAD DATA LOCAL INFILE"));
             }
             FirstReply::Columns(count) => {
                 let mut columns = std::mem::take(&mut self.columns);
@@ -790,6 +837,26 @@ impl Connection {
             }
         }
         Ok(true)
+    }
+
+    /// Sends a file piece by piece, and the empty packet that ends it. A file that couldn't be read is cut short.
+    fn send_file(&mut self, name: &[u8], sequence: u8) -> Result<(), Error> {
+        self.writer.set_sequence(sequence);
+        let Some(mut files) = self.files.take() else {
+            self.writer.write(b"");
+            return Err(Error::Unsupported("LOAD DATA LOCAL INFILE"));
+        };
+        let mut sent = Ok(());
+        let given = files(name, &mut |piece| {
+            if !piece.is_empty() && sent.is_ok() {
+                self.writer.write(piece);
+                sent = self.flush();
+            }
+        });
+        self.files = Some(files);
+        sent?;
+        self.writer.write(b"");
+        given
     }
 
     /// Takes a packet among rows: where the row lies, or nothing at their end.
@@ -836,12 +903,18 @@ impl Connection {
     }
 
     pub(crate) fn collect_rows(&mut self) -> Result<Rows, Error> {
+        let mut rows = Rows::default();
+        self.collect_rows_into(&mut rows)?;
+        Ok(rows)
+    }
+
+    pub(crate) fn collect_rows_into(&mut self, rows: &mut Rows) -> Result<(), Error> {
         let binary = matches!(self.reading, Reading::Rows { binary: true });
-        let mut rows = Rows {
-            columns: Arc::clone(&self.columns),
-            binary,
-            ..Rows::default()
-        };
+        rows.bytes.clear();
+        rows.cells.clear();
+        rows.count = 0;
+        rows.columns = Arc::clone(&self.columns);
+        rows.binary = binary;
         while let Some(place) = self.take_row()? {
             let payload = self.reader.lent(place).payload;
             let laid_out = lay_out(
@@ -855,7 +928,7 @@ impl Connection {
             rows.bytes.extend_from_slice(payload);
             rows.count += 1;
         }
-        Ok(rows)
+        Ok(())
     }
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct Server {
     pub(crate) version: String,
     pub(crate) connection_id: u32,
     pub(crate) capabilities: Capabilities,
+    /// What the server can do.
+    pub(crate) offered: Capabilities,
+    pub(crate) collation: u8,
     nonce: [u8; NONCE_BYTES],
 }
 
@@ -48,10 +51,16 @@ const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
 const REQUIRED: Capabilities = Capabilities::PROTOCOL_41.union(Capabilities::SECURE_CONNECTION);
 
 fn wanted(options: &Options) -> Capabilities {
-    let mut capabilities = CAPABILITIES;
+    let mut capabilities = CAPABILITIES | options.capabilities;
     capabilities.set(Capabilities::CONNECT_WITH_DB, options.database.is_some());
-    capabilities.set(Capabilities::MULTI_STATEMENTS, options.multi_statements);
-    capabilities.set(Capabilities::FOUND_ROWS, options.found_rows);
+    for (flag, asked) in [
+        (Capabilities::MULTI_STATEMENTS, options.multi_statements),
+        (Capabilities::FOUND_ROWS, options.found_rows),
+    ] {
+        if asked {
+            capabilities.insert(flag);
+        }
+    }
     capabilities
 }
 
@@ -100,6 +109,8 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
         version: String::from_utf8_lossy(greeting.server_version).into_owned(),
         connection_id: greeting.connection_id,
         capabilities: wanted(&options) & greeting.capabilities,
+        offered: greeting.capabilities,
+        collation: greeting.collation,
         nonce: greeting.nonce,
     };
     let plugin = known(greeting.auth_plugin).to_owned();

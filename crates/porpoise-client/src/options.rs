@@ -25,6 +25,7 @@
 
 use crate::Error;
 use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
+use porpoise_protocol::flags::Capabilities;
 use porpoise_transport::Endpoint;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use std::path::PathBuf;
@@ -99,6 +100,9 @@ pub struct Options {
     pub multi_statements: bool,
     /// Whether affected rows are the rows found, not the rows changed.
     pub found_rows: bool,
+    /// What to ask the server for beside what this client always asks for: `IGNORE_SPACE`, `INTERACTIVE`,
+    /// `LOCAL_FILES` and the like.
+    pub capabilities: Capabilities,
     /// Whether to trust a public key that the server sends over a channel that others can reach. To a server on this
     /// machine it is always trusted.
     pub get_server_public_key: bool,
@@ -126,6 +130,7 @@ impl Default for Options {
             collation: UTF8MB4_GENERAL_CI,
             multi_statements: false,
             found_rows: false,
+            capabilities: Capabilities::empty(),
             get_server_public_key: false,
             attributes: Vec::new(),
         }

@@ -301,6 +301,11 @@ impl Results<'_> {
         self.connection.collect_rows()
     }
 
+    /// As [`rows`](Self::rows), into the memory of rows that aren't needed any more.
+    pub fn rows_into(&mut self, rows: &mut Rows) -> Result<(), Error> {
+        self.connection.collect_rows_into(rows)
+    }
+
     /// How the result it stands at ended; for one with rows, once the last was read.
     pub fn outcome(&self) -> &Outcome {
         self.connection.outcome()

@@ -13,6 +13,7 @@
 //! 4. [`worker`]: the event loop that serves thousands of connections with a few threads, with [`timers`] for
 //!    their deadlines; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`crew`]: what happens when a statement has to wait.
 //! 5. [`server`]: all of it together, started and stopped.
+//! 6. [`inside`]: the same for clients in the server's own process, without doors, loops and threads.
 //!
 //! [`neighbours`] is the door for other programs that want the folder this process has open.
 //!
@@ -23,6 +24,7 @@ pub mod options;
 mod client;
 mod connection;
 mod crew;
+mod inside;
 mod listener;
 pub mod neighbours;
 mod newcomer;
@@ -35,6 +37,7 @@ mod sync_round;
 mod timers;
 mod worker;
 
+pub use inside::{FileSource, Inside, Visitor};
 pub use neighbours::Neighbours;
 pub use server::{Server, ServerOptions, StartError, Stopper};
 

@@ -27,6 +27,7 @@ use porpoise_protocol::value as wire;
 use porpoise_types::{BlobSize, Charset, DataType, Date, DateTime, IntWidth, Time, number_text};
 
 use crate::outlet::Outlet;
+use crate::stream::Stream;
 
 /// Rows are sent on when the reply buffer holds more than this, so that a large result needs no more memory.
 const FLUSH_BYTES: usize = 256 << 10;
@@ -339,6 +340,9 @@ impl Reply for Answer<'_> {
     fn local_file(&mut self, path: &[u8]) -> Result<Vec<u8>> {
         if !self.manner.capabilities.contains(Capabilities::LOCAL_FILES) {
             return Err(Error::local_data_disabled());
+        }
+        if let Stream::Inside(pocket) = &mut self.outlet.stream {
+            return pocket.file(path).map_err(unreceived);
         }
         self.end_previous();
         write_local_infile(self.writer, path);

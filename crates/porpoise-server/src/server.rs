@@ -99,6 +99,25 @@ impl Drop for Seat {
 }
 
 impl Shared {
+    pub fn new(engine: Engine) -> Shared {
+        Shared {
+            engine,
+            crew: Arc::default(),
+            gate: Gate::default(),
+            sync_round: SyncRound::default(),
+            mailboxes: OnceLock::new(),
+            seats_taken: Arc::default(),
+            stop: Stop::default(),
+            traffic: Arc::default(),
+            seats_most: AtomicUsize::new(0),
+            aborted_clients: AtomicU64::new(0),
+            aborted_connects: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+            fast_path_moved: AtomicU64::new(0),
+            fast_path_stayed: AtomicU64::new(0),
+        }
+    }
+
     /// A place for a new connection, if there is one left.
     pub fn take_seat(&self) -> Option<Seat> {
         let most = usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX);
@@ -257,22 +276,7 @@ impl Server {
         }
         let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
         engine.set_block_hook(Arc::new(crew::leave_loop));
-        let shared = Arc::new(Shared {
-            engine,
-            crew: Arc::default(),
-            gate: Gate::default(),
-            sync_round: SyncRound::default(),
-            mailboxes: OnceLock::new(),
-            seats_taken: Arc::default(),
-            stop: Stop::default(),
-            traffic: Arc::default(),
-            seats_most: AtomicUsize::new(0),
-            aborted_clients: AtomicU64::new(0),
-            aborted_connects: AtomicU64::new(0),
-            turned_away: AtomicU64::new(0),
-            fast_path_moved: AtomicU64::new(0),
-            fast_path_stayed: AtomicU64::new(0),
-        });
+        let shared = Arc::new(Shared::new(engine));
         let weak = Arc::downgrade(&shared);
         let lead = Arc::new(move || {
             let Some(shared) = weak.upgrade() else { return };

@@ -20,6 +20,8 @@ use porpoise_transport::loopback::Ends;
 use porpoise_transport::{ServerEnd, Wants};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::inside::Pocket;
+
 /// Where a client comes from, as accounts and the process list see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
@@ -72,6 +74,8 @@ pub enum Stream {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
     SharedMemory(Box<ServerEnd>),
+    /// Not served by an event loop: its client is on this thread.
+    Inside(Pocket),
 }
 
 /// What the system watches for rings: the socket that tells of the client's end, and the doorbell.
@@ -87,6 +91,7 @@ impl Stream {
                 Stream::Tcp(socket) => socket.read(into),
                 Stream::Unix(socket) => socket.read(into),
                 Stream::SharedMemory(end) => end.read(into),
+                Stream::Inside(_) => return Err(io::ErrorKind::WouldBlock.into()),
             };
             if !matches!(&result, Err(e) if e.kind() == io::ErrorKind::Interrupted) {
                 return result;
@@ -101,6 +106,7 @@ impl Stream {
                 Stream::Tcp(socket) => socket.write(from),
                 Stream::Unix(socket) => socket.write(from),
                 Stream::SharedMemory(end) => end.write(from),
+                Stream::Inside(pocket) => return pocket.write(from),
             };
             if !matches!(&result, Err(e) if e.kind() == io::ErrorKind::Interrupted) {
                 return result;
@@ -117,6 +123,7 @@ impl Stream {
             Stream::SharedMemory(end) => watched(end)
                 .iter()
                 .try_for_each(|fd| SourceFd(fd).register(registry, token, readable)),
+            Stream::Inside(_) => Ok(()),
         }
     }
 
@@ -136,7 +143,7 @@ impl Stream {
             Stream::Tcp(socket) => socket.reregister(registry, token, interest),
             Stream::Unix(socket) => socket.reregister(registry, token, interest),
             // Whoever waits for room in a ring arms it.
-            Stream::SharedMemory(_) => Ok(()),
+            Stream::SharedMemory(_) | Stream::Inside(_) => Ok(()),
         }
     }
 
@@ -147,6 +154,7 @@ impl Stream {
             Stream::SharedMemory(end) => watched(end)
                 .iter()
                 .try_for_each(|fd| SourceFd(fd).deregister(registry)),
+            Stream::Inside(_) => Ok(()),
         }
     }
 
@@ -159,7 +167,7 @@ impl Stream {
     pub fn is_ready(&self, room: bool) -> bool {
         match self {
             Stream::SharedMemory(end) => end.is_ready(wants(room)),
-            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => false,
         }
     }
 
@@ -167,7 +175,7 @@ impl Stream {
     pub fn arm(&mut self, room: bool) -> bool {
         match self {
             Stream::SharedMemory(end) => end.arm(wants(room)),
-            Stream::Tcp(_) | Stream::Unix(_) => false,
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => false,
         }
     }
 
@@ -175,7 +183,7 @@ impl Stream {
     pub fn take_wakeups(&mut self) -> u64 {
         match self {
             Stream::SharedMemory(end) => end.take_rung(),
-            Stream::Tcp(_) | Stream::Unix(_) => 0,
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => 0,
         }
     }
 
@@ -194,6 +202,7 @@ impl Stream {
             Stream::Tcp(socket) => (*socket).as_fd(),
             Stream::Unix(socket) => (*socket).as_fd(),
             Stream::SharedMemory(end) => return end.wait_for(wants(room), patience),
+            Stream::Inside(_) => return Ok(room),
         };
         let flags = if room { PollFlags::OUT } else { PollFlags::IN };
         let mut fds = [PollFd::from_borrowed_fd(socket, flags)];
@@ -222,14 +231,19 @@ impl Stream {
                 socket.local_addr().ok()?,
                 socket.peer_addr().ok()?,
             )),
-            Stream::Unix(_) | Stream::SharedMemory(_) => None,
+            Stream::Unix(_) | Stream::SharedMemory(_) | Stream::Inside(_) => None,
         }
+    }
+
+    /// The client is in this process.
+    pub fn is_inside(&self) -> bool {
+        matches!(self, Stream::Inside(_))
     }
 
     /// The operating system's user at the other end of a Unix socket (SO_PEERCRED).
     pub fn peer_uid(&self) -> Option<u32> {
         let socket = match self {
-            Stream::Tcp(_) => return None,
+            Stream::Tcp(_) | Stream::Inside(_) => return None,
             Stream::Unix(socket) => socket.as_fd(),
             Stream::SharedMemory(end) => end.socket().as_fd(),
         };
