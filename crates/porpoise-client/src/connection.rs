@@ -909,26 +909,42 @@ impl Connection {
     }
 
     pub(crate) fn collect_rows_into(&mut self, rows: &mut Rows) -> Result<(), Error> {
-        let binary = matches!(self.reading, Reading::Rows { binary: true });
+        self.begin_rows(rows);
+        while self.collect_next(rows)? {}
+        Ok(())
+    }
+
+    pub(crate) fn collect_row_into(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        self.begin_rows(rows);
+        self.collect_next(rows)
+    }
+
+    fn begin_rows(&self, rows: &mut Rows) {
         rows.bytes.clear();
         rows.cells.clear();
         rows.count = 0;
-        rows.columns = Arc::clone(&self.columns);
-        rows.binary = binary;
-        while let Some(place) = self.take_row()? {
-            let payload = self.reader.lent(place).payload;
-            let laid_out = lay_out(
-                payload,
-                rows.bytes.len(),
-                &rows.columns,
-                binary,
-                &mut rows.cells,
-            );
-            Self::protocol(&mut self.broken, laid_out)?;
-            rows.bytes.extend_from_slice(payload);
-            rows.count += 1;
+        if !Arc::ptr_eq(&rows.columns, &self.columns) {
+            rows.columns = Arc::clone(&self.columns);
         }
-        Ok(())
+        rows.binary = matches!(self.reading, Reading::Rows { binary: true });
+    }
+
+    fn collect_next(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        let Some(place) = self.take_row()? else {
+            return Ok(false);
+        };
+        let payload = self.reader.lent(place).payload;
+        let laid_out = lay_out(
+            payload,
+            rows.bytes.len(),
+            &rows.columns,
+            rows.binary,
+            &mut rows.cells,
+        );
+        Self::protocol(&mut self.broken, laid_out)?;
+        rows.bytes.extend_from_slice(payload);
+        rows.count += 1;
+        Ok(true)
     }
 }
 

@@ -21,6 +21,7 @@
 //! | `multi_statements` | `true`: a query may hold several statements |
 //! | `found_rows` | `true`: affected rows are those found, not those changed |
 //!
+//! Behind `transport=embedded`, and in `porpoise:` URLs, any other parameter is a system variable to open the database with.
 //! User, password and database may have percent-encoded bytes.
 
 use crate::Error;
@@ -81,6 +82,8 @@ pub struct Options {
     pub transport: Transport,
     /// For [`Transport::Embedded`], where the database lies; nothing for one in memory.
     pub folder: Option<PathBuf>,
+    /// System variables to open that database with, by name.
+    pub variables: Vec<(String, String)>,
     /// Whether to ask the server of a TCP connection within this machine to go on over shared memory. Who doesn't
     /// do so goes on over TCP, without an error.
     pub loopback_fast_path: bool,
@@ -121,6 +124,7 @@ impl Default for Options {
             shared_memory_base_name: BASE_NAME.into(),
             transport: Transport::Auto,
             folder: None,
+            variables: Vec::new(),
             loopback_fast_path: false,
             database: None,
             connect_timeout: Some(Duration::from_secs(10)),
@@ -270,6 +274,9 @@ impl Options {
             "multi_statements" => self.multi_statements = truth()?,
             "found_rows" => self.found_rows = truth()?,
             "get_server_public_key" => self.get_server_public_key = truth()?,
+            _ if self.transport == Transport::Embedded => {
+                self.variables.push((name.to_owned(), value.to_owned()));
+            }
             _ => return Err(Error::Options(format!("unknown option '{name}'"))),
         }
         Ok(())

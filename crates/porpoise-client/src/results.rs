@@ -72,6 +72,11 @@ impl Columns {
             .position(|column| column.name == name.as_bytes())
     }
 
+    /// The definitions as they came from the server, one after another.
+    pub fn bytes(&self) -> &[u8] {
+        &self.definitions
+    }
+
     /// The type of each.
     pub fn types(&self) -> &[ValueType] {
         &self.types
@@ -218,6 +223,14 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Forgets them; their memory is kept for the next. `columns` are those of no rows.
+    pub fn clear(&mut self, columns: Arc<Columns>) {
+        self.bytes.clear();
+        self.cells.clear();
+        self.count = 0;
+        self.columns = columns;
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
@@ -304,6 +317,11 @@ impl Results<'_> {
     /// As [`rows`](Self::rows), into the memory of rows that aren't needed any more.
     pub fn rows_into(&mut self, rows: &mut Rows) -> Result<(), Error> {
         self.connection.collect_rows_into(rows)
+    }
+
+    /// The next row alone, into the memory of rows that aren't needed any more; `false` at the end.
+    pub fn row_into(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        self.connection.collect_row_into(rows)
     }
 
     /// How the result it stands at ended; for one with rows, once the last was read.

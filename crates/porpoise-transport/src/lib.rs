@@ -43,6 +43,7 @@ pub use shared_memory::{ServerEnd, SharedMemory};
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -70,6 +71,11 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
 
     /// The addresses of a TCP connection.
     fn tcp_ends(&self) -> Option<loopback::Ends> {
+        None
+    }
+
+    /// The number of the socket that it is, or that tells of the peer's end.
+    fn socket(&self) -> Option<RawFd> {
         None
     }
 }
@@ -103,6 +109,10 @@ impl Stream for TcpStream {
     fn shutdown(&self) -> io::Result<()> {
         TcpStream::shutdown(self, Shutdown::Both)
     }
+
+    fn socket(&self) -> Option<RawFd> {
+        Some(self.as_raw_fd())
+    }
 }
 
 impl Stream for UnixStream {
@@ -128,6 +138,10 @@ impl Stream for UnixStream {
 
     fn shutdown(&self) -> io::Result<()> {
         UnixStream::shutdown(self, Shutdown::Both)
+    }
+
+    fn socket(&self) -> Option<RawFd> {
+        Some(self.as_raw_fd())
     }
 }
 

@@ -337,6 +337,10 @@ impl crate::Stream for SharedMemory {
     fn shutdown(&self) -> io::Result<()> {
         self.socket.shutdown(Shutdown::Both)
     }
+
+    fn socket(&self) -> Option<std::os::fd::RawFd> {
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.socket))
+    }
 }
 
 #[cfg(test)]
