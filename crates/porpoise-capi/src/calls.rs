@@ -86,7 +86,6 @@ pub extern "C" fn mysql_close(mysql: *mut Mysql) {
     });
 }
 
-#[expect(clippy::too_many_arguments, reason = "C has them all")]
 pub extern "C" fn mysql_real_connect(
     mysql: Option<&mut Mysql>,
     host: Text,
@@ -709,7 +708,6 @@ pub extern "C" fn mysql_hex_string(
 }
 
 /// Converts a text; returns the bytes written, or `-1` and a number of `errno`.
-#[expect(clippy::too_many_arguments, reason = "C has them all")]
 pub extern "C" fn mariadb_convert_string(
     from: *const c_char,
     from_length: *mut usize,

@@ -24,6 +24,12 @@ pub struct ColumnSet {
     definitions: Vec<u8>,
 }
 
+// SAFETY: the fields' pointers lead into the texts, which go wherever they go and never change.
+unsafe impl Send for ColumnSet {}
+// SAFETY: what changes through a shared reference is `max_length` alone: while a result is read, or a statement's rows are
+// measured, on the thread that by the border's contract is the only one to use the columns then.
+unsafe impl Sync for ColumnSet {}
+
 impl ColumnSet {
     pub fn new(columns: &Columns) -> ColumnSet {
         let mut texts = Vec::with_capacity(columns.bytes().len() + 8 * columns.len());

@@ -5,13 +5,16 @@
 //! keep it open: the last one to go writes the checkpoint and lets the folder go.
 
 use crate::failure::{Failure, UNKNOWN};
+use crate::stack::Stack;
 use parking_lot::Mutex;
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_server::{FileSource, Inside, Visitor};
 use porpoise_storage::Location;
 use std::ffi::c_int;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 /// Which database, with which settings if it isn't open yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,15 +33,86 @@ pub struct House {
 }
 
 impl House {
-    pub fn connect(&self, files: FileSource) -> Visitor {
-        self.inside.connect(Some(files))
+    /// A stream to a new connection's server end.
+    pub fn connect(&self, files: FileSource) -> io::Result<Guest> {
+        Ok(Guest {
+            visitor: Some(self.inside.connect(Some(files))),
+            stack: Stack::new()?,
+        })
     }
 }
 
 impl Drop for House {
     fn drop(&mut self) {
         // What was committed is in the log: if the checkpoint fails, the next to open the folder replays it.
-        let _ = self.engine.close();
+        let close = || drop(self.engine.close());
+        match Stack::new() {
+            Ok(mut stack) => stack.run(close),
+            Err(_) => close(),
+        }
+    }
+}
+
+/// A connection in this process, its commands carried out on a stack of their own.
+#[derive(Debug)]
+pub struct Guest {
+    /// Always there but in `drop`.
+    visitor: Option<Visitor>,
+    stack: Stack,
+}
+
+impl io::Write for Guest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.visitor {
+            Some(visitor) => self.stack.run(|| visitor.write(bytes)),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for Guest {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.visitor {
+            Some(visitor) => visitor.read(into),
+            None => Ok(0),
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let visitor = self.visitor.take();
+        self.stack.run(|| drop(visitor));
+    }
+}
+
+impl porpoise_transport::Stream for Guest {
+    fn set_read_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_write_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn is_private(&self) -> bool {
+        true
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> &'static str {
+        "embedded"
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -72,11 +146,14 @@ pub fn open(home: &Home) -> Result<Arc<House>, Failure> {
         Some(folder) => Location::Path(folder.clone()),
         None => Location::Memory,
     };
-    let engine = Engine::open(EngineOptions {
+    let options = EngineOptions {
         location,
         variables: home.variables.clone(),
-    })
-    .map_err(|error| cant_open(home, &error.cause()))?;
+    };
+    let mut stack = Stack::new().map_err(|error| cant_open(home, &error))?;
+    let engine = stack
+        .run(|| Engine::open(options))
+        .map_err(|error| cant_open(home, &error.cause()))?;
     let shown = folder.as_ref().map(|folder| folder.display().to_string());
     engine
         .variables()

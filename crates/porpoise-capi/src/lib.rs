@@ -17,7 +17,7 @@
 //! 3. [`way`]: which way in, from arguments, options and the environment. [`embedded`]: the engine in this process.
 //! 4. [`result`]: rows as text, over [`columns`]. [`statement`]: prepared statements; [`convert`] is values to and from
 //!    buffers.
-//! 5. [`charset`], [`infile`], [`tracking`], [`failure`]: one subject each.
+//! 5. [`stack`]: where the engine runs. [`charset`], [`infile`], [`tracking`], [`failure`]: one subject each.
 //!
 //! `unsafe` is where pointers from C are followed, each place with its argument. No panic crosses the border: every call
 //! that does more than read a field runs inside [`border`].
@@ -28,13 +28,13 @@ mod charset;
 mod columns;
 mod convert;
 mod embedded;
-#[cfg(not(test))]
 mod exports;
 mod failure;
 mod infile;
 mod result;
 mod session;
 mod settings;
+mod stack;
 mod statement;
 mod tracking;
 mod way;

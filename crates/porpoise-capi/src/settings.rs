@@ -54,8 +54,9 @@ pub struct Settings {
     pub flags: u64,
     pub init_commands: Vec<CString>,
     pub attributes: Vec<(String, String)>,
-    ignored_text: Option<CString>,
-    ignored_bool: bool,
+    /// Where values go that change nothing.
+    pub ignored_text: Option<CString>,
+    pub ignored_bool: bool,
 }
 
 impl Default for Settings {

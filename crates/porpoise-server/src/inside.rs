@@ -66,7 +66,7 @@ impl Inside {
         let phase = match self.shared.take_seat() {
             Some(seat) => {
                 let id = self.shared.engine.next_connection_id();
-                Phase::Newcomer(Newcomer::greet(id, Peer::Unix, seat, &mut writer))
+                Phase::Newcomer(Box::new(Newcomer::greet(id, Peer::Unix, seat, &mut writer)))
             }
             None => {
                 write_error(
@@ -118,7 +118,7 @@ impl std::fmt::Debug for Pocket {
 }
 
 enum Phase {
-    Newcomer(Newcomer),
+    Newcomer(Box<Newcomer>),
     Client(Box<Client>),
     Over,
 }
