@@ -31,6 +31,8 @@ mod embedded;
 mod exports;
 mod failure;
 mod infile;
+#[cfg(test)]
+mod layout;
 mod result;
 mod session;
 mod settings;

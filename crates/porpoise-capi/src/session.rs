@@ -24,6 +24,7 @@ use porpoise_client::flags::{Capabilities, Status};
 use porpoise_client::{Connection, Options};
 use porpoise_transport::Endpoint;
 use std::ffi::{CString, c_char, c_uint, c_ulong};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub struct Session {
     pub tracked: Vec<(u32, CString, usize)>,
     pub tracked_next: usize,
     pub stat: Option<CString>,
+    /// In the place of a socket, for a program that asks for one where there is none.
+    pub always_ready: Option<OwnedFd>,
     request: Request,
     /// Beneath the connection: a database is let go after it.
     house: Option<Arc<House>>,
@@ -91,6 +94,7 @@ impl Mysql {
             tracked: Vec::new(),
             tracked_next: 0,
             stat: None,
+            always_ready: None,
             request: Request::default(),
             house: None,
             texts: Texts::default(),

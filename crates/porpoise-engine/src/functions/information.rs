@@ -24,7 +24,7 @@ pub static TABLE: &[Function] = &[
         "CHARSET",
         exactly(1),
         &[Want::Any],
-        Returns::Text(64),
+        Returns::Fixed(name),
         Eval::Values(|call, _| Ok(Value::text(collation(call).charset().name()))),
     ),
     pure(
@@ -38,7 +38,7 @@ pub static TABLE: &[Function] = &[
         "COLLATION",
         exactly(1),
         &[Want::Any],
-        Returns::Text(64),
+        Returns::Fixed(name),
         Eval::Values(|call, _| Ok(Value::text(collation(call).name()))),
     ),
     stable(
@@ -206,6 +206,14 @@ pub static TABLE: &[Function] = &[
         Eval::Values(|_, values| Ok(values[1].clone())),
     ),
 ];
+
+/// A name, in utf8mb4 whatever it is the name for.
+fn name() -> DataType {
+    DataType::Varchar {
+        length: 64,
+        collation: Collation::UTF8MB4_0900_AI_CI,
+    }
+}
 
 fn collation(call: &Call<'_, '_>) -> Collation {
     match call.arguments.first().map(|argument| &argument.ty) {
