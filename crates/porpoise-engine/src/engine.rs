@@ -70,7 +70,7 @@ impl Engine {
         storage.log_segment_bytes = storage.log_segment_bytes.min(log_bytes / 4);
         storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
-        let (dictionary, catalog) = Dictionary::open(&store)?;
+        let (dictionary, catalog) = Dictionary::open(&store, variables.metadata_lock_kind())?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             store,

@@ -631,6 +631,13 @@ pub static VARIABLES: &[Variable] = &[
     row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
     row("max_sp_recursion_depth", Both, int(0, 255), "0", Inert),
     row("max_user_connections", Both, int(0, U32), "0", Settable),
+    row(
+        "metadata_lock_kind",
+        Global,
+        Choice(porpoise_locks::Kind::NAMES),
+        "prefer_reader",
+        ReadOnly,
+    ),
     row("min_examined_row_limit", Both, int(0, U64), "0", Inert),
     row(
         "net_buffer_length",
@@ -1196,6 +1203,11 @@ impl GlobalVariables {
     /// `innodb_buffer_pool_size`: memory for pages of the B-tree.
     pub fn cache_bytes(&self) -> usize {
         self.get_u64("innodb_buffer_pool_size") as usize
+    }
+
+    /// `metadata_lock_kind`: which lock guards each table's definition.
+    pub fn metadata_lock_kind(&self) -> porpoise_locks::Kind {
+        porpoise_locks::Kind::by_name(&self.get_text("metadata_lock_kind")).unwrap_or_default()
     }
 
     /// `innodb_redo_log_capacity`: how much log is written before a checkpoint drops it.

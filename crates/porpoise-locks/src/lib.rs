@@ -1,171 +1,65 @@
-//! Reader-writer locks for metadata.
+//! Reader-writer locks for metadata: readers are many, short and may recurse (statements on a table), writers are rare
+//! (DDL).
 //!
-//! What it is: locks whose readers are many, short and may recurse (statements on a table), and whose
-//! writers are rare (DDL). What it is not: a general lock; there is no guarded value and no guard, because
-//! a metadata lock is held by a transaction, not by a scope.
+//! What it is: five locks behind one trait, [`ReaderWriter`], so that they can be measured against each other and put
+//! in each other's place. What it is not: a lock around a value. A metadata lock is held by a session, which moves
+//! between threads, so whoever says "unlock" need not be the thread that said "lock"; writers are known by an [`Owner`].
 //!
-//! [`MetadataLock`] prefers readers: a reader enters whenever no writer is *inside*, so a reader that
-//! already holds the lock can take it again without deadlock, and a waiting writer holds up nobody.
-//! A writer waits until no reader but its own is left.
+//! | lock | made of | bytes | whom it prefers | recursion |
+//! | --- | --- | --- | --- | --- |
+//! | [`Portable`] | a mutex and two condition variables | 32 | readers | readers, owner |
+//! | [`Native`] | the platform's own lock around the state | 44 | readers; scoped: whom the platform prefers | held: readers, owner; scoped: none |
+//! | [`TwoMutex`] | two mutexes and an event | 36 | readers | readers, owner |
+//! | [`Morrison`] | a spin lock around the state, events when needed | 32 | readers | readers, owner |
+//! | [`PreferReader`] | one word | 8 | readers, or whoever came first | readers, owner |
+//!
+//! Preferring readers means: a reader enters whenever no writer is *inside*. So a reader that is in may enter again
+//! without deadlock, and a waiting writer holds up nobody. The price is that writers starve while readers never
+//! stop overlapping. [`PreferReader::fair`] takes the other side: newcomers wait behind a waiting writer.
 //!
 //! ```
+//! use porpoise_locks::{Deadline, Owner, PreferReader, ReaderWriter};
 //! use std::time::Duration;
-//! let lock = porpoise_locks::MetadataLock::new();
-//! assert!(lock.try_shared());
-//! assert!(!lock.exclusive(0, Duration::from_millis(1)));
-//! assert!(lock.exclusive(1, Duration::from_millis(1)));
-//! lock.unlock_exclusive();
+//!
+//! let lock = PreferReader::new();
+//! let me = Owner::new(7);
+//! lock.shared();
+//! assert!(lock.try_shared(), "readers recurse");
+//! assert!(!lock.exclusive_until(me, &Deadline::after(Duration::from_millis(1))));
 //! lock.unlock_shared();
+//! lock.unlock_shared();
+//! lock.exclusive(me);
+//! assert!(lock.try_exclusive(me), "the owner recurses");
+//! assert!(!lock.try_exclusive(Owner::new(8)));
+//! lock.unlock_exclusive();
+//! lock.unlock_exclusive();
+//! assert_eq!(lock.read(|| 42), 42);
 //! ```
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
-use parking_lot::{Condvar, Mutex};
-
-/// The writer's bit in the state word; the bits below count readers.
-const WRITER: u32 = 1 << 31;
-
-/// One word of state and a waiting room. An uncontended reader pays one compare-and-swap.
-#[derive(Debug)]
-pub struct MetadataLock {
-    state: AtomicU32,
-    /// How many threads are in the waiting room: who releases looks here before it takes the mutex.
-    waiting: AtomicU32,
-    room: Mutex<()>,
-    changed: Condvar,
-}
-
-impl MetadataLock {
-    pub const fn new() -> MetadataLock {
-        MetadataLock {
-            state: AtomicU32::new(0),
-            waiting: AtomicU32::new(0),
-            room: Mutex::new(()),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Enters as a reader, unless a writer is inside.
-    pub fn try_shared(&self) -> bool {
-        let mut state = self.state.load(Ordering::Relaxed);
-        while state & WRITER == 0 {
-            match self.state.compare_exchange_weak(
-                state,
-                state + 1,
-                Ordering::SeqCst,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    /// Enters as a reader; waits for a writer inside, at most `timeout`. False when time ran out.
-    pub fn shared(&self, timeout: Duration) -> bool {
-        self.wait_for(timeout, || self.try_shared())
-    }
-
-    pub fn unlock_shared(&self) {
-        self.state.fetch_sub(1, Ordering::SeqCst);
-        self.wake();
-    }
-
-    /// Enters as the writer if nobody else is inside; the caller itself may hold `own_shared` reader's entries.
-    pub fn try_exclusive(&self, own_shared: u32) -> bool {
-        self.state
-            .compare_exchange(
-                own_shared,
-                own_shared | WRITER,
-                Ordering::SeqCst,
-                Ordering::SeqCst,
-            )
-            .is_ok()
-    }
-
-    /// Like [`try_exclusive`](Self::try_exclusive), waiting at most `timeout`.
-    pub fn exclusive(&self, own_shared: u32, timeout: Duration) -> bool {
-        self.wait_for(timeout, || self.try_exclusive(own_shared))
-    }
-
-    pub fn unlock_exclusive(&self) {
-        self.state.fetch_and(!WRITER, Ordering::SeqCst);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            drop(self.room.lock());
-            self.changed.notify_all();
-        }
-    }
-
-    fn wait_for(&self, timeout: Duration, mut enter: impl FnMut() -> bool) -> bool {
-        if enter() {
-            return true;
-        }
-        let deadline = Instant::now() + timeout;
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut room = self.room.lock();
-        let entered = loop {
-            if enter() {
-                break true;
-            }
-            if self.changed.wait_until(&mut room, deadline).timed_out() {
-                break enter();
-            }
-        };
-        drop(room);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        entered
-    }
-}
-
-impl Default for MetadataLock {
-    fn default() -> MetadataLock {
-        MetadataLock::new()
-    }
-}
+mod any;
+mod base;
+mod event;
+mod morrison;
+mod native;
+mod portable;
+mod prefer_reader;
+mod reader_writer;
+mod spin;
+mod two_mutex;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
+mod modelled;
+#[cfg(test)]
+mod tests;
 
-    #[test]
-    fn readers_recurse_while_a_writer_waits() {
-        let lock = Arc::new(MetadataLock::new());
-        assert!(lock.try_shared());
-        let writer = std::thread::spawn({
-            let lock = lock.clone();
-            move || lock.exclusive(0, Duration::from_secs(10))
-        });
-        while lock.waiting.load(Ordering::SeqCst) == 0 {
-            std::thread::yield_now();
-        }
-        assert!(lock.try_shared());
-        lock.unlock_shared();
-        lock.unlock_shared();
-        assert!(writer.join().expect("the writer"));
-        assert!(!lock.try_shared());
-        lock.unlock_exclusive();
-        assert!(lock.try_shared());
-    }
-
-    #[test]
-    fn a_writer_upgrades_over_its_own_readers_only() {
-        let lock = MetadataLock::new();
-        assert!(lock.try_shared() && lock.try_shared());
-        assert!(!lock.try_exclusive(1));
-        assert!(lock.try_exclusive(2));
-    }
-
-    #[test]
-    fn a_wait_ends_at_its_timeout() {
-        let lock = MetadataLock::new();
-        assert!(lock.try_exclusive(0));
-        assert!(!lock.shared(Duration::from_millis(5)));
-    }
-}
+pub use any::{AnyLock, Kind};
+pub use base::Deadline;
+pub use morrison::Morrison;
+pub use native::Native;
+pub use portable::Portable;
+pub use prefer_reader::PreferReader;
+pub use reader_writer::{Owner, ReaderWriter};
+pub use two_mutex::TwoMutex;

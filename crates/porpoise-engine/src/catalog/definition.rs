@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
+use porpoise_locks::{AnyLock, Kind as LockKind};
 use porpoise_storage::SpaceId;
 use porpoise_types::{Collation, DataType, RowLayout, Value};
 
@@ -70,7 +71,7 @@ pub struct TableState {
     /// The next hidden row number of a table without a primary key; 0 until it was read.
     pub row_number: AtomicU64,
     pub statistics: ArcSwap<Statistics>,
-    pub metadata_lock: porpoise_locks::MetadataLock,
+    pub metadata_lock: AnyLock,
     /// How many sessions hold the table by LOCK TABLES … READ: others read it and don't write.
     pub read_locks: AtomicU32,
 }
@@ -265,12 +266,12 @@ impl Table {
 }
 
 impl TableState {
-    pub fn new() -> TableState {
+    pub fn new(kind: LockKind) -> TableState {
         TableState {
             auto_increment: AtomicU64::new(0),
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
-            metadata_lock: porpoise_locks::MetadataLock::new(),
+            metadata_lock: AnyLock::new(kind),
             read_locks: AtomicU32::new(0),
         }
     }
@@ -289,7 +290,7 @@ impl TableState {
 
 impl Default for TableState {
     fn default() -> TableState {
-        TableState::new()
+        TableState::new(LockKind::default())
     }
 }
 

@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use compact_str::CompactString;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
+use porpoise_locks::Kind as LockKind;
 use porpoise_storage::{Direction, SpaceId, Store, Transaction};
 use porpoise_types::Collation;
 use serde::de::DeserializeOwned;
@@ -62,6 +63,7 @@ pub struct Dictionary {
     change: Mutex<()>,
     next_table: AtomicU32,
     next_version: AtomicU64,
+    lock_kind: LockKind,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -71,7 +73,7 @@ struct StatisticsRecord {
 
 impl Dictionary {
     /// Reads every definition. The time it takes grows with the number of tables, not of rows.
-    pub fn open(store: &Store) -> Result<(Dictionary, Catalog)> {
+    pub fn open(store: &Store, lock_kind: LockKind) -> Result<(Dictionary, Catalog)> {
         prepare(store)?;
         let mut catalog = Catalog {
             version: 1,
@@ -102,7 +104,7 @@ impl Dictionary {
         for (id, record) in read_kind::<TableRecord>(store, KIND_TABLE)? {
             last_table = last_table.max(record.id);
             last_version = last_version.max(record.version);
-            let state = TableState::new();
+            let state = TableState::new(lock_kind);
             if let Some(found) = statistics.remove(&id) {
                 state.statistics.store(Arc::new(Statistics {
                     cardinality: found.cardinality.into_iter().collect(),
@@ -125,12 +127,18 @@ impl Dictionary {
             change: Mutex::new(()),
             next_table: AtomicU32::new(last_table + 1),
             next_version: AtomicU64::new(last_version + 1),
+            lock_kind,
         };
         Ok((dictionary, catalog))
     }
 
     pub fn next_table_id(&self) -> u32 {
         self.next_table.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What lives beside a new table's definition.
+    pub fn new_state(&self) -> TableState {
+        TableState::new(self.lock_kind)
     }
 
     pub fn next_version(&self) -> u64 {

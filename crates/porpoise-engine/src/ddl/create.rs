@@ -8,7 +8,7 @@ use porpoise_types::{Collation, DataType};
 
 use crate::catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use crate::catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
-use crate::catalog::{Change, IndexKind, Relation, Table, TableState};
+use crate::catalog::{Change, IndexKind, Relation, Table};
 use crate::ddl::column::{self, ColumnContext};
 use crate::ddl::table::{self, Options};
 use crate::ddl::{Ddl, Name, check_table_name, foreign_keys};
@@ -101,7 +101,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         held
     };
     place(ddl, &mut record);
-    let state = Arc::new(TableState::new());
+    let state = Arc::new(ddl.shared.dictionary.new_state());
     let table = Arc::new(table::bind(&record, state)?);
     let filled = query.map(|(plan, columns)| Filling {
         plan,
@@ -452,6 +452,9 @@ pub fn create_like(
         index.origin = None;
     }
     place(ddl, &mut record);
-    let table = Arc::new(table::bind(&record, Arc::new(TableState::new()))?);
+    let table = Arc::new(table::bind(
+        &record,
+        Arc::new(ddl.shared.dictionary.new_state()),
+    )?);
     publish(ddl, &record, table, None, None, if_not_exists)
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use compact_str::CompactString;
+use porpoise_locks::{Deadline, Owner, ReaderWriter};
 use porpoise_sql::ast;
 
 use crate::catalog::{Relation, Table, TableState};
@@ -37,15 +38,20 @@ impl Drop for Exclusive {
     }
 }
 
-/// Waits for a table's lock. The session itself may hold it shared `own_shared` times.
-fn wait(ddl: &Ddl<'_>, state: &Arc<TableState>, own_shared: u32) -> Result<Exclusive> {
+/// As whom a session writes.
+fn owner(session: &SessionState) -> Owner {
+    Owner::new(session.connection_id)
+}
+
+/// Waits for a table's lock.
+fn wait(ddl: &Ddl<'_>, state: &Arc<TableState>) -> Result<Exclusive> {
     let session: &SessionState = ddl.session;
     let entered = || {
         Ok(Exclusive {
             state: Some(Arc::clone(state)),
         })
     };
-    if state.metadata_lock.try_exclusive(own_shared) {
+    if state.metadata_lock.try_exclusive(owner(session)) {
         return entered();
     }
     ddl.shared.before_waiting();
@@ -54,7 +60,7 @@ fn wait(ddl: &Ddl<'_>, state: &Arc<TableState>, own_shared: u32) -> Result<Exclu
         let left = deadline.saturating_duration_since(Instant::now());
         if state
             .metadata_lock
-            .exclusive(own_shared, left.min(INTERRUPT_CHECK))
+            .exclusive_until(owner(session), &Deadline::after(left.min(INTERRUPT_CHECK)))
         {
             return entered();
         }
@@ -77,7 +83,7 @@ pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Exclusive)> {
         if ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write) {
             return Ok((table, Exclusive { state: None }));
         }
-        let held = wait(ddl, &table.state, 0)?;
+        let held = wait(ddl, &table.state)?;
         if ddl
             .table(name)
             .is_ok_and(|now| now.version == table.version)
@@ -95,7 +101,7 @@ fn try_table(ddl: &Ddl<'_>, name: &Name) -> Result<Option<(Arc<Table>, Exclusive
     if needs_none {
         return Ok(Some((table, Exclusive { state: None })));
     }
-    if !table.state.metadata_lock.try_exclusive(0) {
+    if !table.state.metadata_lock.try_exclusive(owner(ddl.session)) {
         return Ok(None);
     }
     let held = Exclusive {
@@ -255,7 +261,7 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
         if mode == Mode::Read {
             table.state.read_locks.fetch_add(1, Ordering::SeqCst);
             table.state.metadata_lock.unlock_exclusive();
-            while !table.state.metadata_lock.shared(INTERRUPT_CHECK) {}
+            table.state.metadata_lock.shared();
         }
         held.0.push(Locked {
             state: Arc::clone(&table.state),

@@ -335,7 +335,8 @@ fn temporary_tables_hide_others_and_belong_to_their_session() {
 #[test]
 fn definitions_outlive_the_engine() {
     let store = Store::open(&Options::memory()).expect("opens");
-    let (dictionary, catalog) = Dictionary::open(&store).expect("a fresh dictionary");
+    let (dictionary, catalog) =
+        Dictionary::open(&store, Default::default()).expect("a fresh dictionary");
     assert!(catalog.schema("information_schema").is_some());
     drop((dictionary, catalog));
 
@@ -344,7 +345,8 @@ fn definitions_outlive_the_engine() {
     db.run("CREATE TABLE t (id SERIAL, a DECIMAL(5,2) DEFAULT 1.25, b ENUM('x','y') DEFAULT 'y', c TIMESTAMP(3) NULL, KEY (a, b DESC))");
     db.run("CREATE TEMPORARY TABLE lost (a INT)");
     let before = db.shows("t");
-    let (_, again) = Dictionary::open(&db.engine.shared.store).expect("opens again");
+    let (_, again) =
+        Dictionary::open(&db.engine.shared.store, Default::default()).expect("opens again");
     let Some(Relation::Table(table)) = again.relation("d", "t") else {
         panic!("the table is there")
     };
@@ -361,7 +363,8 @@ fn foreign_keys_outlive_the_engine() {
     db.run("CREATE TABLE p (id INT PRIMARY KEY)");
     db.run("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL ON UPDATE CASCADE)");
     let before = db.shows("c");
-    let (_, again) = Dictionary::open(&db.engine.shared.store).expect("opens again");
+    let (_, again) =
+        Dictionary::open(&db.engine.shared.store, Default::default()).expect("opens again");
     let Some(Relation::Table(table)) = again.relation("d", "c") else {
         panic!("the table is there")
     };

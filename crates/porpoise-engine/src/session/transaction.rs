@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use compact_str::CompactString;
+use porpoise_locks::{Deadline, ReaderWriter};
 use porpoise_storage::{Commit, Savepoint, Transaction};
 
 use crate::catalog::Table;
@@ -77,7 +78,7 @@ impl HeldTables {
         let lock = &table.state.metadata_lock;
         if !lock.try_shared() {
             shared.before_waiting();
-            if !lock.shared(timeout) {
+            if !lock.shared_until(&Deadline::after(timeout)) {
                 return Err(Error::lock_wait_timeout());
             }
         }

@@ -1,0 +1,398 @@
+//! The locks' files once more, over loom's primitives: every order in which the threads of a small scenario can run is
+//! tried, stale reads included. A thread that sleeps forever is reported by the checker, so that each scenario
+//! also says "no wake-up is lost".
+#![allow(
+    clippy::duplicate_mod,
+    clippy::reversed_empty_ranges,
+    reason = "the same source is checked over other primitives, with no spinning"
+)]
+#![allow(dead_code, unused_imports, missing_docs)]
+
+#[path = "event.rs"]
+mod event;
+#[path = "morrison.rs"]
+mod morrison;
+#[path = "native.rs"]
+mod native;
+#[path = "portable.rs"]
+mod portable;
+#[path = "prefer_reader.rs"]
+mod prefer_reader;
+#[path = "reader_writer.rs"]
+mod reader_writer;
+#[path = "spin.rs"]
+mod spin;
+#[path = "two_mutex.rs"]
+mod two_mutex;
+
+use morrison::Morrison;
+use native::Native;
+use portable::Portable;
+use prefer_reader::PreferReader;
+use reader_writer::{Owner, ReaderWriter};
+use two_mutex::TwoMutex;
+
+use base::Deadline;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use loom::thread;
+
+/// The same names as the crate's `base`, over loom.
+mod base {
+    pub use loom::hint::spin_loop;
+    pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+    pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock};
+    pub use loom::thread::{Thread, current as current_thread, yield_now};
+
+    use loom::sync::Arc;
+    use loom::sync::atomic::Ordering;
+
+    use super::prefer_reader::{Lane, LaneSet, Room};
+
+    /// A deadline that passes when some thread says so.
+    #[derive(Clone, Debug)]
+    pub enum Deadline {
+        Never,
+        When(Arc<AtomicBool>),
+    }
+
+    impl Deadline {
+        fn has_passed(&self) -> bool {
+            match self {
+                Deadline::Never => false,
+                // A change reads what is newest.
+                Deadline::When(flag) => flag.fetch_or(false, Ordering::SeqCst),
+            }
+        }
+    }
+
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().expect("no panic")
+    }
+
+    pub fn wait<'a, T>(
+        condvar: &Condvar,
+        mutex: &'a Mutex<T>,
+        guard: MutexGuard<'a, T>,
+        deadline: &Deadline,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let Deadline::When(_) = deadline else {
+            return (condvar.wait(guard).expect("no panic"), false);
+        };
+        // It wakes again and again for nothing, until notified or late: the loops around it must bear that.
+        drop(guard);
+        yield_now();
+        (lock(mutex), deadline.has_passed())
+    }
+
+    pub fn park(deadline: &Deadline) -> bool {
+        match deadline {
+            Deadline::Never => loom::thread::park(),
+            Deadline::When(_) => yield_now(),
+        }
+        deadline.has_passed()
+    }
+
+    pub fn settle() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    /// The checker can't tell a spin that ends from one that doesn't: scenarios of whole locks have a mutex instead.
+    pub struct SpinLock(Mutex<()>);
+
+    impl SpinLock {
+        pub fn new() -> SpinLock {
+            SpinLock(Mutex::new(()))
+        }
+
+        pub fn hold<R>(&self, f: impl FnOnce() -> R) -> R {
+            let _held = lock(&self.0);
+            f()
+        }
+    }
+
+    pub const SPINS_MAX: u32 = 1;
+    pub const SPIN_ROUNDS: u32 = 0;
+    pub const LANES: usize = 2;
+    pub const LANE_SETS_MAX: usize = 1;
+
+    macro_rules! maybe_const_fn {
+        ($(#[$about:meta])* pub fn $name:ident() -> $ty:ty $body:block) => {
+            $(#[$about])*
+            pub fn $name() -> $ty $body
+        };
+    }
+    pub(crate) use maybe_const_fn;
+
+    loom::lazy_static! {
+        static ref LANE_SETS: [LaneSet; LANE_SETS_MAX] = std::array::from_fn(|_| LaneSet {
+            taken: AtomicBool::new(false),
+            lanes: std::array::from_fn(|_| Lane(AtomicU32::new(0))),
+        });
+        static ref ROOM: Room = Room(Mutex::new(Vec::new()));
+        static ref NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    }
+
+    loom::thread_local! {
+        static LANE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn lane_sets() -> &'static [LaneSet] {
+        &*LANE_SETS
+    }
+
+    pub fn room(_: usize) -> &'static Room {
+        &ROOM
+    }
+
+    pub fn lane() -> usize {
+        LANE.with(|lane| *lane % LANES)
+    }
+
+    pub fn is_often_contended() -> bool {
+        true
+    }
+}
+
+/// A lock and what it guards: two figures that a writer changes one after the other.
+struct Guarded<L> {
+    lock: L,
+    one: AtomicU32,
+    other: AtomicU32,
+}
+
+impl<L: ReaderWriter> Guarded<L> {
+    fn new(lock: L) -> Arc<Guarded<L>> {
+        Arc::new(Guarded {
+            lock,
+            one: AtomicU32::new(0),
+            other: AtomicU32::new(0),
+        })
+    }
+
+    fn look(&self) {
+        assert_eq!(self.one.load(Relaxed), self.other.load(Relaxed));
+    }
+
+    fn change(&self) {
+        self.look();
+        self.one.store(self.one.load(Relaxed) + 1, Relaxed);
+        self.other.store(self.other.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn read(&self) {
+        self.lock.shared();
+        self.look();
+        self.lock.unlock_shared();
+    }
+
+    fn write(&self, owner: u64) {
+        self.lock.exclusive(Owner::new(owner));
+        self.change();
+        self.lock.unlock_exclusive();
+    }
+}
+
+fn check(test: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(test);
+}
+
+fn readers_and_writers_exclude_each_other<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let reader = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        let writer = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.write(1)
+        });
+        guarded.write(2);
+        reader.join().unwrap();
+        writer.join().unwrap();
+        guarded.lock.shared();
+        assert_eq!(guarded.one.load(Relaxed), 2);
+    });
+}
+
+fn a_reader_recurses_while_a_writer_waits<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let writer = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.write(1)
+        });
+        guarded.lock.shared();
+        guarded.read();
+        guarded.look();
+        guarded.lock.unlock_shared();
+        writer.join().unwrap();
+    });
+}
+
+fn the_owner_recurses_and_leaves_with_its_last_exit<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let reader = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        guarded.lock.exclusive(Owner::new(1));
+        guarded.one.store(1, Relaxed);
+        assert!(!guarded.lock.try_exclusive(Owner::new(2)));
+        guarded.lock.exclusive(Owner::new(1));
+        guarded.lock.unlock_exclusive();
+        assert!(!guarded.lock.try_shared());
+        guarded.other.store(1, Relaxed);
+        guarded.lock.unlock_exclusive();
+        reader.join().unwrap();
+    });
+}
+
+/// One that gives up takes nobody's wake-up with it.
+fn a_wait_ends_at_its_deadline_and_the_others_go_on<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let has_passed = Arc::new(AtomicBool::new(false));
+        guarded.lock.exclusive(Owner::new(1));
+        let impatient = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            let deadline = Deadline::When(Arc::clone(&has_passed));
+            move || {
+                if guarded.lock.exclusive_until(Owner::new(2), &deadline) {
+                    guarded.change();
+                    guarded.lock.unlock_exclusive();
+                }
+            }
+        });
+        let patient = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.write(3)
+        });
+        has_passed.store(true, std::sync::atomic::Ordering::SeqCst);
+        guarded.change();
+        guarded.lock.unlock_exclusive();
+        impatient.join().unwrap();
+        patient.join().unwrap();
+        assert!(guarded.lock.try_exclusive(Owner::new(4)));
+    });
+}
+
+fn a_reader_gives_up_while_a_writer_is_inside<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let has_passed = Arc::new(AtomicBool::new(false));
+        guarded.lock.exclusive(Owner::new(1));
+        let reader = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            let deadline = Deadline::When(Arc::clone(&has_passed));
+            move || guarded.lock.shared_until(&deadline)
+        });
+        has_passed.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert!(!reader.join().unwrap());
+        guarded.lock.unlock_exclusive();
+        assert!(guarded.lock.try_exclusive(Owner::new(4)));
+    });
+}
+
+/// Who leaves is another thread than who entered.
+fn anybody_may_leave<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        guarded.lock.shared();
+        let other = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.lock.unlock_shared()
+        });
+        guarded.write(1);
+        other.join().unwrap();
+    });
+}
+
+macro_rules! scenarios {
+    ($lock:ident, $new:expr, $($scenario:ident),*) => {
+        mod $lock {
+            use super::*;
+            $(
+                #[test]
+                fn $scenario() {
+                    super::$scenario($new);
+                }
+            )*
+        }
+    };
+    ($($lock:ident $new:expr;)*) => {
+        $(scenarios!(
+            $lock, $new,
+            readers_and_writers_exclude_each_other,
+            a_reader_recurses_while_a_writer_waits,
+            the_owner_recurses_and_leaves_with_its_last_exit,
+            a_wait_ends_at_its_deadline_and_the_others_go_on,
+            a_reader_gives_up_while_a_writer_is_inside,
+            anybody_may_leave
+        );)*
+    };
+}
+
+/// A lock whose readers begin on the lanes.
+fn spread() -> PreferReader {
+    let lock = PreferReader::new();
+    lock.open_now();
+    lock
+}
+
+scenarios! {
+    of_portable Portable::new;
+    of_native Native::new;
+    of_two_mutex TwoMutex::new;
+    of_morrison Morrison::new;
+    of_prefer_reader PreferReader::new;
+    of_spread_prefer_reader spread;
+}
+
+scenarios!(
+    of_fair_prefer_reader,
+    PreferReader::fair,
+    readers_and_writers_exclude_each_other,
+    the_owner_recurses_and_leaves_with_its_last_exit,
+    a_wait_ends_at_its_deadline_and_the_others_go_on,
+    a_reader_gives_up_while_a_writer_is_inside,
+    anybody_may_leave
+);
+
+#[test]
+fn scoped_readers_and_writers_of_the_platforms_lock_meet_those_that_hold_it() {
+    check(|| {
+        let guarded = Guarded::new(Native::new());
+        let scoped = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.lock.write(Owner::new(1), || guarded.change())
+        });
+        let held = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        guarded.write(2);
+        held.join().unwrap();
+        scoped.join().unwrap();
+    });
+}
+
+#[test]
+fn two_spinners_exclude_each_other() {
+    check(|| {
+        let spin = Arc::new(spin::SpinLock::new());
+        let figure = Arc::new(AtomicU32::new(0));
+        let count = {
+            let (spin, figure) = (Arc::clone(&spin), Arc::clone(&figure));
+            move || spin.hold(|| figure.store(figure.load(Relaxed) + 1, Relaxed))
+        };
+        let other = thread::spawn(count.clone());
+        count();
+        other.join().unwrap();
+        assert_eq!(figure.load(Relaxed), 2);
+    });
+}

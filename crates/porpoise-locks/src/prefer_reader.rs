@@ -1,0 +1,585 @@
+//! `PreferReader`: one word, whose readers spread over lanes when many cores read at once.
+//!
+//! ```text
+//! 63        44 43                12 11     6 5    4    3    2    1    0
+//! ┌───────────┬────────────────────┬────────┬────┬────┬────┬────┬────┬────┐
+//! │ readers   │ owner of the writer│ lanes  │hold│open│awak│ pR │ pW │ W  │     the whole lock
+//! └───────────┴────────────────────┴───┬────┴────┴────┴────┴────┴────┴────┘
+//!                                      └─► ┌───────┬───────┬───────┬──     one set of 63 that all locks of the
+//!                                          │ ±n    │ ±n    │ ±n    │ …     process share, a cache line a lane
+//!                                          └───────┴───────┴───────┴──
+//! readers inside = the word's count + the sum of the lanes, modulo 2^20
+//! ```
+//!
+//! A reader alone enters by one compare-and-swap on the word, which puts 1 on the count, and leaves by one subtraction.
+//! Readers who keep meeting there borrow a set of lanes for the lock and *open* it:
+//!
+//! ```text
+//! reader                                     writer
+//! 1. lane + 1                                1. clears `open`
+//! 2. is the set open? then it is in          2. count + lanes = 0, in a word that hasn't changed meanwhile?
+//!    else lane - 1, and by the word             then W and its owner go into that word
+//! ```
+//!
+//! Both do first what the other looks at second, so one of the two sees the other. From then on a reader touches a line that
+//! no other core writes. Leaving takes 1 from *any* lane, or from the word: only the sum counts, so who leaves need not know
+//! where the reader entered, or on which thread. While the set is closed lanes only sink (but for those who step on
+//! one and off again), so a sum read one by one is never too low: a sum of 0 was true.
+//!
+//! Who has to wait spins for a moment, then parks in one of 64 rooms, found by the lock's address; the bits `pW` and
+//! `pR` say that writers and readers are parked. A writer is woken when the last reader or the writer leaves; it must win the
+//! word again (`awak`: one is on its way, so nobody else is woken meanwhile). The readers are woken all at once.
+//! After a writer the set stays closed until readers meet often again, so that frequent writers don't pay for lanes.
+//!
+//! - Fairness: prefers readers; writers starve while readers overlap, and whoever is on a core takes the lock before
+//!   those who sleep. [`PreferReader::fair`] is the other policy, at no cost to readers: a waiting writer sets `hold`,
+//!   which newcomers respect, so readers must not recurse there.
+//! - Limits: 2^20 - 1 readers inside at a time.
+//! - Size: 8 bytes. Neither entering nor spreading allocates.
+//! - Ideas: readers seen by place, not by name, are BRAVO's (Dice, Kogan, 2019); one word for the common case and a
+//!   parking lot beside it are WebKit's and parking_lot's; one who is on its way is nsync's designated waker.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use super::base::{
+    self, AtomicBool, AtomicU32, AtomicU64, Deadline, LANES, Mutex, MutexGuard, Thread,
+};
+use super::{Owner, ReaderWriter};
+
+/// A writer is inside.
+const WRITER: u64 = 1;
+const PARKED_WRITERS: u64 = 1 << 1;
+const PARKED_READERS: u64 = 1 << 2;
+/// A writer was woken and hasn't tried yet.
+const AWAKE: u64 = 1 << 3;
+/// Readers enter by the lanes. Never together with `WRITER`.
+const OPEN: u64 = 1 << 4;
+/// A writer waits, and newcomers are to wait behind it.
+const HOLD: u64 = 1 << 5;
+/// Which set of lanes the lock has borrowed, from 1; 0: none.
+const SET_SHIFT: u32 = 6;
+const SET_MASK: u64 = 0x3f << SET_SHIFT;
+const OWNER_SHIFT: u32 = 12;
+const OWNER_MASK: u64 = (u32::MAX as u64) << OWNER_SHIFT;
+/// The count has the top bits, so that it wraps around without touching others. While a writer is inside it counts how
+/// often the writer entered again.
+const COUNT_SHIFT: u32 = 44;
+const ONE: u64 = 1 << COUNT_SHIFT;
+const COUNT_BITS: u32 = 64 - COUNT_SHIFT;
+
+const _: () = assert!(base::LANE_SETS_MAX as u64 <= SET_MASK >> SET_SHIFT);
+const _: () = assert!(OWNER_SHIFT + 32 == COUNT_SHIFT);
+
+/// A set of lanes that one lock has at a time.
+pub(super) struct LaneSet {
+    pub(super) taken: AtomicBool,
+    pub(super) lanes: [Lane; LANES],
+}
+
+/// A count of its own on lines of its own: two, since processors fetch lines in pairs.
+#[repr(align(128))]
+pub(super) struct Lane(pub(super) AtomicU32);
+
+/// Where those sleep who wait for any of the locks with this room.
+pub(super) struct Room(pub(super) Mutex<Vec<Sleeper>>);
+
+pub(super) struct Sleeper {
+    /// The address of the lock it waits for.
+    lock: usize,
+    wants: Wants,
+    /// A thread is in one room at a time, once.
+    thread: Thread,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    Shared,
+    Exclusive(Owner),
+}
+
+/// One word, with lanes for readers on many cores. See the module's text for the algorithm.
+///
+/// With `FAIR`, newcomers wait behind a waiting writer.
+pub struct PreferReader<const FAIR: bool = false> {
+    word: AtomicU64,
+}
+
+impl PreferReader {
+    super::base::maybe_const_fn! {
+        /// A free lock that prefers readers.
+        pub fn new() -> PreferReader {
+            PreferReader { word: AtomicU64::new(0) }
+        }
+    }
+}
+
+impl PreferReader<true> {
+    super::base::maybe_const_fn! {
+        /// A free lock whose newcomers wait behind a waiting writer. A reader must not enter twice.
+        pub fn fair() -> PreferReader<true> {
+            PreferReader { word: AtomicU64::new(0) }
+        }
+    }
+}
+
+impl<const FAIR: bool> PreferReader<FAIR> {
+    /// The set of lanes that a state names.
+    #[inline]
+    fn set(state: u64) -> Option<&'static LaneSet> {
+        let number = (state & SET_MASK) >> SET_SHIFT;
+        base::lane_sets().get((number as usize).wrapping_sub(1))
+    }
+
+    /// How many readers are inside, never too few while the lanes are closed.
+    fn readers(state: u64) -> u32 {
+        base::settle();
+        let count = (state >> COUNT_SHIFT) as u32;
+        let lanes = Self::set(state).into_iter().flat_map(|set| &set.lanes);
+        let sum = lanes.fold(count, |sum, lane| sum.wrapping_add(lane.0.load(SeqCst)));
+        sum & ((1 << COUNT_BITS) - 1)
+    }
+
+    // --- readers ---------------------------------------------------------------------------------------------
+
+    #[inline]
+    fn enter_shared(&self, passes: bool) -> bool {
+        let state = self.word.load(Relaxed);
+        if state & OPEN != 0 {
+            return self.enter_lane(state) || self.enter_word(passes);
+        }
+        if state & (WRITER | HOLD) == 0
+            && self
+                .word
+                .compare_exchange_weak(state, state.wrapping_add(ONE), Acquire, Relaxed)
+                .is_ok()
+        {
+            return true;
+        }
+        self.enter_word(passes)
+    }
+
+    #[inline]
+    fn enter_lane(&self, state: u64) -> bool {
+        let Some(set) = Self::set(state) else {
+            return false;
+        };
+        let lane = &set.lanes[base::lane()];
+        lane.0.fetch_add(1, SeqCst);
+        base::settle();
+        if self.word.load(SeqCst) & OPEN != 0 {
+            return true;
+        }
+        self.leave_lane(lane);
+        false
+    }
+
+    /// Enters by the word. With `passes`, past a writer that waits.
+    #[cold]
+    fn enter_word(&self, passes: bool) -> bool {
+        let barred = if passes { WRITER } else { WRITER | HOLD };
+        let mut state = self.word.load(Relaxed);
+        loop {
+            if state & barred != 0 {
+                return false;
+            }
+            if state & OPEN != 0 {
+                if self.enter_lane(state) {
+                    return true;
+                }
+                state = self.word.load(Relaxed);
+                continue;
+            }
+            match self
+                .word
+                .compare_exchange_weak(state, state.wrapping_add(ONE), Acquire, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+            if base::is_often_contended() {
+                self.open(state);
+                state = self.word.load(Relaxed);
+            }
+        }
+    }
+
+    /// Opens the lanes, borrowing a set if the lock has none. Another time, if anything is in the way.
+    #[cold]
+    fn open(&self, state: u64) {
+        const BARRED: u64 = WRITER | HOLD | OPEN | AWAKE | PARKED_WRITERS | PARKED_READERS;
+        if state & BARRED != 0 {
+            return;
+        }
+        if state & SET_MASK != 0 {
+            let _ = self
+                .word
+                .compare_exchange(state, state | OPEN, SeqCst, Relaxed);
+            return;
+        }
+        let sets = base::lane_sets().iter().zip(1u64..);
+        let free = sets
+            .filter(|(set, _)| !set.taken.load(Relaxed))
+            .find(|(set, _)| {
+                set.taken
+                    .compare_exchange(false, true, Acquire, Relaxed)
+                    .is_ok()
+            });
+        let Some((set, number)) = free else {
+            return;
+        };
+        let opened =
+            self.word
+                .compare_exchange(state, state | OPEN | number << SET_SHIFT, SeqCst, Relaxed);
+        if opened.is_err() {
+            set.taken.store(false, Release);
+        }
+    }
+
+    #[inline]
+    fn leave_lane(&self, lane: &Lane) {
+        lane.0.fetch_sub(1, SeqCst);
+        base::settle();
+        let state = self.word.load(SeqCst);
+        if state & (PARKED_WRITERS | AWAKE) == PARKED_WRITERS {
+            self.wake_if_empty(state);
+        }
+    }
+
+    #[inline]
+    fn leave_shared(&self) {
+        let state = self.word.load(Relaxed);
+        if state & OPEN != 0
+            && let Some(set) = Self::set(state)
+        {
+            return self.leave_lane(&set.lanes[base::lane()]);
+        }
+        let before = self.word.fetch_sub(ONE, SeqCst);
+        if before & (PARKED_WRITERS | AWAKE) == PARKED_WRITERS {
+            self.wake_if_empty(before.wrapping_sub(ONE));
+        }
+    }
+
+    #[cold]
+    fn wake_if_empty(&self, state: u64) {
+        if state & WRITER == 0 && Self::readers(state) == 0 {
+            self.wake();
+        }
+    }
+
+    /// Opens the lanes at once, for scenarios that begin there.
+    #[cfg(test)]
+    pub(super) fn open_now(&self) {
+        self.open(self.word.load(SeqCst));
+    }
+
+    // --- the writer ------------------------------------------------------------------------------------------
+
+    /// Enters as the writer; `done` are bits that its entry clears.
+    #[inline]
+    fn enter_exclusive(&self, owner: Owner, done: u64) -> bool {
+        let own = u64::from(owner.number()) << OWNER_SHIFT;
+        let state = self.word.load(Relaxed);
+        if state >> COUNT_SHIFT == 0
+            && state & (WRITER | OPEN | SET_MASK) == 0
+            && self
+                .word
+                .compare_exchange_weak(state, state & !done | WRITER | own, SeqCst, Relaxed)
+                .is_ok()
+        {
+            return true;
+        }
+        self.enter_exclusive_slowly(own, done)
+    }
+
+    #[cold]
+    fn enter_exclusive_slowly(&self, own: u64, done: u64) -> bool {
+        let mut state = self.word.load(SeqCst);
+        loop {
+            let next = if state & WRITER != 0 {
+                if state & OWNER_MASK != own {
+                    return false;
+                }
+                state.wrapping_add(ONE)
+            } else if state & OPEN != 0 {
+                state & !OPEN
+            } else if Self::readers(state) != 0 {
+                return false;
+            } else {
+                state & !done | WRITER | own
+            };
+            match self.word.compare_exchange(state, next, SeqCst, SeqCst) {
+                Err(now) => state = now,
+                Ok(_) if next & WRITER == 0 => state = next,
+                Ok(_) => {
+                    if state & WRITER == 0 {
+                        self.clear_count(next);
+                    }
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Moves what the word counts to a lane: inside, the count is the writer's.
+    fn clear_count(&self, state: u64) {
+        let count = (state >> COUNT_SHIFT) as u32;
+        if count != 0
+            && let Some(set) = Self::set(state)
+        {
+            set.lanes[0].0.fetch_add(count, SeqCst);
+            self.word.fetch_sub(u64::from(count) << COUNT_SHIFT, SeqCst);
+        }
+    }
+
+    #[inline]
+    fn leave_exclusive(&self) {
+        let state = self.word.load(Relaxed);
+        if state >> COUNT_SHIFT != 0 {
+            self.word.fetch_sub(ONE, Relaxed);
+            return;
+        }
+        let before = self.word.fetch_sub(state & (WRITER | OWNER_MASK), SeqCst);
+        let readers_wait = before & PARKED_READERS != 0;
+        let writers_wait = before & (PARKED_WRITERS | AWAKE) == PARKED_WRITERS;
+        if readers_wait || writers_wait {
+            self.wake();
+        }
+    }
+
+    // --- waiting ---------------------------------------------------------------------------------------------
+
+    #[inline]
+    fn attempt(&self, wants: Wants, was_woken: bool) -> bool {
+        match wants {
+            Wants::Shared => self.enter_shared(was_woken),
+            Wants::Exclusive(owner) => {
+                let done = if was_woken { AWAKE | HOLD } else { 0 };
+                self.enter_exclusive(owner, done)
+            }
+        }
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn room(&self) -> &'static Room {
+        base::room(self.address())
+    }
+
+    #[cold]
+    fn wait(&self, wants: Wants, deadline: &Deadline) -> bool {
+        if self.spin(wants) {
+            return true;
+        }
+        let mut was_woken = false;
+        loop {
+            let mut room = base::lock(&self.room().0);
+            self.announce(wants, was_woken);
+            // Whoever leaves from here on sees that somebody waits; who left before is seen now.
+            if self.attempt(wants, was_woken) {
+                self.tidy(room);
+                return true;
+            }
+            room.push(Sleeper {
+                lock: self.address(),
+                wants,
+                thread: base::current_thread(),
+            });
+            drop(room);
+            was_woken = loop {
+                let is_late = base::park(deadline);
+                let mut room = base::lock(&self.room().0);
+                let me = base::current_thread().id();
+                let place = room.iter().position(|s| s.thread.id() == me);
+                match place {
+                    None => break true,
+                    Some(place) if is_late => {
+                        room.remove(place);
+                        let entered = self.attempt(wants, false);
+                        self.tidy(room);
+                        return entered;
+                    }
+                    Some(_) => {}
+                }
+            };
+            if self.attempt(wants, true) {
+                return true;
+            }
+        }
+    }
+
+    /// Tries for as long as a short critical section takes.
+    fn spin(&self, wants: Wants) -> bool {
+        for round in 0..base::SPIN_ROUNDS {
+            for _ in 0..1u32 << round {
+                base::spin_loop();
+            }
+            let state = self.word.load(Relaxed);
+            let is_hopeless = match wants {
+                Wants::Shared => state & (WRITER | HOLD) != 0,
+                Wants::Exclusive(_) => state & WRITER != 0,
+            };
+            if !is_hopeless && self.attempt(wants, false) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Says that somebody is about to park. One who was woken isn't on its way any more.
+    fn announce(&self, wants: Wants, was_woken: bool) {
+        let bit = match wants {
+            Wants::Shared => PARKED_READERS,
+            Wants::Exclusive(_) if FAIR => PARKED_WRITERS | HOLD,
+            Wants::Exclusive(_) => PARKED_WRITERS,
+        };
+        let done = match wants {
+            Wants::Exclusive(_) if was_woken => AWAKE,
+            _ => 0,
+        };
+        let mut state = self.word.load(Relaxed);
+        while let Err(now) =
+            self.word
+                .compare_exchange_weak(state, state & !done | bit, SeqCst, Relaxed)
+        {
+            state = now;
+        }
+    }
+
+    /// Makes the bits tell who is parked, `set` beside them.
+    fn tell(&self, room: &[Sleeper], set: u64) -> u64 {
+        let mut parked = set;
+        for sleeper in room.iter().filter(|s| s.lock == self.address()) {
+            parked |= match sleeper.wants {
+                Wants::Shared => PARKED_READERS,
+                Wants::Exclusive(_) => PARKED_WRITERS,
+            };
+        }
+        let mut state = self.word.load(Relaxed);
+        loop {
+            let is_writer_waiting = (parked & PARKED_WRITERS) | ((parked | state) & AWAKE) != 0;
+            let hold = if FAIR && is_writer_waiting { HOLD } else { 0 };
+            let next = state & !(PARKED_READERS | PARKED_WRITERS | HOLD) | parked | hold;
+            match self
+                .word
+                .compare_exchange_weak(state, next, SeqCst, Relaxed)
+            {
+                Ok(_) => return next,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// After somebody who was announced has entered or given up.
+    fn tidy(&self, mut room: MutexGuard<'_, Vec<Sleeper>>) {
+        let state = self.tell(&room, 0);
+        // The writer that gave up may have been the one that newcomers were parked behind.
+        if FAIR && state & (PARKED_READERS | WRITER | HOLD) == PARKED_READERS {
+            self.wake_readers(&mut room);
+        }
+    }
+
+    fn wake_readers(&self, room: &mut Vec<Sleeper>) {
+        let mut woken = Vec::new();
+        let mut at = 0;
+        while at < room.len() {
+            if room[at].lock == self.address() && room[at].wants == Wants::Shared {
+                woken.push(room.remove(at).thread);
+            } else {
+                at += 1;
+            }
+        }
+        self.tell(room, 0);
+        for thread in woken {
+            thread.unpark();
+        }
+    }
+
+    /// Wakes who may enter next: the readers, else one writer. With `FAIR`, whoever came first.
+    #[cold]
+    fn wake(&self) {
+        let mut room = base::lock(&self.room().0);
+        let own = |sleeper: &Sleeper| sleeper.lock == self.address();
+        let is_reader = |sleeper: &Sleeper| sleeper.wants == Wants::Shared;
+        let first = if FAIR {
+            room.iter().position(own)
+        } else {
+            let reader = room.iter().position(|s| own(s) && is_reader(s));
+            reader.or_else(|| room.iter().position(own))
+        };
+        match first {
+            None => {
+                self.tell(&room, 0);
+            }
+            Some(place) if is_reader(&room[place]) => self.wake_readers(&mut room),
+            Some(place) => {
+                if self.word.load(SeqCst) & AWAKE == 0 {
+                    let writer = room.remove(place);
+                    self.tell(&room, AWAKE);
+                    writer.thread.unpark();
+                }
+            }
+        }
+    }
+}
+
+impl Default for PreferReader {
+    fn default() -> PreferReader {
+        PreferReader::new()
+    }
+}
+
+impl<const FAIR: bool> std::fmt::Debug for PreferReader<FAIR> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.word.load(Relaxed);
+        f.debug_struct("PreferReader")
+            .field("writer", &(state & WRITER != 0))
+            .field("open", &(state & OPEN != 0))
+            .finish_non_exhaustive()
+    }
+}
+
+impl<const FAIR: bool> Drop for PreferReader<FAIR> {
+    /// Gives the lanes back. Nobody is inside: whoever was had borrowed the lock.
+    fn drop(&mut self) {
+        if let Some(set) = Self::set(self.word.load(Relaxed)) {
+            for lane in &set.lanes {
+                lane.0.store(0, Relaxed);
+            }
+            set.taken.store(false, Release);
+        }
+    }
+}
+
+impl<const FAIR: bool> ReaderWriter for PreferReader<FAIR> {
+    #[inline]
+    fn try_shared(&self) -> bool {
+        self.enter_shared(false)
+    }
+
+    #[inline]
+    fn shared_until(&self, deadline: &Deadline) -> bool {
+        self.enter_shared(false) || self.wait(Wants::Shared, deadline)
+    }
+
+    #[inline]
+    fn unlock_shared(&self) {
+        self.leave_shared();
+    }
+
+    #[inline]
+    fn try_exclusive(&self, owner: Owner) -> bool {
+        self.enter_exclusive(owner, 0)
+    }
+
+    #[inline]
+    fn exclusive_until(&self, owner: Owner, deadline: &Deadline) -> bool {
+        self.enter_exclusive(owner, 0) || self.wait(Wants::Exclusive(owner), deadline)
+    }
+
+    #[inline]
+    fn unlock_exclusive(&self) {
+        self.leave_exclusive();
+    }
+}
