@@ -10,6 +10,8 @@
 //!    the machine does meanwhile hits all of them alike.
 //! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
 //!
+//! [`locks`] is an experiment of its own: reader-writer locks against each other, without any server.
+//!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
 //!
@@ -27,6 +29,8 @@
 
 pub mod bench;
 mod histogram;
+pub mod locks;
+mod picture;
 mod progress;
 mod report;
 mod table;

@@ -30,6 +30,8 @@ pub enum Mode {
 pub enum Workload {
     /// One row by its primary key.
     PointSelect,
+    /// 100 rows by a range of the primary key.
+    SimpleRanges,
     /// Ten point selects and four ranges, in a transaction.
     ReadOnly,
     /// The same, and the changes of [`Workload::WriteOnly`].
@@ -46,9 +48,10 @@ pub enum Workload {
     Connect,
 }
 
-/// Each workload and its name: sysbench's, but for `connect`, which sysbench hasn't.
+/// Each workload and its name: sysbench's, but for `connect` and `simple_ranges`, which are no workloads of their own there.
 const NAMES: &[(Workload, &str)] = &[
     (Workload::PointSelect, "oltp_point_select"),
+    (Workload::SimpleRanges, "simple_ranges"),
     (Workload::ReadOnly, "oltp_read_only"),
     (Workload::ReadWrite, "oltp_read_write"),
     (Workload::WriteOnly, "oltp_write_only"),
@@ -92,6 +95,7 @@ impl Workload {
         };
         match self {
             Self::PointSelect => &[(Step::Point, 1)],
+            Self::SimpleRanges => &[(Step::SimpleRange, 1)],
             Self::ReadOnly => &READS,
             Self::ReadWrite => &BOTH,
             Self::WriteOnly => &WRITES,

@@ -8,6 +8,8 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 pub use std::hint::spin_loop;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 pub use std::sync::{Condvar, Mutex, MutexGuard, RwLock};
 pub use std::thread::{Thread, current as current_thread};
@@ -81,16 +83,13 @@ pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Between a change of one word and a look at another, all of it `SeqCst`: the standard library's is in one order for all.
-/// (The interleaving tests take `SeqCst` for less, and put a fence here.)
-#[inline]
-pub fn settle() {}
-
 /// A spinner gives its core away after so many looks: the holder may wait for it.
 pub const SPINS_MAX: u32 = 64;
 
 /// How often a waiter tries before it parks, each time after twice as many pauses.
-pub const SPIN_ROUNDS: u32 = 6;
+pub const SPIN_ROUNDS: u32 = 3;
+/// And then, each time after others could run.
+pub const YIELDS: u32 = 8;
 
 macro_rules! maybe_const_fn {
     ($(#[$about:meta])* pub fn $name:ident() -> $ty:ty $body:block) => {
@@ -100,15 +99,16 @@ macro_rules! maybe_const_fn {
 }
 pub(crate) use maybe_const_fn;
 
-/// So many cores read at once without meeting.
-pub const LANES: usize = 8;
-/// How many lanes' sets there are for all locks of a process.
+/// So many threads have a lane; those beyond use a lock's word.
+pub const LANES: usize = 128;
+/// How many sets of lanes there are for all locks of a process.
 pub const LANE_SETS_MAX: usize = 63;
 const ROOMS: usize = 64;
 
 static LANE_SETS: [LaneSet; LANE_SETS_MAX] = [const {
     LaneSet {
         taken: AtomicBool::new(false),
+        drift: AtomicU32::new(0),
         lanes: [const { Lane(AtomicU32::new(0)) }; LANES],
     }
 }; LANE_SETS_MAX];
@@ -125,34 +125,125 @@ pub fn room(address: usize) -> &'static Room {
 }
 
 thread_local! {
-    /// The number of a thread, from which its lane comes, and how often it met others at a word lately.
-    static THREAD: (Cell<u32>, Cell<u32>) = const { (Cell::new(u32::MAX), Cell::new(0)) };
+    /// The lane of a thread, and for how long it has read without writing.
+    static THREAD: (Cell<u32>, Cell<u32>) = const { (Cell::new(UNKNOWN), Cell::new(0)) };
+    /// Gives the lane back when the thread ends.
+    static LANE_OWNED: LaneOwned = const { LaneOwned(Cell::new(NO_LANE)) };
 }
 
-/// The lane of this thread. Threads that were begun one after the other have different ones.
+const UNKNOWN: u32 = u32::MAX;
+const NO_LANE: u32 = u32::MAX - 1;
+
+/// Which lanes have a thread, and how many of them ever had.
+static LANES_TAKEN: [AtomicBool; LANES] = [const { AtomicBool::new(false) }; LANES];
+static LANES_IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+struct LaneOwned(Cell<u32>);
+
+impl Drop for LaneOwned {
+    fn drop(&mut self) {
+        THREAD.with(|(lane, _)| lane.set(NO_LANE));
+        if let Some(taken) = LANES_TAKEN.get(self.0.get() as usize) {
+            taken.store(false, Release);
+        }
+    }
+}
+
+/// The lane of this thread, if there was one left for it.
 #[inline]
-pub fn lane() -> usize {
-    THREAD.with(|(number, _)| match number.get() {
-        u32::MAX => number_thread(number),
-        number => number as usize,
-    })
+pub fn lane() -> Option<usize> {
+    let lane = THREAD.with(|(lane, _)| lane.get());
+    let lane = if lane == UNKNOWN { take_lane() } else { lane };
+    (lane < LANES as u32).then_some(lane as usize)
 }
 
 #[cold]
-fn number_thread(number: &Cell<u32>) -> usize {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let lane = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % LANES as u32;
-    number.set(lane);
-    lane as usize
+fn take_lane() -> u32 {
+    let free = LANES_TAKEN.iter().position(|taken| {
+        taken
+            .compare_exchange(false, true, Acquire, Relaxed)
+            .is_ok()
+    });
+    let lane = free.map_or(NO_LANE, |lane| lane as u32);
+    // A thread that is about to end has none.
+    let is_owned = LANE_OWNED.try_with(|owned| owned.0.set(lane)).is_ok();
+    if let Some(free) = free {
+        if !is_owned {
+            LANES_TAKEN[free].store(false, Release);
+            return NO_LANE;
+        }
+        LANES_IN_USE.fetch_max(free + 1, SeqCst);
+    }
+    THREAD.with(|(own, _)| own.set(lane));
+    lane
 }
 
-/// This thread met another at a lock's word; true: often enough for the lock to spread its readers.
-pub fn is_often_contended() -> bool {
-    /// So many meetings pay for the lanes being closed again by the next writer.
-    const MEETINGS: u32 = 32;
-    THREAD.with(|(_, meetings)| {
-        let now = meetings.get() + 1;
-        meetings.set(now % MEETINGS);
-        now == MEETINGS
+/// The lanes from this number on never had a thread.
+pub fn lanes_in_use() -> usize {
+    LANES_IN_USE.load(Relaxed)
+}
+
+/// After so many entries without writing, opening a lock's lanes is worth being closed again by the next writer.
+const LONG: u32 = 256;
+
+/// Counts an entry of this thread as a reader, or several for one that took long.
+#[inline]
+pub fn has_read_long(entries: u32) -> bool {
+    THREAD.with(|(_, read)| {
+        read.set(read.get() + entries);
+        read.get() >= LONG
     })
+}
+
+/// Whether this thread [has read long](has_read_long); the count begins anew.
+pub fn is_time_to_open() -> bool {
+    THREAD.with(|(_, read)| read.get() >= LONG && read.replace(0) > 0)
+}
+
+/// This thread writes.
+#[inline]
+pub fn has_written() {
+    THREAD.with(|(_, read)| read.set(0));
+}
+
+/// Whether the kernel puts fences on other cores for us.
+static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
+
+/// Before the first lane is used.
+pub fn prepare_fences() {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use rustix::thread::{MembarrierCommand, membarrier};
+        static PREPARED: std::sync::Once = std::sync::Once::new();
+        PREPARED.call_once(|| {
+            let is_registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+            ASYMMETRIC.store(is_registered, SeqCst);
+        });
+    }
+}
+
+/// A fence between a store and a load, as seen by those who call [`heavy_fence`].
+#[inline]
+pub fn light_fence() {
+    if ASYMMETRIC.load(Relaxed) {
+        std::sync::atomic::compiler_fence(SeqCst);
+    } else {
+        fence();
+    }
+}
+
+/// A fence here, and at the same time on every core that runs a thread of this process.
+pub fn heavy_fence() {
+    fence();
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if ASYMMETRIC.load(Relaxed) {
+        use rustix::thread::{MembarrierCommand, membarrier};
+        membarrier(MembarrierCommand::PrivateExpedited)
+            .expect("the kernel has let this process register for it");
+    }
+}
+
+/// A fence here.
+pub fn fence() {
+    std::sync::atomic::fence(SeqCst);
 }

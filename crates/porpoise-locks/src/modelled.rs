@@ -3,6 +3,7 @@
 //! also says "no wake-up is lost".
 #![allow(
     clippy::duplicate_mod,
+    clippy::absurd_extreme_comparisons,
     clippy::reversed_empty_ranges,
     reason = "the same source is checked over other primitives, with no spinning"
 )]
@@ -93,9 +94,20 @@ mod base {
         deadline.has_passed()
     }
 
-    pub fn settle() {
+    /// A light and a heavy fence make one of two sides see the other, as two fences do.
+    pub fn light_fence() {
+        fence();
+    }
+
+    pub fn heavy_fence() {
+        fence();
+    }
+
+    pub fn fence() {
         loom::sync::atomic::fence(Ordering::SeqCst);
     }
+
+    pub fn prepare_fences() {}
 
     /// The checker can't tell a spin that ends from one that doesn't: scenarios of whole locks have a mutex instead.
     pub struct SpinLock(Mutex<()>);
@@ -113,7 +125,8 @@ mod base {
 
     pub const SPINS_MAX: u32 = 1;
     pub const SPIN_ROUNDS: u32 = 0;
-    pub const LANES: usize = 2;
+    pub const YIELDS: u32 = 0;
+    pub const LANES: usize = 3;
     pub const LANE_SETS_MAX: usize = 1;
 
     macro_rules! maybe_const_fn {
@@ -127,6 +140,7 @@ mod base {
     loom::lazy_static! {
         static ref LANE_SETS: [LaneSet; LANE_SETS_MAX] = std::array::from_fn(|_| LaneSet {
             taken: AtomicBool::new(false),
+            drift: AtomicU32::new(0),
             lanes: std::array::from_fn(|_| Lane(AtomicU32::new(0))),
         });
         static ref ROOM: Room = Room(Mutex::new(Vec::new()));
@@ -145,13 +159,24 @@ mod base {
         &ROOM
     }
 
-    pub fn lane() -> usize {
-        LANE.with(|lane| *lane % LANES)
+    /// The fourth thread has none.
+    pub fn lane() -> Option<usize> {
+        LANE.with(|lane| Some(*lane).filter(|lane| *lane < LANES))
     }
 
-    pub fn is_often_contended() -> bool {
+    pub fn lanes_in_use() -> usize {
+        LANES
+    }
+
+    pub fn has_read_long(entries: u32) -> bool {
+        entries > 1
+    }
+
+    pub fn is_time_to_open() -> bool {
         true
     }
+
+    pub fn has_written() {}
 }
 
 /// A lock and what it guards: two figures that a writer changes one after the other.

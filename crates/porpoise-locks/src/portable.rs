@@ -38,9 +38,11 @@ struct State {
 
 impl State {
     fn admit_reader(&mut self) -> bool {
-        let admitted = self.depth == 0;
-        self.readers += u32::from(admitted);
-        admitted
+        if self.depth > 0 {
+            return false;
+        }
+        self.readers += 1;
+        true
     }
 
     fn admit_writer(&mut self, owner: Owner) -> bool {

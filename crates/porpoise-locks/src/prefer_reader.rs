@@ -1,49 +1,55 @@
 //! `PreferReader`: one word, whose readers spread over lanes when many cores read at once.
 //!
 //! ```text
-//! 63        44 43                12 11     6 5    4    3    2    1    0
-//! ┌───────────┬────────────────────┬────────┬────┬────┬────┬────┬────┬────┐
-//! │ readers   │ owner of the writer│ lanes  │hold│open│awak│ pR │ pW │ W  │     the whole lock
-//! └───────────┴────────────────────┴───┬────┴────┴────┴────┴────┴────┴────┘
-//!                                      └─► ┌───────┬───────┬───────┬──     one set of 63 that all locks of the
-//!                                          │ ±n    │ ±n    │ ±n    │ …     process share, a cache line a lane
-//!                                          └───────┴───────┴───────┴──
-//! readers inside = the word's count + the sum of the lanes, modulo 2^20
+//! 63       45 44               13 12     7  6    5    4    3    2    1    0
+//! ┌──────────┬───────────────────┬────────┬────┬────┬────┬────┬────┬────┬────┐
+//! │ readers  │ owner, of a writer│ lanes  │cln │hold│open│awak│ pR │ pW │ W  │     the whole lock
+//! └──────────┴───────────────────┴───┬────┴────┴────┴────┴────┴────┴────┴────┘
+//!                                    └─► ┌───────┬───────┬───────┬──     one set of 63 that all locks of the
+//!                                        │ ±n    │ ±n    │ ±n    │ …     process share, a lane a thread
+//!                                        └───────┴───────┴───────┴──
+//! readers inside = the word's count + the sum of the lanes, modulo 2^19
 //! ```
 //!
 //! A reader alone enters by one compare-and-swap on the word, which puts 1 on the count, and leaves by one subtraction.
-//! Readers who keep meeting there borrow a set of lanes for the lock and *open* it:
+//! When readers have been coming for a while without a writer, the lock borrows a set of lanes and is *opened*:
 //!
 //! ```text
-//! reader                                     writer
-//! 1. lane + 1                                1. clears `open`
-//! 2. is the set open? then it is in          2. count + lanes = 0, in a word that hasn't changed meanwhile?
-//!    else lane - 1, and by the word             then W and its owner go into that word
+//! reader                                      writer
+//! 1. own lane + 1      plain store            1. clears `open`
+//!    light fence       nothing                   heavy fence              membarrier(2)
+//! 2. still open? then it is in                2. count + lanes = 0, in a word that hasn't changed meanwhile?
+//!    else own lane - 1, and by the word          then W, its owner and `cln` go into that word
 //! ```
 //!
-//! Both do first what the other looks at second, so one of the two sees the other. From then on a reader touches a line that
-//! no other core writes. Leaving takes 1 from *any* lane, or from the word: only the sum counts, so who leaves need not know
-//! where the reader entered, or on which thread. While the set is closed lanes only sink (but for those who step on
-//! one and off again), so a sum read one by one is never too low: a sum of 0 was true.
+//! Both do first what the other looks at second, so one of the two sees the other. The order costs the reader nothing,
+//! since the writer has the kernel put a fence on every core that runs this process. A reader then touches no line that
+//! another core writes, and runs no atomic change at all.
+//!
+//! Leaving takes 1 from the leaving thread's lane, or from the word: only the sum counts, so who leaves need not know where
+//! the reader entered. While the set is closed its lanes only sink (but for those who step on one and off again), so
+//! a sum read lane by lane is never too low: a sum of 0 was true. After that the lanes stay at 0 (`cln`: they are clean), and the
+//! word alone tells, until it is opened again. A thread beyond the 128th with a lane uses the word.
 //!
 //! Who has to wait spins for a moment, then parks in one of 64 rooms, found by the lock's address; the bits `pW` and
 //! `pR` say that writers and readers are parked. A writer is woken when the last reader or the writer leaves; it must win the
 //! word again (`awak`: one is on its way, so nobody else is woken meanwhile). The readers are woken all at once.
-//! After a writer the set stays closed until readers meet often again, so that frequent writers don't pay for lanes.
 //!
 //! - Fairness: prefers readers; writers starve while readers overlap, and whoever is on a core takes the lock before
 //!   those who sleep. [`PreferReader::fair`] is the other policy, at no cost to readers: a waiting writer sets `hold`,
 //!   which newcomers respect, so readers must not recurse there.
-//! - Limits: 2^20 - 1 readers inside at a time.
-//! - Size: 8 bytes. Neither entering nor spreading allocates.
+//! - Limits: 2^19 - 1 readers inside at a time.
+//! - Size: 8 bytes. Neither entering nor opening allocates.
 //! - Ideas: readers seen by place, not by name, are BRAVO's (Dice, Kogan, 2019); one word for the common case and a
-//!   parking lot beside it are WebKit's and parking_lot's; one who is on its way is nsync's designated waker.
+//!   parking lot beside it are WebKit's and parking_lot's; one who is on its way is nsync's designated waker; the
+//!   fence that only one side pays is userspace RCU's.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use super::base::{
     self, AtomicBool, AtomicU32, AtomicU64, Deadline, LANES, Mutex, MutexGuard, Thread,
 };
+use super::reader_writer::Leave;
 use super::{Owner, ReaderWriter};
 
 /// A writer is inside.
@@ -56,14 +62,16 @@ const AWAKE: u64 = 1 << 3;
 const OPEN: u64 = 1 << 4;
 /// A writer waits, and newcomers are to wait behind it.
 const HOLD: u64 = 1 << 5;
+/// The lanes are closed and sum to 0.
+const CLEAN: u64 = 1 << 6;
 /// Which set of lanes the lock has borrowed, from 1; 0: none.
-const SET_SHIFT: u32 = 6;
+const SET_SHIFT: u32 = 7;
 const SET_MASK: u64 = 0x3f << SET_SHIFT;
-const OWNER_SHIFT: u32 = 12;
+const OWNER_SHIFT: u32 = 13;
 const OWNER_MASK: u64 = (u32::MAX as u64) << OWNER_SHIFT;
 /// The count has the top bits, so that it wraps around without touching others. While a writer is inside it counts how
 /// often the writer entered again.
-const COUNT_SHIFT: u32 = 44;
+const COUNT_SHIFT: u32 = 45;
 const ONE: u64 = 1 << COUNT_SHIFT;
 const COUNT_BITS: u32 = 64 - COUNT_SHIFT;
 
@@ -73,12 +81,29 @@ const _: () = assert!(OWNER_SHIFT + 32 == COUNT_SHIFT);
 /// A set of lanes that one lock has at a time.
 pub(super) struct LaneSet {
     pub(super) taken: AtomicBool,
+    /// What the word counted when it was put in order for a writer.
+    pub(super) drift: AtomicU32,
     pub(super) lanes: [Lane; LANES],
 }
 
-/// A count of its own on lines of its own: two, since processors fetch lines in pairs.
-#[repr(align(128))]
+/// A count that one thread changes, on a line of its own.
+#[repr(align(64))]
 pub(super) struct Lane(pub(super) AtomicU32);
+
+impl Lane {
+    /// Adds to the lane of the calling thread.
+    #[inline]
+    fn add(&self, change: u32) {
+        let sum = self.0.load(Relaxed).wrapping_add(change);
+        self.0.store(sum, Release);
+    }
+}
+
+/// Where a reader entered.
+enum Place {
+    Word,
+    Lane(&'static Lane),
+}
 
 /// Where those sleep who wait for any of the locks with this room.
 pub(super) struct Room(pub(super) Mutex<Vec<Sleeper>>);
@@ -130,76 +155,82 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         base::lane_sets().get((number as usize).wrapping_sub(1))
     }
 
-    /// How many readers are inside, never too few while the lanes are closed.
+    /// How many readers are inside. Never too few, if the lanes are closed and a fence has passed since.
     fn readers(state: u64) -> u32 {
-        base::settle();
-        let count = (state >> COUNT_SHIFT) as u32;
-        let lanes = Self::set(state).into_iter().flat_map(|set| &set.lanes);
-        let sum = lanes.fold(count, |sum, lane| sum.wrapping_add(lane.0.load(SeqCst)));
+        let mut sum = (state >> COUNT_SHIFT) as u32;
+        if let (Some(set), 0) = (Self::set(state), state & CLEAN) {
+            sum = sum.wrapping_add(set.drift.load(Acquire));
+            for lane in set.lanes.iter().take(base::lanes_in_use()) {
+                sum = sum.wrapping_add(lane.0.load(Acquire));
+            }
+        }
         sum & ((1 << COUNT_BITS) - 1)
     }
 
     // --- readers ---------------------------------------------------------------------------------------------
 
     #[inline]
-    fn enter_shared(&self, passes: bool) -> bool {
-        let state = self.word.load(Relaxed);
+    fn enter_shared(&self, passes: bool) -> Option<Place> {
+        let state = self.word.load(Acquire);
         if state & OPEN != 0 {
-            return self.enter_lane(state) || self.enter_word(passes);
+            return self.enter_lane(state).or_else(|| self.enter_word(passes));
         }
         if state & (WRITER | HOLD) == 0
+            && !base::has_read_long(1)
             && self
                 .word
                 .compare_exchange_weak(state, state.wrapping_add(ONE), Acquire, Relaxed)
                 .is_ok()
         {
-            return true;
+            return Some(Place::Word);
         }
         self.enter_word(passes)
     }
 
     #[inline]
-    fn enter_lane(&self, state: u64) -> bool {
-        let Some(set) = Self::set(state) else {
-            return false;
-        };
-        let lane = &set.lanes[base::lane()];
-        lane.0.fetch_add(1, SeqCst);
-        base::settle();
-        if self.word.load(SeqCst) & OPEN != 0 {
-            return true;
+    fn enter_lane(&self, state: u64) -> Option<Place> {
+        let lane = &Self::set(state)?.lanes[base::lane()?];
+        lane.add(1);
+        base::light_fence();
+        if self.word.load(Acquire) & OPEN != 0 {
+            return Some(Place::Lane(lane));
         }
         self.leave_lane(lane);
-        false
+        None
     }
 
-    /// Enters by the word. With `passes`, past a writer that waits.
+    /// Enters by the word, or by the lanes if this is a time to open them. With `passes`, past a writer that waits.
     #[cold]
-    fn enter_word(&self, passes: bool) -> bool {
+    fn enter_word(&self, passes: bool) -> Option<Place> {
+        /// Readers that meet there open the lanes the sooner.
+        const MEETING: u32 = 16;
         let barred = if passes { WRITER } else { WRITER | HOLD };
-        let mut state = self.word.load(Relaxed);
+        let mut may_open = base::is_time_to_open();
+        let mut state = self.word.load(Acquire);
         loop {
             if state & barred != 0 {
-                return false;
+                return None;
             }
-            if state & OPEN != 0 {
-                if self.enter_lane(state) {
-                    return true;
+            if may_open {
+                self.open(state);
+                may_open = false;
+                state = self.word.load(Acquire);
+                if state & OPEN != 0
+                    && let Some(place) = self.enter_lane(state)
+                {
+                    return Some(place);
                 }
-                state = self.word.load(Relaxed);
+                state = self.word.load(Acquire);
                 continue;
             }
             match self
                 .word
                 .compare_exchange_weak(state, state.wrapping_add(ONE), Acquire, Relaxed)
             {
-                Ok(_) => return true,
+                Ok(_) => return Some(Place::Word),
                 Err(now) => state = now,
             }
-            if base::is_often_contended() {
-                self.open(state);
-                state = self.word.load(Relaxed);
-            }
+            may_open = base::has_read_long(MEETING) && base::is_time_to_open();
         }
     }
 
@@ -210,10 +241,10 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         if state & BARRED != 0 {
             return;
         }
+        base::prepare_fences();
         if state & SET_MASK != 0 {
-            let _ = self
-                .word
-                .compare_exchange(state, state | OPEN, SeqCst, Relaxed);
+            let opened = state & !CLEAN | OPEN;
+            let _ = self.word.compare_exchange(state, opened, SeqCst, Relaxed);
             return;
         }
         let sets = base::lane_sets().iter().zip(1u64..);
@@ -237,11 +268,11 @@ impl<const FAIR: bool> PreferReader<FAIR> {
 
     #[inline]
     fn leave_lane(&self, lane: &Lane) {
-        lane.0.fetch_sub(1, SeqCst);
-        base::settle();
-        let state = self.word.load(SeqCst);
+        lane.add(1u32.wrapping_neg());
+        base::light_fence();
+        let state = self.word.load(Relaxed);
         if state & (PARKED_WRITERS | AWAKE) == PARKED_WRITERS {
-            self.wake_if_empty(state);
+            self.wake_if_empty();
         }
     }
 
@@ -249,18 +280,26 @@ impl<const FAIR: bool> PreferReader<FAIR> {
     fn leave_shared(&self) {
         let state = self.word.load(Relaxed);
         if state & OPEN != 0
-            && let Some(set) = Self::set(state)
+            && let (Some(set), Some(number)) = (Self::set(state), base::lane())
         {
-            return self.leave_lane(&set.lanes[base::lane()]);
+            return self.leave_lane(&set.lanes[number]);
         }
+        self.leave_word();
+    }
+
+    #[inline]
+    fn leave_word(&self) {
         let before = self.word.fetch_sub(ONE, SeqCst);
         if before & (PARKED_WRITERS | AWAKE) == PARKED_WRITERS {
-            self.wake_if_empty(before.wrapping_sub(ONE));
+            self.wake_if_empty();
         }
     }
 
     #[cold]
-    fn wake_if_empty(&self, state: u64) {
+    fn wake_if_empty(&self) {
+        // Of two who leave at a time, one sees both gone.
+        base::fence();
+        let state = self.word.load(Relaxed);
         if state & WRITER == 0 && Self::readers(state) == 0 {
             self.wake();
         }
@@ -277,10 +316,21 @@ impl<const FAIR: bool> PreferReader<FAIR> {
     /// Enters as the writer; `done` are bits that its entry clears.
     #[inline]
     fn enter_exclusive(&self, owner: Owner, done: u64) -> bool {
+        base::has_written();
         let own = u64::from(owner.number()) << OWNER_SHIFT;
+        // An idle lock that was never opened is 0: no need to look first.
+        if self
+            .word
+            .compare_exchange(0, WRITER | own, SeqCst, Relaxed)
+            .is_ok()
+        {
+            return true;
+        }
         let state = self.word.load(Relaxed);
+        let is_told_by_word = state & CLEAN != 0 || state & SET_MASK == 0;
         if state >> COUNT_SHIFT == 0
-            && state & (WRITER | OPEN | SET_MASK) == 0
+            && state & (WRITER | OPEN) == 0
+            && is_told_by_word
             && self
                 .word
                 .compare_exchange_weak(state, state & !done | WRITER | own, SeqCst, Relaxed)
@@ -304,6 +354,13 @@ impl<const FAIR: bool> PreferReader<FAIR> {
                 state & !OPEN
             } else if Self::readers(state) != 0 {
                 return false;
+            } else if state & CLEAN == 0 && state & SET_MASK != 0 {
+                // Whose step on a lane isn't seen after this sees that the lanes are closed.
+                base::heavy_fence();
+                if Self::readers(state) != 0 {
+                    return false;
+                }
+                state & !done | WRITER | own | CLEAN
             } else {
                 state & !done | WRITER | own
             };
@@ -320,14 +377,26 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    /// Moves what the word counts to a lane: inside, the count is the writer's.
+    /// Moves what the word counts to the set: inside, the count is the writer's, and after it the lanes are clean.
     fn clear_count(&self, state: u64) {
         let count = (state >> COUNT_SHIFT) as u32;
         if count != 0
             && let Some(set) = Self::set(state)
         {
-            set.lanes[0].0.fetch_add(count, SeqCst);
+            set.drift.fetch_add(count, SeqCst);
             self.word.fetch_sub(u64::from(count) << COUNT_SHIFT, SeqCst);
+        }
+    }
+
+    #[inline]
+    fn leave_exclusive_of(&self, owner: Owner) {
+        let own = u64::from(owner.number()) << OWNER_SHIFT;
+        let is_undisturbed = self
+            .word
+            .compare_exchange(WRITER | own, 0, SeqCst, Relaxed)
+            .is_ok();
+        if !is_undisturbed {
+            self.leave_exclusive();
         }
     }
 
@@ -351,7 +420,7 @@ impl<const FAIR: bool> PreferReader<FAIR> {
     #[inline]
     fn attempt(&self, wants: Wants, was_woken: bool) -> bool {
         match wants {
-            Wants::Shared => self.enter_shared(was_woken),
+            Wants::Shared => self.enter_shared(was_woken).is_some(),
             Wants::Exclusive(owner) => {
                 let done = if was_woken { AWAKE | HOLD } else { 0 };
                 self.enter_exclusive(owner, done)
@@ -376,6 +445,10 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         loop {
             let mut room = base::lock(&self.room().0);
             self.announce(wants, was_woken);
+            let state = self.word.load(Relaxed);
+            if state & SET_MASK != 0 && state & CLEAN == 0 {
+                base::heavy_fence();
+            }
             // Whoever leaves from here on sees that somebody waits; who left before is seen now.
             if self.attempt(wants, was_woken) {
                 self.tidy(room);
@@ -409,11 +482,16 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    /// Tries for as long as a short critical section takes.
+    /// Tries for as long as a short critical section takes, then gives the core away a few times: whoever is inside may be
+    /// waiting for it.
     fn spin(&self, wants: Wants) -> bool {
-        for round in 0..base::SPIN_ROUNDS {
-            for _ in 0..1u32 << round {
-                base::spin_loop();
+        for round in 0..base::SPIN_ROUNDS + base::YIELDS {
+            if round < base::SPIN_ROUNDS {
+                for _ in 0..2u32 << round {
+                    base::spin_loop();
+                }
+            } else {
+                base::yield_now();
             }
             let state = self.word.load(Relaxed);
             let is_hopeless = match wants {
@@ -547,6 +625,7 @@ impl<const FAIR: bool> Drop for PreferReader<FAIR> {
             for lane in &set.lanes {
                 lane.0.store(0, Relaxed);
             }
+            set.drift.store(0, Relaxed);
             set.taken.store(false, Release);
         }
     }
@@ -555,12 +634,12 @@ impl<const FAIR: bool> Drop for PreferReader<FAIR> {
 impl<const FAIR: bool> ReaderWriter for PreferReader<FAIR> {
     #[inline]
     fn try_shared(&self) -> bool {
-        self.enter_shared(false)
+        self.enter_shared(false).is_some()
     }
 
     #[inline]
     fn shared_until(&self, deadline: &Deadline) -> bool {
-        self.enter_shared(false) || self.wait(Wants::Shared, deadline)
+        self.enter_shared(false).is_some() || self.wait(Wants::Shared, deadline)
     }
 
     #[inline]
@@ -581,5 +660,32 @@ impl<const FAIR: bool> ReaderWriter for PreferReader<FAIR> {
     #[inline]
     fn unlock_exclusive(&self) {
         self.leave_exclusive();
+    }
+
+    #[inline]
+    fn read<R>(&self, f: impl FnOnce() -> R) -> R {
+        match self.enter_shared(false) {
+            // It stays on its thread, so it leaves where it entered.
+            Some(Place::Lane(lane)) => {
+                let _leave = Leave(|| self.leave_lane(lane));
+                f()
+            }
+            Some(Place::Word) => {
+                let _leave = Leave(|| self.leave_word());
+                f()
+            }
+            None => {
+                self.wait(Wants::Shared, &Deadline::Never);
+                let _leave = Leave(|| self.leave_shared());
+                f()
+            }
+        }
+    }
+
+    #[inline]
+    fn write<R>(&self, owner: Owner, f: impl FnOnce() -> R) -> R {
+        self.exclusive(owner);
+        let _leave = Leave(|| self.leave_exclusive_of(owner));
+        f()
     }
 }

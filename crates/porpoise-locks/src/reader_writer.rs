@@ -79,9 +79,10 @@ pub trait ReaderWriter: Send + Sync {
 }
 
 /// Leaves a lock at the end of a scope, panic or not.
-struct Leave<F: FnMut()>(F);
+pub(super) struct Leave<F: FnMut()>(pub(super) F);
 
 impl<F: FnMut()> Drop for Leave<F> {
+    #[inline]
     fn drop(&mut self) {
         (self.0)();
     }

@@ -1,12 +1,15 @@
 //! `porpoise bench`: the main job, measured.
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
-//! every way in; then one table of figures.
+//! every way in; then one table of figures. [`locks`] is an experiment of its own.
 
+mod locks;
+
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_lab::{BenchPlan, Target, Workload, bench};
 use porpoise_server::{Server, ServerOptions};
@@ -14,7 +17,10 @@ use porpoise_storage::Location;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchOptions {
+    #[command(subcommand)]
+    experiment: Option<Experiment>,
     /// Rows of the table
     #[arg(long, default_value_t = 100_000)]
     rows: u64,
@@ -32,9 +38,19 @@ pub struct BenchOptions {
     memory: bool,
 }
 
+#[derive(Subcommand)]
+enum Experiment {
+    /// Measure five reader-writer locks, and parking_lot's, against each other
+    Locks(locks::LocksOptions),
+}
+
 pub fn run(options: &BenchOptions) -> ExitCode {
     crate::serve::start_log();
-    match measure(options) {
+    let measured = match &options.experiment {
+        None => measure(options),
+        Some(Experiment::Locks(options)) => locks::measure(options),
+    };
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("porpoise bench: {why}");
@@ -45,10 +61,70 @@ pub fn run(options: &BenchOptions) -> ExitCode {
 
 const SCHEMA: &str = "sbtest";
 
+/// A database with a server in this process, and an account for the clients.
+struct Served {
+    engine: Engine,
+    server: Server,
+    socket: String,
+}
+
+impl Served {
+    fn start(
+        location: Location,
+        folder: &Path,
+        name: &str,
+        variables: Vec<(String, String)>,
+    ) -> Result<Served, Box<dyn std::error::Error>> {
+        let engine = Engine::open(EngineOptions {
+            location,
+            variables,
+        })?;
+        let socket = folder.join(format!("{name}.sock"));
+        let doors = ServerOptions {
+            tcp: vec![([127, 0, 0, 1], 0).into()],
+            socket: Some(socket.clone()),
+            shared_memory: Some(path_of(&socket, BASE_NAME)),
+            ..ServerOptions::default()
+        };
+        let server = Server::start(engine.clone(), &doors)?;
+        let socket = socket.display().to_string();
+        // What a server says of itself tells it from others.
+        engine.variables().learn("socket", &socket);
+        let mut root: porpoise_client::Connection = porpoise_client::Connection::connect(
+            &format!("mysql://root@localhost/?socket={socket}").parse()?,
+        )?;
+        for statement in [
+            format!("CREATE DATABASE {SCHEMA}"),
+            "CREATE USER sb@localhost IDENTIFIED BY 'sb'".to_string(),
+            format!("GRANT ALL ON {SCHEMA}.* TO sb@localhost"),
+        ] {
+            root.run(&statement)?;
+        }
+        Ok(Served {
+            engine,
+            server,
+            socket,
+        })
+    }
+
+    /// The URL of a way in beside TCP.
+    fn local(&self, transport: &str) -> String {
+        let socket = &self.socket;
+        format!("mysql://sb:sb@localhost/{SCHEMA}?transport={transport}&socket={socket}")
+    }
+
+    fn stop(self) -> Result<(), Box<dyn std::error::Error>> {
+        self.server.stop();
+        Ok(self.engine.close()?)
+    }
+}
+
+fn temporary_folder() -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("porpoise-bench").tempdir()
+}
+
 fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::Builder::new()
-        .prefix("porpoise-bench")
-        .tempdir()?;
+    let folder = temporary_folder()?;
     let location = if options.memory {
         Location::Memory
     } else {
@@ -61,47 +137,19 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();
-    let engine = Engine::open(EngineOptions {
-        location,
-        variables,
-    })?;
-    let socket = folder.path().join("porpoise.sock");
-    let doors = ServerOptions {
-        tcp: vec![([127, 0, 0, 1], 0).into()],
-        socket: Some(socket.clone()),
-        shared_memory: Some(path_of(&socket, BASE_NAME)),
-        ..ServerOptions::default()
-    };
-    let server = Server::start(engine.clone(), &doors)?;
-    let port = server
+    let served = Served::start(location, folder.path(), "porpoise", variables)?;
+    let port = served
+        .server
         .tcp_addresses()
         .first()
         .ok_or("no TCP address")?
         .port();
-
-    let socket = socket.display().to_string();
-    let mut root: porpoise_client::Connection = porpoise_client::Connection::connect(
-        &format!("mysql://root@localhost/?socket={socket}").parse()?,
-    )?;
-    for statement in [
-        format!("CREATE DATABASE {SCHEMA}"),
-        "CREATE USER sb@localhost IDENTIFIED BY 'sb'".to_string(),
-        format!("GRANT ALL ON {SCHEMA}.* TO sb@localhost"),
-    ] {
-        root.run(&statement)?;
-    }
     let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
     // The others are compared with the first.
     let targets = [
         Target::new("TCP", &tcp)?,
-        Target::new(
-            "Unix socket",
-            &format!("mysql://sb:sb@localhost/{SCHEMA}?transport=unix&socket={socket}"),
-        )?,
-        Target::new(
-            "shared memory",
-            &format!("mysql://sb:sb@localhost/{SCHEMA}?transport=shm&socket={socket}"),
-        )?,
+        Target::new("Unix socket", &served.local("unix"))?,
+        Target::new("shared memory", &served.local("shm"))?,
         Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))?,
     ];
     let plan = BenchPlan {
@@ -113,8 +161,5 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     };
     let report = bench::run(&targets, &plan)?;
     print!("{report}");
-    drop(root);
-    server.stop();
-    engine.close()?;
-    Ok(())
+    served.stop()
 }
