@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use porpoise_types::{ConvertContext, DataType, Decimal, Loss, Value, convert};
+use porpoise_types::{Collation, ConvertContext, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
 use crate::error::{Condition, Error, Level, Result};
@@ -270,6 +270,21 @@ impl Exec<'_> {
             }
             _ => value,
         }
+    }
+
+    /// The current row's text in a column of characters, where it lies; `None` for NULL and for all other expressions.
+    pub fn text_column(&self, expr: &Expr) -> Option<(&[u8], Collation)> {
+        let (slot, column) = expr.as_column()?;
+        let (DataType::Char { collation, .. }
+        | DataType::Varchar { collation, .. }
+        | DataType::Text { collation, .. }) = expr.ty
+        else {
+            return None;
+        };
+        let row = &self.frame.slots[slot.0 as usize];
+        let layout = &self.layouts[slot.0 as usize];
+        let text = layout.layout.raw(&row.bytes, layout.position(column));
+        Some((text.filter(|_| !row.null)?, collation))
     }
 
     pub fn column_is_null(&self, slot: Slot, column: usize) -> bool {
