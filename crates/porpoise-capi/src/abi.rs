@@ -91,7 +91,8 @@ pub const ERROR_BYTES: usize = 512;
 
 #[repr(C)]
 pub struct Net {
-    pvio: *mut c_void,
+    /// Programs look whether it is null: then there is no connection.
+    pub pvio: *mut c_void,
     buff: *mut u8,
     buff_end: *mut u8,
     write_pos: *mut u8,

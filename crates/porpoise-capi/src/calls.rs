@@ -18,7 +18,6 @@ use crate::session::{Handle, charset_name, find_charset};
 use crate::way::Request;
 use porpoise_client::flags::Status;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// What this library is compatible with, and what it says it is.
@@ -785,16 +784,8 @@ pub extern "C" fn mysql_thread_id(mysql: Option<&Mysql>) -> c_ulong {
     mysql.map_or(0, |mysql| mysql.thread_id)
 }
 
-/// A descriptor to wait on. Of the engine in this process, whose answers are always there, one that always has something.
-pub extern "C" fn mysql_get_socket(mysql: Option<&mut Mysql>) -> c_int {
-    with(mysql, -1, |handle| {
-        if handle.mysql.net.fd < 0 && handle.session.connection.is_some() {
-            let ready = rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC).ok();
-            handle.mysql.net.fd = ready.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-            handle.session.always_ready = ready;
-        }
-        Ok(handle.mysql.net.fd)
-    })
+pub extern "C" fn mysql_get_socket(mysql: Option<&Mysql>) -> c_int {
+    mysql.map_or(-1, |mysql| mysql.net.fd)
 }
 
 pub extern "C" fn mysql_get_host_info(mysql: Option<&Mysql>) -> *const c_char {

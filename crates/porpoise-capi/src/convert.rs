@@ -3,14 +3,16 @@
 //! ```text
 //!                 integer          FLOAT, DOUBLE    MYSQL_TIME            string, blob
 //! integer         width checked    exactness        20240131 ► date       decimal, ZEROFILL
-//! FLOAT, DOUBLE   cut, checked     exactness        ERROR                 shortest digits or the column's decimals
-//! text, DECIMAL   leading number   leading number   parsed                itself
-//! date, time      20240131120000   20240131120000   itself                2024-01-31 12:00:00
+//! FLOAT, DOUBLE   cut, checked     nearest          ERROR                 shortest digits or the column's decimals
+//! text, DECIMAL   leading number   leading number   parsed, or ERROR      itself
+//! date, time      20240131120000   20240131120000   the part asked for    2024-01-31 12:00:00
 //! BIT             its bits         its bits         ERROR                 its bytes
 //! ```
 //!
-//! [`deliver`] says whether something was lost: a value out of the type's range, digits, or bytes that didn't fit.
-//! That is what a bind's `error` tells, and what makes `mysql_stmt_fetch()` return `MYSQL_DATA_TRUNCATED`.
+//! [`deliver`] says whether something was lost: an integer out of its type's range, what follows a text's number, or bytes
+//! that didn't fit. That is what a bind's `error` tells, and what makes `mysql_stmt_fetch()` return
+//! `MYSQL_DATA_TRUNCATED`. A fraction that is cut from a DOUBLE, a day that a TIME doesn't have, or a text that is no date
+//! counts as little as with the original, whose programs don't expect to be told.
 
 use crate::abi::{Bind, Field, Time, bytes_of, put, put_bytes, take, time_type};
 use crate::failure::{self, Failure};
@@ -162,7 +164,7 @@ pub fn deliver(value: Value<'_>, field: &Field, bind: &mut Bind, offset: usize) 
         put(bind.is_null, is_null.into());
     }
     if is_null {
-        return false;
+        return note(bind, false);
     }
     let buffer = Buffer::of(bind.buffer_type).unwrap_or(Buffer::Null);
     let unsigned = bind.is_unsigned != 0;
@@ -173,14 +175,11 @@ pub fn deliver(value: Value<'_>, field: &Field, bind: &mut Bind, offset: usize) 
             put_integer(number_of(value, field), width, unsigned, bind),
         ),
         Buffer::Float => {
-            let (number, exact) = number_of(value, field).double();
-            put(bind.buffer.cast(), number as f32);
-            let kept = f64::from(number as f32) == number
-                || matches!(
-                    value,
-                    Value::Float(_) | Value::Text(_) | Value::Decimal(_) | Value::Bytes(_)
-                );
-            (4, !(exact && kept))
+            let number = number_of(value, field);
+            let nearest = number.double().0 as f32;
+            put(bind.buffer.cast(), nearest);
+            let lost = matches!(number, Number::Whole(whole) if nearest as i128 != whole);
+            (4, lost)
         }
         Buffer::Double => {
             let (number, exact) = number_of(value, field).double();
@@ -188,9 +187,8 @@ pub fn deliver(value: Value<'_>, field: &Field, bind: &mut Bind, offset: usize) 
             (8, !exact)
         }
         Buffer::Time(kind) => {
-            let (time, lost) = time_of(value, kind);
-            put(bind.buffer.cast(), time);
-            (size_of::<Time>(), lost)
+            put(bind.buffer.cast(), time_of(value, kind));
+            (size_of::<Time>(), false)
         }
         Buffer::Text | Buffer::Decimal | Buffer::Bytes => {
             let lost = match value {
@@ -240,29 +238,28 @@ fn put_string(bytes: &[u8], bind: &mut Bind, offset: usize) -> bool {
     rest.len() > room
 }
 
-/// A value as a number, and whether all of it is in there.
+/// A value as a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Whole(i128),
     Double(f64),
-    /// The number that a text begins with.
-    Part(f64),
+    /// What a text begins with that is no whole number.
+    Text(f64),
 }
 
 impl Number {
     fn double(self) -> (f64, bool) {
         match self {
             Number::Whole(whole) => (whole as f64, whole as f64 as i128 == whole),
-            Number::Double(number) => (number, true),
-            Number::Part(number) => (number, false),
+            Number::Double(number) | Number::Text(number) => (number, true),
         }
     }
 
     fn whole(self) -> (i128, bool) {
         match self {
             Number::Whole(whole) => (whole, true),
-            Number::Double(number) => (number as i128, number.fract() == 0.0),
-            Number::Part(number) => (number as i128, false),
+            Number::Double(number) => (number as i128, true),
+            Number::Text(number) => (number as i128, false),
         }
     }
 }
@@ -329,11 +326,7 @@ fn number_of_text(text: &[u8]) -> Number {
             end += 1 + signed + exponent;
         }
     }
-    match parsed::<f64>(text.get(..end).unwrap_or_default()) {
-        Some(number) if end == text.len() => Number::Double(number),
-        Some(number) => Number::Part(number),
-        None => Number::Part(0.0),
-    }
+    Number::Text(parsed(text.get(..end).unwrap_or_default()).unwrap_or(0.0))
 }
 
 fn parsed<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
@@ -359,7 +352,8 @@ fn put_integer(number: Number, width: usize, unsigned: bool, bind: &Bind) -> boo
 
 // ── Dates and times ──────────────────────────────────────────────────────────────────────────
 
-fn time_of(value: Value<'_>, kind: T) -> (Time, bool) {
+/// A value as a date, a time or both, as `kind` asks.
+fn time_of(value: Value<'_>, kind: T) -> Time {
     let time = match value {
         Value::Date(date) => of_date(date),
         Value::DateTime(time) => of_datetime(time),
@@ -371,12 +365,16 @@ fn time_of(value: Value<'_>, kind: T) -> (Time, bool) {
         Value::UInt(number) => of_digits(number, kind).unwrap_or(ERROR),
         Value::Null | Value::Int(_) | Value::Float(_) | Value::Double(_) => ERROR,
     };
-    let fits = match kind {
-        T::Date => time.time_type == time_type::DATE,
-        T::Time => time.time_type == time_type::TIME,
-        _ => time.time_type != time_type::ERROR,
-    };
-    (time, !fits)
+    match (kind, time.time_type) {
+        (T::Time, time_type::DATE | time_type::DATETIME) => Time {
+            year: 0,
+            month: 0,
+            day: 0,
+            time_type: time_type::TIME,
+            ..time
+        },
+        _ => time,
+    }
 }
 
 const ERROR: Time = Time {
@@ -670,24 +668,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_lost_is_reported() {
+    fn a_fraction_is_cut() {
         let double = field(T::Double);
-        assert_eq!(
-            into::<i32>(Value::Double(7.0), &double, T::Long, false),
-            (7, false)
-        );
-        assert_eq!(
-            into::<i32>(Value::Double(7.5), &double, T::Long, false),
-            (7, true)
-        );
-        assert_eq!(
-            into::<f32>(Value::Double(0.5), &double, T::Float, false),
-            (0.5, false)
-        );
-        assert_eq!(
-            into::<f32>(Value::Double(0.1), &double, T::Float, false),
-            (0.1, true)
-        );
+        let long = |number| into::<i32>(Value::Double(number), &double, T::Long, false);
+        assert_eq!(long(7.5), (7, false));
+        assert_eq!(long(-7.5), (-7, false));
+        assert_eq!(long(1e10), (i32::MAX, true));
+        let float = into::<f32>(Value::Double(0.1), &double, T::Float, false);
+        assert_eq!(float, (0.1, false));
     }
 
     #[test]
@@ -770,7 +758,9 @@ mod tests {
             20_240_131_123_005
         );
         let (time, lost) = into::<Time>(Value::DateTime(moment), &when, T::Date, false);
-        assert_eq!((time.year, time.hour, lost), (2024, 12, true));
+        assert_eq!((time.year, time.hour, lost), (2024, 12, false));
+        let (time, lost) = into::<Time>(Value::DateTime(moment), &when, T::Time, false);
+        assert_eq!((time.year, time.hour, lost), (0, 12, false));
         let (time, lost) = into::<Time>(
             Value::Text(b"2024-01-31 12:30:05.25"),
             &field(T::String),
@@ -781,8 +771,8 @@ mod tests {
         let (time, lost) =
             into::<Time>(Value::Text(b"-12:30:05"), &field(T::String), T::Time, false);
         assert_eq!((time.hour, time.neg, lost), (12, 1, false));
-        assert!(into::<Time>(Value::Double(1.0), &when, T::Date, false).1);
-        assert!(into::<Time>(Value::Text(b"fish"), &when, T::Date, false).1);
+        let (time, lost) = into::<Time>(Value::Text(b"fish"), &when, T::Date, false);
+        assert_eq!((time, lost), (ERROR, false));
     }
 
     #[test]

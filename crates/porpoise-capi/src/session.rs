@@ -23,8 +23,10 @@ use parking_lot::Mutex;
 use porpoise_client::flags::{Capabilities, Status};
 use porpoise_client::{Connection, Options};
 use porpoise_transport::Endpoint;
+use rustix::event::{EventfdFlags, eventfd};
+use std::cell::UnsafeCell;
 use std::ffi::{CString, c_char, c_uint, c_ulong};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,14 @@ use std::time::Duration;
 pub const COUNT_ERROR: u64 = !0;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What `net.pvio` points to: the original's is opaque to programs.
+struct Opaque(UnsafeCell<[usize; 64]>);
+
+// SAFETY: nobody reads or writes it.
+unsafe impl Sync for Opaque {}
+
+static PVIO: Opaque = Opaque(UnsafeCell::new([0; 64]));
 
 /// Texts that the public fields of a `MYSQL` point to.
 #[derive(Default)]
@@ -58,8 +68,9 @@ pub struct Session {
     pub tracked: Vec<(u32, CString, usize)>,
     pub tracked_next: usize,
     pub stat: Option<CString>,
-    /// In the place of a socket, for a program that asks for one where there is none.
-    pub always_ready: Option<OwnedFd>,
+    /// In the place of a socket where there is none, or none that tells of replies: it always has something to read, so that
+    /// a program that waits for it goes on to read, which waits.
+    always_ready: Option<OwnedFd>,
     request: Request,
     /// Beneath the connection: a database is let go after it.
     house: Option<Arc<House>>,
@@ -315,7 +326,15 @@ impl Handle<'_> {
             }
         };
         let mut connection = Connection::over(stream, &login(options)).map_err(lost)?;
-        self.mysql.net.fd = connection.stream().socket().unwrap_or(-1);
+        let socket = match connection.stream().kind() {
+            "TCP/IP" | "UNIX socket" => connection.stream().socket(),
+            _ => {
+                self.session.always_ready = eventfd(1, EventfdFlags::CLOEXEC).ok();
+                self.session.always_ready.as_ref().map(AsRawFd::as_raw_fd)
+            }
+        };
+        self.mysql.net.fd = socket.unwrap_or(-1);
+        self.mysql.net.pvio = PVIO.0.get().cast();
         connection.set_file_source(Some(infile::source(infile)));
         Ok(connection)
     }

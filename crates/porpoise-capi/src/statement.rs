@@ -439,7 +439,7 @@ impl Statement {
         let row = self.current.and_then(|at| self.rows.get(at));
         let row = row.ok_or_else(|| Failure::of(failure::NO_DATA))?;
         let Some(field) = self.columns.field(at) else {
-            return Err(Failure::of(failure::INVALID_PARAMETER_NUMBER));
+            return Err(Failure::of(failure::NO_DATA));
         };
         deliver(row.value(at)?, &field, bind, offset);
         Ok(())

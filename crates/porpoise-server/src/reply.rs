@@ -88,6 +88,29 @@ enum End {
     Rows,
 }
 
+/// Puts one value into the row under way, whichever kind it is.
+macro_rules! put {
+    ($answer:expr, $row:ident => $put:expr) => {{
+        let writer = match &mut $answer.cursor {
+            None => &mut *$answer.writer,
+            Some(cursor) => &mut cursor.rows,
+        };
+        match &mut $answer.row {
+            Row::Text(state) => {
+                let mut $row = TextRowWriter::resume(writer, *state);
+                $put;
+                *state = $row.suspend();
+            }
+            Row::Binary(state) => {
+                let mut $row = BinaryRowWriter::resume(writer, *state);
+                $put;
+                *state = $row.suspend();
+            }
+            Row::None => {}
+        }
+    }};
+}
+
 impl<'a> Answer<'a> {
     pub fn new(writer: &'a mut PacketWriter, outlet: &'a mut Outlet, manner: Manner) -> Answer<'a> {
         Answer {
@@ -165,6 +188,20 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// A number that comes as the text it is shown as (ZEROFILL, DOUBLE(10,2)), for a binary row.
+    fn number(&mut self, text: &[u8], column_type: ColumnType) {
+        let text = std::str::from_utf8(text).unwrap_or_default();
+        let number = || text.parse::<f64>().unwrap_or_default();
+        match column_type {
+            ColumnType::Float => put!(self, row => row.put_float(number() as f32, |_| {})),
+            ColumnType::Double => put!(self, row => row.put_double(number(), |_| {})),
+            _ => match text.parse::<u64>() {
+                Ok(number) => put!(self, row => row.put_uint(number, column_type)),
+                Err(_) => put!(self, row => row.put_int(number() as i64, column_type)),
+            },
+        }
+    }
+
     #[inline]
     fn form(&mut self) -> Form {
         let form = self.forms.get(self.at).copied();
@@ -177,27 +214,13 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Puts one value into the row under way, whichever kind it is.
-macro_rules! put {
-    ($answer:expr, $row:ident => $put:expr) => {{
-        let writer = match &mut $answer.cursor {
-            None => &mut *$answer.writer,
-            Some(cursor) => &mut cursor.rows,
-        };
-        match &mut $answer.row {
-            Row::Text(state) => {
-                let mut $row = TextRowWriter::resume(writer, *state);
-                $put;
-                *state = $row.suspend();
-            }
-            Row::Binary(state) => {
-                let mut $row = BinaryRowWriter::resume(writer, *state);
-                $put;
-                *state = $row.suspend();
-            }
-            Row::None => {}
-        }
-    }};
+/// Types that binary rows have in so many bytes.
+fn is_number(column_type: ColumnType) -> bool {
+    use ColumnType as T;
+    matches!(
+        column_type,
+        T::Tiny | T::Short | T::Int24 | T::Long | T::LongLong | T::Year | T::Float | T::Double
+    )
 }
 
 impl Reply for Answer<'_> {
@@ -285,6 +308,9 @@ impl Reply for Answer<'_> {
     #[inline]
     fn bytes(&mut self, value: &[u8]) {
         let form = self.form();
+        if matches!(self.row, Row::Binary(_)) && is_number(form.column_type) {
+            return self.number(value, form.column_type);
+        }
         if form.convert
             && let Ok(text) = std::str::from_utf8(value)
         {
