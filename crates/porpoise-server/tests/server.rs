@@ -37,6 +37,7 @@ fn start_with(workers: usize, location: Location) -> Running {
         socket: Some(folder.path().join("s.sock")),
         shared_memory: Some(path_of(&folder.path().join("s.sock"), BASE_NAME)),
         workers,
+        ..ServerOptions::default()
     };
     let server = Server::start(engine, &options).unwrap();
     let running = Running { server, folder };

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! porpoise serve    a server, with mysqld's options and option files
+//! porpoise sql      a shell on a folder, in memory, or over any way in to a server
 //! porpoise bench    the OLTP read-write mix over every way in, against a server in a temporary folder
 //! ```
 
 mod bench;
 mod serve;
+mod shell;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ enum Command {
         )]
         options: Vec<String>,
     },
+    /// Talk to a database in a folder, in memory or behind a URL
+    Sql(shell::SqlOptions),
     /// Measure OLTP read-write over every way in, in a temporary folder
     Bench(bench::BenchOptions),
 }
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
     give_memory_back_at_once();
     match CommandLine::parse().command {
         Command::Serve { options } => serve::run(options),
+        Command::Sql(options) => shell::run(&options),
         Command::Bench(options) => bench::run(&options),
     }
 }
