@@ -18,15 +18,18 @@
 //! ```
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use porpoise_engine::error::number;
 use porpoise_engine::session::Login;
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
+use porpoise_server::Inside;
 use porpoise_storage::Location;
+use porpoise_transport::Stream;
 
 use crate::connection::Connection;
 use crate::door::Door;
@@ -56,6 +59,8 @@ pub(crate) struct Core {
     /// The doors that were opened last.
     pub doors: Mutex<WeakDoors>,
     door: Mutex<Option<Door>>,
+    /// For clients of the protocol in this process.
+    inside: OnceLock<Inside>,
 }
 
 impl Drop for Core {
@@ -67,6 +72,20 @@ impl Drop for Core {
             tracing::error!("can't close the database: {}", error.cause());
         }
     }
+}
+
+/// Has `porpoise_client` open `porpoise:///folder`, `porpoise::memory:` and `transport=embedded` in this process, or over
+/// shared memory in the process that has the folder. Every connection to `:memory:` is to a database of its own.
+pub fn provide_to_clients() {
+    porpoise_client::embedded::provide(|options| {
+        let database = match &options.folder {
+            Some(folder) => Database::open(folder),
+            None => Database::in_memory(),
+        };
+        database
+            .and_then(|database| database.stream())
+            .map_err(crate::far::retold)
+    });
 }
 
 /// The folders that this process has open.
@@ -194,6 +213,7 @@ impl Options {
             engine,
             doors: Mutex::default(),
             door: Mutex::default(),
+            inside: OnceLock::new(),
         }))
     }
 }
@@ -237,6 +257,42 @@ impl Database {
         self.log_in(Some(schema))
     }
 
+    /// A stream to a new connection, for `porpoise_client::Connection::over`: the MySQL protocol, without a socket if the
+    /// database is in this process. The database stays open as long as the stream.
+    pub fn stream(&self) -> Result<Box<dyn Stream>> {
+        loop {
+            let core = self.home.core.lock().clone();
+            if let Some(core) = core {
+                let inside = core.inside.get_or_init(|| Inside::new(core.engine.clone()));
+                let inside = inside.clone();
+                // Which files it may read is the program's own affair: it is the one who reads.
+                let visitor = inside.connect(Some(Box::new(move |path| {
+                    let _open = &core;
+                    std::fs::read(std::path::Path::new(std::ffi::OsStr::from_bytes(path)))
+                })));
+                return Ok(Box::new(visitor));
+            }
+            let Some(folder) = &self.home.folder else {
+                return Err(crate::connection::lost());
+            };
+            match Far::dial(folder) {
+                Ok(stream) => return Ok(stream),
+                Err(Unreachable::Refused(error)) => return Err(error),
+                Err(Unreachable::Nobody) => self.take_over(folder)?,
+            }
+        }
+    }
+
+    /// After whoever had the folder has ended: has it, unless somebody else was faster.
+    fn take_over(&self, folder: &Path) -> Result<()> {
+        let core = known(&HELD.lock(), folder);
+        *self.home.core.lock() = match core {
+            Some(core) => Some(core),
+            None => self.home.options.take(folder)?,
+        };
+        Ok(())
+    }
+
     /// Whether statements run in this process. They do unless another one has the folder open.
     pub fn is_here(&self) -> bool {
         self.home.core.lock().is_some()
@@ -266,10 +322,7 @@ impl Database {
             match Far::connect(folder, schema) {
                 Ok(far) => return Ok(Connection::far(far)),
                 Err(Unreachable::Refused(error)) => return Err(error),
-                // Who had it has ended.
-                Err(Unreachable::Nobody) => {
-                    *self.home.core.lock() = self.home.options.take(folder)?;
-                }
+                Err(Unreachable::Nobody) => self.take_over(folder)?,
             }
         }
     }

@@ -8,14 +8,16 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use porpoise_client as client;
 use porpoise_client::codes::{BINARY, ColumnType};
 use porpoise_client::flags::{ColumnFlags, Status};
-use porpoise_client::{ColumnDefinition, FromValue, Transport};
+use porpoise_client::{ColumnDefinition, FromValue};
 use porpoise_engine::reply::{Completion, Reply};
 use porpoise_engine::{Error, Result};
 use porpoise_server::neighbours::Place;
+use porpoise_transport::{Endpoint, Stream};
 use porpoise_types as types;
 
 use crate::Value;
@@ -31,6 +33,9 @@ pub(crate) struct Far {
     kept: HashMap<Box<str>, u32>,
 }
 
+/// How long whoever has the folder may take to give us memory.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Why there is no session.
 pub(crate) enum Unreachable {
     /// Nobody listens in the folder: who has it is about to, about to end, or doesn't share it.
@@ -41,16 +46,12 @@ pub(crate) enum Unreachable {
 impl Far {
     /// Connects to the process that has the folder open.
     pub fn connect(folder: &Path, schema: Option<&str>) -> std::result::Result<Far, Unreachable> {
-        let place = Place::of(folder).map_err(|_| Unreachable::Nobody)?;
         let options = client::Options {
             user: "root".into(),
-            transport: Transport::SharedMemory,
-            // With a slash it is the place itself.
-            shared_memory_base_name: place.path().display().to_string(),
             database: schema.map(Into::into),
             ..client::Options::default()
         };
-        match client::Connection::connect(&options) {
+        match client::Connection::over(Far::dial(folder)?, &options) {
             Ok(connection) => Ok(Far {
                 connection,
                 statements: HashMap::new(),
@@ -59,6 +60,19 @@ impl Far {
             Err(client::Error::Io(error)) if is_nobody(error.kind()) => Err(Unreachable::Nobody),
             Err(error) => Err(Unreachable::Refused(told(error))),
         }
+    }
+
+    /// A stream to the process that has the folder open.
+    pub fn dial(folder: &Path) -> std::result::Result<Box<dyn Stream>, Unreachable> {
+        let place = Place::of(folder).map_err(|_| Unreachable::Nobody)?;
+        let endpoint = Endpoint::SharedMemory(place.path().to_path_buf());
+        porpoise_transport::connect(&endpoint, Some(PATIENCE)).map_err(|error| {
+            if is_nobody(error.kind()) {
+                Unreachable::Nobody
+            } else {
+                Unreachable::Refused(Error::new(2002, "HY000", error.to_string()))
+            }
+        })
     }
 
     pub fn check(&self) -> Result<()> {
@@ -169,6 +183,19 @@ fn changes_how_texts_are_read(sql: &str) -> bool {
     ["USE", "SET"]
         .iter()
         .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// An error of the engine, as a client tells it.
+pub(crate) fn retold(error: Error) -> client::Error {
+    let mut sqlstate = *b"HY000";
+    if let Ok(state) = error.sqlstate().as_bytes().try_into() {
+        sqlstate = state;
+    }
+    client::Error::Server {
+        number: error.number(),
+        sqlstate,
+        message: error.message().to_string(),
+    }
 }
 
 /// An error as the engine would have told it here.

@@ -60,7 +60,7 @@ mod parameters;
 mod rows;
 
 pub use connection::{Connection, Outcome, Statement, Transaction};
-pub use database::{Database, Options};
+pub use database::{Database, Options, provide_to_clients};
 pub use listen::{Listen, Listening};
 pub use parameters::{Parameter, Parameters};
 pub use porpoise_client::{Date, DateTime, FromValue, Time, Value};

@@ -296,7 +296,7 @@ impl Terminal {
             screen,
             seen: String::new(),
         };
-        terminal.wait_for("porpoise> ");
+        terminal.wait_until("porpoise>", |seen| seen.trim_end().ends_with("porpoise>"));
         terminal
     }
 
@@ -304,21 +304,25 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Types a line, and waits for what it brings.
+    /// Types a line, and waits for what it brings and for the next question.
     fn enter(&mut self, text: &str, expected: &str) -> String {
         self.seen.clear();
         self.press(&format!("{text}\r"));
-        self.wait_for(expected)
+        self.wait_until(expected, |seen| {
+            seen.contains(expected) && seen.trim_end().ends_with("porpoise>")
+        })
     }
 
     /// Waits until the screen has shown this, and returns all that it has shown.
     fn wait_for(&mut self, text: &str) -> String {
+        self.wait_until(text, |seen| seen.contains(text))
+    }
+
+    fn wait_until(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while !plain(&self.seen).contains(text) {
-            match self
-                .screen
-                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
+        while !is_there(&plain(&self.seen)) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.screen.recv_timeout(left) {
                 Ok(bytes) => {
                     let shown = String::from_utf8_lossy(&bytes).into_owned();
                     // The editor asks where the cursor is, as terminals are asked.
@@ -328,14 +332,21 @@ impl Terminal {
                     self.seen.push_str(&shown);
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    panic!("'{text}' isn't shown, but:\n{}", plain(&self.seen))
+                    panic!("'{what}' isn't shown, but:\n{}", plain(&self.seen))
                 }
             }
         }
         plain(&self.seen)
     }
 
-    fn end(mut self) -> i32 {
+    /// Types what ends the shell; its exit code.
+    fn leave(mut self, keys: &str) -> i32 {
+        self.press(keys);
+        self.wait_for("Bye");
+        self.end()
+    }
+
+    fn end(&mut self) -> i32 {
         let began = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -407,8 +418,7 @@ fn at_a_terminal_it_asks_shows_and_remembers() {
     terminal.press("SELECT poros\t");
     terminal.wait_for("SELECT porosity");
     terminal.enter("+ 41 FROM fish;", "42");
-    terminal.enter("quit", "Bye");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.leave("quit\r"), 0);
 
     // Another time, arrow up brings the last statement back.
     let mut terminal = Terminal::open(":memory:", home.path());
@@ -416,11 +426,9 @@ fn at_a_terminal_it_asks_shows_and_remembers() {
     terminal.wait_for("SELECT porosity");
     terminal.seen.clear();
     terminal.press("\x03");
-    terminal.wait_for("porpoise> ");
-    std::thread::sleep(Duration::from_millis(300));
+    terminal.wait_until("porpoise>", |seen| seen.trim_end().ends_with("porpoise>"));
     terminal.enter("CREATE USER ann IDENTIFIED BY 'sesame';", "Query OK");
-    terminal.enter("\\q", "Bye");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.leave("\\q\r"), 0);
     let history = std::fs::read_to_string(home.path().join(".porpoise_history")).unwrap();
     assert!(history.contains("SELECT * FROM fish;"), "{history}");
     assert!(!history.contains("sesame"), "{history}");
@@ -435,16 +443,16 @@ fn control_c_ends_the_statement_and_not_the_shell() {
     let began = Instant::now();
     terminal.seen.clear();
     terminal.press("\x03");
-    terminal.wait_for("query aborted");
+    terminal.wait_until("aborted", |seen| {
+        seen.contains("query aborted") && seen.trim_end().ends_with("porpoise>")
+    });
     assert!(
         began.elapsed() < Duration::from_secs(5),
         "{:?}",
         began.elapsed()
     );
     terminal.enter("SELECT 40 + 2;", "     42 |");
-    terminal.press("\x04");
-    terminal.wait_for("Bye");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.leave("\x04"), 0);
 }
 
 #[test]
@@ -454,6 +462,5 @@ fn a_connection_that_is_lost_is_made_again() {
     terminal.enter("KILL CONNECTION_ID();", "ERROR 1317 (70100)");
     terminal.enter("SELECT 1;", "ERROR 2013 (HY000)");
     terminal.enter("SELECT 40 + 2;", "     42 |");
-    terminal.enter("exit;", "Bye");
-    assert_eq!(terminal.end(), 0);
+    assert_eq!(terminal.leave("exit;\r"), 0);
 }

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use clap::Args;
 use parking_lot::Mutex;
-use porpoise_client::{Connection, Error, Options};
+use porpoise_client::{Connection, Error};
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
@@ -122,17 +122,26 @@ fn words(error: &Error, line: Option<usize>) -> String {
             "ERROR {number} ({}){at}: {message}",
             String::from_utf8_lossy(sqlstate)
         ),
-        Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            format!("ERROR 2013 (HY000){at}: Lost connection to server during query")
-        }
-        Error::Io(error) => format!("ERROR 2002 (HY000){at}: Can't connect to server ({error})"),
+        Error::Io(_) => format!("ERROR 2013 (HY000){at}: Lost connection to server during query"),
         Error::Closed => format!("ERROR 2006 (HY000){at}: Server has gone away"),
         error => format!("ERROR{at}: {error}"),
     }
 }
 
+/// An error of connecting.
+fn unreachable(error: Error) -> Error {
+    match error {
+        Error::Io(error) => Error::Server {
+            number: 2002,
+            sqlstate: *b"HY000",
+            message: format!("Can't connect to server ({error})"),
+        },
+        error => error,
+    }
+}
+
 struct Shell {
-    target: Target,
+    target: Arc<Target>,
     connection: Option<Connection>,
     database: Option<String>,
     style: Style,
@@ -142,15 +151,10 @@ struct Shell {
     delimiter: String,
     names: Arc<Mutex<Names>>,
     output: Output,
-    running: Arc<Running>,
+    /// The connection whose statement runs, for Ctrl-C to kill; 0 for none.
+    running: Arc<AtomicU32>,
     /// Files that `source` is in the middle of.
     depth: usize,
-}
-
-/// The connection whose statement runs, for Ctrl-C to kill; 0 for none.
-struct Running {
-    id: AtomicU32,
-    options: Options,
 }
 
 /// `source` inside of sourced files.
@@ -163,12 +167,8 @@ impl Shell {
             .database
             .clone()
             .or_else(|| target.options().database.clone());
-        let running = Arc::new(Running {
-            id: AtomicU32::new(0),
-            options: target.options().clone(),
-        });
         let mut shell = Shell {
-            target,
+            target: Arc::new(target),
             connection: None,
             database,
             style,
@@ -178,7 +178,7 @@ impl Shell {
             delimiter: options.delimiter.clone(),
             names: Arc::default(),
             output: Output { tee: None },
-            running,
+            running: Arc::default(),
             depth: 0,
         };
         shell.connect()?;
@@ -187,12 +187,8 @@ impl Shell {
 
     fn connect(&mut self) -> Result<(), Error> {
         self.connection = None;
-        let options = Options {
-            database: self.database.clone(),
-            multi_statements: true,
-            ..self.target.options().clone()
-        };
-        self.connection = Some(Connection::connect(&options)?);
+        let connected = self.target.connect(self.database.as_deref());
+        self.connection = Some(connected.map_err(unreachable)?);
         Ok(())
     }
 
@@ -328,9 +324,9 @@ impl Shell {
         let Some(mut connection) = self.connection.take() else {
             return self.fail(&Error::Closed, line);
         };
-        self.running.id.store(connection.id(), Ordering::SeqCst);
+        self.running.store(connection.id(), Ordering::SeqCst);
         let shown = self.show(&mut connection, sql, vertical);
-        self.running.id.store(0, Ordering::SeqCst);
+        self.running.store(0, Ordering::SeqCst);
         self.connection = Some(connection);
         match shown {
             Ok(()) => {}
@@ -591,17 +587,18 @@ impl Shell {
 
     /// Has Ctrl-C end the statement that runs, by a connection of its own.
     fn kill_on_interrupt(&self) {
-        let running = self.running.clone();
+        let (running, target) = (self.running.clone(), self.target.clone());
         let Ok(mut signals) = Signals::new([SIGINT]) else {
             return;
         };
         std::thread::spawn(move || {
             for _ in signals.forever() {
-                let id = running.id.load(Ordering::SeqCst);
+                let id = running.load(Ordering::SeqCst);
                 if id == 0 {
                     continue;
                 }
-                let killed = Connection::connect(&running.options)
+                let killed = target
+                    .connect(None)
                     .and_then(|mut connection| connection.run(format!("KILL QUERY {id}")));
                 match killed {
                     Ok(_) => eprintln!("^C -- query aborted"),
