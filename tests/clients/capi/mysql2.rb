@@ -1,3 +1,4 @@
+#!/usr/bin/ruby
 # Ruby's mysql2 over the C library: connecting, every type, prepared statements, rows one by one, several results.
 require 'mysql2'
 require 'bigdecimal'

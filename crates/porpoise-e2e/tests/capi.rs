@@ -1,0 +1,235 @@
+//! The C library in programs that nobody here wrote: loaded in place of Debian's, over every way in.
+//!
+//! | program | what it does |
+//! | --- | --- |
+//! | `types.c` | prints what every type becomes in every buffer; must print what Debian's library prints on MariaDB |
+//! | `sysbench` | every OLTP script, Debian's binary |
+//! | `mysqlclient` | the test suite of Python's driver |
+//! | `dbd.pl` | Perl's `DBD::mysql` and `DBD::MariaDB` |
+//! | `mysql2.rb` | Ruby's driver |
+//!
+//! They are in `tests/clients/capi`, and `install` there fetches what they need, so this target runs only when it is asked
+//! for: `./test clients`.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use porpoise_e2e::repository;
+use porpoise_e2e::server::{Product, Server, Way};
+use tempfile::TempDir;
+
+/// How a program reaches its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Through {
+    /// MariaDB's Unix socket, with Debian's own library.
+    Original,
+    MariaDb,
+    Tcp,
+    FastPath,
+    UnixSocket,
+    SharedMemory,
+    Embedded,
+}
+
+const USER: &str = "tester";
+const PASSWORD: &str = "secret";
+const SCHEMA: &str = "client";
+
+/// The C library of this build, under the name that programs load: the folder it is in.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<TempDir> = OnceLock::new();
+    LIBRARY
+        .get_or_init(|| {
+            let built = match std::env::var_os("PORPOISE_CAPI") {
+                Some(path) => PathBuf::from(path),
+                None => {
+                    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+                    let built = Command::new(cargo)
+                        .args(["build", "-q", "-p", "porpoise-capi"])
+                        .status();
+                    assert!(
+                        built.is_ok_and(|s| s.success()),
+                        "the library does not build"
+                    );
+                    let test = std::env::current_exe().expect("a running program has a path");
+                    let profile = test
+                        .ancestors()
+                        .nth(2)
+                        .expect("it runs from target/PROFILE/deps");
+                    profile.join("libmariadb.so")
+                }
+            };
+            let folder = TempDir::new().expect("a temporary folder can be made");
+            symlink(built, folder.path().join("libmariadb.so.3")).expect("a link can be made");
+            folder
+        })
+        .path()
+}
+
+/// `types.c`, linked to Debian's library.
+fn types_program() -> &'static Path {
+    static PROGRAM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, program) = PROGRAM.get_or_init(|| {
+        let folder = TempDir::new().expect("a temporary folder can be made");
+        let program = folder.path().join("types");
+        let compiled = Command::new("cc")
+            .args(["-I/usr/include/mariadb", "-o"])
+            .arg(&program)
+            .arg(repository("tests/clients/capi/types.c"))
+            .arg("-lmariadb")
+            .status();
+        assert!(
+            compiled.is_ok_and(|s| s.success()),
+            "types.c does not compile"
+        );
+        (folder, program)
+    });
+    program
+}
+
+/// A database and the way to it.
+struct Place {
+    through: Through,
+    server: Option<Server>,
+    folder: TempDir,
+}
+
+impl Place {
+    fn open(through: Through) -> Place {
+        let product = match through {
+            Through::Original | Through::MariaDb => Some(Product::MariaDb),
+            Through::Embedded => None,
+            _ => Some(Product::Porpoise),
+        };
+        let server = product.map(Server::start);
+        if let Some(server) = &server {
+            let mut admin = server.connect(Way::UnixSocket, "").expect("root logs in");
+            let mut run = |sql: &str| {
+                admin
+                    .query(sql)
+                    .map(drop)
+                    .unwrap_or_else(|e| panic!("{sql}: {e}"));
+            };
+            run(&format!(
+                "CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'"
+            ));
+            run(&format!("GRANT ALL PRIVILEGES ON *.* TO {USER}@'%'"));
+            if through == Through::FastPath {
+                run("SET GLOBAL loopback_fast_path = ON");
+            }
+        }
+        let folder = TempDir::new().expect("a temporary folder can be made");
+        Place {
+            through,
+            server,
+            folder,
+        }
+    }
+
+    fn run(&self, program: &Path) -> Output {
+        let mut command = Command::new(program);
+        command
+            .env("DB_USER", USER)
+            .env("DB_PASSWORD", PASSWORD)
+            .env("DB_NAME", SCHEMA)
+            .env("DB_HOST", "localhost");
+        if self.through != Through::Original {
+            command.env("LD_LIBRARY_PATH", library());
+        }
+        let url = match (&self.server, self.through) {
+            (None, _) => {
+                let data = self.folder.path().join("data");
+                Some(format!("porpoise://{}?local_infile=1", data.display()))
+            }
+            (Some(server), Through::SharedMemory) => {
+                let socket = server.socket.display();
+                Some(format!("mysql:///?transport=shm&socket={socket}"))
+            }
+            (Some(server), Through::FastPath) => {
+                let port = server.port;
+                let host = "mysql://127.0.0.1";
+                Some(format!(
+                    "{host}:{port}/?transport=tcp&loopback_fast_path=true"
+                ))
+            }
+            _ => None,
+        };
+        command.envs(url.map(|url| ("PORPOISE_URL", url)));
+        match &self.server {
+            Some(server) if self.through == Through::Tcp => {
+                command.env("DB_HOST", "127.0.0.1");
+                command.env("DB_PORT", server.port.to_string());
+            }
+            Some(server) => {
+                command.env("DB_SOCKET", &server.socket);
+            }
+            // What the program asks for doesn't count.
+            None => {
+                command.env("DB_SOCKET", "/no/such/socket");
+            }
+        }
+        let product = match self.through {
+            Through::Original | Through::MariaDb => Product::MariaDb,
+            _ => Product::Porpoise,
+        };
+        command.env("DB_PRODUCT", product.label());
+        let output = command.output();
+        output.unwrap_or_else(|e| panic!("{}: {e}", program.display()))
+    }
+
+    /// Runs a program and gives what it printed.
+    fn printed_by(&self, program: &Path) -> String {
+        let output = self.run(program);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success(),
+            "{} through {:?}: {:?}\n{printed}{}",
+            program.display(),
+            self.through,
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+        printed
+    }
+}
+
+/// What `types.c` prints with Debian's library, on MariaDB.
+fn original_types() -> &'static str {
+    static PRINTED: OnceLock<String> = OnceLock::new();
+    PRINTED.get_or_init(|| Place::open(Through::Original).printed_by(types_program()))
+}
+
+fn assert_programs_work(through: Through) {
+    let place = Place::open(through);
+    // It makes the database that the others use, too.
+    let types = place.printed_by(types_program());
+    let differs = types
+        .lines()
+        .zip(original_types().lines())
+        .find(|(ours, theirs)| ours != theirs);
+    assert_eq!(differs, None, "types.c through {through:?}");
+    assert_eq!(types.lines().last(), Some("end"));
+    for program in ["mysqlclient", "dbd.pl", "mysql2.rb", "sysbench"] {
+        place.printed_by(&repository("tests/clients/capi").join(program));
+    }
+}
+
+macro_rules! ways {
+    ($($name:ident $through:ident,)*) => {$(
+        #[test]
+        fn $name() {
+            assert_programs_work(Through::$through);
+        }
+    )*};
+}
+
+ways! {
+    programs_work_with_mariadb MariaDb,
+    programs_work_over_tcp Tcp,
+    programs_work_over_the_loopback_fast_path FastPath,
+    programs_work_over_a_unix_socket UnixSocket,
+    programs_work_over_shared_memory SharedMemory,
+    programs_work_embedded Embedded,
+}
