@@ -38,7 +38,7 @@ impl Product {
     }
 }
 
-/// The way in that a suite uses.
+/// The way in to a server that a suite uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     UnixSocket,

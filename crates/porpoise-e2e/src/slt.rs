@@ -25,6 +25,26 @@ use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
 use crate::server::{Product, Server, Way};
 use crate::wire::{Error, Reply, Wire};
 
+/// What the files run on.
+pub struct Subject<'s> {
+    pub product: Product,
+    /// The way in, for people.
+    pub way: String,
+    /// Logs in, with this database (or none) as the current one.
+    pub connect: Box<dyn Fn(&str) -> Result<Wire, Error> + 's>,
+}
+
+impl Subject<'_> {
+    /// A server, over one of its ways in.
+    pub fn server(server: &Server, way: Way) -> Subject<'_> {
+        Subject {
+            product: server.product,
+            way: format!("{way:?}"),
+            connect: Box::new(move |database| server.connect(way, database)),
+        }
+    }
+}
+
 /// A file that takes longer is named, because something in it waits or hangs.
 const SLOW: Duration = Duration::from_secs(10);
 
@@ -72,11 +92,11 @@ pub fn name(file: &Path) -> String {
 }
 
 /// Runs `files` one after the other over one way in.
-pub fn run(server: &Server, way: Way, files: &[PathBuf]) -> Tally {
+pub fn run(subject: &Subject<'_>, files: &[PathBuf]) -> Tally {
     let mut tally = Tally::default();
     for file in files {
         let started = Instant::now();
-        let (records, failures) = run_file(server, way, file);
+        let (records, failures) = run_file(subject, file);
         if started.elapsed() > SLOW {
             println!("{} took {:.0?}", name(file), started.elapsed());
         }
@@ -89,17 +109,17 @@ pub fn run(server: &Server, way: Way, files: &[PathBuf]) -> Tally {
     tally
 }
 
-/// Returns how many records the file has for this server, and the failures among them.
-fn run_file(server: &Server, way: Way, file: &Path) -> (usize, Vec<String>) {
+/// Returns how many records the file has for this product, and the failures among them.
+fn run_file(subject: &Subject<'_>, file: &Path) -> (usize, Vec<String>) {
     let parsed = match sqllogictest::parse_file::<DefaultColumnType>(file) {
         Ok(parsed) => parsed,
         Err(e) => return (1, vec![e.to_string()]),
     };
     let mut records = 0;
     let mut failures = Vec::new();
-    let database = in_database_of_its_own(server, way, file, |database| {
-        let mut runner = Runner::new(|| async { server.connect(way, database).map(Session) });
-        runner.add_label(server.product.label());
+    let database = in_database_of_its_own(subject, file, |database| {
+        let mut runner = Runner::new(|| async { (subject.connect)(database).map(Session) });
+        runner.add_label(subject.product.label());
         runner.with_normalizer(String::clone);
         runner.with_column_validator(same_types);
         for record in parsed {
@@ -120,15 +140,11 @@ fn run_file(server: &Server, way: Way, file: &Path) -> (usize, Vec<String>) {
 }
 
 /// Writes this server's answers into the file wherever they differ from what it expects.
-pub fn record_file(
-    server: &Server,
-    way: Way,
-    file: &Path,
-) -> Result<(), Box<dyn std::error::Error>> {
+pub fn record_file(subject: &Subject<'_>, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut outcome = Ok(());
-    in_database_of_its_own(server, way, file, |database| {
-        let mut runner = Runner::new(|| async { server.connect(way, database).map(Session) });
-        runner.add_label(server.product.label());
+    in_database_of_its_own(subject, file, |database| {
+        let mut runner = Runner::new(|| async { (subject.connect)(database).map(Session) });
+        runner.add_label(subject.product.label());
         let validator = sqllogictest::default_validator;
         outcome =
             finished(runner.update_test_file(file, " ", validator, String::clone, same_types));
@@ -138,8 +154,7 @@ pub fn record_file(
 }
 
 fn in_database_of_its_own(
-    server: &Server,
-    way: Way,
+    subject: &Subject<'_>,
     file: &Path,
     run: impl FnOnce(&str),
 ) -> Result<(), Error> {
@@ -149,7 +164,7 @@ fn in_database_of_its_own(
             .trim_end_matches(".slt")
             .replace(['/', '-', '.'], "_")
     );
-    let mut admin = server.connect(way, "")?;
+    let mut admin = (subject.connect)("")?;
     admin.query(&format!("DROP DATABASE IF EXISTS {database}"))?;
     admin.query(&format!("CREATE DATABASE {database}"))?;
     run(&database);
@@ -268,31 +283,37 @@ impl Pending {
     }
 }
 
-/// Runs the chosen files over `way` and panics, telling all, unless exactly the pending ones fail.
+/// Runs the chosen files on a server over `way` and panics, telling all, unless exactly the pending ones fail.
 pub fn assert_passes(product: Product, way: Way) {
+    let server = Server::start(product);
+    assert_subject_passes(&Subject::server(&server, way));
+}
+
+/// Runs the chosen files and panics, telling all, unless exactly the pending ones fail.
+pub fn assert_subject_passes(subject: &Subject<'_>) {
+    let (product, way) = (subject.product, &subject.way);
     let pending = match product {
         Product::MariaDb => Pending(Vec::new()),
         Product::Porpoise => Pending::read("tests/slt"),
     };
     if pending.is_everything() {
-        println!("{product:?} over {way:?}: all files are pending");
+        println!("{product:?} over {way}: all files are pending");
         return;
     }
     let files = chosen_files();
     assert!(!files.is_empty(), "no file is chosen");
-    let server = Server::start(product);
     if product == Product::MariaDb && std::env::var_os("PORPOISE_SLT_RECORD").is_some() {
         for file in &files {
-            record_file(&server, way, file).unwrap_or_else(|e| panic!("{}: {e}", name(file)));
+            record_file(subject, file).unwrap_or_else(|e| panic!("{}: {e}", name(file)));
         }
     }
-    let tally = run(&server, way, &files);
+    let tally = run(subject, &files);
     let mut wrong = 0;
     for (file, failures) in &tally.failed {
         if !pending.holds(file) {
             wrong += 1;
             println!(
-                "\n──── {file} on {product:?} over {way:?}: {} failures",
+                "\n──── {file} on {product:?} over {way}: {} failures",
                 failures.len()
             );
             failures.iter().for_each(|failure| println!("{failure}"));
@@ -304,7 +325,7 @@ pub fn assert_passes(product: Product, way: Way) {
             println!("{file} passes: take it off tests/slt/PENDING");
         }
     }
-    println!("\n{product:?} over {way:?}: {}", tally.summary());
+    println!("\n{product:?} over {way}: {}", tally.summary());
     assert_eq!(wrong, 0, "files that went wrong");
 }
 

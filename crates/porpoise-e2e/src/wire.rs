@@ -77,10 +77,9 @@ impl From<io::Error> for Error {
     }
 }
 
-trait Stream: Read + Write + Send {}
-impl Stream for UnixStream {}
-impl Stream for TcpStream {}
-impl Stream for SharedMemory {}
+/// The bytes to a server and back.
+pub trait Stream: Read + Write + Send {}
+impl<S: Read + Write + Send + ?Sized> Stream for S {}
 
 /// A logged-in connection.
 pub struct Wire {
@@ -134,6 +133,16 @@ impl Wire {
                 Box::new(stream)
             }
         };
+        Wire::over(stream, (user, password), database, collation)
+    }
+
+    /// Logs in over a stream that is there already.
+    pub fn over(
+        stream: Box<dyn Stream>,
+        (user, password): (&str, &str),
+        database: &str,
+        collation: u8,
+    ) -> Result<Wire, Error> {
         let mut wire = Wire {
             stream,
             sequence: 0,

@@ -6,7 +6,8 @@
 //! then read what came, for where MySQL 8.4 documents something else.
 
 use porpoise_e2e::server::{Product, Way};
-use porpoise_e2e::slt::assert_passes;
+use porpoise_e2e::slt::{Subject, assert_passes, assert_subject_passes};
+use porpoise_e2e::wire::Wire;
 
 #[test]
 fn mariadb_agrees_with_the_files() {
@@ -26,4 +27,29 @@ fn porpoise_over_shared_memory() {
 #[test]
 fn porpoise_over_tcp() {
     assert_passes(Product::Porpoise, Way::Tcp);
+}
+
+/// In this process: every statement runs on the thread that sends it.
+#[test]
+fn porpoise_embedded() {
+    /// What nests deeply takes more of a stack where nothing is optimized.
+    const STACK_BYTES: usize = 64 << 20;
+    let run = || {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let database = porpoise::Database::open(folder.path().join("data")).expect("it opens");
+        assert_subject_passes(&Subject {
+            product: Product::Porpoise,
+            way: "Embedded".into(),
+            connect: Box::new(|name| {
+                let stream = database.stream().expect("a database that is open");
+                Wire::over(Box::new(stream), ("root", ""), name, 255)
+            }),
+        });
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+    thread
+        .spawn(run)
+        .expect("a thread")
+        .join()
+        .expect("it passes");
 }

@@ -1,19 +1,22 @@
 //! `porpoise bench`: the main job, measured.
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
-//! every way in; then one table of figures. [`locks`] is an experiment of its own.
+//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`] is an experiment of its own.
 
 mod locks;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use porpoise_client::Options;
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_lab::{BenchPlan, Target, Workload, bench};
-use porpoise_server::{Server, ServerOptions};
+use porpoise_server::{Inside, Server, ServerOptions};
 use porpoise_storage::Location;
+use porpoise_transport::Stream;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
 #[derive(Args)]
@@ -123,6 +126,14 @@ fn temporary_folder() -> std::io::Result<tempfile::TempDir> {
     tempfile::Builder::new().prefix("porpoise-bench").tempdir()
 }
 
+/// What is measured, as embedded clients find it whatever folder they name.
+static INSIDE: OnceLock<Inside> = OnceLock::new();
+
+fn in_this_process(_: &Options) -> Result<Box<dyn Stream>, porpoise_client::Error> {
+    let inside = INSIDE.get().ok_or(porpoise_client::Error::Closed)?;
+    Ok(Box::new(inside.connect(None)))
+}
+
 fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     let folder = temporary_folder()?;
     let location = if options.memory {
@@ -138,6 +149,8 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
     .map(|(name, value)| (name.to_string(), value))
     .into();
     let served = Served::start(location, folder.path(), "porpoise", variables)?;
+    INSIDE.get_or_init(|| Inside::new(served.engine.clone()));
+    porpoise_client::embedded::provide(in_this_process);
     let port = served
         .server
         .tcp_addresses()
@@ -151,6 +164,7 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
         Target::new("Unix socket", &served.local("unix"))?,
         Target::new("shared memory", &served.local("shm"))?,
         Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))?,
+        Target::new("embedded", &format!("porpoise::memory:?database={SCHEMA}"))?,
     ];
     let plan = BenchPlan {
         workloads: options.workload.clone(),
