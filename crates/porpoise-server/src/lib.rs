@@ -11,7 +11,7 @@
 //!    then a [`client`], whose commands run on a session.
 //! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.
 //! 4. [`worker`]: the event loop that serves thousands of connections with a few threads, with [`timers`] for
-//!    their deadlines; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`crew`]: what happens when a statement has to wait.
+//!    their deadlines; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`syncer`]: who else may sync; [`crew`]: what happens when a statement has to wait.
 //! 5. [`server`]: all of it together, started and stopped.
 //! 6. [`inside`]: the same for clients in the server's own process, without doors, loops and threads.
 //!
@@ -34,6 +34,7 @@ mod reply;
 mod server;
 mod stream;
 mod sync_round;
+mod syncer;
 mod timers;
 mod worker;
 

@@ -16,6 +16,7 @@ use crate::neighbours::Neighbours;
 use crate::newcomer::Gate;
 use crate::outlet::Traffic;
 use crate::sync_round::SyncRound;
+use crate::syncer::{Duties, Syncer};
 use crate::worker::{EventLoop, Letter, Mailbox};
 
 /// Where a server is to be reached, and with how many threads it serves.
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub crew: Arc<Crew>,
     pub gate: Gate,
     pub sync_round: SyncRound,
+    pub syncer: Arc<Syncer>,
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     seats_taken: Arc<AtomicUsize>,
     stop: Stop,
@@ -105,6 +107,7 @@ impl Shared {
             crew: Arc::default(),
             gate: Gate::default(),
             sync_round: SyncRound::default(),
+            syncer: Arc::default(),
             mailboxes: OnceLock::new(),
             seats_taken: Arc::default(),
             stop: Stop::default(),
@@ -141,6 +144,20 @@ impl Shared {
             .iter()
             .map(|mailbox| mailbox.commits.load(Ordering::SeqCst));
         commits.sum()
+    }
+
+    /// Has the commits that wait synced by a thread of its own. False: there is none.
+    pub fn ask_syncer(&self) -> bool {
+        self.syncer.ask(|| {
+            let engine = self.engine.clone();
+            let mailboxes = self.mailboxes().to_vec();
+            Duties {
+                sync: Box::new(move || {
+                    engine.sync_pending();
+                }),
+                remind: Box::new(move || remind_of_sync(&mailboxes)),
+            }
+        })
     }
 
     pub fn mailboxes(&self) -> &[Arc<Mailbox>] {
@@ -280,11 +297,7 @@ impl Server {
         let weak = Arc::downgrade(&shared);
         let lead = Arc::new(move || {
             let Some(shared) = weak.upgrade() else { return };
-            for mailbox in shared.mailboxes() {
-                if mailbox.commits.load(Ordering::SeqCst) > 0 {
-                    mailbox.send(Letter::Sync);
-                }
-            }
+            remind_of_sync(shared.mailboxes());
         });
         let weak = Arc::downgrade(&shared);
         let status = Arc::new(move || {
@@ -359,7 +372,17 @@ impl Server {
         if !self.shared.crew.end(GRACE + PATIENCE) {
             tracing::warn!("some statements did not end in time");
         }
+        self.shared.syncer.end();
         self.shared.engine.detach(self.front);
+    }
+}
+
+/// Tells the workers whose commits wait for a sync.
+fn remind_of_sync(mailboxes: &[Arc<Mailbox>]) {
+    for mailbox in mailboxes {
+        if mailbox.commits.load(Ordering::SeqCst) > 0 {
+            mailbox.send(Letter::Sync);
+        }
     }
 }
 

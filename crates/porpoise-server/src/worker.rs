@@ -3,7 +3,8 @@
 //! ```text
 //!  ┌─► mail ──► serve each ready connection to the end of what it sent ──► nothing ready?
 //!  │                                                                        │
-//!  │     1. look once more without sleeping; commits that wait are synced on this thread
+//!  │     1. look once more without sleeping; commits that wait are synced, on this thread if
+//!  │        there is nothing else to do, otherwise by the [`Syncer`](crate::syncer::Syncer)
 //!  │     2. look for a little longer, as long as that has been worth it lately ([`Spin`])
 //!  └──── 3. sleep until a socket, a letter or a deadline
 //! ```
@@ -51,6 +52,9 @@ const EVENTS_MAX: usize = 256;
 
 /// The longest time that replies wait for the other replies of their turn.
 const HOLD_MAX: Duration = Duration::from_micros(200);
+
+/// So many connections that a worker has served of late, beside those that wait for a sync, are worth a hand-over.
+const OTHERS_MIN: usize = 2;
 
 /// How many turns commits may wait for more to share their sync.
 const TURNS_UNSYNCED_MAX: usize = 1;
@@ -157,6 +161,8 @@ struct Slot {
     looked_at: bool,
     /// It was served since its ring was last found silent.
     active: bool,
+    /// In which stretch between two syncs it was last served.
+    stretch: u32,
 }
 
 pub(crate) struct EventLoop {
@@ -182,6 +188,9 @@ pub(crate) struct EventLoop {
     arm_silent_at: Instant,
     /// Turns since commits began to wait for a sync.
     turns_unsynced: usize,
+    /// Connections that were served since the last sync, and the number of that stretch of time.
+    served: usize,
+    stretch: u32,
     stopping: Option<Instant>,
     now: Instant,
 }
@@ -234,6 +243,8 @@ impl EventLoop {
             turns_rings_only: 0,
             arm_silent_at: Instant::now(),
             turns_unsynced: 0,
+            served: 0,
+            stretch: 0,
             stopping: None,
             now: Instant::now(),
         }))
@@ -254,6 +265,7 @@ impl EventLoop {
                 let Some(mut connection) = self.check_out(token) else {
                     continue;
                 };
+                self.note_served(token);
                 crew::lay_aside(self);
                 let mut next = serve(&mut connection, desk);
                 match crew::take_back() {
@@ -282,6 +294,16 @@ impl EventLoop {
             }
             self.wait();
             self.expire();
+        }
+    }
+
+    fn note_served(&mut self, token: Token) {
+        let stretch = self.stretch;
+        if let Some(slot) = self.slot(token)
+            && slot.stretch != stretch
+        {
+            slot.stretch = stretch;
+            self.served += 1;
         }
     }
 
@@ -719,13 +741,18 @@ impl EventLoop {
                 }
             }
             self.turns_unsynced = 0;
-            // On this thread: a client alone would wait for two hand-overs otherwise.
-            let begins = Instant::now();
-            let led = self.server.engine.sync_pending();
-            self.now = Instant::now();
-            // Nothing was left to do when it took no time.
-            if led && self.now - begins > Duration::from_micros(5) {
-                self.server.sync_round.took(self.now - begins);
+            let waiting = self.mailbox.commits.load(Ordering::SeqCst);
+            let others = self.served.saturating_sub(waiting);
+            self.served = 0;
+            self.stretch = self.stretch.wrapping_add(1);
+            if others < OTHERS_MIN || !self.server.ask_syncer() {
+                let begins = Instant::now();
+                let led = self.server.engine.sync_pending();
+                self.now = Instant::now();
+                // Nothing was left to do when it took no time.
+                if led && self.now - begins > Duration::from_micros(5) {
+                    self.server.sync_round.took(self.now - begins);
+                }
             }
             if found
                 || !self.mailbox.is_empty()
@@ -840,6 +867,7 @@ impl Slot {
             replying: false,
             looked_at: false,
             active: false,
+            stretch: 0,
         }
     }
 
@@ -867,13 +895,15 @@ fn serve(connection: &mut Connection, desk: &mut Desk) -> Next {
 /// How long to look for the next event before sleeping, learned from how long it took lately.
 ///
 /// A sleeping thread is woken in [`WAKE_COST`]; a thread that still looks sees the event at once. So looking pays when
-/// events come sooner than about that, and wastes a core when they don't.
+/// events come sooner than about that, and wastes a core when they don't. And while a worker looks, its core isn't idle:
+/// the system puts a client that is woken on an idle core rather than where it was, and interrupts that core for it. So
+/// looking pays for a few times as long as a sleep costs, which bridges a sync of the disk.
 struct Spin {
     /// Moving average of the time from running out of work to the next event.
     gap: Duration,
 }
 
-const SPIN_MAX: Duration = Duration::from_micros(60);
+const SPIN_MAX: Duration = Duration::from_micros(250);
 const WAKE_COST: Duration = Duration::from_micros(50);
 
 impl Default for Spin {

@@ -1,0 +1,92 @@
+//! A thread that syncs for workers that have better things to do.
+//!
+//! A worker syncs the commits of its connections itself when they are all it has to do: a client alone is answered without
+//! a hand-over to another thread and back. While other connections are in the midst of their transactions, these would
+//! stand still for as long as the disk takes; then the sync is this thread's.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
+
+#[derive(Default)]
+pub(crate) struct Syncer {
+    state: Mutex<State>,
+    asked: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// There is none until somebody asks.
+    thread: Option<JoinHandle<()>>,
+    is_asked: bool,
+    is_syncing: bool,
+    /// Somebody asked during a sync, which may have begun too early for what they have.
+    was_missed: bool,
+    is_ending: bool,
+}
+
+/// What the thread does: syncs, and tells workers to look again at what waits for a sync.
+pub(crate) struct Duties {
+    pub sync: Box<dyn Fn() + Send>,
+    pub remind: Box<dyn Fn() + Send>,
+}
+
+impl Syncer {
+    /// Has the commits that wait synced. If a sync is under way, the workers are reminded after it. False if no thread
+    /// could be had.
+    pub fn ask(self: &Arc<Syncer>, duties: impl FnOnce() -> Duties) -> bool {
+        let mut state = self.state.lock();
+        if state.thread.is_none() {
+            let (syncer, duties) = (Arc::clone(self), duties());
+            let builder = thread::Builder::new().name("syncer".to_string());
+            match builder.spawn(move || syncer.run(&duties)) {
+                Ok(thread) => state.thread = Some(thread),
+                Err(error) => {
+                    tracing::warn!("can't start a thread to sync: {error}");
+                    return false;
+                }
+            }
+        }
+        if state.is_syncing {
+            state.was_missed = true;
+        } else if !state.is_asked {
+            state.is_asked = true;
+            drop(state);
+            self.asked.notify_one();
+        }
+        true
+    }
+
+    fn run(&self, duties: &Duties) {
+        let mut state = self.state.lock();
+        while !state.is_ending {
+            if !std::mem::take(&mut state.is_asked) {
+                self.asked.wait(&mut state);
+                continue;
+            }
+            state.is_syncing = true;
+            drop(state);
+            (duties.sync)();
+            state = self.state.lock();
+            state.is_syncing = false;
+            if std::mem::take(&mut state.was_missed) {
+                drop(state);
+                (duties.remind)();
+                state = self.state.lock();
+            }
+        }
+    }
+
+    /// Ends the thread, after the sync that it is at.
+    pub fn end(&self) {
+        let mut state = self.state.lock();
+        state.is_ending = true;
+        let thread = state.thread.take();
+        drop(state);
+        self.asked.notify_one();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that syncs has panicked");
+        }
+    }
+}
