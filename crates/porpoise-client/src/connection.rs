@@ -380,7 +380,7 @@ impl Connection {
 
     /// Appends a query to what is sent next. Replies come in the order of sending, one [`receive`](Self::receive) each.
     ///
-    /// The server replies before it reads on: send no more at once than its replies can be buffered on the way.
+    /// Any number may be under way. Replies that come while more is sent are kept in memory until they are received.
     pub fn send_query(&mut self, sql: impl AsRef<[u8]>) -> Result<(), Error> {
         self.usable()?;
         self.put(&Command::Query(Query {
@@ -439,12 +439,33 @@ impl Connection {
         if self.writer.is_empty() {
             return Ok(());
         }
-        let sent = self
-            .stream
-            .write_all(self.writer.bytes())
-            .and_then(|()| self.stream.flush());
+        // Where one reply is due at most, the server takes everything before it answers.
+        let sent = if self.expected.len() > 1 {
+            self.send_while_receiving()
+        } else {
+            self.stream.write_all(self.writer.bytes())
+        };
+        let sent = sent.and_then(|()| self.stream.flush());
         self.writer.clear();
         self.broken_by(sent)
+    }
+
+    /// Sends what was appended, and takes in replies to what was sent before: a server whose replies nobody takes
+    /// takes no more either.
+    fn send_while_receiving(&mut self) -> io::Result<()> {
+        let mut rest = self.writer.bytes();
+        while !rest.is_empty() {
+            let room = self.reader.spare();
+            match self.stream.write_or_read(rest, room) {
+                Ok((written, read)) => {
+                    rest = &rest[written..];
+                    self.reader.filled(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// The next reply due, over what wasn't read of the one before. Sends first what isn't sent.

@@ -176,9 +176,11 @@ impl PacketReader {
         if self.buffer.len() - self.end >= wanted {
             return;
         }
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
         if self.buffer.len() - self.end < wanted {
             self.buffer.resize(self.end + wanted, 0);
         }

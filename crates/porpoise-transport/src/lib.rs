@@ -41,8 +41,12 @@ mod sys;
 pub use ring::Wants;
 pub use shared_memory::{ServerEnd, SharedMemory};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
@@ -69,6 +73,14 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     /// Ends both directions; the peer sees it at once.
     fn shutdown(&self) -> io::Result<()>;
 
+    /// Writes some of `from`, or reads into `into` while there is no room to write: how many bytes of each. For whoever
+    /// sends much to a peer that answers before it takes more; who only wrote would wait for ever. A stream
+    /// that always has room needn't read.
+    fn write_or_read(&mut self, from: &[u8], into: &mut [u8]) -> io::Result<(usize, usize)> {
+        let _ = into;
+        Ok((self.write(from)?, 0))
+    }
+
     /// The addresses of a TCP connection.
     fn tcp_ends(&self) -> Option<loopback::Ends> {
         None
@@ -80,7 +92,44 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     }
 }
 
+/// [`Stream::write_or_read`] for a socket.
+fn write_or_read(
+    socket: BorrowedFd<'_>,
+    patience: Option<Duration>,
+    from: &[u8],
+    into: &mut [u8],
+) -> io::Result<(usize, usize)> {
+    let patience = patience.map(|patience| Timespec {
+        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: patience.subsec_nanos().into(),
+    });
+    loop {
+        match send(socket, from, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            sent => return Ok((sent?, 0)),
+        }
+        match recv(socket, &mut *into, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            received => return Ok((0, received?.0)),
+        }
+        let mut polled = [PollFd::from_borrowed_fd(
+            socket,
+            PollFlags::IN | PollFlags::OUT,
+        )];
+        match poll(&mut polled, patience.as_ref()) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 impl Stream for TcpStream {
+    fn write_or_read(&mut self, from: &[u8], into: &mut [u8]) -> io::Result<(usize, usize)> {
+        write_or_read(self.as_fd(), self.write_timeout()?, from, into)
+    }
+
     fn tcp_ends(&self) -> Option<loopback::Ends> {
         let (near, far) = (self.local_addr().ok()?, self.peer_addr().ok()?);
         Some(loopback::Ends::new(near, far))
@@ -116,6 +165,10 @@ impl Stream for TcpStream {
 }
 
 impl Stream for UnixStream {
+    fn write_or_read(&mut self, from: &[u8], into: &mut [u8]) -> io::Result<(usize, usize)> {
+        write_or_read(self.as_fd(), self.write_timeout()?, from, into)
+    }
+
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         UnixStream::set_read_timeout(self, timeout)
     }

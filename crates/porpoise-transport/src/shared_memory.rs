@@ -247,6 +247,23 @@ impl SharedMemory {
         })
     }
 
+    /// Looks and then sleeps for one of `wants`, or for no reason; false when there was no time left to.
+    fn wait_for(&mut self, wants: Wants, left: Option<Duration>) -> io::Result<bool> {
+        let end = &self.end;
+        if self.spin.wait(|| end.is_ready(wants)) || self.end.arm(wants) {
+            return Ok(true);
+        }
+        let waited = sys::wait_for([self.socket.as_fd()], left);
+        self.end.disarm();
+        self.spin.woke();
+        waited?;
+        match sys::hear(&self.socket, false)? {
+            Heard::Gone => Err(io::ErrorKind::BrokenPipe.into()),
+            Heard::Nothing => Ok(left != Some(Duration::ZERO)),
+            Heard::Nudges => Ok(true),
+        }
+    }
+
     /// How its waits went.
     pub fn spin(&self) -> &Spin {
         &self.spin
@@ -288,21 +305,9 @@ impl Write for SharedMemory {
             if count > 0 || from.is_empty() {
                 return Ok(count);
             }
-            let end = &self.end;
-            if self.spin.wait(|| end.is_ready(Wants::ROOM)) || self.end.arm(Wants::ROOM) {
-                continue;
-            }
             let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            let waited = sys::wait_for([self.socket.as_fd()], left);
-            self.end.disarm();
-            self.spin.woke();
-            waited?;
-            match sys::hear(&self.socket, false)? {
-                Heard::Gone => return Err(io::ErrorKind::BrokenPipe.into()),
-                Heard::Nothing if left == Some(Duration::ZERO) => {
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                Heard::Nothing | Heard::Nudges => {}
+            if !self.wait_for(Wants::ROOM, left)? {
+                return Err(io::ErrorKind::WouldBlock.into());
             }
         }
     }
@@ -313,6 +318,20 @@ impl Write for SharedMemory {
 }
 
 impl crate::Stream for SharedMemory {
+    fn write_or_read(&mut self, from: &[u8], into: &mut [u8]) -> io::Result<(usize, usize)> {
+        let deadline = self.write_timeout.get().map(|time| Instant::now() + time);
+        loop {
+            match (self.end.write(from)?, self.end.read(into)?) {
+                (0, 0) => {}
+                moved => return Ok(moved),
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if !self.wait_for(Wants::EITHER, left)? {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+    }
+
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.socket.set_read_timeout(timeout)
     }
