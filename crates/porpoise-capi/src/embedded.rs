@@ -2,14 +2,15 @@
 //!
 //! A folder is opened by whoever connects to it first, or by `mysql_server_init()`, and stays open until
 //! `mysql_server_end()` or the process' end, as programs connect and disconnect all the time. Connections that outlive that
-//! keep it open: the last one to go writes the checkpoint and lets the folder go.
+//! keep it open: the last one to go writes the checkpoint and lets the folder go. Opening it, sharing it with other programs, and
+//! going over shared memory to one that has it already are [`porpoise::Database`]'s.
 
-use crate::failure::{Failure, UNKNOWN};
+use crate::failure::{self, Failure};
 use crate::stack::Stack;
 use parking_lot::Mutex;
-use porpoise_engine::{Engine, EngineOptions};
-use porpoise_server::{FileSource, Inside, Visitor};
-use porpoise_storage::Location;
+use porpoise::Database;
+use porpoise_server::FileSource;
+use porpoise_transport::Stream;
 use std::ffi::c_int;
 use std::io;
 use std::path::PathBuf;
@@ -28,27 +29,32 @@ pub struct Home {
 /// An open database.
 pub struct House {
     folder: Option<PathBuf>,
-    engine: Engine,
-    inside: Inside,
+    /// Always there but in `drop`.
+    database: Option<Database>,
 }
 
 impl House {
     /// A stream to a new connection's server end.
-    pub fn connect(&self, files: FileSource) -> io::Result<Guest> {
+    pub fn connect(&self, files: FileSource) -> Result<Guest, Failure> {
+        let mut stack = Stack::new().map_err(no_stack)?;
+        let database = self.database.as_ref();
+        let database = database.ok_or_else(|| Failure::of(failure::SERVER_GONE))?;
+        let stream = stack
+            .run(|| database.stream_with_files(files))
+            .map_err(told)?;
         Ok(Guest {
-            visitor: Some(self.inside.connect(Some(files))),
-            stack: Stack::new()?,
+            stream: Some(stream),
+            stack,
         })
     }
 }
 
 impl Drop for House {
     fn drop(&mut self) {
-        // What was committed is in the log: if the checkpoint fails, the next to open the folder replays it.
-        let close = || drop(self.engine.close());
+        let database = self.database.take();
         match Stack::new() {
-            Ok(mut stack) => stack.run(close),
-            Err(_) => close(),
+            Ok(mut stack) => stack.run(|| drop(database)),
+            Err(_) => drop(database),
         }
     }
 }
@@ -57,27 +63,27 @@ impl Drop for House {
 #[derive(Debug)]
 pub struct Guest {
     /// Always there but in `drop`.
-    visitor: Option<Visitor>,
+    stream: Option<Box<dyn Stream>>,
     stack: Stack,
 }
 
 impl io::Write for Guest {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.visitor {
-            Some(visitor) => self.stack.run(|| visitor.write(bytes)),
+        match &mut self.stream {
+            Some(stream) => self.stack.run(|| stream.write(bytes)),
             None => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.stream.as_mut().map_or(Ok(()), |stream| stream.flush())
     }
 }
 
 impl io::Read for Guest {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match &mut self.visitor {
-            Some(visitor) => visitor.read(into),
+        match &mut self.stream {
+            Some(stream) => stream.read(into),
             None => Ok(0),
         }
     }
@@ -85,18 +91,20 @@ impl io::Read for Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let visitor = self.visitor.take();
-        self.stack.run(|| drop(visitor));
+        let stream = self.stream.take();
+        self.stack.run(|| drop(stream));
     }
 }
 
-impl porpoise_transport::Stream for Guest {
-    fn set_read_timeout(&self, _: Option<Duration>) -> io::Result<()> {
-        Ok(())
+impl Stream for Guest {
+    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let stream = self.stream.as_ref();
+        stream.map_or(Ok(()), |stream| stream.set_read_timeout(timeout))
     }
 
-    fn set_write_timeout(&self, _: Option<Duration>) -> io::Result<()> {
-        Ok(())
+    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let stream = self.stream.as_ref();
+        stream.map_or(Ok(()), |stream| stream.set_write_timeout(timeout))
     }
 
     fn is_private(&self) -> bool {
@@ -108,11 +116,15 @@ impl porpoise_transport::Stream for Guest {
     }
 
     fn kind(&self) -> &'static str {
-        "embedded"
+        self.stream
+            .as_ref()
+            .map_or("embedded", |stream| stream.kind())
     }
 
     fn shutdown(&self) -> io::Result<()> {
-        Ok(())
+        self.stream
+            .as_ref()
+            .map_or(Ok(()), |stream| stream.shutdown())
     }
 }
 
@@ -135,33 +147,29 @@ extern "C" fn close_at_exit() {
 /// Opens a database, or finds it open.
 pub fn open(home: &Home) -> Result<Arc<House>, Failure> {
     let folder = match &home.folder {
-        Some(folder) => Some(std::path::absolute(folder).map_err(|error| cant_open(home, &error))?),
+        Some(folder) => Some(std::path::absolute(folder).map_err(no_stack)?),
         None => None,
     };
     let mut houses = HOUSES.lock();
     if let Some(house) = houses.iter().find(|house| house.folder == folder) {
         return Ok(house.clone());
     }
-    let location = match &folder {
-        Some(folder) => Location::Path(folder.clone()),
-        None => Location::Memory,
-    };
-    let options = EngineOptions {
-        location,
-        variables: home.variables.clone(),
-    };
-    let mut stack = Stack::new().map_err(|error| cant_open(home, &error))?;
-    let engine = stack
-        .run(|| Engine::open(options))
-        .map_err(|error| cant_open(home, &error.cause()))?;
-    let shown = folder.as_ref().map(|folder| folder.display().to_string());
-    engine
-        .variables()
-        .learn("datadir", shown.as_deref().unwrap_or("memory"));
+    let options = home
+        .variables
+        .iter()
+        .fold(Database::options(), |options, (name, value)| {
+            options.set(name, value)
+        });
+    let mut stack = Stack::new().map_err(no_stack)?;
+    let database = stack
+        .run(|| match &folder {
+            Some(folder) => options.open(folder),
+            None => options.in_memory(),
+        })
+        .map_err(told)?;
     let house = Arc::new(House {
         folder,
-        inside: Inside::new(engine.clone()),
-        engine,
+        database: Some(database),
     });
     houses.push(house.clone());
     AT_EXIT.call_once(|| {
@@ -172,18 +180,20 @@ pub fn open(home: &Home) -> Result<Arc<House>, Failure> {
     Ok(house)
 }
 
-fn cant_open(home: &Home, why: &dyn std::fmt::Display) -> Failure {
-    let folder = home
-        .folder
-        .as_deref()
-        .map(|folder| folder.display().to_string());
-    Failure::new(
-        UNKNOWN,
-        format!(
-            "Can't open the database in '{}': {why}",
-            folder.unwrap_or_default()
-        ),
-    )
+fn no_stack(error: io::Error) -> Failure {
+    Failure::new(failure::UNKNOWN, error.to_string())
+}
+
+/// An error of the engine.
+fn told(error: porpoise_engine::Error) -> Failure {
+    let mut sqlstate = failure::GENERAL;
+    if let Ok(state) = error.sqlstate().as_bytes().try_into() {
+        sqlstate = state;
+    }
+    Failure {
+        sqlstate,
+        ..Failure::new(error.number().into(), error.message().to_string())
+    }
 }
 
 /// Lets go of every database that no connection is open to.

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use porpoise_engine::error::number;
 use porpoise_engine::session::Login;
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
-use porpoise_server::Inside;
+use porpoise_server::{FileSource, Inside};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
 
@@ -259,16 +259,25 @@ impl Database {
 
     /// A stream to a new connection, for `porpoise_client::Connection::over`: the MySQL protocol, without a socket if the
     /// database is in this process. The database stays open as long as the stream.
+    ///
+    /// Which files LOAD DATA LOCAL may read is the program's own affair: it is the one who reads.
     pub fn stream(&self) -> Result<Box<dyn Stream>> {
+        self.stream_with_files(Box::new(|path| {
+            std::fs::read(Path::new(std::ffi::OsStr::from_bytes(path)))
+        }))
+    }
+
+    /// As [`stream`](Self::stream), with files for LOAD DATA LOCAL from `files`; where another process has the folder,
+    /// they are asked of the client.
+    pub fn stream_with_files(&self, mut files: FileSource) -> Result<Box<dyn Stream>> {
         loop {
             let core = self.home.core.lock().clone();
             if let Some(core) = core {
                 let inside = core.inside.get_or_init(|| Inside::new(core.engine.clone()));
                 let inside = inside.clone();
-                // Which files it may read is the program's own affair: it is the one who reads.
                 let visitor = inside.connect(Some(Box::new(move |path| {
                     let _open = &core;
-                    std::fs::read(std::path::Path::new(std::ffi::OsStr::from_bytes(path)))
+                    files(path)
                 })));
                 return Ok(Box::new(visitor));
             }
