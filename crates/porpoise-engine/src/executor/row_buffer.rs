@@ -6,15 +6,56 @@
 //! per slot: null flag (1) | key length (u32) | key | row length (u32) | row
 //! ```
 
+use std::cell::RefCell;
+
 use crate::executor::Frame;
 use crate::expr::Slot;
 
 /// Saved rows, in the order they were pushed.
-#[derive(Default)]
+///
+/// Its memory comes from a buffer that the thread has done with, and goes back there: statements that sort a few rows
+/// come by the thousand, and growing a buffer from nothing takes longer than filling it.
 pub struct RowBuffer {
     bytes: Vec<u8>,
     /// Where each row begins.
     starts: Vec<usize>,
+}
+
+/// Buffers that a thread keeps, and how large each may be.
+const SPARES_MAX: usize = 4;
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    static SPARES: RefCell<Vec<(Vec<u8>, Vec<usize>)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Default for RowBuffer {
+    fn default() -> RowBuffer {
+        let spare = SPARES.try_with(|spares| spares.borrow_mut().pop());
+        let (bytes, starts) = spare.ok().flatten().unwrap_or_default();
+        RowBuffer { bytes, starts }
+    }
+}
+
+impl Drop for RowBuffer {
+    fn drop(&mut self) {
+        let bytes = self.bytes.capacity() + self.starts.capacity() * size_of::<usize>();
+        if bytes == 0 || bytes > SPARE_BYTES_MAX {
+            return;
+        }
+        self.clear();
+        let spare = (
+            std::mem::take(&mut self.bytes),
+            std::mem::take(&mut self.starts),
+        );
+        // A thread that ends has no spares any more: then the buffer is just dropped.
+        let _ = SPARES.try_with(|spares| {
+            let mut spares = spares.borrow_mut();
+            if spares.len() < SPARES_MAX {
+                spares.push(spare);
+            }
+        });
+    }
 }
 
 impl RowBuffer {
