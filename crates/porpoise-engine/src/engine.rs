@@ -11,9 +11,10 @@ use crate::accounts::{Account, Accounts};
 use crate::catalog::{Catalog, Dictionary};
 use crate::error::Result;
 use crate::session::cache::PlanCache;
+use crate::session::metadata::{GlobalReadLock, Waits};
 use crate::session::named_locks::NamedLocks;
 use crate::session::process::Processes;
-use crate::session::{Login, Session};
+use crate::session::{Login, Session, metadata};
 use crate::variables::GlobalVariables;
 
 /// What all sessions of a database share.
@@ -24,6 +25,8 @@ pub struct Shared {
     pub plans: PlanCache,
     pub processes: Processes,
     pub named_locks: NamedLocks,
+    pub metadata_waits: Waits,
+    pub global_read_lock: GlobalReadLock,
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
     fronts: RwLock<Vec<(u64, Front)>>,
@@ -81,13 +84,22 @@ impl Engine {
             plans: PlanCache::default(),
             processes: Processes::default(),
             named_locks: NamedLocks::default(),
+            metadata_waits: Waits::default(),
+            global_read_lock: GlobalReadLock::default(),
             connection_ids: AtomicU64::new(1),
             block_hook: RwLock::new(None),
             fronts: RwLock::default(),
         };
-        Ok(Engine {
-            shared: Arc::new(shared),
-        })
+        let shared = Arc::new(shared);
+        let weak = Arc::downgrade(&shared);
+        shared
+            .store
+            .set_outer_waits(Some(Arc::new(move |transaction| {
+                weak.upgrade().map_or_else(Vec::new, |shared| {
+                    metadata::rows_behind(&shared, transaction)
+                })
+            })));
+        Ok(Engine { shared })
     }
 
     pub fn variables(&self) -> &GlobalVariables {

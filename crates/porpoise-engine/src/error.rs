@@ -261,6 +261,8 @@ errors! {
     new_abort_warning(id, db, user, host, why) = 1184 "08S01" "Aborted connection {} to db: '{}' user: '{}' host: '{}' ({})";
     lock_wait_timeout() = 1205 "HY000" "Lock wait timeout exceeded; try restarting transaction";
     wrong_arguments(function) = 1210 "HY000" "Incorrect arguments to {}";
+    conflicting_read_lock() = 1223 "HY000" "Can't execute the query because you have a conflicting read lock";
+    locked_or_in_transaction() = 1192 "HY000" "Can't execute the given command because you have active locked tables or an active transaction";
     deadlock() = 1213 "40001" "Deadlock found when trying to get lock; try restarting transaction";
     cannot_add_foreign_key() = 1215 "HY000" "Cannot add foreign key constraint";
     no_referenced_row(constraint) = 1452 "23000" "Cannot add or update a child row: a foreign key constraint fails ({})";

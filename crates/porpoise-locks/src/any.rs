@@ -132,6 +132,13 @@ impl ReaderWriter for AnyLock {
         }
     }
 
+    fn downgrade(&self) {
+        match &self.0 {
+            Either::PreferReader(lock) => lock.downgrade(),
+            Either::Other(_, lock) => lock.downgrade(),
+        }
+    }
+
     fn unlock_exclusive(&self) {
         match &self.0 {
             Either::PreferReader(lock) => lock.unlock_exclusive(),

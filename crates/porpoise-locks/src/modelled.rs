@@ -337,6 +337,30 @@ fn anybody_may_leave<L: ReaderWriter + 'static>(new: fn() -> L) {
     });
 }
 
+fn a_writer_becomes_a_reader_and_no_other_writes_in_between<L: ReaderWriter + 'static>(
+    new: fn() -> L,
+) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        guarded.lock.exclusive(Owner::new(1));
+        let writer = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.write(2)
+        });
+        let reader = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        guarded.change();
+        guarded.lock.downgrade();
+        assert_eq!(guarded.one.load(Relaxed), 1);
+        guarded.look();
+        guarded.lock.unlock_shared();
+        writer.join().unwrap();
+        reader.join().unwrap();
+    });
+}
+
 macro_rules! scenarios {
     ($lock:ident, $new:expr, $($scenario:ident),*) => {
         mod $lock {
@@ -357,6 +381,7 @@ macro_rules! scenarios {
             the_owner_recurses_and_leaves_with_its_last_exit,
             a_wait_ends_at_its_deadline_and_the_others_go_on,
             a_reader_gives_up_while_a_writer_is_inside,
+            a_writer_becomes_a_reader_and_no_other_writes_in_between,
             anybody_may_leave
         );)*
     };

@@ -214,6 +214,16 @@ impl ReaderWriter for Morrison {
         }
     }
 
+    fn downgrade(&self) {
+        self.spinning(|| {
+            self.depth.store(0, Relaxed);
+            self.has_turn.store(false, Relaxed);
+            self.readers.store(1, Relaxed);
+        });
+        self.wake(|events| &events.no_writer);
+        self.wake_next_turn();
+    }
+
     fn unlock_exclusive(&self) {
         let is_free = self.spinning(|| {
             let depth = self.depth.load(Relaxed) - 1;

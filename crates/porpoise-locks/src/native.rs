@@ -121,6 +121,18 @@ impl ReaderWriter for Native {
         self.wait_for(deadline, || self.try_exclusive(owner))
     }
 
+    fn downgrade(&self) {
+        let mut held = self
+            .platform
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        held.writer = None;
+        held.depth = 0;
+        held.readers.fetch_add(1, SeqCst);
+        drop(held);
+        self.changed.wake_all();
+    }
+
     fn unlock_exclusive(&self) {
         let mut held = self
             .platform

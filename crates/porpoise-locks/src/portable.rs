@@ -136,6 +136,15 @@ impl ReaderWriter for Portable {
         }
     }
 
+    fn downgrade(&self) {
+        let mut state = base::lock(&self.state);
+        state.depth = 0;
+        state.readers = 1;
+        if state.sleeping_readers > 0 {
+            self.readers_may.notify_all();
+        }
+    }
+
     fn unlock_exclusive(&self) {
         let mut state = base::lock(&self.state);
         state.depth -= 1;

@@ -657,6 +657,14 @@ impl<const FAIR: bool> ReaderWriter for PreferReader<FAIR> {
         self.enter_exclusive(owner, 0) || self.wait(Wants::Exclusive(owner), deadline)
     }
 
+    fn downgrade(&self) {
+        let writer = self.word.load(Relaxed) & (WRITER | OWNER_MASK);
+        let before = self.word.fetch_add(ONE.wrapping_sub(writer), SeqCst);
+        if before & PARKED_READERS != 0 {
+            self.wake();
+        }
+    }
+
     #[inline]
     fn unlock_exclusive(&self) {
         self.leave_exclusive();

@@ -47,6 +47,9 @@ pub trait ReaderWriter: Send + Sync {
     /// Leaves as the writer, as often as it entered.
     fn unlock_exclusive(&self);
 
+    /// The writer, who entered once, becomes a reader; nobody else writes in between.
+    fn downgrade(&self);
+
     /// Enters as a reader, however long it takes.
     fn shared(&self) {
         self.shared_until(&Deadline::Never);

@@ -138,6 +138,15 @@ impl ReaderWriter for TwoMutex {
         }
     }
 
+    fn downgrade(&self) {
+        let mut readers = base::lock(&self.readers);
+        let mut gate = base::lock(&self.gate);
+        *readers = 1;
+        gate.is_shut = true;
+        gate.depth = 0;
+        self.wake(&gate);
+    }
+
     fn unlock_exclusive(&self) {
         let mut gate = base::lock(&self.gate);
         gate.depth -= 1;

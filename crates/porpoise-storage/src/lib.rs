@@ -79,7 +79,7 @@ pub use commit::{Commit, LeadHook};
 pub use cursor::Cursor;
 pub use error::{Error, LockError, Result};
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
-pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, Wait};
+pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
 pub use options::{Flush, FlushPolicy, Location, Options};
 pub use overlay::Savepoint;
 pub use snapshot::Snapshot;

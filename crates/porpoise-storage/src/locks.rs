@@ -16,6 +16,9 @@
 //! not one moment. It is enough: a transaction releases nothing before its end, so a cycle once
 //! closed stays closed, and the last to join it sees all of it. The victim is the transaction on the
 //! cycle that has written least; among equals, the youngest.
+//!
+//! Transactions wait for other things than rows, too, of which nothing is known here. Whoever knows is asked
+//! ([`OuterWaits`]) where the search goes on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -59,6 +62,9 @@ pub enum Blocking {
     Begin,
     End,
 }
+
+/// Asked where a transaction that waits for no row goes on: the transactions that it waits for otherwise.
+pub type OuterWaits = Arc<dyn Fn(TxnId) -> Vec<TxnId> + Send + Sync>;
 
 pub type BlockHook = Arc<dyn Fn(Blocking) + Send + Sync>;
 
@@ -212,6 +218,7 @@ pub(crate) struct LockTable {
     shards: [Shard; SHARDS],
     waiting: Mutex<HashMap<TxnId, Waiting>>,
     hook: ArcSwapOption<BlockHook>,
+    outer: ArcSwapOption<OuterWaits>,
     pub waits: AtomicU64,
     pub deadlocks: AtomicU64,
 }
@@ -241,6 +248,7 @@ impl LockTable {
             shards: std::array::from_fn(|_| Shard::default()),
             waiting: Mutex::default(),
             hook: ArcSwapOption::empty(),
+            outer: ArcSwapOption::empty(),
             waits: AtomicU64::new(0),
             deadlocks: AtomicU64::new(0),
         }
@@ -248,6 +256,15 @@ impl LockTable {
 
     pub fn set_hook(&self, hook: Option<BlockHook>) {
         self.hook.store(hook.map(Arc::new));
+    }
+
+    pub fn set_outer_waits(&self, outer: Option<OuterWaits>) {
+        self.outer.store(outer.map(Arc::new));
+    }
+
+    /// The transactions in the way of one that waits for a row; none, if it doesn't.
+    pub fn obstacles(&self, txn: TxnId) -> Vec<TxnId> {
+        self.in_the_way_of(txn, txn).holders.into_vec()
     }
 
     pub fn currently_waiting(&self) -> usize {
@@ -452,7 +469,11 @@ impl LockTable {
 
     fn in_the_way_of(&self, txn: TxnId, start: TxnId) -> Obstacles {
         let Some(row) = self.waiting.lock().get(&txn).map(|w| w.row) else {
-            return Obstacles::default();
+            let outer = self.outer.load_full().filter(|_| txn != start);
+            return Obstacles {
+                holders: outer.map_or_else(SmallVec::new, |outer| outer(txn).into()),
+                start_is_ahead: false,
+            };
         };
         let shard = self.shards[row.shard()].0.lock();
         shard

@@ -26,7 +26,7 @@ use smallvec::smallvec;
 use crate::base::Base;
 use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
-use crate::locks::{BlockHook, HeldLocks, LockTable};
+use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
 use crate::overlay::Overlay;
@@ -298,6 +298,16 @@ impl Store {
     /// Has `hook` called on a thread that is about to sleep for a row lock, and when it woke.
     pub fn set_block_hook(&self, hook: Option<BlockHook>) {
         self.shared().locks.set_hook(hook);
+    }
+
+    /// Has deadlock detection go on through waits for other things than rows.
+    pub fn set_outer_waits(&self, outer: Option<OuterWaits>) {
+        self.shared().locks.set_outer_waits(outer);
+    }
+
+    /// The transactions that one waits for, for a row.
+    pub fn row_lock_obstacles(&self, transaction: TxnId) -> Vec<TxnId> {
+        self.shared().locks.obstacles(transaction)
     }
 
     pub fn stats(&self) -> Stats {

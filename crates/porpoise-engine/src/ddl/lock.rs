@@ -1,16 +1,16 @@
 //! Exclusive metadata locks: for the length of a DDL statement, and LOCK TABLES.
 //!
 //! A statement holds none of its tables while it waits for one of them, so it never stands in the way of those
-//! it waits for. A table may be dropped, renamed or altered while a statement waits for its lock: then
-//! the name is looked up again.
+//! it waits for, and two that want the same tables can't wait for each other. A table may be dropped, renamed or altered
+//! while a statement waits for its lock: then the name is looked up again.
 //!
 //! LOCK TABLES … WRITE holds a table's metadata lock exclusive until UNLOCK TABLES. … READ takes it
 //! exclusive for a moment, so that nobody is inside, says in the table's state that it is read-locked,
-//! and goes on with a shared lock: others' reads pass, others' writes wait ([`wait_until_writable`]).
+//! and goes on with a shared lock: others' reads pass, others' writes wait (`session::metadata`).
+//! FLUSH TABLES … WITH READ LOCK is the same for the tables it names.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use compact_str::CompactString;
 use porpoise_locks::{Deadline, Owner, ReaderWriter};
@@ -21,19 +21,46 @@ use crate::ddl::{Ddl, Name};
 use crate::error::{Error, Result};
 use crate::planner::plan::TableUse;
 use crate::session::SessionState;
-
-/// How often a waiting statement looks whether it was killed.
-const INTERRUPT_CHECK: Duration = Duration::from_millis(50);
+use crate::session::metadata::{self, Wanted};
+use crate::session::process::Control;
 
 /// Holds a table's metadata lock as the writer, until it is dropped.
 pub struct Exclusive {
-    state: Option<Arc<TableState>>,
+    held: Option<(Arc<Table>, Option<Arc<Control>>)>,
+}
+
+impl Exclusive {
+    const NONE: Exclusive = Exclusive { held: None };
+
+    fn new(ddl: &Ddl<'_>, table: &Arc<Table>) -> Exclusive {
+        let control = ddl.shared.processes.find(ddl.session.connection_id);
+        if let Some(control) = &control {
+            control.held.put_beside(table.id, metadata::Mode::Exclusive);
+        }
+        Exclusive {
+            held: Some((Arc::clone(table), control)),
+        }
+    }
+
+    /// Hands the lock over: whoever takes it gives it back.
+    fn forget(mut self) {
+        if let Some((table, Some(control))) = self.held.take() {
+            control
+                .held
+                .remove_beside(table.id, metadata::Mode::Exclusive);
+        }
+    }
 }
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
-        if let Some(state) = &self.state {
-            state.metadata_lock.unlock_exclusive();
+        if let Some((table, control)) = self.held.take() {
+            if let Some(control) = control {
+                control
+                    .held
+                    .remove_beside(table.id, metadata::Mode::Exclusive);
+            }
+            table.state.metadata_lock.unlock_exclusive();
         }
     }
 }
@@ -44,33 +71,15 @@ fn owner(session: &SessionState) -> Owner {
 }
 
 /// Waits for a table's lock.
-fn wait(ddl: &Ddl<'_>, state: &Arc<TableState>) -> Result<Exclusive> {
-    let session: &SessionState = ddl.session;
-    let entered = || {
-        Ok(Exclusive {
-            state: Some(Arc::clone(state)),
-        })
-    };
-    if state.metadata_lock.try_exclusive(owner(session)) {
-        return entered();
+fn wait(ddl: &Ddl<'_>, table: &Arc<Table>) -> Result<Exclusive> {
+    let (lock, owner) = (&table.state.metadata_lock, owner(ddl.session));
+    if !lock.try_exclusive(owner) {
+        let wanted = Wanted::Table(table.id, metadata::Mode::Exclusive);
+        metadata::wait(ddl.shared, ddl.session, wanted, |slice| {
+            lock.exclusive_until(owner, &Deadline::after(slice))
+        })?;
     }
-    ddl.shared.before_waiting();
-    let deadline = Instant::now() + session.metadata_lock_timeout();
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if state
-            .metadata_lock
-            .exclusive_until(owner(session), &Deadline::after(left.min(INTERRUPT_CHECK)))
-        {
-            return entered();
-        }
-        if session.interrupt.is_set() {
-            return Err(session.interrupt_error());
-        }
-        if left.is_zero() {
-            return Err(Error::lock_wait_timeout());
-        }
-    }
+    Ok(Exclusive::new(ddl, table))
 }
 
 /// Finds a base table and locks it. Temporary tables need no lock.
@@ -78,12 +87,12 @@ pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Exclusive)> {
     loop {
         let table = ddl.table(name)?;
         if table.temporary {
-            return Ok((table, Exclusive { state: None }));
+            return Ok((table, Exclusive::NONE));
         }
         if ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write) {
-            return Ok((table, Exclusive { state: None }));
+            return Ok((table, Exclusive::NONE));
         }
-        let held = wait(ddl, &table.state)?;
+        let held = wait(ddl, &table)?;
         if ddl
             .table(name)
             .is_ok_and(|now| now.version == table.version)
@@ -99,14 +108,12 @@ fn try_table(ddl: &Ddl<'_>, name: &Name) -> Result<Option<(Arc<Table>, Exclusive
     let needs_none =
         table.temporary || ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write);
     if needs_none {
-        return Ok(Some((table, Exclusive { state: None })));
+        return Ok(Some((table, Exclusive::NONE)));
     }
     if !table.state.metadata_lock.try_exclusive(owner(ddl.session)) {
         return Ok(None);
     }
-    let held = Exclusive {
-        state: Some(Arc::clone(&table.state)),
-    };
+    let held = Exclusive::new(ddl, &table);
     let is_current = ddl
         .table(name)
         .is_ok_and(|now| now.version == table.version);
@@ -149,13 +156,25 @@ pub enum Mode {
     Write,
 }
 
+impl Mode {
+    fn shown(self) -> metadata::Mode {
+        match self {
+            Mode::Read => metadata::Mode::SharedReadOnly,
+            Mode::Write => metadata::Mode::SharedNoReadWrite,
+        }
+    }
+}
+
 /// The tables that a session has locked by LOCK TABLES; given free when dropped.
 #[derive(Default)]
-pub struct LockedTables(Vec<Locked>);
+pub struct LockedTables {
+    tables: Vec<Locked>,
+    control: Option<Arc<Control>>,
+}
 
 /// A table that LOCK TABLES holds, by one name or several.
 struct Locked {
-    state: Arc<TableState>,
+    table: Arc<Table>,
     mode: Mode,
     names: Vec<CompactString>,
 }
@@ -163,13 +182,13 @@ struct Locked {
 impl LockedTables {
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tables.is_empty()
     }
 
     pub fn mode(&self, state: &Arc<TableState>) -> Option<Mode> {
-        self.0
+        self.tables
             .iter()
-            .find(|held| Arc::ptr_eq(&held.state, state))
+            .find(|held| Arc::ptr_eq(&held.table.state, state))
             .map(|held| held.mode)
     }
 
@@ -179,8 +198,9 @@ impl LockedTables {
         if self.is_empty() || table.temporary {
             return Ok(());
         }
-        let said = self.0.iter().any(|held| {
-            Arc::ptr_eq(&held.state, &table.state) && held.names.iter().any(|known| known == name)
+        let said = self.tables.iter().any(|held| {
+            Arc::ptr_eq(&held.table.state, &table.state)
+                && held.names.iter().any(|known| known == name)
         });
         match said {
             true => Ok(()),
@@ -204,7 +224,11 @@ impl LockedTables {
 
     /// UNLOCK TABLES.
     pub fn clear(&mut self) {
-        for Locked { state, mode, .. } in self.0.drain(..) {
+        for Locked { table, mode, .. } in self.tables.drain(..) {
+            if let Some(control) = &self.control {
+                control.held.remove_beside(table.id, mode.shown());
+            }
+            let state = &table.state;
             match mode {
                 Mode::Write => state.metadata_lock.unlock_exclusive(),
                 Mode::Read => {
@@ -222,7 +246,7 @@ impl Drop for LockedTables {
     }
 }
 
-/// LOCK TABLES: all of them, in order of name, or none.
+/// LOCK TABLES: all of them, or none. None is held while one of them is waited for.
 pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     ddl.session.locked_tables.clear();
     let mut wanted: Vec<(Name, Mode, Vec<CompactString>)> = Vec::with_capacity(locks.len());
@@ -252,40 +276,25 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             }
         }
     }
-    wanted.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut held = LockedTables::default();
-    for (name, mode, names) in wanted {
-        let (table, mut exclusive) = self::table(ddl, &name)?;
+    let names: Vec<Name> = wanted.iter().map(|(name, ..)| name.clone()).collect();
+    let exclusive = tables(ddl, &names)?;
+    let control = ddl.shared.processes.find(ddl.session.connection_id);
+    let mut held = LockedTables {
+        tables: Vec::with_capacity(wanted.len()),
+        control,
+    };
+    for ((table, exclusive), (_, mode, names)) in exclusive.into_iter().zip(wanted) {
+        if let Some(control) = &held.control {
+            control.held.put_beside(table.id, mode.shown());
+        }
         // From here on `held` gives it free.
-        exclusive.state = None;
+        exclusive.forget();
         if mode == Mode::Read {
             table.state.read_locks.fetch_add(1, Ordering::SeqCst);
-            table.state.metadata_lock.unlock_exclusive();
-            table.state.metadata_lock.shared();
+            table.state.metadata_lock.downgrade();
         }
-        held.0.push(Locked {
-            state: Arc::clone(&table.state),
-            mode,
-            names,
-        });
+        held.tables.push(Locked { table, mode, names });
     }
     ddl.session.locked_tables = held;
-    Ok(())
-}
-
-/// Waits until no other session has a table locked for reading.
-pub fn wait_until_writable(session: &SessionState, table: &Table) -> Result<()> {
-    /// How often a waiting statement looks.
-    const PAUSE: Duration = Duration::from_millis(5);
-    let deadline = Instant::now() + session.metadata_lock_timeout();
-    while table.state.is_read_locked() {
-        if session.interrupt.is_set() {
-            return Err(session.interrupt_error());
-        }
-        if Instant::now() >= deadline {
-            return Err(Error::lock_wait_timeout());
-        }
-        std::thread::sleep(PAUSE);
-    }
     Ok(())
 }

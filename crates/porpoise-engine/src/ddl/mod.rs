@@ -37,7 +37,7 @@ use crate::catalog::{Catalog, Relation, Table};
 use crate::engine::Shared;
 use crate::error::{Error, Level, Result};
 use crate::reply::{Completion, Reply};
-use crate::session::{Session, SessionState};
+use crate::session::{Session, SessionState, metadata};
 use crate::show::told::no_routine;
 
 /// A DDL statement on its way.
@@ -62,6 +62,10 @@ pub fn execute(
     }
     crate::accounts::check::check_statement(&session.state, statement)?;
     let shared = Arc::clone(&session.engine.shared);
+    let _changing = match is_ddl(statement) || is_account_statement(statement) {
+        true => Some(metadata::begin_change(&shared, &session.state)?),
+        false => None,
+    };
     let mut completion = if is_ddl(statement) {
         change(&shared, &mut session.state, sql, statement)?
     } else if is_account_statement(statement) {
@@ -92,21 +96,13 @@ fn other(
             maintain::maintain(session, *action, tables, reply)?;
             return Ok(None);
         }
-        S::LockTables(locks) => {
-            let shared = Arc::clone(&session.engine.shared);
-            shared.before_waiting();
-            lock::lock_tables(
-                &mut Ddl {
-                    shared: &shared,
-                    session: &mut session.state,
-                    sql: b"",
-                },
-                locks,
-            )?;
-        }
+        S::LockTables(locks) => lock_tables(session, locks)?,
         // It commits only what LOCK TABLES has begun.
-        S::UnlockTables if session.state.locked_tables.is_empty() => {}
+        S::UnlockTables if session.state.locked_tables.is_empty() => {
+            session.state.global_read_lock = None;
+        }
         S::UnlockTables => {
+            session.state.global_read_lock = None;
             let commit = session.commit()?;
             session.state.locked_tables.clear();
             if let Some(commit) = commit {
@@ -114,9 +110,16 @@ fn other(
             }
         }
         S::Flush { targets, .. } => {
-            let locks = |target: &ast::FlushTarget| matches!(target, ast::FlushTarget::Tables { read_lock, export, .. } if *read_lock || *export);
-            if targets.iter().any(locks) {
-                return Err(Error::not_supported_yet("FLUSH TABLES WITH READ LOCK"));
+            for target in targets {
+                if let ast::FlushTarget::Tables {
+                    tables,
+                    read_lock,
+                    export,
+                } = target
+                    && (*read_lock || *export)
+                {
+                    flush_with_read_lock(session, tables)?;
+                }
             }
         }
         S::Call { name, .. } => {
@@ -195,6 +198,46 @@ fn change(
         S::CreateView(create) => view::create(ddl, create),
         _ => Err(Error::not_supported_yet("this statement")),
     }
+}
+
+fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
+    let shared = Arc::clone(&session.engine.shared);
+    let writes = locks.iter().any(|lock| lock.write);
+    let _changing = match writes {
+        true => Some(metadata::begin_change(&shared, &session.state)?),
+        false => None,
+    };
+    lock::lock_tables(
+        &mut Ddl {
+            shared: &shared,
+            session: &mut session.state,
+            sql: b"",
+        },
+        locks,
+    )
+}
+
+/// FLUSH TABLES … WITH READ LOCK: the tables named, or everything.
+fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Result<()> {
+    if !session.state.locked_tables.is_empty() {
+        return Err(Error::locked_or_in_transaction());
+    }
+    if !tables.is_empty() {
+        let read = |table: &ast::ObjectName| ast::LockTable {
+            table: table.clone(),
+            alias: None,
+            write: false,
+            local: false,
+        };
+        let locks: Vec<ast::LockTable> = tables.iter().map(read).collect();
+        return lock_tables(session, &locks);
+    }
+    if session.state.global_read_lock.is_none() {
+        let (shared, control) = (&session.engine.shared, &session.control);
+        let held = metadata::take_global_read_lock(shared, &session.state, control)?;
+        session.state.global_read_lock = Some(held);
+    }
+    Ok(())
 }
 
 /// Whether [`execute`] knows the statement.

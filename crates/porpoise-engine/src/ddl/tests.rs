@@ -538,6 +538,7 @@ fn beside(db: &Db) -> Db {
     let session = db
         .engine
         .connect(Login {
+            connection_id: db.engine.next_connection_id(),
             schema: Some("d".into()),
             ..Login::default()
         })
@@ -635,4 +636,173 @@ fn files_of_the_server_are_read_where_they_may_be() {
     db.fails(&load.replace("rows.csv", "none.csv"), 13);
     db.fails(&load.replace("IGNORE INTO", "INTO"), 1062);
     assert_eq!(db.rows("SELECT COUNT(*) FROM t"), ["2"]);
+}
+
+#[test]
+fn a_cycle_through_tables_and_rows_ends_at_once() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE parent (id INT PRIMARY KEY, v INT)");
+    db.run("CREATE TABLE child (p INT, FOREIGN KEY (p) REFERENCES parent (id))");
+    db.run("INSERT INTO parent VALUES (1, 0)");
+    let mut other = beside(&db);
+    other.run("BEGIN");
+    other.run("UPDATE parent SET v = 2 WHERE id = 1");
+    db.run("LOCK TABLES child WRITE");
+    let inserting = std::thread::spawn(move || {
+        // Waits for the parent's row, which the other has.
+        db.run("INSERT INTO child VALUES (1)");
+        db.run("UNLOCK TABLES");
+    });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    // And the other for the child.
+    other.fails("SELECT * FROM child", 1213);
+    inserting.join().expect("the INSERT");
+    assert_eq!(other.rows("SELECT * FROM child"), ["1"]);
+}
+
+#[test]
+fn a_cycle_is_found_by_the_row_lock_that_closes_it() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE parent (id INT PRIMARY KEY, v INT)");
+    db.run("CREATE TABLE child (p INT, FOREIGN KEY (p) REFERENCES parent (id))");
+    db.run("INSERT INTO parent VALUES (1, 0)");
+    let mut other = beside(&db);
+    other.run("BEGIN");
+    other.run("UPDATE parent SET v = 2 WHERE id = 1");
+    db.run("LOCK TABLES child WRITE");
+    let reading = std::thread::spawn(move || {
+        let rows = other.rows("SELECT * FROM child");
+        other.run("COMMIT");
+        rows
+    });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    db.fails("INSERT INTO child VALUES (1)", 1213);
+    db.run("UNLOCK TABLES");
+    assert!(reading.join().expect("the SELECT").is_empty());
+}
+
+#[test]
+fn a_cycle_through_a_named_lock_and_a_row_ends_at_once() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    db.run("INSERT INTO t VALUES (1)");
+    let mut other = beside(&db);
+    db.rows("SELECT GET_LOCK('cycle', 0)");
+    other.run("BEGIN");
+    other.run("UPDATE t SET id = 2 WHERE id = 1");
+    let updating = std::thread::spawn(move || db.run("DELETE FROM t"));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    other.fails("SELECT GET_LOCK('cycle', 60)", 3058);
+    other.run("ROLLBACK");
+    updating.join().expect("the DELETE");
+}
+
+#[test]
+fn locks_are_shown_with_who_waits() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    let (mut other, mut third) = (beside(&db), beside(&db));
+    other.run("BEGIN");
+    other.run("INSERT INTO t VALUES (1)");
+    let altering = std::thread::spawn(move || {
+        db.run("ALTER TABLE t ADD b INT");
+    });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(
+        third.rows(
+            "SELECT OBJECT_TYPE, OBJECT_SCHEMA, OBJECT_NAME, LOCK_TYPE, LOCK_DURATION, LOCK_STATUS
+             FROM performance_schema.metadata_locks ORDER BY LOCK_STATUS"
+        ),
+        [
+            "TABLE|d|t|SHARED_WRITE|TRANSACTION|GRANTED",
+            "TABLE|d|t|EXCLUSIVE|TRANSACTION|PENDING"
+        ]
+    );
+    assert_eq!(
+        third.rows("SELECT INFO FROM information_schema.PROCESSLIST WHERE STATE = 'Waiting for table metadata lock'"),
+        ["ALTER TABLE t ADD b INT"]
+    );
+    other.run("COMMIT");
+    altering.join().expect("the ALTER");
+    assert!(
+        third
+            .rows("SELECT * FROM performance_schema.metadata_locks")
+            .is_empty()
+    );
+}
+
+#[test]
+fn flush_tables_with_read_lock_stops_changes_and_commits() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    let mut other = beside(&db);
+    other.run("SET lock_wait_timeout = 1");
+    db.run("FLUSH TABLES WITH READ LOCK");
+    assert_eq!(other.rows("SELECT COUNT(*) FROM t"), ["0"]);
+    other.fails("INSERT INTO t VALUES (1)", 1205);
+    other.fails("CREATE TABLE u (id INT)", 1205);
+    db.fails("INSERT INTO t VALUES (1)", 1223);
+    db.run("UNLOCK TABLES");
+    other.run("BEGIN");
+    other.run("INSERT INTO t VALUES (1)");
+    db.run("FLUSH TABLES WITH READ LOCK");
+    other.fails("COMMIT", 1205);
+    drop(db);
+    other.run("COMMIT");
+    assert_eq!(other.rows("SELECT * FROM t"), ["1"]);
+}
+
+#[test]
+fn flush_tables_with_read_lock_of_some_is_their_read_lock() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE t (id INT PRIMARY KEY)");
+    db.run("CREATE TABLE u (id INT PRIMARY KEY)");
+    let mut other = beside(&db);
+    other.run("SET lock_wait_timeout = 1");
+    db.run("FLUSH TABLES t WITH READ LOCK");
+    db.fails("INSERT INTO t VALUES (1)", 1099);
+    db.fails("FLUSH TABLES u WITH READ LOCK", 1192);
+    other.fails("INSERT INTO t VALUES (1)", 1205);
+    other.run("INSERT INTO u VALUES (1)");
+    db.run("UNLOCK TABLES");
+    other.run("INSERT INTO t VALUES (1)");
+}
+
+#[test]
+fn two_that_lock_the_same_tables_dont_wait_for_each_other() {
+    let mut db = Db::new();
+    db.run("CREATE TABLE a (id INT PRIMARY KEY)");
+    db.run("CREATE TABLE b (id INT PRIMARY KEY)");
+    let mut other = beside(&db);
+    other.run("BEGIN");
+    other.run("INSERT INTO b VALUES (1)");
+    let locking = std::thread::spawn(move || {
+        // Waits for b without holding a.
+        db.run("LOCK TABLES a WRITE, b WRITE");
+        db.run("UNLOCK TABLES");
+    });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    other.run("SET lock_wait_timeout = 5");
+    other.run("INSERT INTO a VALUES (1)");
+    other.run("COMMIT");
+    locking.join().expect("the LOCK TABLES");
+}
+
+#[test]
+fn every_kind_of_lock_serves_as_a_metadata_lock() {
+    for kind in porpoise_locks::Kind::ALL {
+        let mut db = Db::with(&[("metadata_lock_kind", kind.name())]);
+        assert_eq!(db.rows("SELECT @@metadata_lock_kind"), [kind.name()]);
+        db.run("CREATE TABLE t (id INT PRIMARY KEY)");
+        let mut other = beside(&db);
+        other.run("BEGIN");
+        other.run("INSERT INTO t VALUES (1)");
+        db.run("SET lock_wait_timeout = 1");
+        db.fails("ALTER TABLE t ADD b INT", 1205);
+        other.run("COMMIT");
+        db.run("LOCK TABLES t READ");
+        assert_eq!(other.rows("SELECT * FROM t"), ["1"]);
+        db.run("UNLOCK TABLES");
+        db.run("ALTER TABLE t ADD b INT");
+    }
 }

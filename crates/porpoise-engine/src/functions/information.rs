@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::functions::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
 };
-use crate::session::named_locks;
+use crate::session::{metadata, named_locks};
 use crate::variables;
 
 pub static TABLE: &[Function] = &[
@@ -313,6 +313,7 @@ fn get_lock(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         exec.session.connection_id,
         timeout,
         || exec.engine.before_waiting(),
+        || metadata::closes_cycle(exec.engine, exec.session.connection_id),
         || exec.check_interrupt(),
     )?;
     Ok(Value::from(taken))

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`objects`] | what the catalog holds: SCHEMATA, TABLES, COLUMNS, STATISTICS, constraints, views |
 //! | [`server`] | what the server is: engines, collations, plugins, processes, keywords |
+//! | [`locks`] | metadata locks held and waited for |
 //! | [`privileges`] | who may do what, and `mysql.user` with its kin |
 //! | [`variables`] | system variables and status counters |
 //! | [`absent`] | what there is none of: routines, triggers, events, partitions |
@@ -15,6 +16,7 @@
 //! A row is shown only to who has a privilege on what it tells of (MySQL 8.4 manual, 28.1).
 
 pub mod absent;
+pub mod locks;
 pub mod objects;
 pub mod privileges;
 pub mod server;
@@ -38,6 +40,7 @@ pub type Sink<'a> = &'a mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>;
 const FAMILIES: &[&[VirtualTable]] = &[
     objects::TABLES,
     server::TABLES,
+    locks::TABLES,
     privileges::TABLES,
     variables::TABLES,
     absent::TABLES,

@@ -13,6 +13,7 @@
 pub mod cache;
 mod dispatch;
 mod load;
+pub mod metadata;
 pub mod named_locks;
 mod prepared;
 pub mod process;
@@ -22,7 +23,7 @@ pub mod transaction;
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
@@ -33,14 +34,15 @@ use porpoise_types::{Collation, DataType, Decimal, Value};
 pub use prepared::Prepared;
 pub use state::SessionState;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Table};
 use crate::engine::{Engine, Shared};
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
-use crate::planner::plan::{Plan, PlanKind, TableUse};
+use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
 use cache::{CachedPlan, PlanKey, SessionPlans};
+use metadata::{StatementTables, Taker};
 use prepared::PreparedStatement;
 use process::{Command, Control};
 use transaction::TransactionState;
@@ -501,16 +503,24 @@ impl Session {
     ) -> Result<Option<Commit>> {
         let shared = self.engine.shared.clone();
         let writes = plan.writes();
-        let timeout = self.state.metadata_lock_timeout();
-        if let Err(error) = self.lock_tables_of(plan, &shared, timeout) {
-            self.end_autocommit_tables();
+        let control = self.control.clone();
+        let _changing = match writes {
+            true => Some(metadata::begin_change(&shared, &self.state)?),
+            false => None,
+        };
+        // A statement that is a transaction by itself gives its tables back when it ends.
+        let mut statement_tables = StatementTables::none(&control);
+        if let Err(error) =
+            self.lock_tables_of(plan, &shared, in_transaction, &mut statement_tables)
+        {
+            if error.number() == crate::error::number::deadlock {
+                self.transaction.rollback(&self.control);
+            }
             return Err(error);
         }
         // DDL may have come between planning and the locks.
         let newest = shared.catalog.load();
         if newest.version != catalog.version && !plan.is_current(&newest) {
-            drop(newest);
-            self.end_autocommit_tables();
             return Err(Error::new(
                 1412,
                 "HY000",
@@ -532,9 +542,7 @@ impl Session {
                 &plan.slots,
                 parameters,
             );
-            let ran = statement::run(&mut exec, plan, columns, reply);
-            self.end_autocommit_tables();
-            return ran.map(|()| None);
+            return statement::run(&mut exec, plan, columns, reply).map(|()| None);
         }
         if in_transaction && !plan.tables.is_empty() {
             self.transaction.open = true;
@@ -550,6 +558,7 @@ impl Session {
                     .ok_or_else(|| Error::engine_error("no transaction"))?
             }
         };
+        control.held.set_transaction(storage.id());
         if isolation.refreshes() {
             storage.forget_view();
         }
@@ -573,13 +582,13 @@ impl Session {
                 if in_transaction {
                     Ok(None)
                 } else {
-                    self.transaction.commit()
+                    self.transaction.commit(&self.control)
                 }
             }
             Err(error) => {
                 if !in_transaction || error.number() == crate::error::number::deadlock {
                     drop(storage);
-                    self.transaction.rollback();
+                    self.transaction.rollback(&self.control);
                 } else {
                     storage.rollback_to(savepoint);
                     self.transaction.storage = Some(storage);
@@ -590,38 +599,38 @@ impl Session {
     }
 
     /// Takes the metadata locks of a plan's tables, unless LOCK TABLES holds them already.
-    fn lock_tables_of(&mut self, plan: &Plan, shared: &Shared, timeout: Duration) -> Result<()> {
+    fn lock_tables_of<'a>(
+        &mut self,
+        plan: &'a Plan,
+        shared: &Shared,
+        in_transaction: bool,
+        statement: &mut StatementTables<'a>,
+    ) -> Result<()> {
+        let locked = &self.state.locked_tables;
         for (table, name) in &plan.table_names {
-            self.state.locked_tables.admits_name(table, name)?;
+            locked.admits_name(table, name)?;
         }
+        let taker = Taker {
+            shared,
+            session: &self.state,
+            control: &self.control,
+        };
+        let mut take = |table: &'a Arc<Table>, usage| match in_transaction {
+            true => self.transaction.tables.take(table, usage, taker),
+            false => statement.take(table, usage, taker),
+        };
         for (table, usage) in &plan.tables {
-            if self.state.locked_tables.admits(table, *usage)? {
-                continue;
-            }
-            self.transaction.tables.take(table, shared, timeout)?;
-            if *usage == TableUse::Write && table.state.is_read_locked() {
-                shared.before_waiting();
-                crate::ddl::lock::wait_until_writable(&self.state, table)?;
+            if !locked.admits(table, *usage)? {
+                take(table, *usage)?;
             }
         }
         // LOCK TABLES need not name what foreign keys lead to.
         for (table, usage) in &plan.related {
-            if self.state.locked_tables.mode(&table.state).is_some() {
-                continue;
-            }
-            self.transaction.tables.take(table, shared, timeout)?;
-            if *usage == TableUse::Write && table.state.is_read_locked() {
-                shared.before_waiting();
-                crate::ddl::lock::wait_until_writable(&self.state, table)?;
+            if locked.mode(&table.state).is_none() {
+                take(table, *usage)?;
             }
         }
         Ok(())
-    }
-
-    fn end_autocommit_tables(&mut self) {
-        if !self.transaction.open && self.state.autocommit {
-            self.transaction.tables.release();
-        }
     }
 
     fn check_privileges(&self, plan: &Plan) -> Result<()> {
@@ -708,7 +717,7 @@ impl Session {
     }
 
     fn clear(&mut self) -> Result<()> {
-        self.transaction.rollback();
+        self.transaction.rollback(&self.control);
         self.release_named_locks();
         self.drop_temporary_tables()?;
         self.prepared.clear();
@@ -738,13 +747,19 @@ impl Session {
     }
 
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
-        let commit = self.transaction.commit();
+        let shared = self.engine.shared.clone();
+        let writes = self.transaction.storage.as_ref();
+        let _changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
+            true => Some(metadata::begin_change(&shared, &self.state)?),
+            false => None,
+        };
+        let commit = self.transaction.commit(&self.control);
         self.end_transaction();
         commit
     }
 
     pub(crate) fn rollback(&mut self) {
-        self.transaction.rollback();
+        self.transaction.rollback(&self.control);
         self.end_transaction();
     }
 
@@ -757,7 +772,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.transaction.rollback();
+        self.transaction.rollback(&self.control);
         self.release_named_locks();
         // A failure here leaves spaces that nothing names: dropped at the next start.
         let _ = self.drop_temporary_tables();

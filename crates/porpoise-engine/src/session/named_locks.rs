@@ -78,13 +78,15 @@ pub fn name_key(name: &str) -> Result<CompactString> {
 
 impl NamedLocks {
     /// Waits up to `timeout`, without end if there is none, for the lock; false if it wasn't to be had.
-    /// `before_waiting` is called once, `check` again and again while waiting.
+    /// `before_waiting` is called once, `check` again and again while waiting. `closes_cycle` looks whether the holder waits
+    /// for this session, through locks of other kinds.
     pub fn get(
         &self,
         name: &CompactString,
         owner: u64,
         timeout: Option<Duration>,
         before_waiting: impl FnOnce(),
+        closes_cycle: impl FnOnce() -> bool,
         check: impl Fn() -> Result<()>,
     ) -> Result<bool> {
         let mut state = self.state.lock();
@@ -100,6 +102,11 @@ impl NamedLocks {
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         state.waiting.insert(owner, name.clone());
         drop(state);
+        // Through locks of other kinds.
+        if closes_cycle() {
+            self.state.lock().waiting.remove(&owner);
+            return Err(Error::user_lock_deadlock());
+        }
         before_waiting();
         let mut state = self.state.lock();
         let outcome = loop {
@@ -153,6 +160,31 @@ impl NamedLocks {
         released
     }
 
+    /// The connection that has the lock which another waits for.
+    pub fn waits_for(&self, waiter: u64) -> Option<u64> {
+        let state = self.state.lock();
+        let held = state.held.get(state.waiting.get(&waiter)?)?;
+        Some(held.owner).filter(|owner| *owner != waiter)
+    }
+
+    pub fn has_waiters(&self) -> bool {
+        !self.state.lock().waiting.is_empty()
+    }
+
+    /// Every lock that is held, and its connection; every lock that is waited for, and by whom.
+    pub fn all(&self) -> (Vec<(CompactString, u64)>, Vec<(CompactString, u64)>) {
+        let state = self.state.lock();
+        let held = state
+            .held
+            .iter()
+            .map(|(name, held)| (name.clone(), held.owner));
+        let waiting = state
+            .waiting
+            .iter()
+            .map(|(owner, name)| (name.clone(), *owner));
+        (held.collect(), waiting.collect())
+    }
+
     /// The connection that has the lock.
     pub fn owner(&self, name: &CompactString) -> Option<u64> {
         self.state.lock().held.get(name).map(|held| held.owner)
@@ -165,7 +197,7 @@ mod tests {
 
     fn get(locks: &NamedLocks, name: &str, owner: u64, seconds: f64) -> Result<bool> {
         let timeout = Some(Duration::from_secs_f64(seconds));
-        locks.get(&name_key(name)?, owner, timeout, || (), || Ok(()))
+        locks.get(&name_key(name)?, owner, timeout, || (), || false, || Ok(()))
     }
 
     #[test]

@@ -8,6 +8,8 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_storage::Interrupt;
 
+use crate::session::metadata::Held;
+
 /// As much of a statement's text as the process list keeps.
 const STATEMENT_BYTES_MAX: usize = 1024;
 const SHARDS: usize = 16;
@@ -25,6 +27,8 @@ pub struct Control {
     /// Ends the running statement.
     pub interrupt: Arc<Interrupt>,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    /// The metadata locks it holds.
+    pub held: Held,
 }
 
 #[derive(Default)]
@@ -82,6 +86,7 @@ impl Control {
             killed: AtomicBool::new(false),
             interrupt: Arc::default(),
             wake: Mutex::new(None),
+            held: Held::default(),
         }
     }
 

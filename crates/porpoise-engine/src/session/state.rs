@@ -17,6 +17,7 @@ use crate::accounts::Account;
 use crate::catalog::Table;
 use crate::ddl::lock::LockedTables;
 use crate::error::{Condition, Error, Level, Result};
+use crate::session::metadata::GlobalHold;
 use crate::session::transaction::Isolation;
 use crate::variables::SqlMode;
 
@@ -107,6 +108,8 @@ pub struct SessionState {
     /// `activate_all_roles_on_login`.
     pub activates_all_roles: bool,
     pub locked_tables: LockedTables,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub global_read_lock: Option<GlobalHold>,
 }
 
 impl SessionState {
@@ -171,6 +174,7 @@ impl SessionState {
             reached_roles: Vec::new(),
             activates_all_roles: false,
             locked_tables: LockedTables::default(),
+            global_read_lock: None,
         }
     }
 

@@ -9,17 +9,14 @@
 //!
 //! A statement that fails takes back its own writes only; a deadlock rolls back the whole transaction.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use compact_str::CompactString;
-use porpoise_locks::{Deadline, ReaderWriter};
 use porpoise_storage::{Commit, Savepoint, Transaction};
 
-use crate::catalog::Table;
 use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::session::SessionState;
+use crate::session::metadata::HeldTables;
+use crate::session::process::Control;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
@@ -61,52 +58,6 @@ impl Isolation {
     }
 }
 
-/// The metadata locks of a transaction: each table it used, by the state all the table's versions share.
-#[derive(Default)]
-pub struct HeldTables(Vec<Arc<Table>>);
-
-impl HeldTables {
-    /// Takes a table's metadata lock shared, once a transaction.
-    pub fn take(&mut self, table: &Arc<Table>, shared: &Shared, timeout: Duration) -> Result<()> {
-        if self
-            .0
-            .iter()
-            .any(|held| Arc::ptr_eq(&held.state, &table.state))
-        {
-            return Ok(());
-        }
-        let lock = &table.state.metadata_lock;
-        if !lock.try_shared() {
-            shared.before_waiting();
-            if !lock.shared_until(&Deadline::after(timeout)) {
-                return Err(Error::lock_wait_timeout());
-            }
-        }
-        self.0.push(table.clone());
-        Ok(())
-    }
-
-    /// How many shared entries it has on a table: DDL of the same session may go past them.
-    pub fn count(&self, table: &Table) -> u32 {
-        self.0
-            .iter()
-            .filter(|held| Arc::ptr_eq(&held.state, &table.state))
-            .count() as u32
-    }
-
-    pub fn release(&mut self) {
-        for table in self.0.drain(..) {
-            table.state.metadata_lock.unlock_shared();
-        }
-    }
-}
-
-impl Drop for HeldTables {
-    fn drop(&mut self) {
-        self.release();
-    }
-}
-
 /// The session's current transaction.
 #[derive(Default)]
 pub struct TransactionState {
@@ -130,7 +81,7 @@ impl TransactionState {
     }
 
     /// Ends it by a commit. `None` where there was nothing to commit.
-    pub fn commit(&mut self) -> Result<Option<Commit>> {
+    pub fn commit(&mut self, control: &Control) -> Result<Option<Commit>> {
         self.open = false;
         self.savepoints.clear();
         let committed = match self.storage.take() {
@@ -139,15 +90,15 @@ impl TransactionState {
             }
             _ => Ok(None),
         };
-        self.tables.release();
+        self.tables.release(control);
         committed
     }
 
-    pub fn rollback(&mut self) {
+    pub fn rollback(&mut self, control: &Control) {
         self.open = false;
         self.savepoints.clear();
         self.storage = None;
-        self.tables.release();
+        self.tables.release(control);
     }
 
     pub fn set_savepoint(&mut self, name: &str, shared: &Shared, state: &SessionState) {
