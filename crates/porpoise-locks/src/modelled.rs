@@ -347,17 +347,28 @@ fn a_writer_becomes_a_reader_and_no_other_writes_in_between<L: ReaderWriter + 's
             let guarded = Arc::clone(&guarded);
             move || guarded.write(2)
         });
-        let reader = thread::spawn({
-            let guarded = Arc::clone(&guarded);
-            move || guarded.read()
-        });
         guarded.change();
         guarded.lock.downgrade();
         assert_eq!(guarded.one.load(Relaxed), 1);
         guarded.look();
         guarded.lock.unlock_shared();
         writer.join().unwrap();
+    });
+}
+
+/// Readers that waited for the writer get in beside the reader that it became.
+fn a_writer_that_becomes_a_reader_lets_readers_in<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        guarded.lock.exclusive(Owner::new(1));
+        let reader = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        guarded.change();
+        guarded.lock.downgrade();
         reader.join().unwrap();
+        assert!(!guarded.lock.try_exclusive(Owner::new(1)));
     });
 }
 
@@ -382,6 +393,7 @@ macro_rules! scenarios {
             a_wait_ends_at_its_deadline_and_the_others_go_on,
             a_reader_gives_up_while_a_writer_is_inside,
             a_writer_becomes_a_reader_and_no_other_writes_in_between,
+            a_writer_that_becomes_a_reader_lets_readers_in,
             anybody_may_leave
         );)*
     };

@@ -35,14 +35,14 @@ pub use prepared::Prepared;
 pub use state::SessionState;
 
 use crate::catalog::{Catalog, Table};
-use crate::engine::{Engine, Shared};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
 use cache::{CachedPlan, PlanKey, SessionPlans};
-use metadata::{StatementTables, Taker};
+use metadata::{HeldTables, StatementTables, Taker};
 use prepared::PreparedStatement;
 use process::{Command, Control};
 use transaction::TransactionState;
@@ -503,18 +503,22 @@ impl Session {
     ) -> Result<Option<Commit>> {
         let shared = self.engine.shared.clone();
         let writes = plan.writes();
-        let control = self.control.clone();
+        let control: &Control = &self.control;
         let _changing = match writes {
             true => Some(metadata::begin_change(&shared, &self.state)?),
             false => None,
         };
         // A statement that is a transaction by itself gives its tables back when it ends.
-        let mut statement_tables = StatementTables::none(&control);
-        if let Err(error) =
-            self.lock_tables_of(plan, &shared, in_transaction, &mut statement_tables)
-        {
+        let mut statement_tables = StatementTables::none(control);
+        let taker = Taker {
+            shared: &shared,
+            session: &self.state,
+            control,
+        };
+        let transaction_tables = in_transaction.then_some(&mut self.transaction.tables);
+        if let Err(error) = lock_tables_of(plan, taker, transaction_tables, &mut statement_tables) {
             if error.number() == crate::error::number::deadlock {
-                self.transaction.rollback(&self.control);
+                self.transaction.rollback(control);
             }
             return Err(error);
         }
@@ -596,41 +600,6 @@ impl Session {
                 Err(error)
             }
         }
-    }
-
-    /// Takes the metadata locks of a plan's tables, unless LOCK TABLES holds them already.
-    fn lock_tables_of<'a>(
-        &mut self,
-        plan: &'a Plan,
-        shared: &Shared,
-        in_transaction: bool,
-        statement: &mut StatementTables<'a>,
-    ) -> Result<()> {
-        let locked = &self.state.locked_tables;
-        for (table, name) in &plan.table_names {
-            locked.admits_name(table, name)?;
-        }
-        let taker = Taker {
-            shared,
-            session: &self.state,
-            control: &self.control,
-        };
-        let mut take = |table: &'a Arc<Table>, usage| match in_transaction {
-            true => self.transaction.tables.take(table, usage, taker),
-            false => statement.take(table, usage, taker),
-        };
-        for (table, usage) in &plan.tables {
-            if !locked.admits(table, *usage)? {
-                take(table, *usage)?;
-            }
-        }
-        // LOCK TABLES need not name what foreign keys lead to.
-        for (table, usage) in &plan.related {
-            if locked.mode(&table.state).is_none() {
-                take(table, *usage)?;
-            }
-        }
-        Ok(())
     }
 
     fn check_privileges(&self, plan: &Plan) -> Result<()> {
@@ -778,6 +747,36 @@ impl Drop for Session {
         let _ = self.drop_temporary_tables();
         self.engine.shared.processes.remove(self.control.id);
     }
+}
+
+/// Takes the metadata locks of a plan's tables, for the transaction or else for the statement, unless LOCK TABLES holds
+/// them already.
+fn lock_tables_of<'a>(
+    plan: &'a Plan,
+    taker: Taker<'_>,
+    mut transaction: Option<&mut HeldTables>,
+    statement: &mut StatementTables<'a>,
+) -> Result<()> {
+    let locked = &taker.session.locked_tables;
+    for (table, name) in &plan.table_names {
+        locked.admits_name(table, name)?;
+    }
+    let mut take = |table: &'a Arc<Table>, usage| match &mut transaction {
+        Some(transaction) => transaction.take(table, usage, taker),
+        None => statement.take(table, usage, taker),
+    };
+    for (table, usage) in &plan.tables {
+        if !locked.admits(table, *usage)? {
+            take(table, *usage)?;
+        }
+    }
+    // LOCK TABLES need not name what foreign keys lead to.
+    for (table, usage) in &plan.related {
+        if locked.mode(&table.state).is_none() {
+            take(table, *usage)?;
+        }
+    }
+    Ok(())
 }
 
 fn foldhash_state() -> &'static std::hash::RandomState {
