@@ -216,6 +216,24 @@ fn assert_programs_work(through: Through) {
     }
 }
 
+#[test]
+fn arguments_of_mysql_server_init_name_the_folder() {
+    let folder = TempDir::new().expect("a temporary folder can be made");
+    let data = folder.path().join("data");
+    let output = Command::new(types_program())
+        .arg(format!("--datadir={}", data.display()))
+        .env("LD_LIBRARY_PATH", library())
+        .env("DB_USER", USER)
+        .env("DB_PASSWORD", PASSWORD)
+        .env("DB_NAME", SCHEMA)
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(printed, original_types());
+    assert!(data.is_dir());
+}
+
 macro_rules! ways {
     ($($name:ident $through:ident,)*) => {$(
         #[test]
