@@ -155,6 +155,7 @@ pub extern "C" fn mysql_reset_connection(mysql: Option<&mut Mysql>) -> c_int {
         }
         let reset = handle.session.connection()?.reset();
         handle.detach_statements();
+        handle.detach_result();
         handle.mysql.status = status::READY;
         handle.mysql.server_status = 0;
         reset?;
@@ -278,14 +279,18 @@ pub extern "C" fn mysql_get_optionv(
 }
 
 pub extern "C" fn mysql_ssl_set(
-    _: Option<&mut Mysql>,
-    _key: Text,
-    _certificate: Text,
-    _authority: Text,
-    _authorities: Text,
-    _cipher: Text,
+    mysql: Option<&mut Mysql>,
+    key: Text,
+    certificate: Text,
+    authority: Text,
+    authorities: Text,
+    cipher: Text,
 ) -> c_int {
-    0
+    with(mysql, 1, |handle| {
+        let asked = [key, certificate, authority, authorities, cipher];
+        handle.session.settings.tls |= asked.iter().any(|text| text.get().is_some());
+        Ok(0)
+    })
 }
 
 pub extern "C" fn mysql_get_ssl_cipher(_: Option<&Mysql>) -> *const c_char {
@@ -523,13 +528,7 @@ fn like(what: &str, pattern: Text) -> String {
         return what.to_owned();
     };
     let mut escaped = Vec::new();
-    // A pattern's own backslashes are meant for LIKE.
-    let doubled: Vec<u8> = pattern
-        .iter()
-        .copied()
-        .filter(|byte| *byte != b'\'')
-        .collect();
-    charset::default().escape(&doubled, true, &mut escaped);
+    charset::default().escape(pattern, true, &mut escaped);
     format!("{what} LIKE '{}'", String::from_utf8_lossy(&escaped))
 }
 
@@ -1062,8 +1061,23 @@ pub extern "C" fn asynchronous_pointer(to: *mut *mut c_void, mysql: Option<&mut 
     0
 }
 
+/// The same for calls whose answer is a `my_bool`.
+pub extern "C" fn asynchronous_bool(to: *mut Bool, mysql: Option<&mut Mysql>) -> c_int {
+    put(to, 1);
+    if let Some(mysql) = mysql {
+        mysql.fail(&Failure::of(failure::ASYNC_NOT_SUPPORTED));
+    }
+    0
+}
+
 /// The same for calls on a statement: its own errors stay as they are.
-pub extern "C" fn asynchronous_statement(to: *mut c_char) -> c_int {
+pub extern "C" fn asynchronous_statement(to: *mut c_int) -> c_int {
+    put(to, 1);
+    0
+}
+
+/// The same for those whose answer is a `my_bool`.
+pub extern "C" fn asynchronous_statement_bool(to: *mut Bool) -> c_int {
     put(to, 1);
     0
 }

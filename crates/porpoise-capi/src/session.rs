@@ -16,7 +16,7 @@ use crate::embedded::{self, House};
 use crate::failure::{self, Failure};
 use crate::infile::{self, Infile};
 use crate::result::ResultSet;
-use crate::settings::Settings;
+use crate::settings::{Settings, client};
 use crate::statement::Statement;
 use crate::way::{Request, Way, cant_connect};
 use parking_lot::Mutex;
@@ -203,6 +203,9 @@ impl Handle<'_> {
     /// Notes an error; what a call that returns an `int` returns.
     pub fn fail(&mut self, failure: &Failure) {
         self.mysql.fail(failure);
+        if failure.is_lost() {
+            self.mysql.net.pvio = std::ptr::null_mut();
+        }
         self.mysql.affected_rows = COUNT_ERROR;
         self.mysql.server_status &= !c_uint::from(Status::MORE_RESULTS_EXISTS.bits());
     }
@@ -250,12 +253,6 @@ impl Handle<'_> {
             }
             _ => charset::default(),
         };
-        if settings.ssl_enforced {
-            return Err(Failure::new(
-                failure::SSL_CONNECTION,
-                "TLS/SSL error: This version of Porpoise doesn't yet support 'TLS in the C library'",
-            ));
-        }
         let again = request.clone();
         let options = self.session.options(charset, request.flags);
         let way = request.way(settings, options)?;
@@ -323,6 +320,14 @@ impl Handle<'_> {
                 (stream, *options)
             }
         };
+        let settings = &self.session.settings;
+        let wants_tls = settings.tls || settings.tls_verified || request.flags & client::SSL != 0;
+        if wants_tls && !stream.is_private() {
+            return Err(Failure::new(
+                failure::SSL_CONNECTION,
+                "TLS/SSL error: This version of Porpoise doesn't yet support 'TLS in the C library'",
+            ));
+        }
         let mut connection = Connection::over(stream, &login(options)).map_err(lost)?;
         let socket = match connection.stream().kind() {
             "TCP/IP" | "UNIX socket" => connection.stream().socket(),
@@ -401,6 +406,7 @@ impl Handle<'_> {
     pub fn reconnect(&mut self) -> Result<(), Failure> {
         let request = self.session.request.clone();
         self.detach_statements();
+        self.detach_result();
         self.session.connection = None;
         self.mysql.status = status::READY;
         self.mysql.server_status = 0;
@@ -506,16 +512,23 @@ impl Handle<'_> {
         }
     }
 
+    /// The result that is read row by row has no more rows.
+    pub fn detach_result(&mut self) {
+        let result = std::mem::replace(&mut self.session.unbuffered, std::ptr::null_mut());
+        if !result.is_null() {
+            // SAFETY: an unbuffered result takes itself out of here before it is freed, and by the border's contract no
+            // other thread uses it now.
+            unsafe { (*result).disown() };
+        }
+    }
+
     /// Before the session goes: what outlives it must not look for it.
-    fn disown(self) {
+    fn disown(mut self) {
         for statement in std::mem::take(&mut self.session.statements) {
             // SAFETY: as in `detach_statements`.
             unsafe { (*statement).disown() };
         }
-        if !self.session.unbuffered.is_null() {
-            // SAFETY: an unbuffered result takes itself out of here before it is freed.
-            unsafe { (*self.session.unbuffered).disown() };
-        }
+        self.detach_result();
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a program sets before it connects: `mysql_options()`, and the same by name in option files.
 //!
 //! Each option is one row of [`TABLE`]: its number in `mysql.h`, its name in option files, and where its value goes.
-//! Options that have no meaning here (certificates, compression) are rows too: they are taken and
-//! change nothing, as programs set them without looking.
+//! Options that have no meaning here (compression, plugins) are rows too: they are taken and change
+//! nothing, as programs set them without looking. TLS is another matter: this library doesn't have it yet, and whoever asks for it
+//! doesn't get a connection that others could read.
 
 use crate::abi::{PublicOptions, Text, take};
 use std::ffi::{CString, c_uint, c_ulong, c_void};
@@ -20,6 +21,7 @@ pub mod client {
     pub const FOUND_ROWS: u64 = 2;
     pub const LOCAL_FILES: u64 = 128;
     pub const INTERACTIVE: u64 = 1024;
+    pub const SSL: u64 = 2048;
     pub const MULTI_STATEMENTS: u64 = 1 << 16;
     pub const MULTI_RESULTS: u64 = 1 << 17;
 }
@@ -35,7 +37,9 @@ pub struct Settings {
     pub net_buffer_length: c_ulong,
     pub reconnect: bool,
     pub report_truncation: bool,
-    pub ssl_enforced: bool,
+    /// The program wants what it says to be encrypted.
+    pub tls: bool,
+    pub tls_verified: bool,
     pub remote_only: bool,
     pub embedded_only: bool,
     pub host: Option<CString>,
@@ -71,7 +75,8 @@ impl Default for Settings {
             net_buffer_length: 8192,
             reconnect: false,
             report_truncation: true,
-            ssl_enforced: false,
+            tls: false,
+            tls_verified: false,
             remote_only: false,
             embedded_only: false,
             host: None,
@@ -108,6 +113,8 @@ enum Kind {
     Truth(fn(&mut S) -> &mut bool),
     /// `const char *`
     Text(fn(&mut S) -> &mut Option<CString>),
+    /// `const char *`: where there is one, the program wants TLS.
+    Tls,
     /// `void *`
     Pointer(fn(&mut S) -> &mut usize),
     /// Without a value: it is set.
@@ -161,24 +168,24 @@ static TABLE: &[Row] = &[
     row(18,   "secure-auth",             NO_TRUTH),
     row(19,   "report-data-truncation",  Kind::Truth(|s| &mut s.report_truncation)),
     row(20,   "reconnect",               Kind::Truth(|s| &mut s.reconnect)),
-    row(21,   "ssl-verify-server-cert",  NO_TRUTH),
+    row(21,   "ssl-verify-server-cert",  Kind::Truth(|s| &mut s.tls_verified)),
     row(22,   "plugin-dir",              Kind::Text(|s| &mut s.plugin_dir)),
     row(23,   "default-auth",            Kind::Text(|s| &mut s.default_auth)),
     row(24,   "bind-address",            NO_TEXT),
-    row(25,   "ssl-key",                 NO_TEXT),
-    row(26,   "ssl-cert",                NO_TEXT),
-    row(27,   "ssl-ca",                  NO_TEXT),
-    row(28,   "ssl-capath",              NO_TEXT),
-    row(29,   "ssl-cipher",              NO_TEXT),
-    row(30,   "ssl-crl",                 NO_TEXT),
-    row(31,   "ssl-crlpath",             NO_TEXT),
+    row(25,   "ssl-key",                 Kind::Tls),
+    row(26,   "ssl-cert",                Kind::Tls),
+    row(27,   "ssl-ca",                  Kind::Tls),
+    row(28,   "ssl-capath",              Kind::Tls),
+    row(29,   "ssl-cipher",              Kind::Tls),
+    row(30,   "ssl-crl",                 Kind::Tls),
+    row(31,   "ssl-crlpath",             Kind::Tls),
     row(32,   "",                        Kind::AttributesReset),
     row(33,   "",                        Kind::AttributeAdd),
     row(34,   "",                        Kind::AttributeDelete),
     row(35,   "server-public-key",       NO_TEXT),
     row(36,   "enable-cleartext-plugin", NO_TRUTH),
     row(37,   "",                        NO_TRUTH),
-    row(38,   "ssl-enforce",             Kind::Truth(|s| &mut s.ssl_enforced)),
+    row(38,   "ssl-enforce",             Kind::Truth(|s| &mut s.tls)),
     row(39,   "max-allowed-packet",      Kind::Size(|s| &mut s.max_allowed_packet)),
     row(40,   "net-buffer-length",       Kind::Size(|s| &mut s.net_buffer_length)),
     row(41,   "tls-version",             NO_TEXT),
@@ -247,6 +254,7 @@ impl Settings {
             Kind::Size(place) => *place(self) = take(first.cast()).unwrap_or(0),
             Kind::Truth(place) => *place(self) = take(first.cast::<u8>()).is_some_and(|on| on != 0),
             Kind::Text(place) => *place(self) = text(first),
+            Kind::Tls => self.tls |= text(first).is_some(),
             Kind::Pointer(place) => *place(self) = first as usize,
             Kind::Set(set) => set(self),
             Kind::Flag(flag) => self.flag(flag, take(first.cast::<u8>()).is_none_or(|on| on != 0)),
@@ -301,6 +309,7 @@ impl Settings {
             Kind::Pointer(place) => put(to.cast(), *place(self)),
             Kind::Flag(flag) => put(to.cast(), u8::from(self.flags & flag != 0)),
             Kind::Set(_)
+            | Kind::Tls
             | Kind::InitCommand
             | Kind::AttributesReset
             | Kind::AttributeAdd
@@ -335,6 +344,7 @@ impl Settings {
             Kind::Size(place) => *place(self) = number(value).unwrap_or(0),
             Kind::Truth(place) => *place(self) = truth(value),
             Kind::Text(place) => *place(self) = text(),
+            Kind::Tls => self.tls |= !value.is_empty(),
             Kind::Flag(flag) => self.flag(flag, truth(value)),
             Kind::Set(set) => set(self),
             Kind::InitCommand => self.init_commands.extend(text()),
@@ -393,7 +403,7 @@ fn read(files: &[&str], groups: &[&str]) -> Result<Vec<(String, String)>, String
         let row = TABLE.iter().find(|row| row.name == name)?;
         matches!(
             row.kind,
-            Kind::Number(_) | Kind::Size(_) | Kind::Text(_) | Kind::InitCommand
+            Kind::Number(_) | Kind::Size(_) | Kind::Text(_) | Kind::Tls | Kind::InitCommand
         )
         .then_some(Takes::Value)
     };
@@ -432,6 +442,15 @@ mod tests {
         let mut name: *const std::ffi::c_char = std::ptr::null();
         assert!(settings.get(10, std::ptr::from_mut(&mut name).cast()));
         assert_eq!(Text(name).bytes(), Some(&b"fish"[..]));
+    }
+
+    #[test]
+    fn whoever_names_a_certificate_wants_tls() {
+        let mut settings = Settings::default();
+        settings.set(27, std::ptr::null(), std::ptr::null());
+        assert!(!settings.tls);
+        settings.set(27, c"/ca.pem".as_ptr().cast(), std::ptr::null());
+        assert!(settings.tls);
     }
 
     #[test]
