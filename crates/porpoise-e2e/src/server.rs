@@ -109,6 +109,11 @@ impl Server {
         self.folder.path()
     }
 
+    /// Its process' number.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Logs in as root over `way`, with `database` (or none) as the current one.
     pub fn connect(&self, way: Way, database: &str) -> Result<Wire, Error> {
         match self.product {

@@ -258,24 +258,34 @@ impl Connection {
         Next::Close
     }
 
+    /// The rest of its reply doesn't fit now. It never will if nobody is left to read: that is told once, and may have been
+    /// told while the reply was made.
+    fn wait_for_room(&mut self) -> Next {
+        if self.gone {
+            return self.abort("no reader for its reply");
+        }
+        Next::Full
+    }
+
+    fn is_killed(&self) -> bool {
+        self.control()
+            .is_some_and(|control| control.is_connection_killed())
+    }
+
     /// Takes what its client sent, and answers, until there is no more or it has to wait.
     pub fn serve(&mut self, desk: &mut Desk) -> Next {
         if self.outlet.has_waiting() {
             match self.outlet.send_waiting() {
                 Ok(Sent::All) if self.last_words => return Next::Close,
                 Ok(Sent::All) => {}
-                Ok(Sent::Some) if self.expired || self.gone => {
+                Ok(Sent::Some) if self.expired || self.is_killed() => {
                     return self.abort("no reader for its reply");
                 }
-                Ok(Sent::Some) => return Next::Full,
+                Ok(Sent::Some) => return self.wait_for_room(),
                 Err(_) => return self.abort("its client is gone"),
             }
         }
-        if self.last_words
-            || self
-                .control()
-                .is_some_and(|control| control.is_connection_killed())
-        {
+        if self.last_words || self.is_killed() {
             return Next::Close;
         }
         if std::mem::take(&mut self.expired) {
@@ -371,7 +381,7 @@ impl Connection {
                 }
                 match self.outlet.send(&mut desk.writer) {
                     Ok(Sent::All) => {}
-                    Ok(Sent::Some) => return Next::Full,
+                    Ok(Sent::Some) => return self.wait_for_room(),
                     Err(_) => return self.abort("its client is gone"),
                 }
             }
@@ -415,7 +425,7 @@ impl Connection {
         match self.outlet.send_waiting() {
             Ok(Sent::All) if self.gone || self.unread || self.leftover.is_some() => Next::Again,
             Ok(Sent::All) => Next::Idle,
-            Ok(Sent::Some) => Next::Full,
+            Ok(Sent::Some) => self.wait_for_room(),
             Err(_) => self.abort("its client is gone"),
         }
     }
@@ -465,8 +475,8 @@ impl Connection {
         }
         self.last_words = true;
         match self.outlet.send(writer) {
-            Ok(Sent::Some) => Next::Full,
-            Ok(Sent::All) | Err(_) => Next::Close,
+            Ok(Sent::Some) if !self.gone => Next::Full,
+            Ok(_) | Err(_) => Next::Close,
         }
     }
 

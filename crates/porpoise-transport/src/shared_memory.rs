@@ -151,10 +151,15 @@ impl ServerEnd {
         }
     }
 
-    /// Puts bytes; [`io::ErrorKind::WouldBlock`] when there is no room.
+    /// Puts bytes; [`io::ErrorKind::WouldBlock`] when there is no room, [`io::ErrorKind::BrokenPipe`] when nobody is left
+    /// to make any.
     pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         match self.end.write(from)? {
-            0 if !from.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            0 if from.is_empty() => Ok(0),
+            0 if sys::hear(self.socket(), false)? == Heard::Gone => {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            0 => Err(io::ErrorKind::WouldBlock.into()),
             count => Ok(count),
         }
     }
