@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   program ─► exports ─► calls, result, statement ─► session: porpoise_client::Connection ─► a server
-//!              symbols    what a call means             │                            └──────► embedded: porpoise_server::Inside
+//!              symbols    what a call means             │                            └──────► embedded: porpoise::Database
 //!                                                       └─ abi: structures that programs see
 //! ```
 //!
