@@ -11,6 +11,7 @@
 //! They are in `tests/clients/capi`, and `install` there fetches what they need, so this target runs only when it is asked
 //! for: `./test clients`.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -214,6 +215,38 @@ fn assert_programs_work(through: Through) {
     for program in ["mysqlclient", "dbd.pl", "mysql2.rb", "sysbench"] {
         place.printed_by(&repository("tests/clients/capi").join(program));
     }
+}
+
+/// Names and versions of what a library exports, as `objdump` lists them.
+fn exported(library: &Path) -> BTreeSet<String> {
+    let listed = Command::new("objdump").arg("-T").arg(library).output();
+    let listed = listed
+        .expect("objdump can be run (Debian: binutils)")
+        .stdout;
+    String::from_utf8_lossy(&listed)
+        .lines()
+        .filter(|line| line.contains(" g ") && !line.contains("*ABS*"))
+        .filter_map(|line| {
+            let mut words = line.split_whitespace().rev();
+            let (name, version) = (words.next()?, words.next()?);
+            Some(format!("{name} {version}"))
+        })
+        .collect()
+}
+
+#[test]
+fn every_symbol_of_debians_library_is_there_under_its_versions() {
+    let linked = Command::new("ldd").arg(types_program()).output();
+    let linked = linked.expect("ldd can be run").stdout;
+    let linked = String::from_utf8_lossy(&linked).into_owned();
+    let original = linked
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("libmariadb.so.3 => "))
+        .and_then(|line| line.split_whitespace().next())
+        .expect("types.c is linked to the library");
+    let original = exported(Path::new(original));
+    assert!(original.len() > 300);
+    assert_eq!(exported(&library().join("libmariadb.so.3")), original);
 }
 
 #[test]
