@@ -77,11 +77,11 @@ impl Morrison {
     }
 
     fn admit_reader(&self) -> bool {
-        let admitted = self.depth.load(Relaxed) == 0;
-        if admitted {
-            self.readers.store(self.readers.load(Relaxed) + 1, Relaxed);
+        if self.depth.load(Relaxed) > 0 {
+            return false;
         }
-        admitted
+        self.readers.store(self.readers.load(Relaxed) + 1, Relaxed);
+        true
     }
 
     /// Admits a writer. One that has the turn keeps it while it waits for the readers.
