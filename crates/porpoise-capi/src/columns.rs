@@ -76,7 +76,7 @@ impl ColumnSet {
         let base: *mut c_char = texts.as_mut_ptr().cast();
         for (field, (places, column)) in fields
             .iter_mut()
-            .zip(places.chunks_exact(7).zip(columns.iter()))
+            .zip(places.as_chunks::<7>().0.iter().zip(columns.iter()))
         {
             let text = |at: usize| (base.wrapping_add(places[at].0), places[at].1 as c_uint);
             (field.name, field.name_length) = text(0);

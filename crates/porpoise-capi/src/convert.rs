@@ -79,7 +79,7 @@ impl Buffer {
 /// A parameter from where the program bound it.
 #[inline]
 pub fn parameter<'a>(bind: &Bind) -> Result<Value<'a>, Failure> {
-    let is_null = take(bind.is_null).map_or(bind.is_null_value, |is_null| is_null) != 0;
+    let is_null = take(bind.is_null).unwrap_or(bind.is_null_value) != 0;
     if is_null || (bind.buffer.is_null() && bind.long_data_used == 0) {
         return Ok(Value::Null);
     }

@@ -300,12 +300,11 @@ impl Hash {
     }
 
     fn absorb(&mut self, bytes: &[u8]) {
-        let mut blocks = bytes.chunks_exact(16);
-        for block in &mut blocks {
+        let (blocks, rest) = bytes.as_chunks::<16>();
+        for block in blocks {
             self.mix(word(&block[..8]), word(&block[8..]));
         }
         let mut last = [0; 16];
-        let rest = blocks.remainder();
         last[..rest.len()].copy_from_slice(rest);
         self.mix(word(&last[..8]), word(&last[8..]));
         self.mix(bytes.len() as u64, 1);

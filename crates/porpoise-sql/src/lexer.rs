@@ -669,8 +669,9 @@ pub fn literal_value(kind: LiteralKind, text: &[u8], modes: Modes) -> LiteralVal
             let odd = digits.len() % 2;
             let nibble = |b: &u8| (*b as char).to_digit(16).unwrap_or(0) as u8;
             bytes.extend(digits.get(..odd).unwrap_or(&[]).iter().map(nibble));
-            let pairs = digits.get(odd..).unwrap_or(&[]).chunks_exact(2);
-            bytes.extend(pairs.map(|pair| nibble(&pair[0]) << 4 | nibble(&pair[1])));
+            let pairs = digits.get(odd..).unwrap_or(&[]).as_chunks().0;
+            let byte = |[high, low]: &[u8; 2]| nibble(high) << 4 | nibble(low);
+            bytes.extend(pairs.iter().map(byte));
             LiteralValue::Hex(bytes)
         }
         LiteralKind::Bit => {

@@ -103,7 +103,7 @@ impl Snapshot {
             }
             layers.push(Layer::Versions(Arc::clone(versions), self.ts));
         }
-        let rows = Some(space).filter(|_| !is_empty_range(bounds));
+        let rows = (!is_empty_range(bounds)).then_some(space);
         Ok(Cursor::new(self.clone(), layers, rows, bounds, direction))
     }
 

@@ -48,7 +48,7 @@ fn child() {
             let (store, report) = (&store, &report);
             scope.spawn(move || {
                 let last = store.snapshot().get(SPACE, &[thread, 0], number).unwrap();
-                for stamp in last.unwrap_or(0) + 1.. {
+                for stamp in last.unwrap_or(0) + 1..=u64::MAX {
                     let mut work = store.begin();
                     let value = [
                         &stamp.to_le_bytes()[..],

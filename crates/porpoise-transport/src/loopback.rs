@@ -78,7 +78,12 @@ impl Ends {
 
     fn to_bytes(self) -> [u8; 2 * END_BYTES] {
         let mut bytes = [0; 2 * END_BYTES];
-        for (place, end) in bytes.chunks_exact_mut(END_BYTES).zip([self.near, self.far]) {
+        for (place, end) in bytes
+            .as_chunks_mut::<END_BYTES>()
+            .0
+            .iter_mut()
+            .zip([self.near, self.far])
+        {
             let ip = match end.ip() {
                 IpAddr::V4(ip) => ip.to_ipv6_mapped(),
                 IpAddr::V6(ip) => ip,

@@ -62,7 +62,7 @@ impl Offer {
         let mut bytes = [0; OFFER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
         let fields = [VERSION, self.shape.up as u32, self.shape.down as u32];
-        for (place, field) in bytes[8..].chunks_exact_mut(4).zip(fields) {
+        for (place, field) in bytes[8..].as_chunks_mut::<4>().0.iter_mut().zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
         }
         bytes

@@ -405,10 +405,7 @@ pub fn to_time(value: &Value, _: &ConvertContext) -> (Option<Time>, Loss) {
             _ => (Time::ZERO, Loss::BadTemporal),
         },
     };
-    (
-        Some(found.0).filter(|_| found.1 != Loss::BadTemporal),
-        found.1,
-    )
+    ((found.1 != Loss::BadTemporal).then_some(found.0), found.1)
 }
 
 /// The moment of a value: a date's midnight, a TIME today.
@@ -443,10 +440,7 @@ pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Los
             None => (DateTime::ZERO, Loss::BadTemporal),
         },
     };
-    (
-        Some(found.0).filter(|_| found.1 != Loss::BadTemporal),
-        found.1,
-    )
+    ((found.1 != Loss::BadTemporal).then_some(found.0), found.1)
 }
 
 fn allowed(at: DateTime, cx: &ConvertContext) -> (DateTime, Loss) {

@@ -1083,8 +1083,10 @@ fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     }
     Some(
         digits
-            .chunks_exact(2)
-            .map(|pair| pair[0] << 4 | pair[1])
+            .as_chunks()
+            .0
+            .iter()
+            .map(|[high, low]| high << 4 | low)
             .collect(),
     )
 }
@@ -1452,7 +1454,7 @@ fn from_base64(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let groups = text.len() / 4;
-    for (number, chunk) in text.chunks_exact(4).enumerate() {
+    for (number, chunk) in text.as_chunks::<4>().0.iter().enumerate() {
         let padding = chunk.iter().rev().take_while(|&&byte| byte == b'=').count();
         if padding > 2 || (padding > 0 && number + 1 < groups) {
             return Ok(Value::Null);

@@ -26,7 +26,7 @@ impl Stored {
         if digits.len() != 2 * hash.len() {
             return None;
         }
-        for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+        for (byte, pair) in hash.iter_mut().zip(digits.as_chunks::<2>().0) {
             let high = char::from(pair[0]).to_digit(16)?;
             let low = char::from(pair[1]).to_digit(16)?;
             *byte = (high << 4 | low) as u8;
