@@ -5,7 +5,8 @@
 //!
 //! - *How long it took lately*, whether a look sufficed or a sleep was needed (less what the wake itself cost). While this is
 //!   shorter than a sleep and a wake, looking goes on for that long; when it is longer, a glance is all.
-//! - *Whether there are cores to spare.* Where threads wait for a core, a look takes the time of whoever is waited for.
+//! - *Whether there are cores to spare.* Whoever looks for longer than a few microseconds offers the core to others between
+//!   looks, which costs little while nobody wants it. Where threads wait for a core, a look takes the time of whoever is waited for.
 //!   Then the core is given up between glances, some times: whoever wants it next may well be the one waited for, and
 //!   finds it cheaper to get than by a sleep and a wake. But who gets it may also be somebody who computes for
 //!   milliseconds; where giving up is dear, there is one short look and then sleep. A thread notices a crowd by how long
@@ -107,6 +108,10 @@ impl Spin {
             if won {
                 self.win(took);
                 return true;
+            }
+            if took > LONGEST_CROWDED {
+                // Nobody may have wanted the core a moment ago, and somebody now: the one waited for, perhaps.
+                sys::yield_core();
             }
         }
         self.lost += 1;
