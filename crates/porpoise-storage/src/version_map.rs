@@ -519,7 +519,6 @@ impl<'m> Found<'m> {
 
     /// The value of the newest version that is not newer than `ts`, if there is such a version; `None` within is a deletion.
     #[inline]
-    #[allow(clippy::option_option)]
     pub fn visible(&self, ts: u64) -> Option<Option<&'m [u8]>> {
         Some(self.value_of(self.at.visible(ts)?))
     }

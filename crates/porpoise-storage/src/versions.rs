@@ -211,7 +211,6 @@ impl SpaceVersions {
     }
 
     /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.
-    #[allow(clippy::option_option)]
     pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Option<&[u8]>> {
         self.map.get(key)?.visible(ts.0)
     }
