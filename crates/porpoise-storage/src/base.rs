@@ -5,14 +5,16 @@
 //! wanted that no block has.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::Mutex;
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTableMetadata, TableDefinition,
     TableError,
 };
 
-use crate::blocks::{Block, BlockCache, Source, SpaceBlocks};
+use crate::block::Block;
+use crate::blocks::{BlockCache, Source, SpaceBlocks};
 use crate::space_table::SpaceTable;
 use crate::versions::Generation;
 use crate::{Direction, Error, Result, SpaceId};
@@ -26,6 +28,8 @@ pub(crate) struct Base {
     cache: Arc<BlockCache>,
     /// The next base is made from this one.
     is_retired: AtomicBool,
+    /// The base that this one has its first blocks from, if anybody still reads from it.
+    before: Mutex<Weak<Base>>,
 }
 
 #[derive(Default)]
@@ -42,33 +46,48 @@ impl Base {
             spaces: SpaceTable::new(),
             cache,
             is_retired: AtomicBool::new(false),
+            before: Mutex::default(),
         })
     }
 
-    /// The base after a checkpoint that wrote a generation. Blocks that are still true go with it.
-    pub fn after(&self, database: &redb::Database, written: &Generation) -> Result<Arc<Base>> {
+    /// The base after a checkpoint. It gets all blocks as they are: until they are brought up to date, what the checkpoint wrote
+    /// must be read from above.
+    pub fn after(self: &Arc<Base>, database: &redb::Database) -> Result<Arc<Base>> {
         let next = Base::open(database, Arc::clone(&self.cache))?;
+        // Whoever still reads from the base before this one does without blocks from here on.
+        if let Some(before) = std::mem::take(&mut *self.before.lock()).upgrade() {
+            before
+                .spaces
+                .iter()
+                .for_each(|(_, space)| space.blocks.forget());
+        }
         // From here on no space gets a first block that the walk below has missed.
         self.is_retired.store(true, Ordering::SeqCst);
         for (number, space) in self.spaces.iter() {
-            let blocks = match written.spaces.get(number) {
-                Some(versions) if versions.is_dropped_ever() => {
-                    space.blocks.forget(&self.cache);
-                    continue;
-                }
-                Some(versions) => space.blocks.hand_on(number, &self.cache, versions.newest()),
-                None => space
-                    .blocks
-                    .hand_on(number, &self.cache, std::iter::empty()),
-            };
             next.spaces.get_or_insert_with(number, || Space {
                 table: OnceLock::new(),
-                blocks,
+                blocks: space.blocks.hand_on(),
             });
         }
+        *next.before.lock() = Arc::downgrade(self);
         let next = Arc::new(next);
         self.cache.serve(&next);
         Ok(next)
+    }
+
+    /// Makes the blocks true again after a checkpoint that wrote this generation.
+    pub fn bring_up_to_date(&self, written: &Generation) {
+        for (number, versions) in written.spaces.iter() {
+            let Some(space) = self.spaces.get(number) else {
+                continue;
+            };
+            if versions.is_dropped_ever() {
+                space.blocks.forget();
+            } else {
+                let rows = versions.newest();
+                space.blocks.bring_up_to_date(number, &self.cache, rows);
+            }
+        }
     }
 
     /// What is left when the store is closed.
@@ -78,6 +97,7 @@ impl Base {
             spaces: SpaceTable::new(),
             cache: Arc::new(BlockCache::new(0)),
             is_retired: AtomicBool::new(true),
+            before: Mutex::default(),
         }
     }
 
@@ -138,8 +158,17 @@ impl Base {
         }
     }
 
-    pub fn blocks(&self, number: SpaceId) -> Option<&SpaceBlocks> {
-        self.spaces.get(number).map(|space| &space.blocks)
+    /// Does something with the blocks of a space, of the base before first. What it gave for this one's.
+    pub fn each_blocks<R>(&self, number: SpaceId, act: impl Fn(&SpaceBlocks) -> R) -> Option<R> {
+        let before = self.before.lock().upgrade();
+        if let Some(space) = before.as_ref().and_then(|base| base.spaces.get(number)) {
+            act(&space.blocks);
+        }
+        self.spaces.get(number).map(|space| act(&space.blocks))
+    }
+
+    pub fn block_bytes(&self) -> usize {
+        self.cache.bytes()
     }
 
     pub fn len(&self, number: SpaceId) -> Result<u64> {

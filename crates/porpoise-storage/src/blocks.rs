@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!            low                                          high
-//! block       │ key key key … │ value value value …      │        about 4 KiB of rows, never changed
+//! block       │ key key key … │ value value value …      │        a page of rows, never changed (`block.rs`)
 //!             └── keys of this interval are here, or nowhere ──┘
 //!
 //! index       (a…d) (d…k)   ·gap·   (m…p) (p…∞)                     gaps are read from redb and filled in
@@ -15,28 +15,28 @@
 //! The blocks of a space hang in a B-tree whose nodes are never changed either: whoever adds or drops a block
 //! copies the path to it. A reader takes the root and needs no lock after that.
 //!
-//! A checkpoint hands its blocks on to the next [`Base`](crate::base::Base); those that it made untrue are written anew
-//! from the block and the versions that went into the tree ([`SpaceBlocks::hand_on`]). What is read least lately goes
-//! first when [`BlockCache`]'s room is used up (CLOCK: a block that was read since the hand last passed gets another
-//! round).
+//! A checkpoint hands the blocks on as they are to the next [`Base`](crate::base::Base). Those that it made untrue are
+//! written anew, a few at a time, from the block and the versions that went into the tree ([`SpaceBlocks::bring_up_to_date`]);
+//! meanwhile readers still have these versions above the blocks. So of most rows there is one block, never a second
+//! generation of them. The base before keeps its own index of the blocks for transactions that still read from it, until
+//! the next checkpoint at the latest.
+//!
+//! What is read least lately goes first when the [`Room`] is used up (CLOCK: a block that was read since the hand
+//! last passed gets another round).
 
 use std::collections::VecDeque;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::base::{Base, Table};
+use crate::block::{Block, Fill, PIECE_BYTES_MAX, Room, pack};
 use crate::version_map::prefix;
 use crate::{Direction, Result, SpaceId};
-
-/// How many bytes of rows a block gathers.
-const BLOCK_BYTES: usize = 4096;
-
-/// What a block costs beside its rows.
-const BLOCK_OVERHEAD_BYTES: usize = 192;
 
 /// The clock has room for as many blocks again as there were when it was last full, and at least for these.
 const CLOCK_LEN_MIN: usize = 256;
@@ -44,138 +44,8 @@ const CLOCK_LEN_MIN: usize = 256;
 /// Children of a node of the index.
 const FANOUT: usize = 64;
 
-/// Where a row's key and value begin within its block; each ends where the next one begins.
-#[derive(Clone, Copy)]
-struct RowAt {
-    key: u32,
-    value: u32,
-}
-
-/// Neighbouring rows, in order.
-pub(crate) struct Block {
-    low: Box<[u8]>,
-    /// The first key it doesn't speak for; `None` past every key.
-    high: Option<Box<[u8]>>,
-    /// One more than there are rows: the last tells where the keys end, and the values.
-    rows: Box<[RowAt]>,
-    /// All keys, side by side for whoever searches them, then all values.
-    bytes: Box<[u8]>,
-    /// Read since the clock's hand passed.
-    is_warm: AtomicBool,
-}
-
-impl Block {
-    pub fn len(&self) -> usize {
-        self.rows.len() - 1
-    }
-
-    pub fn low(&self) -> &[u8] {
-        &self.low
-    }
-
-    pub fn high(&self) -> Option<&[u8]> {
-        self.high.as_deref()
-    }
-
-    #[inline]
-    pub fn key(&self, at: usize) -> &[u8] {
-        &self.bytes[self.rows[at].key as usize..self.rows[at + 1].key as usize]
-    }
-
-    #[inline]
-    fn value(&self, at: usize) -> &[u8] {
-        &self.bytes[self.rows[at].value as usize..self.rows[at + 1].value as usize]
-    }
-
-    #[inline]
-    pub fn row(&self, at: usize) -> (&[u8], &[u8]) {
-        (self.key(at), self.value(at))
-    }
-
-    /// The first row whose key is not below `key`.
-    pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.partition(|found| found < key)
-    }
-
-    /// The first row whose key is above `key`.
-    pub fn upper_bound(&self, key: &[u8]) -> usize {
-        self.partition(|found| found <= key)
-    }
-
-    fn partition(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut from, mut to) = (0, self.len());
-        while from < to {
-            let middle = (from + to) / 2;
-            if is_before(self.key(middle)) {
-                from = middle + 1;
-            } else {
-                to = middle;
-            }
-        }
-        from
-    }
-
-    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let at = self.lower_bound(key);
-        (at < self.len() && self.key(at) == key).then(|| self.value(at))
-    }
-
-    fn is_below_high(&self, key: &[u8]) -> bool {
-        self.high.as_deref().is_none_or(|high| key < high)
-    }
-
-    fn size(&self) -> usize {
-        self.bytes.len()
-            + self.low.len()
-            + self.high.as_ref().map_or(0, |high| high.len())
-            + self.rows.len() * size_of::<RowAt>()
-            + BLOCK_OVERHEAD_BYTES
-    }
-
-    /// This block with rows of its interval replaced, added or removed: one block, or two when it has grown too large.
-    fn rewritten<'w>(
-        &self,
-        news: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
-    ) -> impl Iterator<Item = Block> {
-        let mut rows: Vec<(&[u8], &[u8])> = Vec::with_capacity(self.len() + 8);
-        let mut at = 0;
-        for (key, value) in news {
-            while at < self.len() && self.key(at) < key {
-                rows.push(self.row(at));
-                at += 1;
-            }
-            if at < self.len() && self.key(at) == key {
-                at += 1;
-            }
-            rows.extend(value.map(|value| (key, value)));
-        }
-        rows.extend((at..self.len()).map(|at| self.row(at)));
-        let bytes: usize = rows
-            .iter()
-            .map(|(key, value)| key.len() + value.len())
-            .sum();
-        let cut = if bytes > 2 * BLOCK_BYTES && rows.len() > 1 {
-            rows.len() / 2
-        } else {
-            rows.len()
-        };
-        let (left, right) = rows.split_at(cut);
-        let middle = right.first().map(|(key, _)| Box::<[u8]>::from(*key));
-        let right = (middle.clone()).map(|middle| pack(middle, self.high.clone(), right));
-        let left = pack(self.low.clone(), middle.or_else(|| self.high.clone()), left);
-        // Both are as warm as the block that they come from.
-        left.note_read();
-        right.iter().for_each(Block::note_read);
-        [Some(left), right].into_iter().flatten()
-    }
-
-    fn note_read(&self) {
-        // A store by every reader would have the cores fight for the line.
-        if !self.is_warm.load(Ordering::Relaxed) {
-            self.is_warm.store(true, Ordering::Relaxed);
-        }
-    }
-}
+/// So many blocks are brought up to date before readers see them. A reader that adds a block waits so long.
+const REWRITTEN_AT_ONCE: usize = 32;
 
 // ── The index ────────────────────────────────────────────────────────────────────────────────
 
@@ -260,7 +130,7 @@ impl Node {
     /// The last block that begins before the key.
     fn before(&self, key: &[u8]) -> Option<&Arc<Block>> {
         let found = self.at_or_before(key)?;
-        if *found.low < *key {
+        if found.low() < key {
             return Some(found);
         }
         let child = self.beginning_by(key) - 1;
@@ -283,10 +153,14 @@ impl Node {
         self.prefixes.len()
     }
 
-    fn visit(&self, see: &mut impl FnMut(&Block)) {
-        match &self.children {
-            Children::Blocks(blocks) => blocks.iter().for_each(|block| see(block)),
-            Children::Nodes(nodes) => nodes.iter().for_each(|node| node.visit(see)),
+    /// Puts a block in the place of the one that begins at the same key, which is there.
+    fn replace(&mut self, block: Arc<Block>) {
+        let Some(child) = self.beginning_by(block.low()).checked_sub(1) else {
+            return;
+        };
+        match &mut self.children {
+            Children::Blocks(blocks) => blocks[child] = block,
+            Children::Nodes(nodes) => Arc::make_mut(&mut nodes[child]).replace(block),
         }
     }
 
@@ -395,6 +269,11 @@ impl SpaceBlocks {
             block.note_read();
             return Ok(block.get(key).map(read));
         }
+        if from.is_retired.load(Ordering::Relaxed) {
+            // A block would not be kept.
+            let value = from.table.get(key)?;
+            return Ok(value.map(|value| read(value.value())));
+        }
         let block = self.fetch(from, &root, key, Want::Around)?;
         Ok(block.get(key).map(read))
     }
@@ -414,7 +293,7 @@ impl SpaceBlocks {
                 root.at_or_before(key)
                     .filter(|block| block.is_below_high(key))
             }
-            (Direction::Backward, None) => root.last().filter(|block| block.high.is_none()),
+            (Direction::Backward, None) => root.last().filter(|block| block.high().is_none()),
             (Direction::Backward, Some(key)) => root
                 .before(key)
                 .filter(|block| block.high().is_none_or(|high| key <= high)),
@@ -433,8 +312,9 @@ impl SpaceBlocks {
 
     /// Reads a block that `index` lacks from the tree, and keeps it if nobody else was faster.
     fn fetch(&self, from: &Source<'_>, index: &Node, key: &[u8], want: Want) -> Result<Arc<Block>> {
-        let block = Arc::new(read_block(from.table, index, key, want)?);
-        if block.size() > from.cache.budget / 16 {
+        let room = &from.cache.room;
+        let block = Arc::new(read_block(from.table, room, index, key, want)?);
+        if block.size() > room.budget / 16 {
             return Ok(block);
         }
         let is_handed_on = self.is_handed_on.lock();
@@ -450,84 +330,114 @@ impl SpaceBlocks {
         }
         insert_block(&mut root, Arc::clone(&block));
         self.root.store(root);
-        // Counted before a checkpoint could take it off the count.
-        let held = from.cache.count(&block);
         drop(is_handed_on);
-        from.cache.admit(from.space, &block, held);
+        from.cache.admit(from.space, &block);
         Ok(block)
     }
 
-    /// The blocks for the base after a checkpoint that wrote these rows, in the order of their keys (`None`: a row that is
-    /// no more). This base keeps what it has, for those who still read from it, and takes no more.
-    pub fn hand_on<'w>(
-        &self,
-        space: SpaceId,
-        cache: &BlockCache,
-        written: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
-    ) -> SpaceBlocks {
+    /// The blocks for the base after a checkpoint, as they are. This base keeps what it has, for those who still read from
+    /// it, and takes no more.
+    pub fn hand_on(&self) -> SpaceBlocks {
         let mut is_handed_on = self.is_handed_on.lock();
         *is_handed_on = true;
-        let mut root = self.root.load_full();
-        let mut written = written.peekable();
-        while let Some(&(key, _)) = written.peek() {
-            let block = root
-                .at_or_before(key)
-                .filter(|block| block.is_below_high(key));
-            let Some(block) = block.cloned() else {
-                written.next();
-                continue;
-            };
-            remove_block(&mut root, block.low());
-            cache.bytes.fetch_sub(block.size(), Ordering::Relaxed);
-            let news = std::iter::from_fn(|| written.next_if(|(key, _)| block.is_below_high(key)));
-            // Nobody has read it lately: what it costs to bring it up to date may be in vain.
-            if !block.is_warm.load(Ordering::Relaxed) {
-                news.for_each(drop);
-                continue;
-            }
-            for block in block.rewritten(news) {
-                let block = Arc::new(block);
-                insert_block(&mut root, Arc::clone(&block));
-                cache.count(&block);
-                cache.enlist(space, &block);
-            }
-        }
         SpaceBlocks {
-            root: ArcSwap::new(root),
+            root: ArcSwap::new(self.root.load_full()),
             is_handed_on: Mutex::new(false),
         }
     }
 
-    /// Forgets them all: the space was dropped.
-    pub fn forget(&self, cache: &BlockCache) {
-        *self.is_handed_on.lock() = true;
-        let mut bytes = 0;
-        self.root.load().visit(&mut |block| bytes += block.size());
-        cache.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// Makes the blocks true again after a checkpoint that wrote these rows, in the order of their keys (`None`: a row that
+    /// is no more). Until then readers have the rows from elsewhere.
+    pub fn bring_up_to_date<'w>(
+        &self,
+        space: SpaceId,
+        cache: &BlockCache,
+        written: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
+    ) {
+        let mut written = written.peekable();
+        while written.peek().is_some() {
+            let mut made = Vec::new();
+            {
+                let _changing = self.is_handed_on.lock();
+                let mut root = self.root.load_full();
+                for _ in 0..REWRITTEN_AT_ONCE {
+                    let Some(block) = next_of(&root, &mut written) else {
+                        break;
+                    };
+                    let news =
+                        std::iter::from_fn(|| written.next_if(|(key, _)| block.is_below_high(key)));
+                    // Nobody has read it lately: what it costs to bring it up to date may be in vain.
+                    let pieces = match block.is_warm() {
+                        true => block.rewritten(news),
+                        false => {
+                            news.for_each(drop);
+                            Vec::new()
+                        }
+                    };
+                    if pieces.is_empty() {
+                        remove_block(&mut root, block.low());
+                    }
+                    for (number, piece) in pieces.into_iter().map(Arc::new).enumerate() {
+                        made.push(Arc::clone(&piece));
+                        match number {
+                            0 => Arc::make_mut(&mut root).replace(piece),
+                            _ => insert_block(&mut root, piece),
+                        }
+                    }
+                }
+                self.root.store(root);
+            }
+            for block in made {
+                cache.admit(space, &block);
+            }
+        }
+    }
+
+    /// Forgets them all: the space was dropped, or a base after the next has come.
+    pub fn forget(&self) {
+        let mut is_handed_on = self.is_handed_on.lock();
+        *is_handed_on = true;
+        self.root.store(Arc::default());
     }
 
     fn evict(&self, block: &Arc<Block>) -> Evicted {
         let is_handed_on = self.is_handed_on.lock();
-        if *is_handed_on {
-            return Evicted::NotHere;
-        }
         let mut root = self.root.load_full();
         let found = root.at_or_before(block.low());
-        if !found.is_some_and(|found| Arc::ptr_eq(found, block)) {
-            return Evicted::Gone;
+        if found.is_some_and(|found| Arc::ptr_eq(found, block)) {
+            remove_block(&mut root, block.low());
+            self.root.store(root);
         }
-        remove_block(&mut root, block.low());
-        self.root.store(root);
-        Evicted::Now
+        match *is_handed_on {
+            true => Evicted::Here,
+            false => Evicted::Everywhere,
+        }
     }
 }
 
 enum Evicted {
-    Now,
-    /// A checkpoint had dropped it.
-    Gone,
-    /// A later base is about to have it.
-    NotHere,
+    Everywhere,
+    /// A later base may have it, too.
+    Here,
+}
+
+/// The first block that has any of the rows; passes over those before it.
+fn next_of<'w>(
+    root: &Node,
+    rows: &mut std::iter::Peekable<impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>>,
+) -> Option<Arc<Block>> {
+    loop {
+        let (key, _) = rows.peek()?;
+        let at = root.at_or_before(key);
+        if let Some(block) = at.filter(|block| block.is_below_high(key)) {
+            return Some(Arc::clone(block));
+        }
+        let Some(next) = root.after(key) else {
+            rows.for_each(drop);
+            return None;
+        };
+        while rows.next_if(|(key, _)| *key < next.low()).is_some() {}
+    }
 }
 
 /// Where a space's blocks come from.
@@ -552,99 +462,101 @@ enum Want {
     Last,
 }
 
+/// Rows as they come from the tree, in one piece.
+#[derive(Default)]
+struct Gathered {
+    bytes: Vec<u8>,
+    /// Where the key and the value of each end.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Gathered {
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    fn row(&self, at: usize) -> (&[u8], &[u8]) {
+        let begin = at.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        let (key_end, end) = self.ends[at];
+        (&self.bytes[begin..key_end], &self.bytes[key_end..end])
+    }
+
+    fn rows(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> + Clone {
+        (0..self.ends.len()).map(|at| self.row(at))
+    }
+}
+
 /// Gathers rows from the tree up to the blocks on either side.
-fn read_block(table: &Table, index: &Node, key: &[u8], want: Want) -> Result<Block> {
-    let room = match want {
-        Want::Around => BLOCK_BYTES / 2,
-        _ => BLOCK_BYTES,
-    };
-    let mut gathered: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-    let mut low: Box<[u8]> = key.into();
+fn read_block(
+    table: &Table,
+    room: &Arc<Room>,
+    index: &Node,
+    key: &[u8],
+    want: Want,
+) -> Result<Block> {
+    let mut fill = Fill::new(key);
+    // From the key down.
+    let mut before = Gathered::default();
+    let mut low: SmallVec<[u8; 24]> = SmallVec::from_slice(key);
     if want != Want::From {
-        let (bound, before) = match want {
+        let room = match want {
+            Want::Around => PIECE_BYTES_MAX / 2,
+            _ => PIECE_BYTES_MAX,
+        };
+        let (bound, last) = match want {
             Want::Last => (Bound::Unbounded, index.last()),
             _ => (Bound::Excluded(key), index.before(key)),
         };
-        let floor = before.and_then(|block| block.high()).unwrap_or_default();
-        low = floor.into();
-        let mut bytes = 0;
+        let floor = last.and_then(|block| block.high()).unwrap_or_default();
+        low = SmallVec::from_slice(floor);
         let is_empty = want != Want::Last && floor == key;
         let rows = (!is_empty).then(|| table.range::<&[u8]>((Bound::Included(floor), bound)));
         let mut rows = rows.transpose()?;
         while let Some(row) = rows.as_mut().and_then(|rows| rows.next_back()) {
             let (key, value) = row?;
-            if bytes >= room {
+            if !fill.admits(key.value(), value.value(), room) {
                 // The row after it is the first that the block speaks for.
-                if let Some((first, _)) = gathered.last() {
-                    low = first.as_slice().into();
+                if let Some((first, _)) = before.rows().next_back() {
+                    low = SmallVec::from_slice(first);
                 }
                 break;
             }
-            bytes += key.value().len() + value.value().len();
-            gathered.push((key.value().to_vec(), value.value().to_vec()));
+            before.push(key.value(), value.value());
         }
-        gathered.reverse();
     }
-    let mut high: Option<Box<[u8]>> = match want {
-        Want::Below => Some(key.into()),
+    // From the key up.
+    let mut behind = Gathered::default();
+    let mut high: Option<SmallVec<[u8; 24]>> = match want {
+        Want::Below => Some(SmallVec::from_slice(key)),
         _ => None,
     };
     if matches!(want, Want::From | Want::Around) {
         let ceiling = index.after(key).map(|block| block.low());
-        high = ceiling.map(Box::from);
+        high = ceiling.map(SmallVec::from_slice);
         let end = ceiling.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut bytes = 0;
         for row in table.range::<&[u8]>((Bound::Included(key), end))? {
             let (key, value) = row?;
-            if bytes >= room {
-                high = Some(key.value().into());
+            let fits = fill.admits(key.value(), value.value(), PIECE_BYTES_MAX);
+            // What was asked for is in it in any case.
+            if !fits && !behind.ends.is_empty() {
+                high = Some(SmallVec::from_slice(key.value()));
                 break;
             }
-            bytes += key.value().len() + value.value().len();
-            gathered.push((key.value().to_vec(), value.value().to_vec()));
+            behind.push(key.value(), value.value());
         }
     }
-    Ok(pack(low, high, &gathered))
-}
-
-fn pack(
-    low: Box<[u8]>,
-    high: Option<Box<[u8]>>,
-    gathered: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)],
-) -> Block {
-    let keys_len: usize = gathered.iter().map(|(key, _)| key.as_ref().len()).sum();
-    let values_len: usize = gathered.iter().map(|(_, value)| value.as_ref().len()).sum();
-    let mut bytes = Vec::with_capacity(keys_len + values_len);
-    let mut rows = Vec::with_capacity(gathered.len() + 1);
-    let mut at = RowAt {
-        key: 0,
-        value: keys_len as u32,
-    };
-    for (key, value) in gathered {
-        rows.push(at);
-        at.key += key.as_ref().len() as u32;
-        at.value += value.as_ref().len() as u32;
-        bytes.extend_from_slice(key.as_ref());
-    }
-    rows.push(at);
-    for (_, value) in gathered {
-        bytes.extend_from_slice(value.as_ref());
-    }
-    Block {
-        low,
-        high,
-        rows: rows.into(),
-        bytes: bytes.into(),
-        is_warm: AtomicBool::new(false),
-    }
+    let rows = before.rows().rev().chain(behind.rows());
+    Ok(pack(room, &low, high.as_deref(), rows))
 }
 
 // ── The room for all of them ─────────────────────────────────────────────────────────────────
 
-/// The memory that blocks of all spaces share.
+/// Which blocks of all spaces stay in memory.
 pub(crate) struct BlockCache {
-    budget: usize,
-    bytes: AtomicUsize,
+    room: Arc<Room>,
     /// Blocks in the order in which the clock's hand comes by.
     clock: Mutex<VecDeque<(SpaceId, Weak<Block>)>>,
     /// Whose blocks they are now.
@@ -654,11 +566,15 @@ pub(crate) struct BlockCache {
 impl BlockCache {
     pub fn new(budget: usize) -> BlockCache {
         BlockCache {
-            budget,
-            bytes: AtomicUsize::new(0),
+            room: Arc::new(Room::new(budget)),
             clock: Mutex::default(),
             base: Mutex::default(),
         }
+    }
+
+    /// What the blocks take.
+    pub fn bytes(&self) -> usize {
+        self.room.used()
     }
 
     /// Drops the blocks of this base from now on.
@@ -666,25 +582,19 @@ impl BlockCache {
         *self.base.lock() = Arc::downgrade(base);
     }
 
-    fn count(&self, block: &Block) -> usize {
-        self.bytes.fetch_add(block.size(), Ordering::Relaxed) + block.size()
-    }
-
-    /// Has the clock's hand come by.
-    fn enlist(&self, space: SpaceId, block: &Arc<Block>) {
-        let mut clock = self.clock.lock();
-        if clock.len() == clock.capacity() {
-            // Blocks that a checkpoint has replaced are gone without having been evicted.
-            clock.retain(|(_, block)| block.strong_count() > 0);
-            let len = clock.len();
-            clock.reserve(len.max(CLOCK_LEN_MIN));
+    /// Has the clock's hand come by, now if there is no room left.
+    fn admit(&self, space: SpaceId, block: &Arc<Block>) {
+        {
+            let mut clock = self.clock.lock();
+            if clock.len() == clock.capacity() {
+                // Blocks that a checkpoint has replaced are gone without having been evicted.
+                clock.retain(|(_, block)| block.strong_count() > 0);
+                let len = clock.len();
+                clock.reserve(len.max(CLOCK_LEN_MIN));
+            }
+            clock.push_back((space, Arc::downgrade(block)));
         }
-        clock.push_back((space, Arc::downgrade(block)));
-    }
-
-    fn admit(&self, space: SpaceId, block: &Arc<Block>, held: usize) {
-        self.enlist(space, block);
-        if held > self.budget {
+        if self.room.is_exceeded() {
             self.make_room();
         }
     }
@@ -695,22 +605,17 @@ impl BlockCache {
         };
         // Every block gets one more round at most.
         let mut rounds = 2 * self.clock.lock().len();
-        while self.bytes.load(Ordering::Relaxed) > self.budget && rounds > 0 {
+        while self.room.is_exceeded() && rounds > 0 {
             rounds -= 1;
             let next = self.clock.lock().pop_front();
             let Some((space, block)) = next else { return };
             let Some(block) = block.upgrade() else {
                 continue;
             };
-            let stays = block.is_warm.swap(false, Ordering::Relaxed)
-                || match base.blocks(space).map(|blocks| blocks.evict(&block)) {
-                    Some(Evicted::Now) => {
-                        self.bytes.fetch_sub(block.size(), Ordering::Relaxed);
-                        false
-                    }
-                    Some(Evicted::Gone) | None => false,
-                    Some(Evicted::NotHere) => true,
-                };
+            let stays = block.cool() || {
+                let evicted = base.each_blocks(space, |blocks| blocks.evict(&block));
+                evicted.is_some_and(|evicted| matches!(evicted, Evicted::Here))
+            };
             if stays {
                 let again = (space, Arc::downgrade(&block));
                 self.clock.lock().push_back(again);

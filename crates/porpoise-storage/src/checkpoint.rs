@@ -4,9 +4,14 @@
 //! 1. start the next generation    epoch: [next, old] over tree₁   commits go to `next`
 //! 2. fold `old` into redb, one redb transaction: the newest version of each key, the counters,
 //!    and the position in the log that is reached with them
-//! 3. open tree₂                   epoch: [next] over tree₂        new snapshots no longer need `old`
-//! 4. drop log segments before that position
+//! 3. open tree₂                   epoch: [next, old] over tree₂   the blocks in memory are still those of tree₁
+//! 4. bring the blocks up to date  epoch: [next] over tree₂        new snapshots no longer need `old`
+//! 5. drop log segments before that position
 //! ```
+//!
+//! Between 3 and 4 a block may lack what `old` wrote, or have it: readers find it in `old` before they come to the blocks.
+//! Blocks are brought up to date when those who read from tree₁ are through, as a rule, and each that is replaced
+//! is freed at once.
 //!
 //! Writers wait only in step 1, for one turn at the log. If the machine stops before redb's commit
 //! in step 2, the log still has it all; after it, redb has, and the log is read from the position
@@ -16,13 +21,15 @@
 //! A fold that fails (the disk is full) leaves the generation where it is, to be folded the next
 //! time; commits go on into the log meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use smallvec::SmallVec;
 
-use crate::base::{definition, table_name};
+use crate::base::{Base, definition, table_name};
+use crate::log::free_bytes;
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::versions::Generation;
@@ -32,6 +39,9 @@ const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 const COUNTERS: TableDefinition<u32, u64> = TableDefinition::new("counters");
 
 const FORMAT_VERSION: u64 = 1;
+
+/// How long a checkpoint waits for statements that were under way before it replaces the blocks that they read.
+const READERS_AWAITED: Duration = Duration::from_millis(20);
 
 /// What the tree says about itself: where the log takes over, and what is numbered from where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +146,7 @@ pub(crate) fn run(shared: &Shared) -> Result<bool> {
         shared.epoch.store(Arc::new(Epoch {
             generations,
             base: Arc::clone(&epoch.base),
+            is_oldest_in_tree: false,
         }));
     })?;
     fold_oldest(shared, database)
@@ -164,15 +175,36 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
             next_space,
         },
     )?;
-    let base = epoch.base.after(database, oldest)?;
-    let generations: SmallVec<_> = newer.iter().cloned().collect();
-    shared.epoch.store(Arc::new(Epoch { generations, base }));
+    let base = epoch.base.after(database)?;
+    shared.epoch.store(Arc::new(Epoch {
+        generations: epoch.generations.clone(),
+        base: Arc::clone(&base),
+        is_oldest_in_tree: true,
+    }));
+    let (oldest, newer) = (Arc::clone(oldest), SmallVec::from(newer));
+    let before = Arc::downgrade(&epoch.base);
+    drop(epoch);
+    wait_for_readers(&before);
+    base.bring_up_to_date(&oldest);
+    shared.epoch.store(Arc::new(Epoch {
+        generations: newer,
+        base,
+        is_oldest_in_tree: false,
+    }));
     shared.note_fold(lsn);
     shared
         .group
         .with_files(|files| files.drop_before(lsn))
         .transpose()?;
     Ok(true)
+}
+
+/// Waits for those who read from a base, for a moment.
+fn wait_for_readers(base: &Weak<Base>) {
+    let deadline = Instant::now() + READERS_AWAITED;
+    while base.strong_count() > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Fails early if the disk has less room than the fold may take. redb gives itself up after a failed
@@ -189,10 +221,7 @@ fn refuse_without_room(shared: &Shared, generation: &Generation) -> Result<()> {
         .saturating_mul(2 * PAGE_BYTES)
         .min(tree_bytes);
     let needed = pages + 2 * generation.bytes() + (1 << 20);
-    let Ok(disk) = rustix::fs::statvfs(tree) else {
-        return Ok(());
-    };
-    if disk.f_bavail.saturating_mul(disk.f_frsize) < needed {
+    if free_bytes(tree).is_some_and(|free| free < needed) {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         return Err(Error::io("make room for a checkpoint in", tree)(full));
     }

@@ -24,7 +24,9 @@
 //! batch decides.
 //!
 //! A write or sync that fails ends all writing: nobody can tell what the disk has, so the batch is
-//! refused, its versions stay invisible, and the store is read-only until it is opened again.
+//! refused, its versions stay invisible, and the store is read-only until it is opened again. A disk that is full is
+//! noticed before: a commit that would need another log file is refused in step 2 while there is no room for one, and
+//! nothing has happened.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -244,7 +246,7 @@ impl GroupCommit {
         }
     }
 
-    /// Steps 2 and 3: a place in the log, and versions that nobody sees yet.
+    /// Steps 2 and 3: a place in the log, and versions that nobody sees yet. Refused if the log has no room for it.
     pub fn enqueue(
         &self,
         shared: &Arc<Shared>,
@@ -252,10 +254,18 @@ impl GroupCommit {
         payload: &Payload,
         locks: HeldLocks,
         need: Need,
-    ) -> Commit {
+    ) -> Result<Commit> {
         let ticket = Arc::new(Ticket::default());
         let (ts, generation, inserting) = {
             let mut queue = self.queue.lock();
+            let next = queue.log.as_ref().and_then(|log| log.next_segment(payload));
+            if let Some(segment) = next
+                && let Some(Err(error)) = self.with_files(|files| files.check_room(segment))
+            {
+                drop(queue);
+                shared.locks.release(locks);
+                return Err(error);
+            }
             let ts = CommitTs(queue.next_ts);
             queue.next_ts += 1;
             let synced = Lsn(self.synced.load(Ordering::Acquire));
@@ -277,11 +287,11 @@ impl GroupCommit {
         apply(&generation, ts, overlay);
         inserting.fetch_sub(1, Ordering::Release);
         self.commits.fetch_add(1, Ordering::Relaxed);
-        Commit {
+        Ok(Commit {
             shared: Arc::clone(shared),
             ts,
             ticket: Some(ticket),
-        }
+        })
     }
 
     fn wait(&self, shared: &Shared, ticket: &Ticket) -> Result<()> {

@@ -10,7 +10,7 @@
 //! redb        a=1  c=2   ·  d=7  e=5
 //! ```
 //!
-//! Rows of redb are lent from blocks ([`crate::blocks`]), versions from where they lie. The overlay is read in batches of
+//! Rows of redb are lent from blocks ([`crate::block`]), versions from where they lie. The overlay is read in batches of
 //! growing length, by reference count. With no layer above redb, which is the usual case, nothing is merged at all.
 
 use std::cmp::Ordering;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::blocks::Block;
+use crate::block::Block;
 use crate::overlay::Writes;
 use crate::snapshot::{Snapshot, is_empty_range};
 use crate::versions::{BoundKey, Key, SpaceVersions, Value, VersionWalk, past_high};

@@ -57,6 +57,7 @@
 //! ```
 
 mod base;
+mod block;
 mod blocks;
 mod checkpoint;
 mod commit;

@@ -59,6 +59,9 @@ pub(crate) const PAYLOAD_LEN_MAX: u64 = u32::MAX as u64 - 7;
 const SPARE: &str = "log.spare";
 const UNFINISHED: &str = "log.unfinished";
 
+/// What a file of zeros may take beside its length.
+const SLACK_BYTES: u64 = 256 << 10;
+
 const KIND_COMMIT: u32 = 1;
 const KIND_SEAL: u32 = 2;
 
@@ -126,16 +129,22 @@ impl Tail {
         std::mem::take(&mut self.parts)
     }
 
-    pub fn append(&mut self, ts: CommitTs, synced: Lsn, payload: &Payload) {
+    /// The segment that this record would begin, if it doesn't fit into the one before.
+    pub fn next_segment(&self, payload: &Payload) -> Option<Extent> {
         let needed = record_len(payload.bytes.len() as u64);
+        let least = SEGMENT_HEADER_LEN + needed + RECORD_HEADER_LEN;
         // A segment always keeps room for its seal.
-        if self.offset + needed + RECORD_HEADER_LEN > self.segment.capacity {
+        let fits = self.offset + needed + RECORD_HEADER_LEN <= self.segment.capacity;
+        (!fits).then(|| Extent {
+            start: self.segment.end(),
+            capacity: self.segment_bytes.max(least.next_multiple_of(4096)),
+        })
+    }
+
+    pub fn append(&mut self, ts: CommitTs, synced: Lsn, payload: &Payload) {
+        if let Some(next) = self.next_segment(payload) {
             self.push(KIND_SEAL, ts, synced, &[], checksum(&[]));
-            let least = SEGMENT_HEADER_LEN + needed + RECORD_HEADER_LEN;
-            self.segment = Extent {
-                start: self.segment.end(),
-                capacity: self.segment_bytes.max(least.next_multiple_of(4096)),
-            };
+            self.segment = next;
             self.offset = SEGMENT_HEADER_LEN;
         }
         self.push(KIND_COMMIT, ts, synced, &payload.bytes, payload.checksum);
@@ -219,6 +228,19 @@ impl LogFiles {
                 .map_err(Error::io("write to", &last.path))?;
         }
         Ok(())
+    }
+
+    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who is refused now has
+    /// written nothing; a disk that turns out to be full while a batch is written ends all writing.
+    pub fn check_room(&self, up_to: Extent) -> Result<()> {
+        let made = self.segments.back().map_or(0, |last| last.extent.end());
+        let spare = u64::from(self.has_spare) * self.segment_bytes;
+        let needed = up_to.end().saturating_sub(made).saturating_sub(spare);
+        if needed == 0 || free_bytes(&self.folder).is_none_or(|free| free >= needed + SLACK_BYTES) {
+            return Ok(());
+        }
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Err(Error::io("make room for the log in", &self.folder)(full))
     }
 
     /// Waits until everything written is on disk.
@@ -313,8 +335,12 @@ impl LogFiles {
     pub fn wants_spare(&self, tail: Lsn) -> Option<(PathBuf, u64)> {
         let last = self.segments.back()?;
         let used = tail.0.saturating_sub(last.extent.start);
-        (!self.has_spare && used > last.extent.capacity / 2)
-            .then(|| (self.folder.clone(), self.segment_bytes))
+        let is_time = !self.has_spare && used > last.extent.capacity / 2;
+        // Not with the last room that there is: commits have counted on it.
+        let has_room = || {
+            free_bytes(&self.folder).is_none_or(|free| free >= 2 * self.segment_bytes + SLACK_BYTES)
+        };
+        (is_time && has_room()).then(|| (self.folder.clone(), self.segment_bytes))
     }
 
     pub fn adopt_spare(&mut self, made: &Path) -> Result<()> {
@@ -323,6 +349,12 @@ impl LogFiles {
         self.has_spare = true;
         Ok(())
     }
+}
+
+/// The room that is left on a folder's disk, if that can be told.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Makes a file of zeros that can become a segment. Slow; done where nobody waits.

@@ -66,7 +66,7 @@ impl Default for FlushPolicy {
 pub struct Options {
     pub location: Location,
     pub flush: FlushPolicy,
-    /// Memory for what is read from the B-tree: a sixth for its pages, the rest for blocks of rows.
+    /// Memory for what is read from the B-tree: a twelfth for its pages, the rest for blocks of rows.
     pub cache_bytes: usize,
     /// A checkpoint starts when so much log has been written since the last.
     pub checkpoint_log_bytes: u64,
@@ -93,7 +93,7 @@ impl Options {
             flush: FlushPolicy::default(),
             cache_bytes: 24 << 20,
             checkpoint_log_bytes: 64 << 20,
-            checkpoint_version_bytes: 8 << 20,
+            checkpoint_version_bytes: 4 << 20,
             checkpoint_idle: Duration::from_secs(10),
             log_segment_bytes: 16 << 20,
         }

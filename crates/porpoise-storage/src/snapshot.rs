@@ -21,6 +21,8 @@ pub(crate) struct Epoch {
     /// Newest first; never empty.
     pub generations: SmallVec<[Arc<Generation>; 2]>,
     pub base: Arc<Base>,
+    /// The tree has the oldest generation already, but not every block in memory does.
+    pub is_oldest_in_tree: bool,
 }
 
 impl Epoch {
@@ -118,6 +120,12 @@ impl Snapshot {
                 }
                 layers.push(versions);
             }
+        }
+        if self.epoch.is_oldest_in_tree
+            && let Some(oldest) = self.epoch.generations.last()
+            && oldest.spaces.get(space).is_some()
+        {
+            layers.pop();
         }
         let base = self.epoch.base.len(space)?;
         if base == 0 {

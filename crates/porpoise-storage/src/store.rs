@@ -61,6 +61,8 @@ pub struct Stats {
     pub log_bytes: u64,
     /// Memory taken by versions not yet in the B-tree.
     pub version_bytes: u64,
+    /// Memory taken by blocks of rows.
+    pub block_bytes: u64,
     pub lock_waits: u64,
     pub locks_waiting: u64,
     pub deadlocks: u64,
@@ -185,6 +187,7 @@ impl Store {
         let epoch = Epoch {
             generations: smallvec![Arc::clone(&generation)],
             base,
+            is_oldest_in_tree: false,
         };
         let Replay {
             counters,
@@ -327,6 +330,7 @@ impl Store {
                 .iter()
                 .map(|g| g.bytes())
                 .sum(),
+            block_bytes: shared.epoch.load().base.block_bytes() as u64,
             lock_waits: shared.locks.waits.load(Ordering::Relaxed),
             locks_waiting: shared.locks.currently_waiting() as u64,
             deadlocks: shared.locks.deadlocks.load(Ordering::Relaxed),
@@ -375,7 +379,7 @@ impl Shared {
         };
         self.wait_for_room();
         let need = Need::of(self.flush.get());
-        let commit = self.group.enqueue(self, overlay, &payload, locks, need);
+        let commit = self.group.enqueue(self, overlay, &payload, locks, need)?;
         if need < Need::Sync {
             self.group.lead(self, Need::Publish);
         }
@@ -468,9 +472,13 @@ impl Handle {
         let closed = Epoch {
             generations: smallvec![generation],
             base: Arc::new(Base::closed()),
+            is_oldest_in_tree: false,
         };
+        // A checkpoint that still runs ends first.
+        let mut database = self.shared.database.lock();
         self.shared.epoch.store(Arc::new(closed));
-        drop(self.shared.database.lock().take());
+        drop(database.take());
+        drop(database);
         drop(self.lock_file.lock().take());
     }
 }
@@ -489,7 +497,7 @@ fn redb_builder(options: &Options) -> redb::Builder {
 
 /// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
 fn tree_cache_bytes(options: &Options) -> usize {
-    options.cache_bytes / 6
+    options.cache_bytes / 12
 }
 
 fn make_folder(folder: &Path) -> Result<()> {

@@ -166,3 +166,51 @@ fn readers_see_whole_rows_while_checkpoints_replace_blocks_below_them() {
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+#[test]
+fn blocks_stay_within_their_budget_whatever_is_read_and_written() {
+    const ROWS: u32 = 40_000;
+    let mut options = Options::memory();
+    options.cache_bytes = 600 << 10;
+    options.checkpoint_version_bytes = 64 << 20;
+    let store = Store::open(&options).unwrap();
+    let space = store.allocate_space();
+    let mut work = store.begin();
+    work.create_space(space);
+    for number in 0..ROWS {
+        work.put(space, &number.to_be_bytes(), &[1; 150]);
+    }
+    work.commit().unwrap().wait().unwrap();
+    store.checkpoint().unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    // A reader that stays keeps no blocks of its own time.
+    let mut old = store.snapshot();
+    let mut most = 0;
+    for round in 2..12u8 {
+        for _ in 0..3000 {
+            let snapshot = store.snapshot();
+            let key = random.u32(0..ROWS).to_be_bytes();
+            assert!(snapshot.get(space, &key, |_| ()).unwrap().is_some());
+            most = most.max(store.stats().block_bytes);
+        }
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let mut scan = old.range(space, all, Direction::Forward).unwrap();
+        while scan.next().unwrap().is_some() {
+            most = most.max(store.stats().block_bytes);
+        }
+        let mut work = store.begin();
+        for _ in 0..2000 {
+            let len = random.usize(50..300);
+            work.put(space, &random.u32(0..ROWS).to_be_bytes(), &vec![round; len]);
+        }
+        work.commit().unwrap().wait().unwrap();
+        store.checkpoint().unwrap();
+        most = most.max(store.stats().block_bytes);
+        if round % 4 == 0 {
+            old = store.snapshot();
+        }
+    }
+    let budget = options.cache_bytes as u64;
+    assert!(most > budget * 3 / 4, "{most} of {budget} were used");
+    assert!(most <= budget, "{most} exceed {budget}");
+}

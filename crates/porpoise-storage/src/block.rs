@@ -1,0 +1,438 @@
+//! One block: neighbouring rows in one piece of memory, with the interval of keys for which it speaks.
+//!
+//! ```text
+//! piece   │ places │ low │ high │ key key key … │ value value value … │ unused │
+//!
+//! places  where each key begins, where each value begins, where the last value ends: two bytes each, four in
+//!         a block of more than 64 KiB
+//! ```
+//!
+//! A block fills one **piece**, of one of a few sizes: they are what the allocator cuts its own pages into with little
+//! left over. Pieces that are given back go to the next block of their size, whichever thread makes it, so that blocks
+//! which replace others take no memory beside theirs. Each block counts itself in the [`Room`], for as long as anybody
+//! holds it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+/// The sizes of pieces that are kept for the next block.
+const PIECE_BYTES: [usize; 5] = [3584, 4096, 5120, 6144, PIECE_BYTES_MAX];
+
+/// What blocks of small rows take at most. In larger ones a range has fewer blocks to find (with half of this, a hundred rows took
+/// a third longer), but more is read for a row that no block has.
+pub(crate) const PIECE_BYTES_MAX: usize = 7168;
+
+/// How many pieces of a size wait for the next block at most.
+const PIECES_KEPT_MAX: usize = 32;
+
+/// What a block costs beside its piece: itself, its place in the index, and in the clock.
+const BLOCK_OVERHEAD_BYTES: usize = size_of::<Block>() + 80;
+
+/// A block is made anew as so many blocks at most; one that would become more was filled, not read.
+const REWRITTEN_LEN_MAX: usize = 4;
+
+// ── Memory ───────────────────────────────────────────────────────────────────────────────────
+
+/// The memory that all blocks of a store take.
+pub(crate) struct Room {
+    pub budget: usize,
+    used: AtomicUsize,
+    free: [Mutex<Vec<Box<[u8]>>>; PIECE_BYTES.len()],
+}
+
+impl Room {
+    pub fn new(budget: usize) -> Room {
+        Room {
+            budget,
+            used: AtomicUsize::new(0),
+            free: Default::default(),
+        }
+    }
+
+    /// What is taken by blocks that anybody holds.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub fn is_exceeded(&self) -> bool {
+        self.used() > self.budget
+    }
+
+    /// Memory of at least this length. Beyond what is small or large for a block, exactly this.
+    fn take(&self, len: usize) -> Box<[u8]> {
+        let is_small = len <= PIECE_BYTES[0] / 2;
+        let size = PIECE_BYTES.iter().position(|size| len <= *size);
+        let piece = match size.filter(|_| !is_small) {
+            Some(size) => {
+                let kept = self.free[size].lock().pop();
+                kept.unwrap_or_else(|| vec![0; PIECE_BYTES[size]].into())
+            }
+            None => vec![0; len].into(),
+        };
+        self.used
+            .fetch_add(piece.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
+        piece
+    }
+
+    fn give_back(&self, piece: Box<[u8]>) {
+        self.used
+            .fetch_sub(piece.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
+        if let Some(size) = PIECE_BYTES.iter().position(|size| piece.len() == *size) {
+            let mut free = self.free[size].lock();
+            if free.len() < PIECES_KEPT_MAX {
+                free.push(piece);
+            }
+        }
+    }
+}
+
+// ── The block ────────────────────────────────────────────────────────────────────────────────
+
+/// Neighbouring rows, in order.
+pub(crate) struct Block {
+    piece: Box<[u8]>,
+    /// How many rows.
+    len: u32,
+    /// Where the low key ends, and the high one; it begins behind the places.
+    low_end: u32,
+    high_end: u32,
+    /// Whether it speaks for all keys from `low` on.
+    is_open: bool,
+    is_wide: bool,
+    /// Read since the clock's hand passed.
+    is_warm: AtomicBool,
+    room: Arc<Room>,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.room.give_back(std::mem::take(&mut self.piece));
+    }
+}
+
+impl Block {
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub fn low(&self) -> &[u8] {
+        let begin = places_bytes(self.len(), self.is_wide);
+        &self.piece[begin..self.low_end as usize]
+    }
+
+    /// The first key it doesn't speak for; `None` past every key.
+    pub fn high(&self) -> Option<&[u8]> {
+        (!self.is_open).then(|| &self.piece[self.low_end as usize..self.high_end as usize])
+    }
+
+    /// Where a key begins and ends; the numbers after those of the keys are the values'.
+    #[inline]
+    fn place(&self, number: usize) -> Range<usize> {
+        if self.is_wide {
+            let at = 4 * number;
+            let bytes = &self.piece[at..at + 8];
+            let begin = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            let end = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+            begin as usize..end as usize
+        } else {
+            let at = 2 * number;
+            let bytes = &self.piece[at..at + 4];
+            let begin = u16::from_le_bytes([bytes[0], bytes[1]]);
+            let end = u16::from_le_bytes([bytes[2], bytes[3]]);
+            usize::from(begin)..usize::from(end)
+        }
+    }
+
+    #[inline]
+    pub fn key(&self, at: usize) -> &[u8] {
+        &self.piece[self.place(at)]
+    }
+
+    #[inline]
+    fn value(&self, at: usize) -> &[u8] {
+        &self.piece[self.place(self.len() + at)]
+    }
+
+    #[inline]
+    pub fn row(&self, at: usize) -> (&[u8], &[u8]) {
+        (self.key(at), self.value(at))
+    }
+
+    /// The first row whose key is not below `key`.
+    pub fn lower_bound(&self, key: &[u8]) -> usize {
+        self.partition(|found| found < key)
+    }
+
+    /// The first row whose key is above `key`.
+    pub fn upper_bound(&self, key: &[u8]) -> usize {
+        self.partition(|found| found <= key)
+    }
+
+    fn partition(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
+        let (mut from, mut to) = (0, self.len());
+        while from < to {
+            let middle = (from + to) / 2;
+            if is_before(self.key(middle)) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        from
+    }
+
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        let at = self.lower_bound(key);
+        (at < self.len() && self.key(at) == key).then(|| self.value(at))
+    }
+
+    pub fn is_below_high(&self, key: &[u8]) -> bool {
+        self.high().is_none_or(|high| key < high)
+    }
+
+    pub fn size(&self) -> usize {
+        self.piece.len() + BLOCK_OVERHEAD_BYTES
+    }
+
+    pub fn is_warm(&self) -> bool {
+        self.is_warm.load(Ordering::Relaxed)
+    }
+
+    pub fn note_read(&self) {
+        // A store by every reader would have the cores fight for the line.
+        if !self.is_warm() {
+            self.is_warm.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was read since this was last asked.
+    pub fn cool(&self) -> bool {
+        self.is_warm.swap(false, Ordering::Relaxed)
+    }
+
+    /// Blocks in place of this one, with rows of its interval replaced, added or removed. None if they were many.
+    pub fn rewritten<'w>(
+        &self,
+        news: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
+    ) -> Vec<Block> {
+        let mut rows: Vec<(&[u8], &[u8])> = Vec::with_capacity(self.len() + 8);
+        let mut at = 0;
+        let mut is_appended = true;
+        for (key, value) in news {
+            while at < self.len() && self.key(at) < key {
+                rows.push(self.row(at));
+                at += 1;
+            }
+            if at < self.len() {
+                is_appended = false;
+                at += usize::from(self.key(at) == key);
+            }
+            rows.extend(value.map(|value| (key, value)));
+        }
+        rows.extend((at..self.len()).map(|at| self.row(at)));
+        let mut whole = Fill::new(self.low());
+        rows.iter().for_each(|(key, value)| whole.add(key, value));
+        // Rows at the end are followed by more, as a rule; among others each half has room for those to come.
+        let bytes = whole.bytes() + self.high().map_or(0, <[u8]>::len);
+        let target = match bytes.div_ceil(PIECE_BYTES_MAX) {
+            0 | 1 => usize::MAX,
+            _ if is_appended => PIECE_BYTES_MAX,
+            blocks => (bytes / blocks + bytes / 16).min(PIECE_BYTES_MAX),
+        };
+        let mut blocks = Vec::new();
+        let mut rest = &rows[..];
+        let mut low = self.low();
+        loop {
+            let mut fill = Fill::new(low);
+            let fits = |(key, value): &&(&[u8], &[u8])| fill.admits(key, value, target);
+            let taken = rest.iter().take_while(fits).count();
+            let (these, others) = rest.split_at(taken);
+            let high = others.first().map(|(key, _)| *key);
+            let block = pack(&self.room, low, high.or(self.high()), these.iter().copied());
+            // They are as warm as the block that they come from.
+            block.note_read();
+            blocks.push(block);
+            let Some(high) = high else { return blocks };
+            if blocks.len() == REWRITTEN_LEN_MAX {
+                return Vec::new();
+            }
+            (low, rest) = (high, others);
+        }
+    }
+}
+
+fn places_bytes(len: usize, is_wide: bool) -> usize {
+    (2 * len + 1) * if is_wide { 4 } else { 2 }
+}
+
+/// How much of a piece rows take, as they come.
+#[derive(Clone, Copy)]
+pub(crate) struct Fill {
+    len: usize,
+    bytes: usize,
+}
+
+impl Fill {
+    pub fn new(low: &[u8]) -> Fill {
+        Fill {
+            len: 0,
+            bytes: low.len(),
+        }
+    }
+
+    pub fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.len += 1;
+        self.bytes += key.len() + value.len();
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes + places_bytes(self.len, false)
+    }
+
+    /// Adds the row if it is the first, or fits into so many bytes with it. The next row's key, which may have to be
+    /// told as the high one, is taken to be as long.
+    pub fn admits(&mut self, key: &[u8], value: &[u8], bytes_max: usize) -> bool {
+        let mut with = *self;
+        with.add(key, value);
+        let fits = self.len == 0 || with.bytes() + key.len() <= bytes_max;
+        if fits {
+            *self = with;
+        }
+        fits
+    }
+}
+
+/// Makes a block of rows in order.
+pub(crate) fn pack<'r>(
+    room: &Arc<Room>,
+    low: &[u8],
+    high: Option<&[u8]>,
+    rows: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone,
+) -> Block {
+    let (mut len, mut keys_len, mut values_len) = (0, 0, 0);
+    for (key, value) in rows.clone() {
+        len += 1;
+        keys_len += key.len();
+        values_len += value.len();
+    }
+    let body = low.len() + high.map_or(0, <[u8]>::len) + keys_len + values_len;
+    let is_wide = places_bytes(len, false) + body > usize::from(u16::MAX);
+    let mut piece = room.take(places_bytes(len, is_wide) + body);
+    let mut end = places_bytes(len, is_wide);
+    let mut put = |bytes: &[u8]| {
+        piece[end..end + bytes.len()].copy_from_slice(bytes);
+        end += bytes.len();
+        end
+    };
+    let low_end = put(low);
+    let high_end = high.map_or(low_end, &mut put);
+    rows.clone().for_each(|(key, _)| {
+        put(key);
+    });
+    rows.clone().for_each(|(_, value)| {
+        put(value);
+    });
+    let keys = rows.clone().map(|(key, _)| key.len());
+    let values = rows.map(|(_, value)| value.len());
+    let mut at = high_end;
+    let ends = keys.chain(values).map(|len| {
+        at += len;
+        at
+    });
+    for (number, place) in std::iter::once(high_end).chain(ends).enumerate() {
+        if is_wide {
+            piece[4 * number..4 * number + 4].copy_from_slice(&(place as u32).to_le_bytes());
+        } else {
+            piece[2 * number..2 * number + 2].copy_from_slice(&(place as u16).to_le_bytes());
+        }
+    }
+    Block {
+        piece,
+        len: len as u32,
+        low_end: low_end as u32,
+        high_end: high_end as u32,
+        is_open: high.is_none(),
+        is_wide,
+        is_warm: AtomicBool::new(false),
+        room: Arc::clone(room),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(room: &Arc<Room>, rows: &[(Vec<u8>, Vec<u8>)]) -> Block {
+        let rows = rows.iter().map(|(key, value)| (&key[..], &value[..]));
+        pack(room, b"a", Some(b"z"), rows)
+    }
+
+    fn rows_of(block: &Block) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let row = |at| (block.key(at).to_vec(), block.value(at).to_vec());
+        (0..block.len()).map(row).collect()
+    }
+
+    #[test]
+    fn rows_lie_as_they_were_put_in_small_and_wide_blocks() {
+        let room = Arc::new(Room::new(1 << 20));
+        for value_len in [0, 3, 500, 40_000] {
+            let rows: Vec<_> = (0..20u8)
+                .map(|n| (vec![b'b', n], vec![n; value_len]))
+                .collect();
+            let block = block(&room, &rows);
+            assert_eq!(rows_of(&block), rows);
+            assert_eq!((block.low(), block.high()), (&b"a"[..], Some(&b"z"[..])));
+            assert_eq!(block.get(&[b'b', 7]), Some(&rows[7].1[..]));
+            assert_eq!(block.get(b"b"), None);
+            assert_eq!(block.lower_bound(b"b"), 0);
+            assert_eq!(block.upper_bound(&[b'b', 19]), 20);
+        }
+        assert_eq!(room.used(), 0);
+    }
+
+    #[test]
+    fn rewriting_cuts_what_grew_and_keeps_the_interval_whole() {
+        let room = Arc::new(Room::new(1 << 20));
+        let rows: Vec<_> = (0..30u8).map(|n| (vec![b'b', n], vec![n; 100])).collect();
+        let old = block(&room, &rows);
+        let longer = vec![9; 600];
+        let keys: Vec<_> = rows.iter().map(|(key, _)| key.clone()).collect();
+        let news = keys.iter().map(|key| (&key[..], Some(&longer[..])));
+        let cut = old.rewritten(news);
+        assert_eq!(cut.len(), 3);
+        assert!(
+            cut.iter()
+                .all(|block| block.size() <= PIECE_BYTES_MAX + BLOCK_OVERHEAD_BYTES)
+        );
+        assert_eq!(cut[0].low(), b"a");
+        assert_eq!(cut[0].high(), Some(cut[1].low()));
+        assert_eq!(cut[1].high(), Some(cut[2].low()));
+        assert_eq!(cut[2].high(), Some(&b"z"[..]));
+        let all: Vec<_> = cut.iter().flat_map(rows_of).collect();
+        assert!(all.iter().map(|(key, _)| key).eq(&keys));
+        assert!(all.iter().all(|(_, value)| *value == longer));
+    }
+
+    #[test]
+    fn rows_appended_leave_full_blocks_behind() {
+        let room = Arc::new(Room::new(1 << 20));
+        let rows: Vec<_> = (0..30u8).map(|n| (vec![b'b', n], vec![n; 100])).collect();
+        let old = block(&room, &rows);
+        let news: Vec<_> = (0..60u8).map(|n| (vec![b'c', n], vec![n; 100])).collect();
+        let cut = old.rewritten(news.iter().map(|(key, value)| (&key[..], Some(&value[..]))));
+        assert_eq!(cut.len(), 2);
+        assert!(cut[0].len() > 65);
+    }
+
+    #[test]
+    fn a_block_that_was_filled_by_thousands_of_rows_is_not_kept() {
+        let room = Arc::new(Room::new(1 << 20));
+        let old = block(&room, &[]);
+        let news: Vec<_> = (0..9999u32).map(|n| (n.to_be_bytes(), [0; 50])).collect();
+        let cut = old.rewritten(news.iter().map(|(key, value)| (&key[..], Some(&value[..]))));
+        assert!(cut.is_empty());
+    }
+}
