@@ -10,7 +10,7 @@ use std::time::Instant;
 use porpoise_engine::planner::plan::TableUse;
 use porpoise_engine::reply::{Completion, Reply, ResultColumn};
 use porpoise_engine::session::Login;
-use porpoise_engine::session::metadata::{self, HeldTables, StatementTables, Taker};
+use porpoise_engine::session::metadata::{self, HeldTables, Keeper, StatementTables, Use};
 use porpoise_engine::{Engine, EngineOptions, Result, Session};
 use porpoise_storage::{Location, SpaceId};
 use porpoise_types::{DataType, Date, DateTime, KeyBuf, Time, Value, encode_key_part};
@@ -158,26 +158,25 @@ fn main() {
     else {
         panic!("the table")
     };
-    let taker = Taker {
-        shared: &engine.shared,
-        session: &session.state,
-        control: session.control(),
-    };
     for (name, usage) in [
         ("metadata lock: of a read", TableUse::Read),
         ("metadata lock: of a change", TableUse::Write),
     ] {
         measure(name, |_| {
-            let _changing = (usage == TableUse::Write)
-                .then(|| metadata::begin_change(&engine.shared, &session.state).expect("a change"));
+            let _changing = (usage == TableUse::Write).then(|| {
+                metadata::begin_change(&engine.shared, &session.state, session.control())
+                    .expect("a change")
+            });
             let mut tables = StatementTables::none(session.control());
-            tables.take(&table, usage, taker).expect("a lock");
+            let used = Use::of(&table, usage);
+            assert!(Keeper::Statement(&mut tables).try_take(used, session.control()));
             black_box(&tables);
         });
     }
     let mut held = HeldTables::default();
     measure("metadata lock: of a transaction", |_| {
-        held.take(&table, TableUse::Read, taker).expect("a lock");
+        let used = Use::of(&table, TableUse::Read);
+        assert!(Keeper::Transaction(&mut held).try_take(used, session.control()));
         held.release(session.control());
     });
     let space: SpaceId = table.space;

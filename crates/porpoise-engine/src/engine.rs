@@ -10,8 +10,9 @@ use porpoise_storage::{Location, Store};
 use crate::accounts::{Account, Accounts};
 use crate::catalog::{Catalog, Dictionary};
 use crate::error::Result;
+use crate::hosts::Hosts;
 use crate::session::cache::PlanCache;
-use crate::session::metadata::{GlobalReadLock, Waits};
+use crate::session::metadata::{GlobalReadLock, MetadataLocks};
 use crate::session::named_locks::NamedLocks;
 use crate::session::process::Processes;
 use crate::session::{Login, Session, metadata};
@@ -25,8 +26,9 @@ pub struct Shared {
     pub plans: PlanCache,
     pub processes: Processes,
     pub named_locks: NamedLocks,
-    pub metadata_waits: Waits,
+    pub metadata_locks: Arc<MetadataLocks>,
     pub global_read_lock: GlobalReadLock,
+    pub hosts: Hosts,
     connection_ids: AtomicU64,
     block_hook: RwLock<Option<BlockHook>>,
     fronts: RwLock<Vec<(u64, Front)>>,
@@ -42,7 +44,7 @@ pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 pub struct Front {
     /// Called when commits wait for somebody to call [`Engine::sync_pending`].
     pub lead: BlockHook,
-    /// What the server counts itself: names of SHOW STATUS and their values.
+    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in `_time` are seconds since 1970.
     pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
 }
 
@@ -73,7 +75,10 @@ impl Engine {
         storage.log_segment_bytes = storage.log_segment_bytes.min(log_bytes / 4);
         storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
-        let (dictionary, catalog) = Dictionary::open(&store, variables.metadata_lock_kind())?;
+        porpoise_locks::prepare_fences();
+        let metadata_locks = Arc::<MetadataLocks>::default();
+        let lock_kind = variables.metadata_lock_kind();
+        let (dictionary, catalog) = Dictionary::open(&store, lock_kind, &metadata_locks)?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             store,
@@ -84,8 +89,9 @@ impl Engine {
             plans: PlanCache::default(),
             processes: Processes::default(),
             named_locks: NamedLocks::default(),
-            metadata_waits: Waits::default(),
-            global_read_lock: GlobalReadLock::default(),
+            global_read_lock: GlobalReadLock::new(&metadata_locks),
+            metadata_locks,
+            hosts: Hosts::default(),
             connection_ids: AtomicU64::new(1),
             block_hook: RwLock::new(None),
             fronts: RwLock::default(),
@@ -104,6 +110,11 @@ impl Engine {
 
     pub fn variables(&self) -> &GlobalVariables {
         &self.shared.variables
+    }
+
+    /// The hosts that clients dial from.
+    pub fn hosts(&self) -> &Hosts {
+        &self.shared.hosts
     }
 
     pub fn next_connection_id(&self) -> u64 {
@@ -199,6 +210,8 @@ impl Shared {
         let mut sums: Vec<(&'static str, u64)> = Vec::new();
         for (name, count) in fronts.iter().flat_map(|(_, front)| (front.status)()) {
             match sums.iter_mut().find(|(known, _)| *known == name) {
+                // Of times the last counts.
+                Some((_, last)) if name.ends_with("_time") => *last = count.max(*last),
                 Some((_, sum)) => *sum += count,
                 None => sums.push((name, count)),
             }

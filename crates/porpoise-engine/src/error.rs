@@ -155,6 +155,9 @@ errors! {
     engine_error(code) = 1030 "HY000" "Got error {} from storage engine";
     out_of_memory() = 1037 "HY001" "Out of memory; restart server and try again";
     too_many_connections() = 1040 "08004" "Too many connections";
+    host_is_blocked(host) = 1129 "HY000" "Host '{}' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'";
+    too_many_user_connections(user) = 1203 "42000" "User {} already has more than 'max_user_connections' active connections";
+    variable_is_read_only(scope, name, instead) = 1621 "HY000" "{} variable '{}' is read-only. Use SET {} to assign the value";
     handshake_error() = 1043 "08S01" "Bad handshake";
     db_access_denied(user, host, db) = 1044 "42000" "Access denied for user '{}'@'{}' to database '{}'";
     access_denied(user, host, using_password) = 1045 "28000" "Access denied for user '{}'@'{}' (using password: {})";

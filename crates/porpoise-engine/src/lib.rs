@@ -20,6 +20,7 @@ pub mod error;
 pub mod executor;
 pub mod expr;
 pub mod functions;
+pub mod hosts;
 pub mod information_schema;
 pub mod planner;
 pub mod reply;

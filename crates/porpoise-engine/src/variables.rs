@@ -158,6 +158,8 @@ pub enum Kind {
 pub enum Use {
     /// It does what the manual says.
     Settable,
+    /// The global value alone; sessions show what holds for them.
+    SetGlobal,
     /// Set at start, or never.
     ReadOnly,
     /// It may be set, for compatibility, but nothing here depends on it: a warning says so.
@@ -231,10 +233,12 @@ fn text(value: &Value) -> &str {
 
 use Kind::{Bool, Choice, Text};
 use Scope::{Both, Global, Session};
-use Use::{Inert, ReadOnly, Settable};
+use Use::{Inert, ReadOnly, SetGlobal, Settable};
 
 const U32: u64 = u32::MAX as u64;
 const U64: u64 = u64::MAX;
+/// In a start-up value: the server finds the size.
+const AUTOSIZED: i64 = -1;
 const YEAR_S: u64 = 31_536_000;
 
 /// All variables, by name.
@@ -255,7 +259,7 @@ pub static VARIABLES: &[Variable] = &[
     applied("autocommit", Bool, "1", |s, v| {
         s.autocommit = unsigned(v) != 0
     }),
-    row("back_log", Global, int(1, 65_535), "151", ReadOnly),
+    row("back_log", Global, int(AUTOSIZED, 65_535), "-1", ReadOnly),
     row("basedir", Global, Text, "/usr/", ReadOnly),
     row("big_tables", Both, Bool, "0", Inert),
     row("bind_address", Global, Text, "127.0.0.1", ReadOnly),
@@ -457,6 +461,7 @@ pub static VARIABLES: &[Variable] = &[
     row("have_query_cache", Global, Text, "NO", ReadOnly),
     row("have_ssl", Global, Text, "DISABLED", ReadOnly),
     row("have_symlink", Global, Text, "DISABLED", ReadOnly),
+    row("host_cache_size", Global, int(0, 65_536), "279", Settable),
     row("hostname", Global, Text, "localhost", ReadOnly),
     row("identity", Session, int(0, U64), "0", Settable),
     row(
@@ -630,7 +635,7 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
     row("max_sp_recursion_depth", Both, int(0, 255), "0", Inert),
-    row("max_user_connections", Both, int(0, U32), "0", Settable),
+    row("max_user_connections", Both, int(0, U32), "0", SetGlobal),
     row(
         "metadata_lock_kind",
         Global,
@@ -1081,12 +1086,15 @@ impl Variable {
 /// The global values, and what is derived from them for readers without a lock.
 pub struct GlobalVariables {
     values: ArcSwap<Vec<Value>>,
+    /// What sessions begin with, by the collation that their clients ask for.
+    beginnings: ArcSwap<Vec<(Option<Collation>, Arc<Beginning>)>>,
     /// SETs of globals one after the other.
     changing: Mutex<()>,
     flush: FlushPolicy,
     max_connections: AtomicU64,
     connect_timeout_s: AtomicU64,
     loopback_fast_path: AtomicU64,
+    max_user_connections: AtomicU64,
     pub started_us: i64,
 }
 
@@ -1127,13 +1135,22 @@ impl GlobalVariables {
                 .ok_or_else(|| Error::wrong_value_for_variable(&name, given))?;
             values[position] = value;
         }
+        // As many clients may wait to be let in as may be in.
+        if let Some(position) = find("back_log")
+            && !matches!(unsigned(&values[position]), 1..=65_535)
+        {
+            let clients = find("max_connections").map_or(0, |at| unsigned(&values[at]));
+            values[position] = Value::UInt(clients.clamp(1, 65_535));
+        }
         let globals = GlobalVariables {
             values: ArcSwap::from_pointee(values),
+            beginnings: ArcSwap::default(),
             changing: Mutex::new(()),
             flush: FlushPolicy::default(),
             max_connections: AtomicU64::new(0),
             connect_timeout_s: AtomicU64::new(0),
             loopback_fast_path: AtomicU64::new(0),
+            max_user_connections: AtomicU64::new(0),
             started_us: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| since.as_micros() as i64),
@@ -1150,6 +1167,8 @@ impl GlobalVariables {
             .store(self.get_u64("connect_timeout"), Ordering::Relaxed);
         self.loopback_fast_path
             .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
+        self.max_user_connections
+            .store(self.get_u64("max_user_connections"), Ordering::Relaxed);
         self.flush
             .set(match self.get_u64("innodb_flush_log_at_trx_commit") {
                 0 => Flush::EachSecond,
@@ -1200,7 +1219,7 @@ impl GlobalVariables {
         &self.flush
     }
 
-    /// `innodb_buffer_pool_size`: memory for pages of the B-tree.
+    /// `innodb_buffer_pool_size`: memory for what is read of the B-tree.
     pub fn cache_bytes(&self) -> usize {
         self.get_u64("innodb_buffer_pool_size") as usize
     }
@@ -1219,6 +1238,11 @@ impl GlobalVariables {
         self.max_connections.load(Ordering::Relaxed)
     }
 
+    /// How many connections a user may have; 0 for any number.
+    pub fn max_user_connections(&self) -> u64 {
+        self.max_user_connections.load(Ordering::Relaxed)
+    }
+
     pub fn connect_timeout(&self) -> u64 {
         self.connect_timeout_s.load(Ordering::Relaxed)
     }
@@ -1228,15 +1252,55 @@ impl GlobalVariables {
         self.loopback_fast_path.load(Ordering::Relaxed) != 0
     }
 
-    /// Gives a session the global values for its own.
-    pub fn start_session(&self, state: &mut SessionState) {
-        state.variables = self.all();
-        let values = state.variables.clone();
-        for (variable, value) in VARIABLES.iter().zip(values.iter()) {
+    /// The state of a session that begins now, with the global values for its own, and all three character sets those
+    /// of the `collation` if there is one.
+    ///
+    /// Sessions begin alike until a global is set: what is derived from the values is derived once, then copied.
+    pub fn begin_session(&self, connection_id: u64, collation: Option<Collation>) -> SessionState {
+        let values = self.values.load();
+        let beginnings = self.beginnings.load();
+        let known = beginnings
+            .iter()
+            .find(|(of, beginning)| *of == collation && Arc::ptr_eq(&beginning.globals, &values));
+        if let Some((_, beginning)) = known {
+            return beginning.state.for_connection(connection_id);
+        }
+        let beginning = Arc::new(Beginning::new(values.clone(), collation));
+        self.beginnings.rcu(|all| {
+            let mut all: Vec<_> = all
+                .iter()
+                .filter(|(of, other)| {
+                    *of != collation && Arc::ptr_eq(&other.globals, &beginning.globals)
+                })
+                .cloned()
+                .collect();
+            all.push((collation, beginning.clone()));
+            all
+        });
+        beginning.state.for_connection(connection_id)
+    }
+}
+
+/// A state to begin sessions with.
+struct Beginning {
+    /// The global values that it was made from.
+    globals: Arc<Vec<Value>>,
+    state: SessionState,
+}
+
+impl Beginning {
+    fn new(globals: Arc<Vec<Value>>, collation: Option<Collation>) -> Beginning {
+        let mut state = SessionState::new(0);
+        state.variables = globals.clone();
+        for (variable, value) in VARIABLES.iter().zip(globals.iter()) {
             if let Some(apply) = variable.apply {
-                apply(state, value);
+                apply(&mut state, value);
             }
         }
+        if let Some(collation) = collation {
+            set_names(collation.charset(), collation, &mut state);
+        }
+        Beginning { globals, state }
     }
 }
 
@@ -1326,6 +1390,13 @@ pub fn set(
             return Err(Error::incorrect_global_local_variable(
                 variable.name,
                 "read only",
+            ));
+        }
+        (Use::SetGlobal, _, Reads::Session) => {
+            return Err(Error::variable_is_read_only(
+                "SESSION",
+                variable.name,
+                "GLOBAL",
             ));
         }
         (_, Scope::Global, Reads::Session) => return Err(Error::global_variable(variable.name)),

@@ -88,8 +88,11 @@ pub const SPINS_MAX: u32 = 64;
 
 /// How often a waiter tries before it parks, each time after twice as many pauses.
 pub const SPIN_ROUNDS: u32 = 3;
-/// And then, each time after others could run.
+/// And then, each time after others could run,
 pub const YIELDS: u32 = 8;
+/// and after so many pauses: every look takes the lock's line away from the core that works on it, so who looks seldom lets
+/// whoever holds the lock through some hundred turns meanwhile.
+pub const PAUSES: u32 = if cfg!(miri) { 1 } else { 128 };
 
 macro_rules! maybe_const_fn {
     ($(#[$about:meta])* pub fn $name:ident() -> $ty:ty $body:block) => {
@@ -209,7 +212,8 @@ pub fn has_written() {
 /// Whether the kernel puts fences on other cores for us.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-/// Before the first lane is used.
+/// Makes [`light_fence`] free of cost where the kernel can make up for it. The locks call it before they need it; who uses
+/// the fences beside the locks calls it first.
 pub fn prepare_fences() {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -222,7 +226,8 @@ pub fn prepare_fences() {
     }
 }
 
-/// A fence between a store and a load, as seen by those who call [`heavy_fence`].
+/// A fence between a store and a load, as seen by those who call [`heavy_fence`]: of two threads that store first and then
+/// look at what the other has stored, one with this between and one with that, one sees the other.
 #[inline]
 pub fn light_fence() {
     if ASYMMETRIC.load(Relaxed) {

@@ -17,6 +17,10 @@
 //! without deadlock, and a waiting writer holds up nobody. The price is that writers starve while readers never
 //! stop overlapping. [`PreferReader::fair`] takes the other side: newcomers wait behind a waiting writer.
 //!
+//! Who decides by a flag of their own beside a lock who may enter (as the engine does, so that DDL isn't starved) has
+//! [`light_fence`] and [`heavy_fence`] for it: a reader enters or leaves, then looks at the flag; who raises the flag has the heavy
+//! fence and then looks, by [`ReaderWriter::try_exclusive`], whether readers are inside.
+//!
 //! ```
 //! use porpoise_locks::{Deadline, Owner, PreferReader, ReaderWriter};
 //! use std::time::Duration;
@@ -50,13 +54,13 @@ mod reader_writer;
 mod spin;
 mod two_mutex;
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod modelled;
 #[cfg(test)]
 mod tests;
 
 pub use any::{AnyLock, Kind};
-pub use base::Deadline;
+pub use base::{Deadline, heavy_fence, light_fence, prepare_fences};
 pub use morrison::Morrison;
 pub use native::Native;
 pub use portable::Portable;

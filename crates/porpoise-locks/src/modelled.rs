@@ -35,7 +35,10 @@ use two_mutex::TwoMutex;
 
 use base::Deadline;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use loom::sync::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+};
 use loom::thread;
 
 /// The same names as the crate's `base`, over loom.
@@ -126,6 +129,7 @@ mod base {
     pub const SPINS_MAX: u32 = 1;
     pub const SPIN_ROUNDS: u32 = 0;
     pub const YIELDS: u32 = 0;
+    pub const PAUSES: u32 = 0;
     pub const LANES: usize = 3;
     pub const LANE_SETS_MAX: usize = 1;
 
@@ -424,6 +428,51 @@ scenarios!(
     a_reader_gives_up_while_a_writer_is_inside,
     anybody_may_leave
 );
+
+/// A gate beside a lock, as metadata locking has it: who comes enters and then looks at the gate, who goes leaves and then
+/// looks at it; who raises the gate has a fence and then looks into the lock.
+fn a_gate_beside_the_lock_is_seen_by_who_comes_or_goes(new: fn() -> PreferReader) {
+    check(move || {
+        let lock = Arc::new(new());
+        let (gate, inside) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let reader = thread::spawn({
+            let (lock, gate, inside) = (lock.clone(), gate.clone(), inside.clone());
+            move || {
+                if !lock.try_shared() {
+                    return true;
+                }
+                if gate.load(SeqCst) == 0 {
+                    inside.store(1, Relaxed);
+                    inside.store(0, Relaxed);
+                }
+                lock.unlock_shared();
+                base::light_fence();
+                gate.load(Relaxed) != 0
+            }
+        });
+        gate.store(1, SeqCst);
+        base::heavy_fence();
+        let me = Owner::new(1);
+        let was_empty = lock.try_exclusive(me);
+        if was_empty {
+            lock.unlock_exclusive();
+            assert_eq!(inside.load(Relaxed), 0, "nobody is inside, nor comes in");
+        }
+        let tells = reader.join().unwrap();
+        assert!(was_empty || tells, "who was seen inside tells of leaving");
+        assert!(lock.try_exclusive(me));
+    });
+}
+
+#[test]
+fn a_gate_beside_a_lock_is_seen() {
+    a_gate_beside_the_lock_is_seen_by_who_comes_or_goes(PreferReader::new);
+}
+
+#[test]
+fn a_gate_beside_a_spread_lock_is_seen() {
+    a_gate_beside_the_lock_is_seen_by_who_comes_or_goes(spread);
+}
 
 #[test]
 fn scoped_readers_and_writers_of_the_platforms_lock_meet_those_that_hold_it() {

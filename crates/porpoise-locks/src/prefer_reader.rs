@@ -482,16 +482,18 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    /// Tries for as long as a short critical section takes, then gives the core away a few times: whoever is inside may be
-    /// waiting for it.
+    /// Tries for as long as a short critical section takes, then gives the core away a few times, since whoever is inside may be
+    /// waiting for it, and looks seldom.
     fn spin(&self, wants: Wants) -> bool {
         for round in 0..base::SPIN_ROUNDS + base::YIELDS {
-            if round < base::SPIN_ROUNDS {
-                for _ in 0..2u32 << round {
-                    base::spin_loop();
-                }
+            let pauses = if round < base::SPIN_ROUNDS {
+                2 << round
             } else {
                 base::yield_now();
+                base::PAUSES
+            };
+            for _ in 0..pauses {
+                base::spin_loop();
             }
             let state = self.word.load(Relaxed);
             let is_hopeless = match wants {

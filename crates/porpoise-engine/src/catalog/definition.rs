@@ -16,17 +16,18 @@
 //! in [`crate::executor::index_entry`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
-use porpoise_locks::{AnyLock, Kind as LockKind};
+use porpoise_locks::Kind as LockKind;
 use porpoise_storage::SpaceId;
 use porpoise_types::{Collation, DataType, RowLayout, Value};
 
 use crate::expr::Expr;
+use crate::session::metadata::{Door, HasDoor, MetadataLocks};
 
-/// Names a table for its whole life, across renames and ALTERs.
+/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long as the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);
 
@@ -63,7 +64,7 @@ pub struct Table {
     pub state: Arc<TableState>,
 }
 
-/// What lives beside a table's definition and outlives its versions.
+/// What lives beside a table's or view's definition and outlives its versions.
 #[derive(Debug)]
 pub struct TableState {
     /// The next AUTO_INCREMENT value; 0 until it was read from storage.
@@ -71,9 +72,10 @@ pub struct TableState {
     /// The next hidden row number of a table without a primary key; 0 until it was read.
     pub row_number: AtomicU64,
     pub statistics: ArcSwap<Statistics>,
-    pub metadata_lock: AnyLock,
-    /// How many sessions hold the table by LOCK TABLES … READ: others read it and don't write.
-    pub read_locks: AtomicU32,
+    /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots see none there.
+    pub rebuilt_ts: AtomicU64,
+    /// The metadata lock, as statements go through it.
+    pub door: Door,
 }
 
 /// What ANALYZE TABLE found; the planner's guesses where it was never run.
@@ -266,20 +268,14 @@ impl Table {
 }
 
 impl TableState {
-    pub fn new(kind: LockKind) -> TableState {
+    pub fn new(kind: LockKind, locks: &Arc<MetadataLocks>) -> TableState {
         TableState {
             auto_increment: AtomicU64::new(0),
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
-            metadata_lock: AnyLock::new(kind),
-            read_locks: AtomicU32::new(0),
+            rebuilt_ts: AtomicU64::new(0),
+            door: Door::new(kind, locks),
         }
-    }
-
-    /// Whether some session keeps others from writing by LOCK TABLES … READ.
-    #[inline]
-    pub fn is_read_locked(&self) -> bool {
-        self.read_locks.load(Ordering::SeqCst) > 0
     }
 
     /// Makes the next AUTO_INCREMENT value at least `next`.
@@ -290,13 +286,21 @@ impl TableState {
 
 impl Default for TableState {
     fn default() -> TableState {
-        TableState::new(LockKind::default())
+        TableState::new(LockKind::default(), &Arc::default())
+    }
+}
+
+impl HasDoor for TableState {
+    fn door(&self) -> &Door {
+        &self.door
     }
 }
 
 /// A view: its text, bound anew by every statement that names it.
 #[derive(Clone, Debug)]
 pub struct View {
+    pub id: TableId,
+    pub state: Arc<TableState>,
     pub schema: CompactString,
     pub name: CompactString,
     pub version: u64,

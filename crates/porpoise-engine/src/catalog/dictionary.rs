@@ -35,10 +35,11 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{SchemaRecord, TableRecord, ViewRecord};
 use super::{
-    Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableName, TableState, View,
+    Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableId, TableName, TableState, View,
 };
 use crate::engine::Shared;
 use crate::error::{Error, Result};
+use crate::session::metadata::MetadataLocks;
 
 /// Where the dictionary lives.
 pub const DICTIONARY_SPACE: SpaceId = SpaceId(0);
@@ -64,6 +65,7 @@ pub struct Dictionary {
     next_table: AtomicU32,
     next_version: AtomicU64,
     lock_kind: LockKind,
+    locks: Arc<MetadataLocks>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,7 +75,11 @@ struct StatisticsRecord {
 
 impl Dictionary {
     /// Reads every definition. The time it takes grows with the number of tables, not of rows.
-    pub fn open(store: &Store, lock_kind: LockKind) -> Result<(Dictionary, Catalog)> {
+    pub fn open(
+        store: &Store,
+        lock_kind: LockKind,
+        locks: &Arc<MetadataLocks>,
+    ) -> Result<(Dictionary, Catalog)> {
         prepare(store)?;
         let mut catalog = Catalog {
             version: 1,
@@ -104,7 +110,7 @@ impl Dictionary {
         for (id, record) in read_kind::<TableRecord>(store, KIND_TABLE)? {
             last_table = last_table.max(record.id);
             last_version = last_version.max(record.version);
-            let state = TableState::new(lock_kind);
+            let state = TableState::new(lock_kind, locks);
             if let Some(found) = statistics.remove(&id) {
                 state.statistics.store(Arc::new(Statistics {
                     cardinality: found.cardinality.into_iter().collect(),
@@ -120,14 +126,18 @@ impl Dictionary {
         }
         for (_, record) in read_kind::<ViewRecord>(store, KIND_VIEW)? {
             last_version = last_version.max(record.version);
+            last_table += 1;
             let (schema, name) = (record.schema.clone(), record.name.clone());
-            catalog.put(&schema, &name, Relation::View(Arc::new(View::of(record))));
+            let state = Arc::new(TableState::new(lock_kind, locks));
+            let view = View::of(record, TableId(last_table), state);
+            catalog.put(&schema, &name, Relation::View(Arc::new(view)));
         }
         let dictionary = Dictionary {
             change: Mutex::new(()),
             next_table: AtomicU32::new(last_table + 1),
             next_version: AtomicU64::new(last_version + 1),
             lock_kind,
+            locks: Arc::clone(locks),
         };
         Ok((dictionary, catalog))
     }
@@ -138,7 +148,7 @@ impl Dictionary {
 
     /// What lives beside a new table's definition.
     pub fn new_state(&self) -> TableState {
-        TableState::new(self.lock_kind)
+        TableState::new(self.lock_kind, &self.locks)
     }
 
     pub fn next_version(&self) -> u64 {
@@ -384,7 +394,8 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    pub fn put_view(&mut self, record: ViewRecord) -> Result<()> {
+    /// Puts a view in place: a new one, or `old` changed.
+    pub fn put_view(&mut self, record: ViewRecord, old: Option<&View>) -> Result<()> {
         put_record(
             &mut self.transaction,
             KIND_VIEW,
@@ -392,8 +403,17 @@ impl<'a> Change<'a> {
             &record,
         )?;
         let (schema, name) = (record.schema.clone(), record.name.clone());
+        let (id, state) = match old {
+            Some(old) => (old.id, Arc::clone(&old.state)),
+            None => {
+                let dictionary = &self.shared.dictionary;
+                let id = TableId(dictionary.next_table_id());
+                (id, Arc::new(dictionary.new_state()))
+            }
+        };
+        let view = View::of(record, id, state);
         self.catalog
-            .put(&schema, &name, Relation::View(Arc::new(View::of(record))));
+            .put(&schema, &name, Relation::View(Arc::new(view)));
         Ok(())
     }
 

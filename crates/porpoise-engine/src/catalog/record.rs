@@ -706,8 +706,10 @@ impl TableRecord {
 }
 
 impl View {
-    pub fn of(record: ViewRecord) -> View {
+    pub fn of(record: ViewRecord, id: TableId, state: Arc<TableState>) -> View {
         View {
+            id,
+            state,
             schema: record.schema,
             name: record.name,
             version: record.version,

@@ -1,10 +1,12 @@
 //! ALTER TABLE, and CREATE INDEX and DROP INDEX, which are the same.
 //!
-//! 1. Every action edits the table's record, in the order written ([`edit`]).
+//! 1. Every action edits the table's record, in the order written ([`edit`]). Others go on reading and writing, but none alters
+//!    the table (SHARED_UPGRADABLE).
 //! 2. [`Work::of`] compares the result with the table: what must be done to the rows?
 //! 3. Nothing (names, defaults, comments, longer VARCHARs): the new definition takes the old spaces.
 //!    New indexes only: they are built beside. Otherwise every row moves into new spaces.
-//! 4. One catalog change puts the new definition in place and drops what it no longer needs.
+//!    Where rows are looked at, writers wait from here on (SHARED_NO_WRITE).
+//! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in place and drops what it no longer needs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,6 +25,7 @@ use crate::ddl::table::{self, Options};
 use crate::ddl::{Ddl, Name, check_table_name, copy, foreign_keys, lock, rename};
 use crate::error::{Error, Result};
 use crate::reply::Completion;
+use crate::session::metadata::Mode;
 
 /// What the actions say beside the edited record.
 #[derive(Default)]
@@ -69,11 +72,13 @@ pub fn alter(
         }
     }
     ddl.table(&name)?;
-    let held = match ddl.temporary(&name) {
-        Some(_) => vec![lock::table(ddl, &name)?],
-        None => foreign_keys::lock(ddl, &name, true, &parents)?,
+    let first = std::slice::from_ref(&name);
+    let (tables, mut held) = match reaches_others(actions) {
+        _ if ddl.temporary(&name).is_some() => lock::tables(ddl, first, Mode::SharedUpgradable)?,
+        true => foreign_keys::lock(ddl, &name, true, &parents, Mode::SharedUpgradable)?,
+        false => lock::tables(ddl, first, Mode::SharedUpgradable)?,
     };
-    let Some(table) = held.first().map(|(table, _)| Arc::clone(table)) else {
+    let Some(table) = tables.into_iter().next() else {
         return Err(Error::no_such_table(&name.schema, &name.table));
     };
     let mut record = TableRecord::of(&table);
@@ -97,6 +102,10 @@ pub fn alter(
     foreign_keys::check_altered(ddl, &table, &record, &wishes.renames)?;
     foreign_keys::check_new(ddl, &record)?;
     record.version = ddl.shared.dictionary.next_version();
+    if wishes.auto_increment.is_some() {
+        // The counter is to be looked at while nobody counts.
+        ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
+    }
     let counter = ddl
         .shared
         .store
@@ -118,6 +127,12 @@ pub fn alter(
                     .iter()
                     .any(|old| old.enforced && old.name == check.name && old.sql == check.sql)
         });
+    let new_keys = record.foreign_keys.iter().filter(|key| !key.is_old);
+    let checks_keys = ddl.session.foreign_key_checks && new_keys.clone().next().is_some();
+    if work != Work::Nothing || checks_rows || checks_keys {
+        // Others go on reading. What they write wouldn't be seen.
+        ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
+    }
     if !fresh.is_empty() {
         create_unclaimed(&ddl.shared.store, &fresh)?;
     }
@@ -131,14 +146,17 @@ pub fn alter(
         wishes.auto_increment,
     )
     .and_then(|rows| {
-        let new_keys = record.foreign_keys.iter().filter(|key| !key.is_old);
-        if !ddl.session.foreign_key_checks || new_keys.clone().next().is_none() {
+        if !checks_keys {
             return Ok(rows);
         }
+        let new_keys = record.foreign_keys.iter().filter(|key| !key.is_old);
         let names: Vec<&str> = new_keys.map(|key| key.name.as_str()).collect();
         Ok(rows.max(copy::check_foreign_keys(ddl, &altered, &names)?))
     })
-    .and_then(|rows| install(ddl, &table, &altered, &mut record, &fresh, &wishes).map(|()| rows));
+    .and_then(|rows| {
+        ddl.upgrade(&mut held, Mode::Exclusive)?;
+        install(ddl, &table, &altered, &mut record, &fresh, &wishes).map(|()| rows)
+    });
     match outcome {
         Ok(rows) => {
             let warnings = ddl.session.warning_count();
@@ -159,6 +177,31 @@ pub fn alter(
     }
 }
 
+/// Whether actions may concern tables that foreign keys tie to the altered one.
+fn reaches_others(actions: &[ast::AlterAction]) -> bool {
+    use ast::AlterAction as A;
+    let stays_here = |action: &A| {
+        matches!(
+            action,
+            A::AddColumn { .. }
+                | A::SetDefault(..)
+                | A::DropDefault(..)
+                | A::SetColumnVisible(..)
+                | A::AddIndex(..)
+                | A::SetIndexVisible(..)
+                | A::AddCheck(..)
+                | A::SetEnforced(..)
+                | A::DropCheck(..)
+                | A::Force
+                | A::Option(..)
+                | A::OrderBy(..)
+                | A::SetKeys { .. }
+                | A::Validation(..)
+        )
+    };
+    !actions.iter().all(stays_here)
+}
+
 /// ALTER TABLE view RENAME TO: the one thing it can do to a view.
 fn rename_view(
     ddl: &mut Ddl<'_>,
@@ -175,6 +218,7 @@ fn rename_view(
     match actions {
         [ast::AlterAction::RenameTable(new)] if is_view && ddl.temporary(name).is_none() => {
             let new = ddl.resolve(new)?;
+            let _held = lock::relations(ddl, &[name.clone(), new.clone()])?;
             let mut change = Change::begin(ddl.shared);
             rename::move_relation(ddl, &mut change, name, &new)?;
             change.commit()?;
@@ -803,6 +847,10 @@ fn install(
         };
         foreign_keys::follow(ddl, &mut change, record, &old_name, &wishes.renames)?;
         change.commit()?;
+    }
+    if !fresh.is_empty() {
+        let newest = ddl.shared.store.snapshot().ts();
+        new.state.rebuilt_ts.store(newest.0, Ordering::Release);
     }
     if fresh.contains(&new.space) {
         // The counters are read anew from the new space.

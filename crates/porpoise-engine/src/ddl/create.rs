@@ -18,6 +18,8 @@ use crate::expr::Slot;
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout};
 use crate::planner::relations::{RowChange, relations};
 use crate::reply::{Completion, ResultColumn};
+use crate::session::lock_tables_of;
+use crate::session::metadata::{Grant, HeldTables, Keeper, Mode, Taker};
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
 fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {
@@ -93,29 +95,47 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
     foreign_keys::complete(&mut record)?;
     table::complete(&mut record, &explicit_null, ddl.session)?;
     let _held = if record.temporary {
-        Vec::new()
+        Grant::default()
     } else {
-        let held = foreign_keys::lock(ddl, &name, false, &parents)?;
+        let (_, held) = foreign_keys::lock(ddl, &name, false, &parents, Mode::Exclusive)?;
         foreign_keys::check_new(ddl, &record)?;
         foreign_keys::check_awaited(ddl, &record)?;
         held
     };
-    place(ddl, &mut record);
-    let state = Arc::new(ddl.shared.dictionary.new_state());
-    let table = Arc::new(table::bind(&record, state)?);
-    let filled = query.map(|(plan, columns)| Filling {
-        plan,
-        columns,
-        duplicates: create.duplicates,
-    });
-    publish(
-        ddl,
-        &record,
-        table,
-        options.auto_increment,
-        filled,
-        create.if_not_exists,
-    )
+    let mut read = HeldTables::default();
+    let control = ddl.shared.processes.find(ddl.session.connection_id);
+    // A temporary table's rows are read as a transaction's that may have begun before.
+    if let (Some((plan, _)), Some(control), false) = (&query, &control, record.temporary) {
+        let taker = Taker {
+            shared: ddl.shared,
+            session: ddl.session,
+            control,
+        };
+        lock_tables_of(plan, taker, &mut Keeper::Transaction(&mut read))?;
+    }
+    let finish = || {
+        place(ddl, &mut record);
+        let state = Arc::new(ddl.shared.dictionary.new_state());
+        let table = Arc::new(table::bind(&record, state)?);
+        let filled = query.map(|(plan, columns)| Filling {
+            plan,
+            columns,
+            duplicates: create.duplicates,
+        });
+        publish(
+            ddl,
+            &record,
+            table,
+            options.auto_increment,
+            filled,
+            create.if_not_exists,
+        )
+    };
+    let completion = finish();
+    if let Some(control) = &control {
+        read.release(control);
+    }
+    completion
 }
 
 /// Columns, then the keys that columns ask for, then keys and checks, in the order written.

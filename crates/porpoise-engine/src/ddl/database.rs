@@ -8,6 +8,7 @@ use crate::ddl::column::resolve_collation;
 use crate::ddl::{Ddl, Name, foreign_keys, is_built_in, lock};
 use crate::error::{Error, Level, Result};
 use crate::reply::Completion;
+use crate::session::metadata::Mode;
 
 fn collation(options: &ast::DatabaseOptions, inherited: Collation) -> Result<Collation> {
     let name = |name: &Option<ast::Ident>| name.as_ref().map(|name| name.as_str().to_string());
@@ -32,6 +33,7 @@ pub fn create(
         return Err(Error::identifier_too_long(name.as_str()));
     }
     let collation = collation(options, Collation::UTF8MB4_0900_AI_CI)?;
+    let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
     let mut change = Change::begin(ddl.shared);
     if change.catalog().schema(name).is_some() || is_built_in(name) {
         let error = Error::database_exists(name.as_str());
@@ -65,6 +67,7 @@ pub fn alter(
         (None, Some(current)) => current.clone(),
         (None, None) => return Err(Error::no_database_selected()),
     };
+    let _held = lock::schemas(ddl, [&name], Mode::Exclusive)?;
     let mut change = Change::begin(ddl.shared);
     ddl.check_schema(change.catalog(), &name)?;
     let inherited = change
@@ -91,6 +94,8 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
             name.as_str(),
         ));
     }
+    // From here on nothing comes into the schema.
+    let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
     let tables = loop {
         let Some(entry) = ddl.shared.catalog.load().schema(name).cloned() else {
             let error = Error::cannot_drop_database(name.as_str());
@@ -100,21 +105,16 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
             ddl.session.warn(Level::Note, error.into_condition());
             return Ok(Completion::default());
         };
-        let tables = entry
+        let mut names: Vec<Name> = entry
             .relations
-            .values()
-            .filter_map(|relation| match relation {
-                Relation::Table(table) => Some(Name {
-                    schema: table.schema.clone(),
-                    table: table.name.clone(),
-                }),
-                _ => None,
-            });
-        // Temporary tables hide base tables of the same name from `lock::tables`, and stay.
-        let names: Vec<Name> = tables
-            .filter(|table| ddl.temporary(table).is_none())
+            .keys()
+            .map(|table| Name {
+                schema: entry.schema.name.clone(),
+                table: table.clone(),
+            })
             .collect();
-        let locked = lock::tables(ddl, &names)?;
+        names.sort();
+        let locked = lock::relations(ddl, &names)?;
         let mut change = Change::begin(ddl.shared);
         let newest = change.catalog().schema(name).cloned();
         if newest.is_some_and(|newest| std::sync::Arc::ptr_eq(&newest, &entry)) {

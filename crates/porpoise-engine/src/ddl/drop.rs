@@ -11,6 +11,7 @@ use crate::catalog::{Change, IndexKind, Relation, Table};
 use crate::ddl::{Ddl, Name, foreign_keys, lock};
 use crate::error::{Error, Level, Result};
 use crate::reply::Completion;
+use crate::session::metadata::{Grant, Mode};
 
 /// Drops all of the tables or, if one is missing, none.
 pub fn drop_tables(
@@ -54,16 +55,15 @@ pub fn drop_tables(
             .warn(Level::Note, Error::unknown_table(name).into_condition());
     }
     if !base.is_empty() {
-        let locked = match lock::tables(ddl, &base) {
+        let (dropped, _held) = match lock::tables(ddl, &base, Mode::Exclusive) {
             Err(error) if error.number() == crate::error::number::no_such_table && if_exists => {
-                Vec::new()
+                (Vec::new(), Grant::default())
             }
             locked => locked?,
         };
         let mut change = Change::begin(ddl.shared);
-        let dropped: Vec<Arc<Table>> = locked.iter().map(|(table, _)| Arc::clone(table)).collect();
         foreign_keys::check_unreferenced(ddl, change.catalog(), &dropped)?;
-        for (table, _) in &locked {
+        for table in &dropped {
             change.drop_relation(&table.schema, &table.name);
         }
         change.commit()?;
@@ -100,6 +100,7 @@ pub fn drop_views(
         .iter()
         .map(|view| ddl.resolve(view))
         .collect::<Result<Vec<Name>>>()?;
+    let _held = lock::relations(ddl, &names)?;
     let mut change = Change::begin(ddl.shared);
     let mut missing = Vec::new();
     for name in &names {
@@ -123,6 +124,12 @@ pub fn drop_views(
 /// Puts empty spaces in place of the table's. AUTO_INCREMENT begins again.
 pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion> {
     let name = ddl.resolve(name)?;
+    if name.schema.eq_ignore_ascii_case("performance_schema")
+        && name.table.eq_ignore_ascii_case("host_cache")
+    {
+        ddl.shared.hosts.forget();
+        return Ok(Completion::default());
+    }
     let (table, _held) = lock::table(ddl, &name)?;
     foreign_keys::check_truncated(ddl, &table)?;
     let mut record = TableRecord::of(&table);
@@ -152,6 +159,8 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
         change.put_table(&record, emptied)?;
         change.commit()?;
     }
+    let newest = ddl.shared.store.snapshot().ts();
+    table.state.rebuilt_ts.store(newest.0, Ordering::Release);
     table.state.auto_increment.store(0, Ordering::Relaxed);
     table.state.row_number.store(0, Ordering::Relaxed);
     Ok(Completion::default())

@@ -20,9 +20,9 @@ use porpoise_types::DataType;
 
 use crate::catalog::record::{ForeignKeyRecord, IndexRecord, PartRecord, TableRecord};
 use crate::catalog::{Catalog, Change, IndexKind, ReferenceAction, SchemaEntry, Table};
-use crate::ddl::lock::Exclusive;
 use crate::ddl::{Ddl, Name, column, lock as metadata};
 use crate::error::{Error, Result, number};
+use crate::session::metadata::{Grant, Mode};
 use crate::show::create_text;
 
 // ---------------------------------------------------------------------------------------------------------
@@ -64,7 +64,8 @@ pub fn lock(
     name: &Name,
     exists: bool,
     parents: &[Name],
-) -> Result<Vec<(Arc<Table>, Exclusive)>> {
+    mode: Mode,
+) -> Result<(Vec<Arc<Table>>, Grant)> {
     loop {
         let related = related(ddl, name, parents);
         let mut wanted = related.clone();
@@ -72,7 +73,7 @@ pub fn lock(
         if exists {
             wanted.insert(0, name.clone());
         }
-        match metadata::tables(ddl, &wanted) {
+        match metadata::tables(ddl, &wanted, mode) {
             Err(error)
                 if error.number() == number::no_such_table
                     && related != self::related(ddl, name, parents) => {}

@@ -1,148 +1,160 @@
-//! Exclusive metadata locks: for the length of a DDL statement, and LOCK TABLES.
+//! Metadata locks that DDL takes, and LOCK TABLES.
 //!
-//! A statement holds none of its tables while it waits for one of them, so it never stands in the way of those
-//! it waits for, and two that want the same tables can't wait for each other. A table may be dropped, renamed or altered
-//! while a statement waits for its lock: then the name is looked up again.
+//! A statement asks for all of its tables and views at once, and holds none of them while it waits: it stands in front of
+//! newcomers on each of them ([`crate::session::metadata::queue`]). A table may be dropped, renamed or altered meanwhile: then
+//! the names are looked up again.
 //!
-//! LOCK TABLES … WRITE holds a table's metadata lock exclusive until UNLOCK TABLES. … READ takes it
-//! exclusive for a moment, so that nobody is inside, says in the table's state that it is read-locked,
-//! and goes on with a shared lock: others' reads pass, others' writes wait (`session::metadata`).
-//! FLUSH TABLES … WITH READ LOCK is the same for the tables it names.
+//! ```text
+//! ALTER TABLE      SHARED_UPGRADABLE ──► SHARED_NO_WRITE ──► EXCLUSIVE      thinks, copies rows, puts the new in place
+//! other DDL                                                  EXCLUSIVE
+//! LOCK TABLES      SHARED_READ_ONLY, SHARED_NO_READ_WRITE                   until UNLOCK TABLES
+//! ```
+//!
+//! Before any of them stands the schema: INTENTION_EXCLUSIVE for what changes something in it, EXCLUSIVE for CREATE, ALTER
+//! and DROP DATABASE ([`schemas`]). FLUSH TABLES … WITH READ LOCK is LOCK TABLES … READ of the tables it names.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use compact_str::CompactString;
-use porpoise_locks::{Deadline, Owner, ReaderWriter};
 use porpoise_sql::ast;
 
-use crate::catalog::{Relation, Table, TableState};
+use crate::catalog::{Relation, Table, TableId, TableState};
 use crate::ddl::{Ddl, Name};
 use crate::error::{Error, Result};
 use crate::planner::plan::TableUse;
-use crate::session::SessionState;
-use crate::session::metadata::{self, Wanted};
-use crate::session::process::Control;
+use crate::session::metadata::{self, Asker, Duration, Grant, HasDoor, Object, Want};
 
-/// Holds a table's metadata lock as the writer, until it is dropped.
-pub struct Exclusive {
-    held: Option<(Arc<Table>, Option<Arc<Control>>)>,
-}
-
-impl Exclusive {
-    const NONE: Exclusive = Exclusive { held: None };
-
-    fn new(ddl: &Ddl<'_>, table: &Arc<Table>) -> Exclusive {
-        let control = ddl.shared.processes.find(ddl.session.connection_id);
-        if let Some(control) = &control {
-            control.held.put_beside(table.id, metadata::Mode::Exclusive);
-        }
-        Exclusive {
-            held: Some((Arc::clone(table), control)),
-        }
-    }
-
-    /// Hands the lock over: whoever takes it gives it back.
-    fn forget(mut self) {
-        if let Some((table, Some(control))) = self.held.take() {
-            control
-                .held
-                .remove_beside(table.id, metadata::Mode::Exclusive);
-        }
+/// What can be locked of a relation.
+fn lockable(relation: &Relation) -> Option<(TableId, &Arc<TableState>)> {
+    match relation {
+        Relation::Table(table) => Some((table.id, &table.state)),
+        Relation::View(view) => Some((view.id, &view.state)),
+        Relation::Virtual(_) => None,
     }
 }
 
-impl Drop for Exclusive {
-    fn drop(&mut self) {
-        if let Some((table, control)) = self.held.take() {
-            if let Some(control) = control {
-                control
-                    .held
-                    .remove_beside(table.id, metadata::Mode::Exclusive);
+fn want(id: TableId, state: &Arc<TableState>, mode: metadata::Mode, duration: Duration) -> Want {
+    let door: Arc<dyn HasDoor> = Arc::<TableState>::clone(state);
+    Want {
+        object: Object::Table(id),
+        mode,
+        duration,
+        door: Some(door),
+    }
+}
+
+fn schema_want(schema: &CompactString, mode: metadata::Mode, duration: Duration) -> Want {
+    Want {
+        object: Object::Schema(schema.clone()),
+        mode,
+        duration,
+        door: None,
+    }
+}
+
+impl Ddl<'_> {
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            shared: self.shared,
+            session: self.session,
+        }
+    }
+
+    fn acquire(&self, wants: Vec<Want>) -> Result<Grant> {
+        self.shared.metadata_locks.acquire(self.asker(), wants)
+    }
+
+    /// Makes locks stronger.
+    pub fn upgrade(&self, grant: &mut Grant, mode: metadata::Mode) -> Result<()> {
+        grant.upgrade(self.asker(), mode)
+    }
+}
+
+/// Locks schemas, that need not exist.
+pub fn schemas<'n>(
+    ddl: &Ddl<'_>,
+    names: impl IntoIterator<Item = &'n CompactString>,
+    mode: metadata::Mode,
+) -> Result<Grant> {
+    let mut names: Vec<&CompactString> = names.into_iter().collect();
+    names.sort();
+    names.dedup();
+    let want = |name: &CompactString| schema_want(name, mode, Duration::Transaction);
+    ddl.acquire(names.into_iter().map(want).collect())
+}
+
+/// Finds base tables and locks them, in the order asked for. Temporary ones need no lock.
+pub fn tables(
+    ddl: &Ddl<'_>,
+    names: &[Name],
+    mode: metadata::Mode,
+) -> Result<(Vec<Arc<Table>>, Grant)> {
+    loop {
+        let find = || {
+            let tables = names.iter().map(|name| ddl.table(name));
+            tables.collect::<Result<Vec<Arc<Table>>>>()
+        };
+        let tables = find()?;
+        let mut wants: Vec<Want> = Vec::with_capacity(tables.len());
+        for table in &tables {
+            let own = ddl.session.locked_tables.mode(&table.state);
+            if own == Some(Mode::Read) && !table.temporary {
+                return Err(Error::table_not_locked_for_write(&table.name));
             }
-            table.state.metadata_lock.unlock_exclusive();
+            let is_own = own == Some(Mode::Write);
+            let wanted = want(table.id, &table.state, mode, Duration::Transaction);
+            let is_known = wants.iter().any(|known| known.object == wanted.object);
+            if !table.temporary && !is_own && !is_known {
+                wants.push(wanted);
+            }
+        }
+        let grant = ddl.acquire(wants)?;
+        let now = find();
+        let is_current = now.is_ok_and(|now| {
+            let mut pairs = now.iter().zip(&tables);
+            pairs.all(|(now, table)| now.version == table.version)
+        });
+        if is_current {
+            return Ok((tables, grant));
         }
     }
 }
 
-/// As whom a session writes.
-fn owner(session: &SessionState) -> Owner {
-    Owner::new(session.connection_id)
+/// Finds a base table and locks it exclusive.
+pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Grant)> {
+    let (tables, grant) = tables(ddl, std::slice::from_ref(name), metadata::Mode::Exclusive)?;
+    let table = tables.into_iter().next();
+    let table = table.ok_or_else(|| Error::no_such_table(&name.schema, &name.table))?;
+    Ok((table, grant))
 }
 
-/// Waits for a table's lock.
-fn wait(ddl: &Ddl<'_>, table: &Arc<Table>) -> Result<Exclusive> {
-    let (lock, owner) = (&table.state.metadata_lock, owner(ddl.session));
-    if !lock.try_exclusive(owner) {
-        let wanted = Wanted::Table(table.id, metadata::Mode::Exclusive);
-        metadata::wait(ddl.shared, ddl.session, wanted, |slice| {
-            lock.exclusive_until(owner, &Deadline::after(slice))
-        })?;
-    }
-    Ok(Exclusive::new(ddl, table))
-}
-
-/// Finds a base table and locks it. Temporary tables need no lock.
-pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Exclusive)> {
+/// Locks exclusive what there is of these names, tables and views; temporary tables don't count.
+pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<Grant> {
     loop {
-        let table = ddl.table(name)?;
-        if table.temporary {
-            return Ok((table, Exclusive::NONE));
-        }
-        if ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write) {
-            return Ok((table, Exclusive::NONE));
-        }
-        let held = wait(ddl, &table)?;
-        if ddl
-            .table(name)
-            .is_ok_and(|now| now.version == table.version)
-        {
-            return Ok((table, held));
-        }
-    }
-}
-
-/// Finds a base table and locks it if that needs no waiting.
-fn try_table(ddl: &Ddl<'_>, name: &Name) -> Result<Option<(Arc<Table>, Exclusive)>> {
-    let table = ddl.table(name)?;
-    let needs_none =
-        table.temporary || ddl.session.locked_tables.mode(&table.state) == Some(Mode::Write);
-    if needs_none {
-        return Ok(Some((table, Exclusive::NONE)));
-    }
-    if !table.state.metadata_lock.try_exclusive(owner(ddl.session)) {
-        return Ok(None);
-    }
-    let held = Exclusive::new(ddl, &table);
-    let is_current = ddl
-        .table(name)
-        .is_ok_and(|now| now.version == table.version);
-    Ok(is_current.then_some((table, held)))
-}
-
-/// Finds and locks several base tables. Nothing is held while one is waited for: a transaction that is in
-/// one of them may be waiting for another. The result is in the order asked for.
-pub fn tables(ddl: &Ddl<'_>, names: &[Name]) -> Result<Vec<(Arc<Table>, Exclusive)>> {
-    let mut first: Option<usize> = None;
-    loop {
-        let mut locked: Vec<Option<(Arc<Table>, Exclusive)>> = names.iter().map(|_| None).collect();
-        if let Some(first) = first {
-            locked[first] = Some(table(ddl, &names[first])?);
-        }
-        let mut busy = None;
-        for (position, name) in names.iter().enumerate() {
-            if locked[position].is_none() {
-                locked[position] = try_table(ddl, name)?;
-                if locked[position].is_none() {
-                    busy = Some(position);
-                    break;
+        let find = || {
+            let catalog = ddl.shared.catalog.load();
+            let mut found: Vec<(TableId, Arc<TableState>)> = Vec::new();
+            for name in names {
+                let relation = catalog.relation(&name.schema, &name.table);
+                if let Some((id, state)) = relation.as_ref().and_then(lockable)
+                    && found.iter().all(|(known, _)| *known != id)
+                {
+                    found.push((id, Arc::clone(state)));
                 }
             }
+            found
+        };
+        let found = find();
+        let is_own = |state| ddl.session.locked_tables.mode(state) == Some(Mode::Write);
+        let wants = found.iter().filter(|(_, state)| !is_own(state));
+        let exclusive = |(id, state): &(TableId, Arc<TableState>)| {
+            want(*id, state, metadata::Mode::Exclusive, Duration::Transaction)
+        };
+        let grant = ddl.acquire(wants.map(exclusive).collect())?;
+        let ids = |found: &[(TableId, _)]| found.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        if ids(&find()) == ids(&found) {
+            return Ok(grant);
         }
-        if busy.is_none() {
-            return Ok(locked.into_iter().flatten().collect());
-        }
-        first = busy;
     }
 }
 
@@ -157,7 +169,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    fn shown(self) -> metadata::Mode {
+    fn metadata(self) -> metadata::Mode {
         match self {
             Mode::Read => metadata::Mode::SharedReadOnly,
             Mode::Write => metadata::Mode::SharedNoReadWrite,
@@ -169,7 +181,7 @@ impl Mode {
 #[derive(Default)]
 pub struct LockedTables {
     tables: Vec<Locked>,
-    control: Option<Arc<Control>>,
+    _grant: Grant,
 }
 
 /// A table that LOCK TABLES holds, by one name or several.
@@ -208,41 +220,23 @@ impl LockedTables {
         }
     }
 
-    /// Whether a statement may use a table, under LOCK TABLES (1099, 1100). True: its lock is held already.
-    pub fn admits(&self, table: &Table, usage: TableUse) -> Result<bool> {
+    /// Refuses a table that LOCK TABLES did not lock, or not for what is done to it (1099, 1100).
+    pub fn admits(&self, table: &Table, usage: TableUse) -> Result<()> {
         if self.is_empty() || table.temporary {
-            return Ok(table.temporary);
+            return Ok(());
         }
         match (self.mode(&table.state), usage) {
             (None, _) => Err(Error::table_not_locked(&table.name)),
             (Some(Mode::Read), TableUse::Write) => {
                 Err(Error::table_not_locked_for_write(&table.name))
             }
-            _ => Ok(true),
+            _ => Ok(()),
         }
     }
 
     /// UNLOCK TABLES.
     pub fn clear(&mut self) {
-        for Locked { table, mode, .. } in self.tables.drain(..) {
-            if let Some(control) = &self.control {
-                control.held.remove_beside(table.id, mode.shown());
-            }
-            let state = &table.state;
-            match mode {
-                Mode::Write => state.metadata_lock.unlock_exclusive(),
-                Mode::Read => {
-                    state.read_locks.fetch_sub(1, Ordering::SeqCst);
-                    state.metadata_lock.unlock_shared();
-                }
-            }
-        }
-    }
-}
-
-impl Drop for LockedTables {
-    fn drop(&mut self) {
-        self.clear();
+        *self = LockedTables::default();
     }
 }
 
@@ -276,25 +270,40 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             }
         }
     }
-    let names: Vec<Name> = wanted.iter().map(|(name, ..)| name.clone()).collect();
-    let exclusive = tables(ddl, &names)?;
-    let control = ddl.shared.processes.find(ddl.session.connection_id);
-    let mut held = LockedTables {
-        tables: Vec::with_capacity(wanted.len()),
-        control,
+    let find = |ddl: &Ddl<'_>| {
+        let tables = wanted.iter().map(|(name, ..)| ddl.table(name));
+        tables.collect::<Result<Vec<Arc<Table>>>>()
     };
-    for ((table, exclusive), (_, mode, names)) in exclusive.into_iter().zip(wanted) {
-        if let Some(control) = &held.control {
-            control.held.put_beside(table.id, mode.shown());
+    let (tables, grant) = loop {
+        let tables = find(ddl)?;
+        let mut wants: Vec<Want> = Vec::with_capacity(tables.len());
+        for (table, (name, mode, _)) in tables.iter().zip(&wanted) {
+            // What may be altered under the lock needs its schema.
+            let intention = metadata::Mode::IntentionExclusive;
+            let schema = schema_want(&name.schema, intention, Duration::Explicit);
+            let is_known = wants.iter().any(|known| known.object == schema.object);
+            if *mode == Mode::Write && !is_known {
+                wants.push(schema);
+            }
+            wants.push(want(
+                table.id,
+                &table.state,
+                mode.metadata(),
+                Duration::Explicit,
+            ));
         }
-        // From here on `held` gives it free.
-        exclusive.forget();
-        if mode == Mode::Read {
-            table.state.read_locks.fetch_add(1, Ordering::SeqCst);
-            table.state.metadata_lock.downgrade();
+        let grant = ddl.acquire(wants)?;
+        if find(ddl).is_ok_and(|now| {
+            let mut pairs = now.iter().zip(&tables);
+            pairs.all(|(now, table)| now.version == table.version)
+        }) {
+            break (tables, grant);
         }
-        held.tables.push(Locked { table, mode, names });
-    }
-    ddl.session.locked_tables = held;
+    };
+    let held = |(table, (_, mode, names))| Locked { table, mode, names };
+    ddl.session.locked_tables = LockedTables {
+        tables: tables.into_iter().zip(wanted).map(held).collect(),
+        _grant: grant,
+    };
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. [`execute`] resolves names and hands the statement to its file: [`create`], [`alter`], [`drop`],
 //!    [`rename`], [`database`], [`view`].
-//! 2. A statement on an existing table waits for its metadata lock, exclusive ([`lock`]).
+//! 2. A statement locks the schemas it changes something in, then waits for the tables and views that exist ([`lock`]).
 //! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
 //! 4. Rows that must move are copied into new spaces ([`copy`]).
 //! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
@@ -62,8 +62,9 @@ pub fn execute(
     }
     crate::accounts::check::check_statement(&session.state, statement)?;
     let shared = Arc::clone(&session.engine.shared);
+    let control = Arc::clone(&session.control);
     let _changing = match is_ddl(statement) || is_account_statement(statement) {
-        true => Some(metadata::begin_change(&shared, &session.state)?),
+        true => Some(metadata::begin_change(&shared, &session.state, &control)?),
         false => None,
     };
     let mut completion = if is_ddl(statement) {
@@ -111,6 +112,11 @@ fn other(
         }
         S::Flush { targets, .. } => {
             for target in targets {
+                if let ast::FlushTarget::Other(what) = target
+                    && what.eq_ignore_ascii_case("HOSTS")
+                {
+                    session.engine.hosts().forget();
+                }
                 if let ast::FlushTarget::Tables {
                     tables,
                     read_lock,
@@ -165,6 +171,8 @@ fn change(
         sql,
     };
     use ast::Statement as S;
+    let schemas = schemas_changed(ddl, statement)?;
+    let _schemas = lock::schemas(ddl, &schemas, metadata::Mode::IntentionExclusive)?;
     match statement {
         S::CreateDatabase {
             name,
@@ -200,11 +208,53 @@ fn change(
     }
 }
 
+/// The schemas in which a statement makes, changes or drops something. (Statements on schemas themselves are not meant.)
+fn schemas_changed(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Vec<CompactString>> {
+    use ast::Statement as S;
+    let mut names: Vec<&ast::ObjectName> = Vec::new();
+    match statement {
+        S::CreateTable(create) if !create.temporary => names.push(&create.name),
+        S::CreateTableLike {
+            temporary: false,
+            name,
+            ..
+        } => names.push(name),
+        S::AlterTable(alter) => {
+            names.push(&alter.table);
+            names.extend(alter.actions.iter().filter_map(|action| match action {
+                ast::AlterAction::RenameTable(name) => Some(name),
+                _ => None,
+            }));
+        }
+        S::CreateIndex { table, .. } | S::DropIndex { table, .. } | S::Truncate(table) => {
+            names.push(table);
+        }
+        S::DropTable {
+            temporary: false,
+            tables,
+            ..
+        } => names.extend(tables),
+        S::DropView { views, .. } => names.extend(views),
+        S::RenameTable(pairs) => names.extend(pairs.iter().flat_map(|(old, new)| [old, new])),
+        S::CreateView(create) => names.push(&create.name),
+        _ => {}
+    }
+    let names = names.into_iter().map(|name| ddl.resolve(name));
+    let names = names.collect::<Result<Vec<Name>>>()?;
+    let is_temporary = |name: &Name| ddl.temporary(name).is_some();
+    let lasting = names.into_iter().filter(|name| !is_temporary(name));
+    Ok(lasting.map(|name| name.schema).collect())
+}
+
 fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
     let shared = Arc::clone(&session.engine.shared);
     let writes = locks.iter().any(|lock| lock.write);
     let _changing = match writes {
-        true => Some(metadata::begin_change(&shared, &session.state)?),
+        true => Some(metadata::begin_change(
+            &shared,
+            &session.state,
+            &session.control,
+        )?),
         false => None,
     };
     lock::lock_tables(
@@ -233,8 +283,7 @@ fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Re
         return lock_tables(session, &locks);
     }
     if session.state.global_read_lock.is_none() {
-        let (shared, control) = (&session.engine.shared, &session.control);
-        let held = metadata::take_global_read_lock(shared, &session.state, control)?;
+        let held = metadata::take_global_read_lock(&session.engine.shared, &session.state)?;
         session.state.global_read_lock = Some(held);
     }
     Ok(())

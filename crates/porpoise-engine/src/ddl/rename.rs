@@ -37,15 +37,13 @@ pub fn rename(
         .flat_map(|(old, new)| [old.clone(), new.clone()])
         .chain(children)
         .filter(|name| {
-            matches!(
-                catalog.relation(&name.schema, &name.table),
-                Some(Relation::Table(_))
-            ) && ddl.temporary(name).is_none()
+            let is_there = catalog.relation(&name.schema, &name.table).is_some();
+            is_there && ddl.temporary(name).is_none()
         })
         .collect();
     names.sort();
     names.dedup();
-    let _held = lock::tables(ddl, &names)?;
+    let _held = lock::relations(ddl, &names)?;
     let mut change = Change::begin(ddl.shared);
     for (old, new) in &steps {
         ddl.check_schema(change.catalog(), &old.schema)?;
@@ -87,11 +85,12 @@ pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &N
             }
             change.forget_relation(&old.schema, &old.table);
             let version = ddl.shared.dictionary.next_version();
-            change.put_view(ViewRecord {
+            let record = ViewRecord {
                 name: new.table.clone(),
                 version,
                 ..view.record()
-            })
+            };
+            change.put_view(record, Some(&view))
         }
         _ => Err(Error::no_such_table(&old.schema, &old.table)),
     }

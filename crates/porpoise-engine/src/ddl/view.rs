@@ -8,7 +8,7 @@ use porpoise_sql::ast;
 
 use crate::catalog::record::ViewRecord;
 use crate::catalog::{Change, Relation};
-use crate::ddl::{Ddl, check_table_name, column};
+use crate::ddl::{Ddl, check_table_name, column, lock};
 use crate::error::{Error, Result};
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
@@ -102,8 +102,10 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
             Some(ast::CheckOption::Local) => "LOCAL".into(),
         },
     };
+    let _held = lock::relations(ddl, std::slice::from_ref(&name))?;
     let mut change = Change::begin(ddl.shared);
-    match change.catalog().relation(&name.schema, &name.table) {
+    let old = change.catalog().relation(&name.schema, &name.table);
+    match &old {
         None if create.alter => return Err(Error::no_such_table(&name.schema, &name.table)),
         None => {}
         Some(Relation::View(_)) if create.alter || create.or_replace => {}
@@ -113,7 +115,11 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
         }
         Some(_) => return Err(Error::table_exists(&name.table)),
     }
-    change.put_view(record)?;
+    let old = match &old {
+        Some(Relation::View(view)) => Some(&**view),
+        _ => None,
+    };
+    change.put_view(record, old)?;
     change.commit()?;
     Ok(Completion::default())
 }

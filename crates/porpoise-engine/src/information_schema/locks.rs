@@ -6,7 +6,8 @@ use porpoise_types::{Collation, DataType, Value};
 
 use super::*;
 use crate::catalog::{Relation, TableId};
-use crate::session::metadata::{Mode, Wanted};
+use crate::session::metadata::queue::Shown;
+use crate::session::metadata::{Duration, Mode, Object};
 
 pub const TABLES: &[VirtualTable] = &[VirtualTable {
     schema: "performance_schema",
@@ -79,55 +80,53 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
     let catalog = exec.engine.catalog.load();
     let mut names: HashMap<TableId, (CompactString, CompactString)> = HashMap::new();
     for entry in catalog.schemas.values() {
-        for relation in entry.relations.values() {
-            if let Relation::Table(table) = relation {
-                names.insert(table.id, (table.schema.clone(), table.name.clone()));
-            }
+        for (relation_name, relation) in &entry.relations {
+            let id = match relation {
+                Relation::Table(table) => table.id,
+                Relation::View(view) => view.id,
+                Relation::Virtual(_) => continue,
+            };
+            names.insert(id, (entry.schema.name.clone(), relation_name.clone()));
         }
     }
-    let of_table = |table: TableId, mode: Mode, is_granted, session| {
-        // A session's temporary tables are its own business.
-        let (schema, name) = names.get(&table).cloned()?;
+    let mut found = exec.engine.metadata_locks.shown();
+    for session in exec.engine.processes.all() {
+        let inside = |object, mode, duration| Shown {
+            session: session.id,
+            object,
+            mode,
+            duration,
+            is_granted: true,
+        };
+        let intends = |object| inside(object, Mode::IntentionExclusive, Duration::Statement);
+        found.extend(session.held.changes().then(|| intends(Object::Global)));
+        found.extend(session.held.commits().then(|| intends(Object::Commit)));
+        let tables = session.held.tables().into_iter();
+        found.extend(
+            tables.map(|(table, mode)| inside(Object::Table(table), mode, Duration::Transaction)),
+        );
+    }
+    let lock = |shown: Shown| {
+        let (kind, object) = match shown.object {
+            Object::Global => ("GLOBAL", (None, None, 0)),
+            Object::Commit => ("COMMIT", (None, None, 0)),
+            Object::Schema(name) => ("SCHEMA", (Some(name), None, 0)),
+            Object::Table(table) => {
+                // What is being dropped has no name any more.
+                let (schema, name) = names.get(&table).cloned()?;
+                ("TABLE", (Some(schema), Some(name), u64::from(table.0)))
+            }
+        };
         Some(Lock {
-            kind: "TABLE",
-            object: (Some(schema), Some(name), u64::from(table.0)),
-            lock_type: mode.name(),
-            duration: mode.duration(),
-            is_granted,
-            session,
+            kind,
+            object,
+            lock_type: shown.mode.name(),
+            duration: shown.duration.name(),
+            is_granted: shown.is_granted,
+            session: shown.session,
         })
     };
-    let global = |lock_type, is_granted, session| Lock {
-        kind: "GLOBAL",
-        object: (None, None, 0),
-        lock_type,
-        duration: if lock_type == "SHARED" {
-            "EXPLICIT"
-        } else {
-            "STATEMENT"
-        },
-        is_granted,
-        session,
-    };
-    let mut locks = Vec::new();
-    for session in exec.engine.processes.all() {
-        if session.held.has_global() {
-            locks.push(global("SHARED", true, session.id));
-        }
-        for (table, mode) in session.held.tables() {
-            locks.extend(of_table(table, mode, true, session.id));
-        }
-        match exec.engine.metadata_waits.of(session.id) {
-            Some(Wanted::Table(table, mode)) => {
-                locks.extend(of_table(table, mode, false, session.id));
-            }
-            Some(Wanted::Global) => locks.push(global("SHARED", false, session.id)),
-            Some(Wanted::Change) => {
-                locks.push(global("INTENTION_EXCLUSIVE", false, session.id));
-            }
-            None => {}
-        }
-    }
+    let mut locks: Vec<Lock> = found.into_iter().filter_map(lock).collect();
     let (held, waiting) = exec.engine.named_locks.all();
     let named = held.into_iter().map(|lock| (lock, true));
     for ((name, session), is_granted) in named.chain(waiting.into_iter().map(|lock| (lock, false)))

@@ -1,10 +1,11 @@
 //! What the server is: engines, character sets, collations, plugins, keywords, and who is connected.
 
-use porpoise_types::{Charset, Collation, Value};
+use porpoise_types::{Charset, Collation, DateTime, Value};
 
 use super::*;
 use crate::accounts::check::has_global;
 use crate::accounts::privilege::Privilege;
+use crate::hosts::{Host, Refusal};
 use crate::session::process::Process;
 use crate::variables::VERSION;
 
@@ -111,6 +112,12 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: threads,
     },
+    VirtualTable {
+        schema: "performance_schema",
+        name: "host_cache",
+        columns: HOST_COLUMNS,
+        rows: hosts,
+    },
 ];
 
 const PROCESS_COLUMNS: &[ColumnRow] = &[
@@ -122,6 +129,38 @@ const PROCESS_COLUMNS: &[ColumnRow] = &[
     ("TIME", int, false),
     ("STATE", name, true),
     ("INFO", long, true),
+];
+
+const HOST_COLUMNS: &[ColumnRow] = &[
+    ("IP", name, false),
+    ("HOST", word, true),
+    ("HOST_VALIDATED", yes_no, false),
+    ("SUM_CONNECT_ERRORS", big, false),
+    ("COUNT_HOST_BLOCKED_ERRORS", big, false),
+    ("COUNT_NAMEINFO_TRANSIENT_ERRORS", big, false),
+    ("COUNT_NAMEINFO_PERMANENT_ERRORS", big, false),
+    ("COUNT_FORMAT_ERRORS", big, false),
+    ("COUNT_ADDRINFO_TRANSIENT_ERRORS", big, false),
+    ("COUNT_ADDRINFO_PERMANENT_ERRORS", big, false),
+    ("COUNT_FCRDNS_ERRORS", big, false),
+    ("COUNT_HOST_ACL_ERRORS", big, false),
+    ("COUNT_NO_AUTH_PLUGIN_ERRORS", big, false),
+    ("COUNT_AUTH_PLUGIN_ERRORS", big, false),
+    ("COUNT_HANDSHAKE_ERRORS", big, false),
+    ("COUNT_PROXY_USER_ERRORS", big, false),
+    ("COUNT_PROXY_USER_ACL_ERRORS", big, false),
+    ("COUNT_AUTHENTICATION_ERRORS", big, false),
+    ("COUNT_SSL_ERRORS", big, false),
+    ("COUNT_MAX_USER_CONNECTIONS_ERRORS", big, false),
+    ("COUNT_MAX_USER_CONNECTIONS_PER_HOUR_ERRORS", big, false),
+    ("COUNT_DEFAULT_DATABASE_ERRORS", big, false),
+    ("COUNT_INIT_CONNECT_ERRORS", big, false),
+    ("COUNT_LOCAL_ERRORS", big, false),
+    ("COUNT_UNKNOWN_ERRORS", big, false),
+    ("FIRST_SEEN", moment, false),
+    ("LAST_SEEN", moment, false),
+    ("FIRST_ERROR_SEEN", moment, true),
+    ("LAST_ERROR_SEEN", moment, true),
 ];
 
 fn yes_no_default() -> porpoise_types::DataType {
@@ -319,6 +358,50 @@ fn threads(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
             some_text(process.sql.as_deref()),
             Value::Null,
         ];
+        row(exec, &values)?;
+    }
+    Ok(())
+}
+
+/// What each column of the host cache counts; nothing counts in the others.
+const HOST_COUNTS: &[(&str, fn(&Host) -> u64)] = &[
+    ("SUM_CONNECT_ERRORS", |host| host.errors_in_a_row),
+    ("COUNT_HOST_BLOCKED_ERRORS", |host| host.blocked),
+    ("COUNT_HANDSHAKE_ERRORS", |host| {
+        host.count(Refusal::Handshake)
+    }),
+    ("COUNT_AUTHENTICATION_ERRORS", |host| {
+        host.count(Refusal::Authentication)
+    }),
+    ("COUNT_MAX_USER_CONNECTIONS_ERRORS", |host| {
+        host.count(Refusal::MaxUserConnections)
+    }),
+    ("COUNT_DEFAULT_DATABASE_ERRORS", |host| {
+        host.count(Refusal::DefaultDatabase)
+    }),
+];
+
+fn hosts(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    let time_zone = exec.session.time_zone.clone();
+    let at = |us: i64| {
+        let utc = DateTime::from_unix_micros(us);
+        utc.map_or(Value::Null, |utc| Value::DateTime(time_zone.from_utc(utc)))
+    };
+    for (address, host) in exec.engine.hosts.all() {
+        let values = HOST_COLUMNS.iter().map(|(column, ..)| match *column {
+            "IP" => text(address.to_string()),
+            "HOST" => Value::Null,
+            "HOST_VALIDATED" => text("YES"),
+            "FIRST_SEEN" => at(host.first_seen_us),
+            "LAST_SEEN" => at(host.last_seen_us),
+            "FIRST_ERROR_SEEN" => host.first_error_us.map_or(Value::Null, at),
+            "LAST_ERROR_SEEN" => host.last_error_us.map_or(Value::Null, at),
+            column => {
+                let count = HOST_COUNTS.iter().find(|(name, _)| *name == column);
+                Value::Int(count.map_or(0, |(_, count)| count(&host) as i64))
+            }
+        });
+        let values: Vec<Value> = values.collect();
         row(exec, &values)?;
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! System variables and status counters, as `performance_schema` and `information_schema` tell them.
 
+use porpoise_types::DateTime;
+
 use super::*;
 use crate::variables::{Reads, Scope, VARIABLES, read};
 
@@ -81,13 +83,24 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
         ("Innodb_deadlocks", stats.deadlocks.to_string()),
         ("Innodb_page_size", "16384".to_string()),
         ("Porpoise_commits", stats.commits.to_string()),
+        ("Porpoise_block_bytes", stats.block_bytes.to_string()),
         ("Porpoise_version_bytes", stats.version_bytes.to_string()),
     ];
+    let moment = |seconds: u64| {
+        let micros = i64::try_from(seconds)
+            .unwrap_or(0)
+            .saturating_mul(1_000_000);
+        let utc = DateTime::from_unix_micros(micros).filter(|_| seconds > 0);
+        utc.map_or(String::new(), |utc| {
+            exec.session.time_zone.from_utc(utc).to_string()
+        })
+    };
+    let of_servers = exec.engine.server_status().into_iter();
     counters.extend(
-        exec.engine
-            .server_status()
-            .into_iter()
-            .map(|(name, value)| (name, value.to_string())),
+        of_servers.map(|(name, value)| match name.ends_with("_time") {
+            true => (name, moment(value)),
+            false => (name, value.to_string()),
+        }),
     );
     counters.sort();
     counters

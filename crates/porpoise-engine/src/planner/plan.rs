@@ -21,7 +21,7 @@ use compact_str::CompactString;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
-use crate::catalog::{Table, TableId};
+use crate::catalog::{Relation, Table, TableId, View};
 use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
@@ -40,6 +40,8 @@ pub struct Plan {
     pub dependencies: Vec<(TableId, u64)>,
     /// How to take each table's metadata lock, in order of name.
     pub tables: Vec<(Arc<Table>, TableUse)>,
+    /// The views that it went through.
+    pub views: Vec<(Arc<View>, TableUse)>,
     /// What the statement calls its tables, outside views: LOCK TABLES admits them by name.
     pub table_names: Vec<(Arc<Table>, CompactString)>,
     /// What foreign keys ask of a change, and the tables they lead to that `tables` hasn't.
@@ -65,14 +67,20 @@ impl Plan {
         self.locks_rows || !matches!(self.kind, PlanKind::Query(_))
     }
 
-    /// Whether every table is still the one it was made for.
+    /// Whether every table and view is still the one it was made for.
     pub fn is_current(&self, catalog: &crate::catalog::Catalog) -> bool {
-        self.tables.iter().chain(&self.related).all(|(table, _)| {
+        let mut tables = self.tables.iter().chain(&self.related);
+        tables.all(|(table, _)| {
             table.temporary
                 || matches!(
                     catalog.relation(&table.schema, &table.name),
-                    Some(crate::catalog::Relation::Table(now)) if now.version == table.version
+                    Some(Relation::Table(now)) if now.version == table.version
                 )
+        }) && self.views.iter().all(|(view, _)| {
+            matches!(
+                catalog.relation(&view.schema, &view.name),
+                Some(Relation::View(now)) if now.version == view.version
+            )
         })
     }
 }

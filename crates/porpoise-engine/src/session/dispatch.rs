@@ -151,7 +151,7 @@ impl Session {
         let Some(control) = self.engine.shared.processes.find(id) else {
             return Err(Error::no_such_thread(id));
         };
-        if control.user != self.state.user && !crate::accounts::may_kill(&self.state) {
+        if control.user() != self.state.user && !crate::accounts::may_kill(&self.state) {
             return Err(Error::kill_denied(id));
         }
         if query {

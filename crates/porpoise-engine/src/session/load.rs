@@ -46,20 +46,25 @@ impl Session {
         };
         let plan = planner::plan(statement, &context)?;
         crate::accounts::check_plan(&self.state, &plan)?;
-        let source: Source = if load.local {
+        // Planned again, the statement goes on with the lines it has: none of them has been read.
+        if self.state.load_source.is_none() {
+            self.state.load_source = Some(self.load_source(load, reply)?);
+        }
+        self.run_plan(&plan, &catalog, parameters, None, reply)
+    }
+
+    fn load_source(&self, load: &ast::LoadData, reply: &mut dyn Reply) -> Result<Source> {
+        if load.local {
             if self.engine.shared.variables.get_u64("local_infile") == 0 {
                 return Err(Error::local_data_disabled());
             }
-            Box::new(std::io::Cursor::new(reply.local_file(&load.path)?))
-        } else {
-            let path = self.readable_path(&load.path)?;
-            let file = std::fs::File::open(&path).map_err(|error| unreadable(&path, &error))?;
-            Box::new(file)
-        };
-        self.state.load_source = Some(source);
-        let ran = self.run_plan(&plan, &catalog, parameters, None, reply);
-        self.state.load_source = None;
-        ran
+            return Ok(Box::new(std::io::Cursor::new(
+                reply.local_file(&load.path)?,
+            )));
+        }
+        let path = self.readable_path(&load.path)?;
+        let file = std::fs::File::open(&path).map_err(|error| unreadable(&path, &error))?;
+        Ok(Box::new(file))
     }
 
     /// A file of the server that the session may read.

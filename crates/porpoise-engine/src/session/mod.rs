@@ -23,6 +23,7 @@ pub mod transaction;
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use compact_str::CompactString;
@@ -42,7 +43,7 @@ use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
 use cache::{CachedPlan, PlanKey, SessionPlans};
-use metadata::{HeldTables, StatementTables, Taker};
+use metadata::{Keeper, PlanUses, StatementTables, Taker};
 use prepared::PreparedStatement;
 use process::{Command, Control};
 use transaction::TransactionState;
@@ -116,8 +117,9 @@ impl Session {
             login.user.clone(),
             login.peer.clone(),
         ));
+        let state = Self::beginning(&engine, &login);
         let mut session = Session {
-            state: SessionState::new(login.connection_id),
+            state,
             engine,
             transaction: TransactionState::default(),
             control,
@@ -136,24 +138,25 @@ impl Session {
         Ok(session)
     }
 
-    /// Sets the state of a fresh session for somebody.
+    fn beginning(engine: &Engine, login: &Login) -> SessionState {
+        let globals = &engine.shared.variables;
+        globals.begin_session(login.connection_id, login.collation)
+    }
+
+    /// Makes a state that has just begun somebody's.
     fn log_in(&mut self, login: Login) -> Result<()> {
-        let mut state = SessionState::new(login.connection_id);
+        let state = &mut self.state;
         state.interrupt = self.control.interrupt.clone();
+        state.bell = self.control.bell.clone();
         state.user = login.user.clone();
         state.host = login.host.clone();
         state.account = login.account.clone();
         state.found_rows_flag = login.found_rows;
-        self.engine.shared.variables.start_session(&mut state);
-        if let Some(collation) = login.collation {
-            crate::variables::set_names(collation.charset(), collation, &mut state);
-        }
         if login.interactive {
-            crate::variables::make_interactive(&mut state);
+            crate::variables::make_interactive(state);
         }
-        crate::accounts::role::log_in(&mut state, &self.engine.shared.accounts)?;
-        self.state = state;
-        self.transaction.isolation = self.state.isolation;
+        crate::accounts::role::log_in(state, &self.engine.shared.accounts)?;
+        self.end_transaction();
         self.login = login;
         if let Some(schema) = self.login.schema.clone() {
             self.init_db(&schema)?;
@@ -204,8 +207,30 @@ impl Session {
     /// The answer goes to `reply`; an error comes back, after which nothing of the statement is left.
     pub fn query(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<Ran> {
         self.begin_statement(Command::Query, sql);
-        let ran = self.query_inner(sql, reply);
+        let ran = self.replanning(|session| session.query_inner(sql, reply));
         self.end_statement(&ran);
+        ran
+    }
+
+    /// Runs a statement, and again with a plan of its own time if its tables were changed while it waited for them: nothing
+    /// has been done or answered by then.
+    fn replanning<T>(&mut self, mut run: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
+        /// Then DDL comes faster than statements.
+        const PLANS_MAX: u32 = 100;
+        let mut version = self.engine.shared.catalog.load().version;
+        let mut ran = run(self);
+        for _ in 1..PLANS_MAX {
+            let newest = self.engine.shared.catalog.load().version;
+            let is_stale = |error: &Error| {
+                error.number() == crate::error::number::table_definition_changed
+                    && newest != version
+            };
+            if !ran.as_ref().is_err_and(is_stale) {
+                break;
+            }
+            version = newest;
+            ran = run(self);
+        }
         ran
     }
 
@@ -505,7 +530,7 @@ impl Session {
         let writes = plan.writes();
         let control: &Control = &self.control;
         let _changing = match writes {
-            true => Some(metadata::begin_change(&shared, &self.state)?),
+            true => Some(metadata::begin_change(&shared, &self.state, control)?),
             false => None,
         };
         // A statement that is a transaction by itself gives its tables back when it ends.
@@ -515,8 +540,11 @@ impl Session {
             session: &self.state,
             control,
         };
-        let transaction_tables = in_transaction.then_some(&mut self.transaction.tables);
-        if let Err(error) = lock_tables_of(plan, taker, transaction_tables, &mut statement_tables) {
+        let mut keeper = match in_transaction {
+            true => Keeper::Transaction(&mut self.transaction.tables),
+            false => Keeper::Statement(&mut statement_tables),
+        };
+        if let Err(error) = lock_tables_of(plan, taker, &mut keeper) {
             if error.number() == crate::error::number::deadlock {
                 self.transaction.rollback(control);
             }
@@ -525,11 +553,7 @@ impl Session {
         // DDL may have come between planning and the locks.
         let newest = shared.catalog.load();
         if newest.version != catalog.version && !plan.is_current(&newest) {
-            return Err(Error::new(
-                1412,
-                "HY000",
-                "Table definition has changed, please retry transaction",
-            ));
+            return Err(Error::table_definition_changed());
         }
         drop(newest);
         if !in_transaction && !writes {
@@ -552,6 +576,16 @@ impl Session {
             self.transaction.open = true;
         }
         let isolation = self.transaction.isolation;
+        if let Some(storage) = &self.transaction.storage
+            && storage.has_read_view()
+            && !isolation.refreshes()
+        {
+            let seen = storage.read_view().ts().0;
+            let is_gone = |table: &Table| table.state.rebuilt_ts.load(Ordering::Acquire) > seen;
+            if plan.tables.iter().any(|(table, _)| is_gone(table)) {
+                return Err(Error::table_definition_changed());
+            }
+        }
         let mut storage = match self.transaction.storage.take() {
             Some(storage) => storage,
             None => {
@@ -642,6 +676,7 @@ impl Session {
             self.state.keep_error(error.condition().clone());
             self.state.row_count = -1;
         }
+        self.state.load_source = None;
         self.state.ignore_errors = false;
         self.state.changes_rows = false;
         self.control.end(self.state.statement_started_us);
@@ -669,6 +704,9 @@ impl Session {
             schema: None,
             ..self.login.clone()
         };
+        // With the global character sets, not with what the client said when it logged in.
+        let globals = &self.engine.shared.variables;
+        self.state = globals.begin_session(login.connection_id, None);
         self.log_in(login)?;
         self.state.schema = schema;
         Ok(())
@@ -677,6 +715,8 @@ impl Session {
     /// COM_CHANGE_USER, after the new user has proven who they are.
     pub fn change_user(&mut self, login: Login) -> Result<()> {
         self.clear()?;
+        self.state = Self::beginning(&self.engine, &login);
+        self.control.set_user(login.user.clone());
         self.log_in(login)
     }
 
@@ -717,12 +757,13 @@ impl Session {
 
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
         let shared = self.engine.shared.clone();
+        let control = Arc::clone(&self.control);
         let writes = self.transaction.storage.as_ref();
         let _changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
-            true => Some(metadata::begin_change(&shared, &self.state)?),
+            true => Some(metadata::begin_commit(&shared, &self.state, &control)?),
             false => None,
         };
-        let commit = self.transaction.commit(&self.control);
+        let commit = self.transaction.commit(&control);
         self.end_transaction();
         commit
     }
@@ -749,34 +790,24 @@ impl Drop for Session {
     }
 }
 
-/// Takes the metadata locks of a plan's tables, for the transaction or else for the statement, unless LOCK TABLES holds
-/// them already.
-fn lock_tables_of<'a>(
+/// Takes the metadata locks of a plan's tables and views, for the transaction or else for the statement, unless LOCK TABLES
+/// holds them already.
+pub(crate) fn lock_tables_of<'a>(
     plan: &'a Plan,
     taker: Taker<'_>,
-    mut transaction: Option<&mut HeldTables>,
-    statement: &mut StatementTables<'a>,
+    keeper: &mut Keeper<'_, 'a>,
 ) -> Result<()> {
     let locked = &taker.session.locked_tables;
-    for (table, name) in &plan.table_names {
-        locked.admits_name(table, name)?;
-    }
-    let mut take = |table: &'a Arc<Table>, usage| match &mut transaction {
-        Some(transaction) => transaction.take(table, usage, taker),
-        None => statement.take(table, usage, taker),
-    };
-    for (table, usage) in &plan.tables {
-        if !locked.admits(table, *usage)? {
-            take(table, *usage)?;
+    if !locked.is_empty() {
+        for (table, name) in &plan.table_names {
+            locked.admits_name(table, name)?;
+        }
+        // LOCK TABLES need not name what foreign keys lead to.
+        for (table, usage) in &plan.tables {
+            locked.admits(table, *usage)?;
         }
     }
-    // LOCK TABLES need not name what foreign keys lead to.
-    for (table, usage) in &plan.related {
-        if locked.mode(&table.state).is_none() {
-            take(table, *usage)?;
-        }
-    }
-    Ok(())
+    keeper.take(&PlanUses::of(plan, taker.session), taker)
 }
 
 fn foldhash_state() -> &'static std::hash::RandomState {

@@ -115,12 +115,11 @@ impl Session {
         };
         let sql = prepared.sql.clone();
         self.begin_statement(Command::Execute, &sql);
-        let ran = self
-            .execute_prepared(id, parameters, reply)
-            .map(|commit| Ran {
-                rest: sql.len(),
-                commit,
-            });
+        let ran = self.replanning(|session| session.execute_prepared(id, parameters, reply));
+        let ran = ran.map(|commit| Ran {
+            rest: sql.len(),
+            commit,
+        });
         self.end_statement(&ran);
         ran
     }

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_storage::Interrupt;
 
-use crate::session::metadata::Held;
+use crate::session::metadata::{Bell, Held};
 
 /// As much of a statement's text as the process list keeps.
 const STATEMENT_BYTES_MAX: usize = 1024;
@@ -17,7 +17,6 @@ const SHARDS: usize = 16;
 /// What others see of a session, and how they end it.
 pub struct Control {
     pub id: u64,
-    pub user: CompactString,
     pub host: CompactString,
     command: AtomicU8,
     /// When the current command began, in UTC microseconds since 1970.
@@ -27,12 +26,15 @@ pub struct Control {
     /// Ends the running statement.
     pub interrupt: Arc<Interrupt>,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    /// Wakes it from waiting for a metadata lock.
+    pub bell: Arc<Bell>,
     /// The metadata locks it holds.
     pub held: Held,
 }
 
 #[derive(Default)]
 struct Running {
+    user: CompactString,
     schema: Option<CompactString>,
     sql: Vec<u8>,
     state: &'static str,
@@ -78,14 +80,17 @@ impl Control {
     pub fn new(id: u64, user: CompactString, host: CompactString) -> Control {
         Control {
             id,
-            user,
             host,
             command: AtomicU8::new(Command::Sleep as u8),
             since_us: AtomicI64::new(0),
-            running: Mutex::default(),
+            running: Mutex::new(Running {
+                user,
+                ..Running::default()
+            }),
             killed: AtomicBool::new(false),
             interrupt: Arc::default(),
             wake: Mutex::new(None),
+            bell: Arc::default(),
             held: Held::default(),
         }
     }
@@ -108,6 +113,18 @@ impl Control {
         self.command.store(Command::Sleep as u8, Ordering::Relaxed);
     }
 
+    /// Whose session it is.
+    pub fn user(&self) -> CompactString {
+        self.running.lock().user.clone()
+    }
+
+    /// It is somebody else's from now on, without a current schema.
+    pub(crate) fn set_user(&self, user: CompactString) {
+        let mut running = self.running.lock();
+        running.user = user;
+        running.schema = None;
+    }
+
     pub(crate) fn set_schema(&self, schema: Option<CompactString>) {
         self.running.lock().schema = schema;
     }
@@ -119,12 +136,14 @@ impl Control {
     /// Ends the running statement (KILL QUERY).
     pub fn kill_query(&self) {
         self.interrupt.set();
+        self.bell.ring();
     }
 
     /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of it.
     pub fn kill_connection(&self) {
         self.killed.store(true, Ordering::SeqCst);
         self.interrupt.set();
+        self.bell.ring();
         if let Some(wake) = &*self.wake.lock() {
             wake();
         }
@@ -151,7 +170,7 @@ impl Control {
         let sleeping = command == Command::Sleep;
         Process {
             id: self.id,
-            user: self.user.clone(),
+            user: running.user.clone(),
             host: self.host.clone(),
             schema: running.schema.clone(),
             command,

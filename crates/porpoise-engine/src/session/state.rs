@@ -1,8 +1,8 @@
 //! What a session keeps between statements and expressions read: variables, the current schema, the
 //! account, warnings, the counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use compact_str::CompactString;
@@ -17,7 +17,7 @@ use crate::accounts::Account;
 use crate::catalog::Table;
 use crate::ddl::lock::LockedTables;
 use crate::error::{Condition, Error, Level, Result};
-use crate::session::metadata::GlobalHold;
+use crate::session::metadata::{Bell, Grant};
 use crate::session::transaction::Isolation;
 use crate::variables::SqlMode;
 
@@ -58,6 +58,8 @@ pub struct SessionState {
     pub statement_started_us: i64,
     /// Set by KILL and time limits; storage's waits end by it too.
     pub interrupt: Arc<Interrupt>,
+    /// Rung by KILL, and by who hands over a metadata lock.
+    pub bell: Arc<Bell>,
     /// Whether `interrupt` was set by `max_execution_time`.
     pub timed_out: Arc<AtomicBool>,
     /// `innodb_lock_wait_timeout`, in seconds.
@@ -109,7 +111,13 @@ pub struct SessionState {
     pub activates_all_roles: bool,
     pub locked_tables: LockedTables,
     /// FLUSH TABLES WITH READ LOCK.
-    pub global_read_lock: Option<GlobalHold>,
+    pub global_read_lock: Option<[Grant; 2]>,
+}
+
+/// Where RAND()'s sequence begins: elsewhere for each connection, and for each process.
+fn first_random(connection_id: u64) -> u64 {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| u64::from(std::process::id()));
+    connection_id.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ *PROCESS
 }
 
 impl SessionState {
@@ -127,7 +135,7 @@ impl SessionState {
             temporary_tables: HashMap::new(),
             last_insert_id: 0,
             last_insert_id_set: false,
-            random: connection_id.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ std::process::id() as u64,
+            random: first_random(connection_id),
             row_count: 0,
             found_rows: 0,
             warnings: Vec::new(),
@@ -138,6 +146,7 @@ impl SessionState {
             ignore_errors: false,
             statement_started_us: 0,
             interrupt: Arc::default(),
+            bell: Arc::default(),
             timed_out: Arc::default(),
             lock_wait_timeout_s: 50,
             auto_increment_increment: 1,
@@ -175,6 +184,33 @@ impl SessionState {
             activates_all_roles: false,
             locked_tables: LockedTables::default(),
             global_read_lock: None,
+        }
+    }
+
+    /// The state of a new session that begins with this one's settings, and with nothing else of it.
+    pub fn for_connection(&self, connection_id: u64) -> SessionState {
+        SessionState {
+            connection_id,
+            schema: None,
+            user: CompactString::default(),
+            host: CompactString::default(),
+            time_zone: self.time_zone.clone(),
+            user_variables: HashMap::new(),
+            temporary_tables: HashMap::new(),
+            random: first_random(connection_id),
+            warnings: Vec::new(),
+            diagnostics_before: Diagnostics::default(),
+            interrupt: Arc::default(),
+            bell: Arc::default(),
+            timed_out: Arc::default(),
+            variables: self.variables.clone(),
+            account: None,
+            load_source: None,
+            active_roles: Vec::new(),
+            reached_roles: Vec::new(),
+            locked_tables: LockedTables::default(),
+            global_read_lock: None,
+            ..*self
         }
     }
 

@@ -93,11 +93,12 @@ impl Binder<'_> {
     /// The table behind a view of one table whose columns are all the table's own (1471).
     fn view_target(
         &mut self,
-        view: &View,
+        view: &Arc<View>,
         alias: &CompactString,
     ) -> Result<(ChangeTarget, Relation)> {
         self.scopes.push(Scope::new("field list"));
         let part = self.view(view, alias.clone(), false);
+        self.change_views();
         let scope = self.scopes.pop();
         let part = part?;
         let refused = || Error::not_insertable(&view.name, "INSERT");
@@ -544,6 +545,7 @@ impl Binder<'_> {
         )?;
         self.scopes.push(Scope::new("from clause"));
         let (mut from, _) = self.from(&update.tables)?;
+        self.change_views();
         self.scope().clause = "field list";
         let mut targets: Vec<UpdateTarget> = Vec::new();
         for assignment in &update.assignments {
@@ -616,6 +618,7 @@ impl Binder<'_> {
         )?;
         self.scopes.push(Scope::new("from clause"));
         let (mut from, _) = self.from(&delete.from)?;
+        self.change_views();
         let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
         let count = if delete.targets.is_empty() {
             1

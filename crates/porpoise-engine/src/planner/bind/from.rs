@@ -274,6 +274,9 @@ impl Binder<'_> {
                 let lock = self.lock_of(&alias);
                 self.locks_rows |= lock != RowLock::None;
                 let hints = index_hints(&table, &factor.index_hints)?;
+                if matches!(lock, RowLock::Exclusive(_)) {
+                    self.use_table(&table, TableUse::Write);
+                }
                 self.table(&table, alias, hints, lock, nullable)
             }
             CatalogRelation::View(view) => self.view(&view, alias, nullable),
@@ -479,10 +482,11 @@ impl Binder<'_> {
 
     pub(super) fn view(
         &mut self,
-        view: &View,
+        view: &Arc<View>,
         alias: CompactString,
         nullable: bool,
     ) -> Result<Part> {
+        self.use_view(view);
         let broken = || {
             Error::new(
                 1356,

@@ -25,7 +25,7 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, RowLayout, Value};
 
-use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table};
+use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, View};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::plan::{
@@ -66,6 +66,7 @@ pub struct Binder<'a> {
     visible: Vec<usize>,
     aggregate_count: usize,
     tables: Vec<(Arc<Table>, TableUse)>,
+    views: Vec<(Arc<View>, TableUse)>,
     table_names: Vec<(Arc<Table>, CompactString)>,
     accesses: Vec<AccessDraft>,
     written: Vec<TableAccess>,
@@ -131,6 +132,7 @@ impl<'a> Binder<'a> {
             visible: Vec::new(),
             aggregate_count: 0,
             tables: Vec::new(),
+            views: Vec::new(),
             table_names: Vec::new(),
             accesses: Vec::new(),
             written: Vec::new(),
@@ -216,6 +218,20 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Notes that the statement goes through a view.
+    fn use_view(&mut self, view: &Arc<View>) {
+        if self.views.iter().all(|(known, _)| known.id != view.id) {
+            self.views.push((view.clone(), TableUse::Read));
+        }
+    }
+
+    /// Notes that what the statement has named so far is what it changes.
+    fn change_views(&mut self) {
+        for (_, usage) in &mut self.views {
+            *usage = TableUse::Write;
+        }
+    }
+
     /// Makes the plan depend on the value of each parameter of an expression.
     fn fix_parameters(&mut self, expr: &Expr) {
         expr.any(&mut |part| {
@@ -277,6 +293,8 @@ impl<'a> Binder<'a> {
         let slots = slot_drafts.into_iter().map(SlotDraft::finish);
         let mut tables = self.tables;
         tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        let mut views = self.views;
+        views.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         let slots: Vec<(SlotLayout, Vec<bool>)> = slots.collect();
         let mut accesses = self.written;
         for access in self.accesses {
@@ -304,6 +322,7 @@ impl<'a> Binder<'a> {
                 .map(|(table, _)| (table.id, table.version))
                 .collect(),
             tables,
+            views,
             table_names: self.table_names,
             relations: relations.map(Arc::new),
             related,

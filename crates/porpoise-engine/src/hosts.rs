@@ -1,0 +1,184 @@
+//! The host cache: of each host that clients dial from over a network, how its handshakes went
+//! (MySQL 8.4 manual, 7.1.12.3).
+//!
+//! ```text
+//!   a client dials ─► blocked? ── yes ─► error 1129
+//!                        │ no
+//!                        ├─ breaks off in the handshake ─► one more of max_connect_errors in a row
+//!                        └─ is let in ──────────────────► none in a row
+//! ```
+//!
+//! Clients on this machine (loopback, Unix sockets, shared memory) are not in it, and never blocked. Names aren't resolved
+//! (`skip_name_resolve`): a host is an address. `host_cache_size` hosts are kept; the one that was seen longest ago goes.
+
+use std::net::IpAddr;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+/// What is known of one host. Times are in UTC microseconds since 1970.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Host {
+    /// Handshakes that broke off since one went well.
+    pub errors_in_a_row: u64,
+    pub blocked: u64,
+    pub errors: [u64; ERRORS],
+    pub first_seen_us: i64,
+    pub last_seen_us: i64,
+    pub first_error_us: Option<i64>,
+    pub last_error_us: Option<i64>,
+}
+
+/// Why somebody from there wasn't let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The handshake was broken off, wasn't one, or took too long: the kind that blocks.
+    Handshake,
+    Authentication,
+    MaxUserConnections,
+    DefaultDatabase,
+}
+
+const ERRORS: usize = 4;
+
+/// All hosts.
+#[derive(Default)]
+pub struct Hosts {
+    by_address: Mutex<HashMap<IpAddr, Host>>,
+}
+
+fn now_us() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros() as i64)
+}
+
+impl Host {
+    pub fn count(&self, why: Refusal) -> u64 {
+        self.errors[why as usize]
+    }
+
+    fn fail(&mut self, now_us: i64) {
+        self.first_error_us.get_or_insert(now_us);
+        self.last_error_us = Some(now_us);
+    }
+}
+
+impl Hosts {
+    /// Somebody dials from there. False: after `errors_most` handshakes in a row that broke off nobody is heard.
+    pub fn hears(&self, address: IpAddr, errors_most: u64, hosts_most: usize) -> bool {
+        let now_us = now_us();
+        let mut hosts = self.by_address.lock();
+        if let Some(host) = hosts.get_mut(&address) {
+            host.last_seen_us = now_us;
+            let is_blocked = host.errors_in_a_row >= errors_most;
+            if is_blocked {
+                host.blocked += 1;
+                host.fail(now_us);
+            }
+            return !is_blocked;
+        }
+        while hosts.len() >= hosts_most.max(1) {
+            let oldest = hosts.iter().min_by_key(|(_, host)| host.last_seen_us);
+            let Some(oldest) = oldest.map(|(address, _)| *address) else {
+                break;
+            };
+            hosts.remove(&oldest);
+        }
+        if hosts_most > 0 {
+            let host = Host {
+                first_seen_us: now_us,
+                last_seen_us: now_us,
+                ..Host::default()
+            };
+            hosts.insert(address, host);
+        }
+        true
+    }
+
+    /// Somebody from there was not let in.
+    pub fn refused(&self, address: IpAddr, why: Refusal) {
+        if let Some(host) = self.by_address.lock().get_mut(&address) {
+            host.errors[why as usize] += 1;
+            host.errors_in_a_row += u64::from(why == Refusal::Handshake);
+            host.fail(now_us());
+        }
+    }
+
+    /// Somebody from there was let in.
+    pub fn admitted(&self, address: IpAddr) {
+        if let Some(host) = self.by_address.lock().get_mut(&address) {
+            host.errors_in_a_row = 0;
+        }
+    }
+
+    /// TRUNCATE TABLE performance_schema.host_cache, FLUSH HOSTS.
+    pub fn forget(&self) {
+        self.by_address.lock().clear();
+    }
+
+    /// All of them, by address.
+    pub fn all(&self) -> Vec<(IpAddr, Host)> {
+        let mut all: Vec<_> = self
+            .by_address
+            .lock()
+            .iter()
+            .map(|(a, h)| (*a, *h))
+            .collect();
+        all.sort_by_key(|(address, _)| *address);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(number: u8) -> IpAddr {
+        [10, 0, 0, number].into()
+    }
+
+    #[test]
+    fn a_host_is_blocked_after_errors_in_a_row_until_it_is_forgotten() {
+        let hosts = Hosts::default();
+        for _ in 0..2 {
+            assert!(hosts.hears(host(1), 3, 8));
+            hosts.refused(host(1), Refusal::Handshake);
+        }
+        assert!(hosts.hears(host(1), 3, 8));
+        hosts.admitted(host(1));
+        for _ in 0..3 {
+            assert!(hosts.hears(host(1), 3, 8));
+            hosts.refused(host(1), Refusal::Handshake);
+        }
+        assert!(!hosts.hears(host(1), 3, 8));
+        assert!(hosts.hears(host(2), 3, 8));
+        let [(_, blocked), _] = hosts.all()[..] else {
+            panic!("two hosts")
+        };
+        assert_eq!((blocked.errors_in_a_row, blocked.blocked), (3, 1));
+        assert_eq!(blocked.count(Refusal::Handshake), 5);
+        hosts.forget();
+        assert!(hosts.hears(host(1), 3, 8));
+    }
+
+    #[test]
+    fn a_wrong_password_blocks_nobody() {
+        let hosts = Hosts::default();
+        for _ in 0..9 {
+            assert!(hosts.hears(host(1), 3, 8));
+            hosts.refused(host(1), Refusal::Authentication);
+        }
+    }
+
+    #[test]
+    fn the_cache_is_bounded() {
+        let hosts = Hosts::default();
+        for number in 0..100 {
+            assert!(hosts.hears(host(number), 3, 8));
+        }
+        assert_eq!(hosts.all().len(), 8);
+        let without = Hosts::default();
+        assert!(without.hears(host(1), 3, 0) && without.all().is_empty());
+    }
+}

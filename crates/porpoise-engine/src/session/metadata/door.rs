@@ -1,0 +1,232 @@
+//! A door: how the many come in and go without meeting anybody, until somebody bars it.
+//!
+//! ```text
+//!           ┌──────────┬──────────┬──────┐
+//!   door    │ readers  │ writers  │ gate │      a reader-writer lock each (`metadata_lock_kind`), and a byte
+//!           └──────────┴──────────┴──────┘
+//! one of the many                            one of the few (`queue`)
+//! 1. enters `readers` or `writers`, shared   1. raises the gate
+//!    light fence (the lock's own)               heavy fence
+//! 2. gate open? then it is in                2. `readers`, `writers` empty? then it has the lock
+//!    else it leaves, and queues                 else it waits until somebody leaves
+//!
+//! on leaving: leaves the lock, light fence, gate watched? then it tells those who wait
+//! ```
+//!
+//! Both do first what the other looks at second, so one of the two sees the other. Of the many there are SHARED_READ
+//! and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on everything; each enters one lock once. The other modes are
+//! few, and stand in [`super::queue`] by name. The lock in the door counts; it decides nothing about who goes
+//! first, and nobody ever sleeps in it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use porpoise_locks::{AnyLock, Kind, Owner, ReaderWriter, heavy_fence, light_fence};
+
+use super::mode::Mode;
+use super::queue::MetadataLocks;
+use crate::planner::plan::TableUse;
+
+/// Readers queue.
+const BARS_READERS: u8 = 1;
+/// Writers queue.
+const BARS_WRITERS: u8 = 2;
+/// Somebody waits for the readers inside to leave,
+const WATCHES_READERS: u8 = BARS_READERS << WATCH_SHIFT;
+/// or for the writers.
+const WATCHES_WRITERS: u8 = BARS_WRITERS << WATCH_SHIFT;
+const WATCH_SHIFT: u32 = 2;
+
+/// What the many go through, of one object.
+#[derive(Debug)]
+pub struct Door {
+    readers: AnyLock,
+    writers: AnyLock,
+    gate: AtomicU8,
+    locks: Arc<MetadataLocks>,
+}
+
+/// As one of the many: on which side of a door it goes in.
+pub(super) fn side(mode: Mode) -> Option<TableUse> {
+    match mode {
+        Mode::SharedRead => Some(TableUse::Read),
+        Mode::SharedWrite | Mode::IntentionExclusive => Some(TableUse::Write),
+        _ => None,
+    }
+}
+
+/// What a lock of the few does to the gate: the bits when it is held.
+fn bars_held(mode: Mode) -> u8 {
+    bits(|many| many.waits_for(mode))
+}
+
+/// And when it is waited for.
+fn bars_wanted(mode: Mode) -> u8 {
+    bits(|many| many.stands_behind(mode))
+}
+
+fn bits(is_barred: impl Fn(Mode) -> bool) -> u8 {
+    let readers = if is_barred(Mode::SharedRead) {
+        BARS_READERS
+    } else {
+        0
+    };
+    let writers = is_barred(Mode::SharedWrite) || is_barred(Mode::IntentionExclusive);
+    readers | if writers { BARS_WRITERS } else { 0 }
+}
+
+/// Whose leaving one waits for who wants a lock of the few.
+fn watches(mode: Mode) -> u8 {
+    match side(mode) {
+        None => bars_held(mode) << WATCH_SHIFT,
+        Some(_) => 0,
+    }
+}
+
+/// Whether a lock needs some of the many to leave first.
+pub(super) fn drains(mode: Mode) -> bool {
+    watches(mode) != 0
+}
+
+/// The gate that those who hold and those who wait make.
+pub(super) fn gate(held: impl Iterator<Item = Mode>, wanted: impl Iterator<Item = Mode>) -> Gate {
+    let held = held.fold(0, |bits, mode| bits | bars_held(mode));
+    Gate(wanted.fold(held, |bits, mode| bits | bars_wanted(mode) | watches(mode)))
+}
+
+/// What a gate is to be.
+pub(super) struct Gate(u8);
+
+/// What has a door.
+pub trait HasDoor: Send + Sync {
+    fn door(&self) -> &Door;
+}
+
+impl HasDoor for Door {
+    fn door(&self) -> &Door {
+        self
+    }
+}
+
+impl Door {
+    pub fn new(kind: Kind, locks: &Arc<MetadataLocks>) -> Door {
+        Door {
+            readers: AnyLock::new(kind),
+            writers: AnyLock::new(kind),
+            gate: AtomicU8::new(0),
+            locks: Arc::clone(locks),
+        }
+    }
+
+    #[inline]
+    fn lock(&self, usage: TableUse) -> &AnyLock {
+        match usage {
+            TableUse::Read => &self.readers,
+            TableUse::Write => &self.writers,
+        }
+    }
+
+    /// Goes in, unless the door is barred.
+    #[inline]
+    pub fn try_enter(&self, usage: TableUse) -> bool {
+        let bar = match usage {
+            TableUse::Read => BARS_READERS,
+            TableUse::Write => BARS_WRITERS,
+        };
+        if !self.lock(usage).try_shared() {
+            return false;
+        }
+        if self.gate.load(Ordering::SeqCst) & bar == 0 {
+            return true;
+        }
+        self.leave(usage);
+        false
+    }
+
+    /// Goes out.
+    #[inline]
+    pub fn leave(&self, usage: TableUse) {
+        self.lock(usage).unlock_shared();
+        light_fence();
+        let watch = match usage {
+            TableUse::Read => WATCHES_READERS,
+            TableUse::Write => WATCHES_WRITERS,
+        };
+        if self.gate.load(Ordering::Relaxed) & watch != 0 {
+            self.locks.somebody_left();
+        }
+    }
+
+    // The rest is for the queue, which calls it one at a time.
+
+    /// Goes in whatever the gate says.
+    pub(super) fn enter(&self, usage: TableUse) {
+        self.lock(usage).shared();
+    }
+
+    pub(super) fn set_gate(&self, gate: &Gate) {
+        self.gate.store(gate.0, Ordering::SeqCst);
+    }
+
+    /// Bars the door as if the lock was held: what is seen inside after [`heavy_fence`] is all there is.
+    pub(super) fn bar_for(&self, mode: Mode) {
+        self.gate
+            .fetch_or(bars_held(mode) | watches(mode), Ordering::SeqCst);
+    }
+
+    /// Whether all have left that a lock waits for. The door is barred.
+    pub(super) fn is_drained_for(&self, mode: Mode) -> bool {
+        let bars = bars_held(mode);
+        let is_empty = |bit, lock: &AnyLock| bars & bit == 0 || is_empty(lock);
+        is_empty(BARS_READERS, &self.readers) && is_empty(BARS_WRITERS, &self.writers)
+    }
+}
+
+/// A moment as the only one inside proves that nobody is.
+fn is_empty(lock: &AnyLock) -> bool {
+    let is_empty = lock.try_exclusive(Owner::new(0));
+    if is_empty {
+        lock.unlock_exclusive();
+    }
+    is_empty
+}
+
+/// After [`Door::bar_for`], before [`Door::is_drained_for`].
+pub(super) fn fence() {
+    heavy_fence();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_bar_whom_the_modes_say() {
+        let of =
+            |held: &[Mode], wanted: &[Mode]| gate(held.iter().copied(), wanted.iter().copied()).0;
+        let both = BARS_READERS | BARS_WRITERS;
+        assert_eq!(of(&[], &[]), 0);
+        assert_eq!(of(&[Mode::SharedUpgradable], &[]), 0);
+        assert_eq!(of(&[], &[Mode::SharedUpgradable]), 0);
+        assert_eq!(of(&[Mode::SharedReadOnly], &[]), BARS_WRITERS);
+        assert_eq!(of(&[Mode::SharedNoWrite], &[]), BARS_WRITERS);
+        assert_eq!(of(&[Mode::Exclusive], &[]), both);
+        assert_eq!(
+            of(&[], &[Mode::Exclusive]),
+            both | WATCHES_READERS | WATCHES_WRITERS
+        );
+        assert_eq!(of(&[], &[Mode::SharedReadOnly]), WATCHES_WRITERS);
+        assert_eq!(
+            of(&[], &[Mode::SharedNoWrite]),
+            BARS_WRITERS | WATCHES_WRITERS
+        );
+        assert_eq!(of(&[], &[Mode::SharedRead, Mode::SharedWrite]), 0);
+        assert_eq!(of(&[Mode::Shared], &[]), BARS_WRITERS);
+    }
+
+    #[test]
+    fn only_one_of_the_few_drains() {
+        assert!(!drains(Mode::SharedRead) && !drains(Mode::SharedUpgradable));
+        assert!(drains(Mode::SharedReadOnly) && drains(Mode::Shared) && drains(Mode::Exclusive));
+    }
+}
