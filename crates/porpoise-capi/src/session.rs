@@ -294,13 +294,14 @@ impl Handle<'_> {
                 let charset = charset::Row::of(self.mysql.charset);
                 (
                     Box::new(guest),
-                    self.session.options(charset, request.flags),
+                    login(self.session.options(charset, request.flags)),
                 )
             }
             Way::Server(options) => {
                 let mut dialled = Err(Failure::of(failure::CONNECTION));
+                let options = login(*options);
                 for endpoint in options.endpoints().map_err(Failure::from)? {
-                    match porpoise_transport::connect(&endpoint, options.connect_timeout) {
+                    match porpoise_client::dial(&endpoint, &options) {
                         Ok(stream) => {
                             dialled = Ok((stream, endpoint));
                             break;
@@ -317,7 +318,7 @@ impl Handle<'_> {
                     Endpoint::Tcp { port, .. } => port.into(),
                     _ => 0,
                 };
-                (stream, *options)
+                (stream, options)
             }
         };
         let settings = &self.session.settings;
@@ -328,7 +329,7 @@ impl Handle<'_> {
                 "TLS/SSL error: This version of Porpoise doesn't yet support 'TLS in the C library'",
             ));
         }
-        let mut connection = Connection::over(stream, &login(options)).map_err(lost)?;
+        let mut connection = Connection::over(stream, &options).map_err(lost)?;
         let socket = match connection.stream().kind() {
             "TCP/IP" | "UNIX socket" => connection.stream().socket(),
             _ => {

@@ -15,10 +15,12 @@ use porpoise_protocol::column;
 use porpoise_protocol::command::{Command, Query};
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
 use porpoise_protocol::frame::{PacketPlace, PacketReader, PacketWriter};
+use porpoise_protocol::handshake::KNOCK;
 use porpoise_protocol::reply::{ErrPacket, FirstReply, OkPacket, RowReply, StateChange};
 use porpoise_protocol::statement::{Prepared, write_execute};
 use porpoise_protocol::value::Value;
-use porpoise_transport::Stream;
+use porpoise_transport::{Ended, Endpoint, Stream, connect_from, take_kept};
+use std::cell;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -159,6 +161,31 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+/// A reader that holds more room than this isn't worth keeping.
+const SPARE_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// The buffers of the connection that this thread has closed last, for the next.
+    static SPARE: cell::Cell<(PacketReader, PacketWriter)> = cell::Cell::default();
+}
+
+/// A stream to the server at `endpoint`: one that an earlier connection of this process has left if there is one, otherwise
+/// a new one.
+///
+/// A client without a password may be let in for its user's sake, whom the server was told when the stream was
+/// dialled: it dials.
+pub fn dial(endpoint: &Endpoint, options: &Options) -> io::Result<Box<dyn Stream>> {
+    let patience = options.connect_timeout;
+    if options.keeps_streams && !options.password.is_empty() {
+        let mut knock = PacketWriter::new();
+        knock.write(KNOCK);
+        if let Some(stream) = take_kept(endpoint, knock.bytes(), patience) {
+            return Ok(stream);
+        }
+    }
+    connect_from(endpoint, options.bind_address, patience)
+}
+
 impl Connection {
     /// Connects to the server of a `mysql://` URL; see [`Options`].
     pub fn open(url: &str) -> Result<Self, Error> {
@@ -172,7 +199,7 @@ impl Connection {
         }
         let mut refusal = None;
         for endpoint in options.endpoints()? {
-            match porpoise_transport::connect(&endpoint, options.connect_timeout) {
+            match dial(&endpoint, options) {
                 Ok(stream) => return Self::over(stream, options),
                 // Nobody there, or nobody who lets us in: the next way may be open.
                 Err(error) => refusal = Some(error),
@@ -187,10 +214,12 @@ impl Connection {
     pub fn over(stream: Box<dyn Stream>, options: &Options) -> Result<Self, Error> {
         stream.set_read_timeout(options.connect_timeout)?;
         stream.set_write_timeout(options.write_timeout)?;
+        let (mut reader, writer) = SPARE.take();
+        reader.set_max_allowed_packet(options.max_allowed_packet);
         let mut connection = Self {
             stream,
-            reader: PacketReader::new(options.max_allowed_packet),
-            writer: PacketWriter::new(),
+            reader,
+            writer,
             server: login::Server::default(),
             options: options.clone(),
             expected: VecDeque::new(),
@@ -590,9 +619,25 @@ impl Connection {
         if self.broken {
             return Ok(());
         }
+        let is_settled = self.expected.is_empty() && self.reading == Reading::Nothing;
         self.put(&Command::Quit);
         let sent = self.flush();
         self.broken = true;
+        let stream = std::mem::replace(&mut self.stream, Box::new(Ended));
+        if is_settled && sent.is_ok() && self.options.keeps_streams && !self.reader.is_mid_packet()
+        {
+            stream.keep();
+        }
+        let (mut reader, mut writer) = (
+            std::mem::take(&mut self.reader),
+            std::mem::take(&mut self.writer),
+        );
+        reader.clear();
+        writer.clear();
+        if reader.capacity() <= SPARE_BYTES_MAX {
+            // A thread that ends needs them no more.
+            let _ = SPARE.try_with(|spare| spare.set((reader, writer)));
+        }
         sent
     }
 

@@ -53,7 +53,7 @@ mod login;
 mod options;
 mod results;
 
-pub use connection::{Connection, FileSource, Outcome, Statement};
+pub use connection::{Connection, FileSource, Outcome, Statement, dial};
 pub use error::Error;
 pub use from_value::FromValue;
 pub use options::{Options, Transport};

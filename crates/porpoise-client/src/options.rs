@@ -15,7 +15,9 @@
 //! | `folder` | for `embedded`: where the database lies; `:memory:`, the default, for one that is kept nowhere |
 //! | `database` | the database to use, as the URL's path says it |
 //! | `loopback_fast_path` | `true`: a TCP connection within this machine moves to shared memory if its server agrees |
+//! | `bind_address` | the address of this machine to dial from, over TCP |
 //! | `shared_memory_base_name` | the server's option of that name; `MYSQL` by default |
+//! | `keep` | `false`: a stream of its own for each connection, that ends with it ([`Options::keeps_streams`]) |
 //! | `connect_timeout`, `read_timeout`, `write_timeout` | seconds, with decimals; none by default but 10 for connecting |
 //! | `max_allowed_packet` | the longest reply packet, in bytes |
 //! | `multi_statements` | `true`: a query may hold several statements |
@@ -29,6 +31,7 @@ use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
 use porpoise_protocol::flags::Capabilities;
 use porpoise_transport::Endpoint;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -87,6 +90,11 @@ pub struct Options {
     /// Whether to ask the server of a TCP connection within this machine to go on over shared memory. Who doesn't
     /// do so goes on over TCP, without an error.
     pub loopback_fast_path: bool,
+    /// Whether shared memory is kept, when a connection takes leave of its server, for this process's next connection to it, and
+    /// taken from the one before. On by default.
+    pub keeps_streams: bool,
+    /// The address of this machine that TCP connections come from; any by default.
+    pub bind_address: Option<IpAddr>,
     /// The database to use from the beginning.
     pub database: Option<String>,
     /// How long connecting and logging in may take, each.
@@ -126,6 +134,8 @@ impl Default for Options {
             folder: None,
             variables: Vec::new(),
             loopback_fast_path: false,
+            keeps_streams: true,
+            bind_address: None,
             database: None,
             connect_timeout: Some(Duration::from_secs(10)),
             read_timeout: None,
@@ -264,6 +274,8 @@ impl Options {
                 self.database = Some(value.into()).filter(|name: &String| !name.is_empty())
             }
             "loopback_fast_path" => self.loopback_fast_path = truth()?,
+            "keep" => self.keeps_streams = truth()?,
+            "bind_address" => self.bind_address = Some(value.parse().map_err(|_| invalid())?),
             "shared_memory_base_name" => self.shared_memory_base_name = value.into(),
             "connect_timeout" => self.connect_timeout = seconds()?,
             "read_timeout" => self.read_timeout = seconds()?,

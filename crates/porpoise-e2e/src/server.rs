@@ -66,6 +66,22 @@ impl Server {
     /// # Panics
     /// When it doesn't start; the message holds the server's log.
     pub fn start(product: Product) -> Server {
+        Server::start_with(product, &[])
+    }
+
+    /// As [`start`](Self::start), with further options.
+    ///
+    /// # Panics
+    /// As `start`.
+    pub fn start_with(product: Product, options: &[&str]) -> Server {
+        Server::start_in(product, options, &[])
+    }
+
+    /// As [`start_with`](Self::start_with), with further variables in the process's environment.
+    ///
+    /// # Panics
+    /// As `start`.
+    pub fn start_in(product: Product, options: &[&str], environment: &[(&str, &str)]) -> Server {
         let folder = TempDir::with_prefix("porpoise-e2e-").expect("a temporary folder can be made");
         let port = free_port();
         let socket = folder.path().join("s.sock");
@@ -75,6 +91,8 @@ impl Server {
         let child = command
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--port={port}"))
+            .args(options)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle can be copied"))
             .stderr(log)

@@ -206,6 +206,40 @@ impl Wire {
         reply
     }
 
+    /// COM_RESET_CONNECTION.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        self.command(&[0x1f])
+    }
+
+    /// COM_CHANGE_USER, to one that has no password.
+    pub fn change_user(&mut self, user: &str, database: &str, collation: u16) -> Result<(), Error> {
+        let mut command = vec![0x11];
+        command.extend(user.as_bytes());
+        // The name's end, and an answer of no bytes.
+        command.extend([0, 0]);
+        command.extend(database.as_bytes());
+        command.push(0);
+        command.extend(collation.to_le_bytes());
+        command.extend(NATIVE_PASSWORD);
+        command.push(0);
+        self.command(&command)
+    }
+
+    /// A command that is answered with OK, if need be after a question that has an empty answer.
+    fn command(&mut self, payload: &[u8]) -> Result<(), Error> {
+        self.sequence = 0;
+        self.send(payload)?;
+        loop {
+            let packet = self.receive()?;
+            match packet.first() {
+                Some(0x00) => return Ok(()),
+                Some(0xfe) => self.send(&[])?,
+                Some(0x01) => {}
+                _ => return Err(refusal(&packet)),
+            }
+        }
+    }
+
     fn converse(&mut self, sql: &str) -> Result<Reply, Error> {
         self.sequence = 0;
         let mut command = vec![3];

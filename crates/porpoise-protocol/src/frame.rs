@@ -114,6 +114,13 @@ pub struct PacketReader {
     max_allowed_packet: usize,
 }
 
+impl Default for PacketReader {
+    /// A reader with MySQL's own limit.
+    fn default() -> Self {
+        Self::new(MAX_ALLOWED_PACKET_DEFAULT)
+    }
+}
+
 impl PacketReader {
     /// A reader that refuses payloads of more than `max_allowed_packet` bytes.
     pub fn new(max_allowed_packet: usize) -> Self {
@@ -126,6 +133,11 @@ impl PacketReader {
             pieces_lent: false,
             max_allowed_packet,
         }
+    }
+
+    /// Bytes that it holds memory for.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity() + self.pieces.capacity()
     }
 
     /// Changes the limit, for packets not yet lent out.

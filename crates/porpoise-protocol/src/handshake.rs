@@ -23,6 +23,10 @@ pub const PROTOCOL_VERSION: u8 = 10;
 /// The length of a nonce.
 pub const NONCE_BYTES: usize = 20;
 
+/// The payload by which a client asks for a greeting on a stream that has carried a connection before: Porpoise's own. Over a
+/// new stream nobody has to ask.
+pub const KNOCK: &[u8] = b"porpoise";
+
 /// What a server sends first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting<'a> {

@@ -24,6 +24,7 @@ use porpoise_types::{Charset, Collation, CompactString, Date, DateTime, Decimal,
 
 use crate::connection::{Step, wire_error, write_error};
 use crate::crew;
+use crate::limits::UserSeat;
 use crate::newcomer::{Proof, Verdict, change_user};
 use crate::outlet::Outlet;
 use crate::reply::{Answer, Cursor, Encoding, Manner, define};
@@ -41,6 +42,8 @@ struct Statement {
 pub(crate) struct Client {
     session: Session,
     _seat: Seat,
+    /// Where the account's connections are limited.
+    of_user: Option<UserSeat>,
     capabilities: Capabilities,
     peer: Peer,
     nonce: [u8; NONCE_BYTES],
@@ -64,7 +67,7 @@ impl Client {
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         session: Session,
-        seat: Seat,
+        (seat, of_user): (Seat, Option<UserSeat>),
         capabilities: Capabilities,
         peer: Peer,
         nonce: [u8; NONCE_BYTES],
@@ -74,6 +77,7 @@ impl Client {
         let mut client = Client {
             session,
             _seat: seat,
+            of_user,
             capabilities,
             peer,
             nonce,
@@ -158,7 +162,7 @@ impl Client {
                 self.append_long(statement, parameter, bytes);
                 return Step::Reply;
             }
-            Command::Quit => return Step::Close,
+            Command::Quit => return Step::Quit,
             Command::Ping => Ok(self.ok(writer)),
             Command::InitDb(name) => self.init_db(name, writer),
             Command::FieldList { table, pattern } => self.field_list(table, pattern, writer),
@@ -525,18 +529,30 @@ impl Client {
         self.judge(Box::new(proof), verdict, writer)
     }
 
-    fn judge(&mut self, proof: Box<Proof>, verdict: Verdict, writer: &mut PacketWriter) -> Step {
+    fn judge(
+        &mut self,
+        mut proof: Box<Proof>,
+        verdict: Verdict,
+        writer: &mut PacketWriter,
+    ) -> Step {
         let error = match verdict {
             Verdict::Continue => {
                 self.proof = Some(proof);
                 return Step::Reply;
             }
             Verdict::Proven(account) => {
+                // Its own place first: whoever changes to the same account doesn't need two.
+                self.of_user = None;
+                let of_user = self.server.take_user_seat(account.as_deref());
                 let login = proof.login(account, self.session.id(), self.peer);
                 self.collation = login.collation.unwrap_or(self.collation);
                 self.forget_statements();
-                match self.session.change_user(login) {
-                    Ok(()) => {
+                match of_user.and_then(|of_user| {
+                    self.session.change_user(login)?;
+                    Ok(of_user)
+                }) {
+                    Ok(of_user) => {
+                        self.of_user = of_user;
                         self.ok(writer);
                         return Step::Reply;
                     }

@@ -7,6 +7,10 @@
 //!             closed                                  closed: its transaction is rolled back
 //! ```
 //!
+//! A client of shared memory that has quit may come back: its rings are kept for a while, without a session and without a seat, and
+//! when it knocks they begin again with a greeting. Nothing of the connection before is left: whoever comes proves anew who
+//! they are, by more than the socket that was dialled once. Only who has been let in is kept.
+//!
 //! What a connection can do depends on who it is: a [`Newcomer`] has no session, and nothing that takes
 //! one can be called on it. [`Connection`] is what both share: the socket, the packets under way, the
 //! deadline. It is served by whichever thread runs its event loop, on that thread's buffers.
@@ -21,6 +25,7 @@ use porpoise_engine::Error;
 use porpoise_engine::session::process::Control;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
+use porpoise_protocol::handshake::KNOCK;
 use porpoise_protocol::reply::ErrPacket;
 use porpoise_storage::Commit;
 use porpoise_transport::ServerEnd;
@@ -28,15 +33,21 @@ use porpoise_transport::ServerEnd;
 use crate::client::{Client, Done};
 use crate::newcomer::{Newcomer, Progress};
 use crate::outlet::{Outlet, Sent, Traffic};
-use crate::server::Shared;
+use crate::server::{Seat, Shared};
 use crate::stream::{Peer, Stream};
 use crate::worker::{Desk, Letter, Mailbox};
 
 /// Commands served in a row before other connections have their turn.
 const TURN_COMMANDS_MAX: usize = 32;
 
+/// Connections that say no more than so much (to log in, ask something, and leave) end with the worker that let them in.
+const PASSING_PACKETS_MAX: u32 = 6;
+
 /// What a login may take before anybody has said who they are.
 const LOGIN_BYTES_MAX: usize = 1 << 20;
+
+/// How long rings wait for their client to come back.
+const KEPT_FOR: Duration = Duration::from_secs(5);
 
 /// A reply that is longer is worth a system call of its own at once.
 const HELD_BYTES_MAX: usize = 16 << 10;
@@ -45,6 +56,8 @@ const HELD_BYTES_MAX: usize = 16 << 10;
 pub(crate) enum Next {
     /// Its client's next packet.
     Idle,
+    /// Its client to come back.
+    Kept,
     /// Its next turn: there is more to do.
     Again,
     /// Room in its socket.
@@ -60,6 +73,8 @@ pub(crate) enum Next {
 enum Phase {
     Newcomer(Box<Newcomer>),
     Client(Box<Client>),
+    /// Between two connections over the same rings.
+    Kept,
     /// The socket is all that is left.
     Over,
 }
@@ -83,6 +98,9 @@ pub(crate) struct Connection {
     watches_room: bool,
     /// What else is to be said is said; when it is sent, the connection closes.
     last_words: bool,
+    /// Packets that it has sent, up to those that tell who is here to stay.
+    packets: u32,
+    is_rooted: bool,
     began: Instant,
 }
 
@@ -91,28 +109,37 @@ pub(crate) enum Step {
     Reply,
     Committing(Commit),
     Admitted(Box<Client>),
+    /// The client takes leave.
+    Quit,
     Close,
 }
 
 impl Connection {
     /// Says hello to a client that has just connected; nothing if it is turned away.
-    pub fn greet(stream: Stream, peer: Peer, server: &Arc<Shared>) -> Option<Box<Connection>> {
-        let mut outlet = Outlet::new(stream, server.traffic.clone());
-        let mut writer = PacketWriter::new();
-        let Some(seat) = server.take_seat() else {
-            server.turned_away.fetch_add(1, Ordering::Relaxed);
-            write_error(
-                &mut writer,
-                &Error::too_many_connections(),
-                Capabilities::empty(),
-            );
+    pub fn greet(
+        stream: Stream,
+        peer: Peer,
+        server: &Arc<Shared>,
+        traffic: Arc<Traffic>,
+        writer: &mut PacketWriter,
+    ) -> Option<Box<Connection>> {
+        let mut outlet = Outlet::new(stream, traffic);
+        writer.set_sequence(0);
+        if let Err(error) = server.hears(peer) {
+            write_error(writer, &error, Capabilities::empty());
             // It is turned away whether it listens or not.
-            let _ = outlet.send(&mut writer);
+            let _ = outlet.send(writer);
+            return None;
+        }
+        let Some(seat) = seat_or_refusal(server, writer) else {
+            // It is turned away whether it listens or not.
+            let _ = outlet.send(writer);
             return None;
         };
         let id = server.engine.next_connection_id();
-        let newcomer = Newcomer::greet(id, peer, seat, &mut writer);
-        if outlet.send(&mut writer).is_err() {
+        let newcomer = Newcomer::greet(id, peer, seat, writer);
+        if outlet.send(writer).is_err() {
+            server.handshake_failed(peer);
             return None;
         }
         Some(Box::new(Connection {
@@ -129,6 +156,8 @@ impl Connection {
             expired: false,
             watches_room: false,
             last_words: false,
+            packets: 0,
+            is_rooted: false,
             began: Instant::now(),
         }))
     }
@@ -148,7 +177,7 @@ impl Connection {
     pub fn control(&self) -> Option<&Arc<Control>> {
         match &self.phase {
             Phase::Client(client) => Some(client.control()),
-            Phase::Newcomer(_) | Phase::Over => None,
+            Phase::Newcomer(_) | Phase::Kept | Phase::Over => None,
         }
     }
 
@@ -226,10 +255,28 @@ impl Connection {
         }
     }
 
-    /// Leaves the event loop for good.
-    pub fn close(&mut self, registry: &Registry) {
-        // A socket that isn't watched any more closes just the same.
+    /// Leaves the event loop for another one's.
+    pub fn leave(&mut self, registry: &Registry) {
+        // What isn't watched any more can be left just the same.
         let _ = self.outlet.stream.deregister(registry);
+    }
+
+    /// Leaves the event loop for good.
+    pub fn close(mut self: Box<Self>, registry: &Registry) {
+        let _ = self.outlet.stream.end_watch(registry);
+    }
+
+    /// No worker has had it yet.
+    pub fn is_new(&self) -> bool {
+        self.home.is_none()
+    }
+
+    /// It is here to stay: it has said more than those that connect for a statement. Asked once.
+    pub fn takes_root(&mut self) -> bool {
+        !self.is_rooted && self.packets >= PASSING_PACKETS_MAX && {
+            self.is_rooted = true;
+            true
+        }
     }
 
     /// When it has waited too long, for whatever it waits for now.
@@ -239,6 +286,7 @@ impl Connection {
             Phase::Client(client) if self.outlet.has_waiting() => client.net_write_timeout(),
             Phase::Client(client) if self.leftover.is_some() => client.net_read_timeout(),
             Phase::Client(client) => client.idle_timeout(),
+            Phase::Kept => KEPT_FOR,
             Phase::Over => Duration::from_secs(1),
         };
         Some(now + patience)
@@ -296,7 +344,7 @@ impl Connection {
         }
         desk.reader.set_max_allowed_packet(match &self.phase {
             Phase::Client(client) => client.max_allowed_packet(),
-            Phase::Newcomer(_) | Phase::Over => LOGIN_BYTES_MAX,
+            Phase::Newcomer(_) | Phase::Kept | Phase::Over => LOGIN_BYTES_MAX,
         });
         let next = self.converse(desk);
         if matches!(next, Next::Close) {
@@ -322,6 +370,7 @@ impl Connection {
                     Err(error) => return self.refuse(&wire_error(error), &mut desk.writer),
                 };
                 commands += 1;
+                self.packets = self.packets.saturating_add(1);
                 if let Some((_, mailbox)) = &self.home {
                     mailbox.traffic.commands.fetch_add(1, Ordering::Relaxed);
                 }
@@ -329,7 +378,7 @@ impl Connection {
                 writer.set_sequence(packet.sequence.wrapping_add(1));
                 let mut login = match &mut self.phase {
                     Phase::Newcomer(newcomer) => newcomer.moves(packet.payload, &self.server),
-                    Phase::Client(_) | Phase::Over => None,
+                    Phase::Client(_) | Phase::Kept | Phase::Over => None,
                 };
                 let mut payload = packet.payload;
                 if let Some((rings, login)) = &mut login {
@@ -352,7 +401,8 @@ impl Connection {
                             Progress::Refused => Step::Close,
                         }
                     }
-                    Phase::Over => Step::Close,
+                    Phase::Kept if payload == KNOCK => self.begin_anew(writer),
+                    Phase::Kept | Phase::Over => Step::Close,
                 };
                 match step {
                     Step::Reply => {}
@@ -368,7 +418,8 @@ impl Connection {
                         self.unread = !drained;
                         return Next::Committing(commit);
                     }
-                    Step::Close => return self.say_last_words(writer),
+                    Step::Quit if self.may_be_kept() => self.part(),
+                    Step::Quit | Step::Close => return self.say_last_words(writer),
                 }
                 if writer.is_empty() {
                     continue;
@@ -386,7 +437,7 @@ impl Connection {
                 }
             }
             if drained && !self.gone {
-                return Next::Idle;
+                return self.idle();
             }
             let room = desk.reader.spare();
             let asked = room.len();
@@ -397,10 +448,45 @@ impl Connection {
                     self.count(|traffic| &traffic.bytes_received, count as u64);
                     drained = count < asked;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Next::Idle,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.idle(),
                 Err(_) => return self.left(),
             }
         }
+    }
+
+    fn idle(&self) -> Next {
+        match self.phase {
+            Phase::Kept => Next::Kept,
+            Phase::Newcomer(_) | Phase::Client(_) | Phase::Over => Next::Idle,
+        }
+    }
+
+    /// Its rings may be kept: the door that they were offered at has said so. The client has taken all that was sent.
+    fn may_be_kept(&self) -> bool {
+        self.peer == Peer::Unix && !self.outlet.has_waiting() && self.outlet.stream.may_be_kept()
+    }
+
+    /// Its client has quit, and may come back.
+    fn part(&mut self) {
+        self.phase = Phase::Kept;
+        self.outlet.clear_control();
+    }
+
+    /// Its client is back, and is greeted as a newcomer.
+    fn begin_anew(&mut self, writer: &mut PacketWriter) -> Step {
+        let Some(seat) = seat_or_refusal(&self.server, writer) else {
+            return Step::Close;
+        };
+        self.id = self.server.engine.next_connection_id();
+        self.outlet.stream.reuse();
+        self.count(|traffic| &traffic.rings, 1);
+        writer.set_sequence(0);
+        let newcomer = Newcomer::greet(self.id, self.peer, seat, writer);
+        self.phase = Phase::Newcomer(Box::new(newcomer));
+        self.packets = 0;
+        self.is_rooted = false;
+        self.began = Instant::now();
+        Step::Reply
     }
 
     fn count(&self, which: impl FnOnce(&Traffic) -> &AtomicU64, amount: u64) {
@@ -433,11 +519,11 @@ impl Connection {
     fn time_out(&mut self, writer: &mut PacketWriter) -> Next {
         let capabilities = match &self.phase {
             Phase::Newcomer(_) => {
-                self.server.aborted_connects.fetch_add(1, Ordering::Relaxed);
+                self.server.handshake_failed(self.peer);
                 return Next::Close;
             }
             Phase::Client(client) => client.capabilities(),
-            Phase::Over => return Next::Close,
+            Phase::Kept | Phase::Over => return Next::Close,
         };
         let error = if self.leftover.is_some() {
             Error::net_read_interrupted()
@@ -460,7 +546,7 @@ impl Connection {
     fn refuse(&mut self, error: &Error, writer: &mut PacketWriter) -> Next {
         let capabilities = match &self.phase {
             Phase::Client(client) => client.capabilities(),
-            Phase::Newcomer(_) | Phase::Over => Capabilities::empty(),
+            Phase::Newcomer(_) | Phase::Kept | Phase::Over => Capabilities::empty(),
         };
         self.count_aborted();
         writer.set_sequence(1);
@@ -482,6 +568,9 @@ impl Connection {
 
     /// Its client closed the socket without saying goodbye.
     fn left(&mut self) -> Next {
+        if matches!(self.phase, Phase::Kept) {
+            return Next::Close;
+        }
         self.abort("its client is gone")
     }
 
@@ -498,13 +587,24 @@ impl Connection {
     }
 
     fn count_aborted(&self) {
-        let counter = match &self.phase {
-            Phase::Newcomer(_) => &self.server.aborted_connects,
-            Phase::Client(_) => &self.server.aborted_clients,
-            Phase::Over => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        match &self.phase {
+            Phase::Newcomer(_) => self.server.handshake_failed(self.peer),
+            Phase::Client(_) => {
+                self.server.aborted_clients.fetch_add(1, Ordering::Relaxed);
+            }
+            Phase::Kept | Phase::Over => {}
+        }
     }
+}
+
+fn seat_or_refusal(server: &Shared, writer: &mut PacketWriter) -> Option<Seat> {
+    let seat = server.take_seat();
+    if seat.is_none() {
+        server.turned_away.fetch_add(1, Ordering::Relaxed);
+        let error = Error::too_many_connections();
+        write_error(writer, &error, Capabilities::empty());
+    }
+    seat
 }
 
 pub(crate) fn write_error(writer: &mut PacketWriter, error: &Error, capabilities: Capabilities) {

@@ -49,6 +49,7 @@ struct State {
     /// Threads that need a loop.
     standbys: usize,
     threads: usize,
+    created: u64,
     ending: bool,
 }
 
@@ -63,6 +64,7 @@ impl Crew {
             return;
         }
         state.threads += 1;
+        state.created += 1;
         drop(state);
         let crew = self.clone();
         let spawned = std::thread::Builder::new()
@@ -74,6 +76,12 @@ impl Crew {
             tracing::error!("can't start a thread: {error}");
             self.state.lock().threads -= 1;
         }
+    }
+
+    /// Threads that were started so far, and those that stand by.
+    pub fn figures(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.created, state.standbys as u64)
     }
 
     fn serve(self: Arc<Crew>) {

@@ -207,7 +207,7 @@ impl Visitor {
                     self.outlet.set_control(client.control().clone());
                     self.phase = Phase::Client(client);
                 }
-                Step::Close => self.phase = Phase::Over,
+                Step::Quit | Step::Close => self.phase = Phase::Over,
             }
             if !self.pocket().is_empty() {
                 self.outlet.send(&mut self.writer)?;

@@ -7,7 +7,7 @@
 //! In the order a client meets them:
 //!
 //! 1. [`listener`]: a TCP port, a Unix socket, one where shared memory is offered. [`stream`]: one connection's bytes.
-//! 2. [`connection`]: one connection, from greeting to end. First a [`newcomer`], which has to prove who it is;
+//! 2. [`connection`]: one connection, from greeting to end. First a [`newcomer`], which has to prove who it is, within its account's [`limits`];
 //!    then a [`client`], whose commands run on a session.
 //! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.
 //! 4. [`worker`]: the event loop that serves thousands of connections with a few threads, with [`timers`] for
@@ -25,6 +25,7 @@ mod client;
 mod connection;
 mod crew;
 mod inside;
+mod limits;
 mod listener;
 pub mod neighbours;
 mod newcomer;
@@ -40,6 +41,7 @@ mod worker;
 
 pub use inside::{FileSource, Inside, Visitor};
 pub use neighbours::Neighbours;
+pub use placement::Moves;
 pub use server::{Server, ServerOptions, StartError, Stopper};
 
 /// What the greeting says this server is.

@@ -1,4 +1,8 @@
-//! The doors: a TCP port, a Unix socket, and others where shared memory is offered, to everybody or to the same user; opened before the server says it is ready.
+//! The doors: a TCP port, a Unix socket, and others where shared memory is offered, to everybody or to the same user;
+//! opened before the server says it is ready.
+//!
+//! Every worker watches every door and keeps whom it lets in. Of the workers that sleep, a knock wakes one
+//! (`EPOLLEXCLUSIVE`). A queue of newcomers that one worker has no time for is seen by the next that looks.
 //!
 //! A Unix socket's file outlives the process that made it. One that nobody listens on is removed
 //! and made again; one that somebody answers is in use, and starting fails.
@@ -6,14 +10,14 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use mio::event::Source;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
 use porpoise_transport::ServerEnd;
+use rustix::event::epoll;
 
 use crate::stream::{Peer, Stream};
 
@@ -42,12 +46,18 @@ impl Drop for SocketFile {
 }
 
 impl Listener {
-    pub fn tcp(address: SocketAddr) -> io::Result<Listener> {
-        mio::net::TcpListener::bind(address).map(Listener::Tcp)
+    /// A TCP port where `backlog` clients may wait to be accepted; the system may have a lower limit of its own.
+    pub fn tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
+        let listener = mio::net::TcpListener::bind(address)?;
+        rustix::net::listen(&listener, backlog)?;
+        if ACCEPTED_INHERIT {
+            set_options(listener.as_fd())?;
+        }
+        Ok(Listener::Tcp(listener))
     }
 
     /// A Unix socket, or one where shared memory is offered.
-    pub fn unix(path: &Path, offers_rings: bool) -> io::Result<Listener> {
+    pub fn unix(path: &Path, offers_rings: bool, backlog: i32) -> io::Result<Listener> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => {
                 match std::os::unix::net::UnixStream::connect(path) {
@@ -73,6 +83,7 @@ impl Listener {
             Err(error) => return Err(error),
         }
         let listener = mio::net::UnixListener::bind(path)?;
+        rustix::net::listen(&listener, backlog)?;
         let file = SocketFile(path.to_path_buf());
         // Whoever may look at the folder may connect: accounts and passwords decide who gets in.
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
@@ -99,13 +110,22 @@ impl Listener {
         }
     }
 
-    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+    fn socket(&self) -> BorrowedFd<'_> {
         match self {
-            Listener::Tcp(listener) => listener.register(registry, token, Interest::READABLE),
-            Listener::Unix { listener, .. } | Listener::Neighbours(listener) => {
-                listener.register(registry, token, Interest::READABLE)
-            }
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix { listener, .. } | Listener::Neighbours(listener) => listener.as_fd(),
         }
+    }
+
+    /// Has an event loop, one of several, told as long as somebody waits to be let in.
+    pub fn watch(&self, registry: &Registry, token: Token) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(token.0 as u64);
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        Ok(epoll::add(registry, self.socket(), data, flags)?)
+    }
+
+    pub fn unwatch(&self, registry: &Registry) -> io::Result<()> {
+        Ok(epoll::delete(registry, self.socket())?)
     }
 
     /// The next client that knocked; `WouldBlock` when there is none.
@@ -113,8 +133,9 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => {
                 let (stream, address) = listener.accept()?;
-                stream.set_nodelay(true)?;
-                rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+                if !ACCEPTED_INHERIT {
+                    set_options(stream.as_fd())?;
+                }
                 Ok((Stream::Tcp(stream), Peer::Tcp(address)))
             }
             Listener::Unix {
@@ -126,7 +147,7 @@ impl Listener {
                 if !offers_rings {
                     return Ok((Stream::Unix(stream), Peer::Unix));
                 }
-                Ok((with_rings(stream)?, Peer::Unix))
+                Ok((with_rings(stream, ServerEnd::offer_to_keep)?, Peer::Unix))
             }
             Listener::Neighbours(listener) => {
                 let (stream, _) = listener.accept()?;
@@ -134,21 +155,31 @@ impl Listener {
                 if !uid.is_root() && uid != rustix::process::geteuid() {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
-                Ok((with_rings(stream)?, Peer::Neighbour))
+                Ok((with_rings(stream, ServerEnd::offer)?, Peer::Neighbour))
             }
         }
     }
 }
 
-fn with_rings(stream: mio::net::UnixStream) -> io::Result<Stream> {
-    let end =
-        ServerEnd::offer(OwnedFd::from(stream).into()).map_err(|error| match error.kind() {
-            // It has gone already.
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-                io::ErrorKind::ConnectionAborted.into()
-            }
-            _ => error,
-        })?;
+/// Linux gives the sockets that a listener accepts its own options: two system calls less for each connection.
+const ACCEPTED_INHERIT: bool = cfg!(target_os = "linux");
+
+fn set_options(socket: BorrowedFd<'_>) -> io::Result<()> {
+    rustix::net::sockopt::set_tcp_nodelay(socket, true)?;
+    Ok(rustix::net::sockopt::set_socket_keepalive(socket, true)?)
+}
+
+fn with_rings(
+    stream: mio::net::UnixStream,
+    offer: fn(UnixStream) -> io::Result<ServerEnd>,
+) -> io::Result<Stream> {
+    let end = offer(OwnedFd::from(stream).into()).map_err(|error| match error.kind() {
+        // It has gone already.
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            io::ErrorKind::ConnectionAborted.into()
+        }
+        _ => error,
+    })?;
     Ok(Stream::SharedMemory(Box::new(end)))
 }
 
@@ -157,12 +188,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_tcp_connection_has_its_options_from_its_door() {
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), 8).unwrap();
+        let _client = std::net::TcpStream::connect(listener.tcp_address().unwrap()).unwrap();
+        let (Stream::Tcp(stream), _) = listener.accept().unwrap() else {
+            panic!("not a TCP connection");
+        };
+        assert!(stream.nodelay().unwrap());
+        assert!(rustix::net::sockopt::socket_keepalive(&stream).unwrap());
+    }
+
+    #[test]
     fn a_socket_left_behind_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let listener = Listener::unix(&path, false).unwrap();
+        let listener = Listener::unix(&path, false, 8).unwrap();
         std::os::unix::net::UnixStream::connect(&path).unwrap();
         drop(listener);
         assert!(!path.exists());
@@ -174,10 +216,28 @@ mod tests {
         let path = folder.path().join("s.sock");
         let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert_eq!(
-            Listener::unix(&path, false).unwrap_err().kind(),
+            Listener::unix(&path, false, 8).unwrap_err().kind(),
             io::ErrorKind::AddrInUse
         );
         assert!(path.exists());
+    }
+
+    #[test]
+    fn as_many_clients_wait_as_the_backlog_says() {
+        use rustix::net::{
+            AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sock");
+        let _listener = Listener::unix(&path, false, 2).unwrap();
+        let flags = SocketFlags::NONBLOCK;
+        let clients = (0..9).map_while(|_| {
+            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+            connect(&socket, &SocketAddrUnix::new(&path).unwrap()).ok()?;
+            Some(socket)
+        });
+        // The system lets one more wait than it was told.
+        assert_eq!(clients.collect::<Vec<_>>().len(), 3);
     }
 
     #[test]
@@ -185,7 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("precious");
         fs::write(&path, "text").unwrap();
-        assert!(Listener::unix(&path, false).is_err());
+        assert!(Listener::unix(&path, false, 8).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "text");
     }
 }

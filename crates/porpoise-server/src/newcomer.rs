@@ -23,6 +23,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use porpoise_engine::Error;
 use porpoise_engine::accounts::Account;
+use porpoise_engine::hosts::Refusal;
 use porpoise_engine::session::Login;
 use porpoise_protocol::auth::{
     self, Credential, Exchange, Outcome, caching_sha2, native, public_key::ServerKey,
@@ -327,8 +328,8 @@ impl Proof {
     }
 
     /// What the engine needs to open a session.
-    pub fn login(&self, account: Option<Arc<Account>>, id: u64, peer: Peer) -> Login {
-        let claim = &self.claim;
+    pub fn login(&mut self, account: Option<Arc<Account>>, id: u64, peer: Peer) -> Login {
+        let claim = &mut self.claim;
         Login {
             connection_id: id,
             account,
@@ -340,7 +341,7 @@ impl Proof {
             found_rows: claim.capabilities.contains(Capabilities::FOUND_ROWS),
             ignore_space: claim.capabilities.contains(Capabilities::IGNORE_SPACE),
             interactive: claim.capabilities.contains(Capabilities::INTERACTIVE),
-            attributes: claim.attributes.clone(),
+            attributes: std::mem::take(&mut claim.attributes),
         }
     }
 }
@@ -517,7 +518,7 @@ impl Newcomer {
                 Err(_) => Verdict::Refused(Error::handshake_error()),
             },
         };
-        match (verdict, &self.proof) {
+        match (verdict, &mut self.proof) {
             (Verdict::Continue, _) => Progress::Continue,
             (Verdict::Proven(account), Some(proof)) => {
                 Progress::Admitted(Box::new(proof.login(account, self.id, self.peer)))
@@ -534,7 +535,7 @@ impl Newcomer {
     }
 
     fn refuse(&self, error: &Error, server: &Shared, writer: &mut PacketWriter) -> Progress {
-        server.aborted_connects.fetch_add(1, Ordering::Relaxed);
+        server.refused(self.peer, refusal(error));
         tracing::info!(
             "connection {} from {}: {}",
             self.id,
@@ -556,19 +557,26 @@ impl Newcomer {
         let capabilities = self.capabilities();
         let collation = login.collation.unwrap_or(Collation::UTF8MB4_0900_AI_CI);
         let account = login.account.clone();
-        let session = if seat.is_reserved()
-            && !account.is_some_and(|account| account.may_use_reserved_connection())
-        {
+        let admin = || {
+            let account = account.as_ref();
+            account.is_some_and(|account| account.may_use_reserved_connection())
+        };
+        let session = if seat.is_reserved() && !admin() {
             server.turned_away.fetch_add(1, Ordering::Relaxed);
             Err(Error::too_many_connections())
         } else {
-            server.engine.connect(login)
+            server
+                .take_user_seat(account.as_deref())
+                .and_then(|of_user| Ok((server.engine.connect(login)?, of_user)))
         };
         match session {
-            Ok(session) => {
+            Ok((session, of_user)) => {
+                if let Some(address) = self.peer.remote_ip() {
+                    server.engine.hosts().admitted(address);
+                }
                 let client = Client::new(
                     session,
-                    seat,
+                    (seat, of_user),
                     capabilities,
                     self.peer,
                     self.nonce,
@@ -582,6 +590,17 @@ impl Newcomer {
                 None
             }
         }
+    }
+}
+
+/// What the host cache counts an error as.
+fn refusal(error: &Error) -> Refusal {
+    use porpoise_engine::error::number;
+    match error.number() {
+        number::handshake_error | number::malformed_packet => Refusal::Handshake,
+        number::too_many_user_connections => Refusal::MaxUserConnections,
+        number::unknown_database => Refusal::DefaultDatabase,
+        _ => Refusal::Authentication,
     }
 }
 

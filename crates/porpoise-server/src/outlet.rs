@@ -83,6 +83,11 @@ impl Outlet {
         self.control = Some(control);
     }
 
+    /// Sends for no session any more.
+    pub fn clear_control(&mut self) {
+        self.control = None;
+    }
+
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -21,6 +21,16 @@
 
 use std::time::Duration;
 
+/// When a connection goes to the next worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Moves {
+    /// When waking its client is dear where it is.
+    #[default]
+    WhenDear,
+    /// Each time that it has answered all its client sent. For tests: nothing may depend on where a connection is.
+    AfterEveryTurn,
+}
+
 /// One send in so many is measured: two readings of the clock take a third of a microsecond.
 const SENDS_A_SAMPLE: u32 = 8;
 

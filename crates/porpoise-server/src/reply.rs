@@ -158,7 +158,8 @@ impl<'a> Answer<'a> {
             Row::Binary(state) => drop(BinaryRowWriter::resume(writer, state)),
             Row::None => {}
         }
-        self.end_previous();
+        // A commit that fails does so after the statement: the error takes the place of the end.
+        self.end = None;
     }
 
     fn write_end(&mut self, completion: &Completion, end: End, status: Status, state: &[u8]) {

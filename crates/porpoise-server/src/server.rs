@@ -8,13 +8,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use porpoise_engine::{Engine, Front};
+use porpoise_engine::accounts::Account;
+use porpoise_engine::hosts::Refusal;
+use porpoise_engine::{Engine, Error, Front};
 
 use crate::crew::{self, Crew};
+use crate::limits::{UserSeat, UserSeats};
 use crate::listener::Listener;
 use crate::neighbours::Neighbours;
 use crate::newcomer::Gate;
 use crate::outlet::Traffic;
+use crate::placement::Moves;
+use crate::stream::Peer;
 use crate::sync_round::SyncRound;
 use crate::syncer::{Duties, Syncer};
 use crate::worker::{EventLoop, Letter, Mailbox};
@@ -33,6 +38,8 @@ pub struct ServerOptions {
     pub neighbours: Option<Arc<Neighbours>>,
     /// Event loops; 0 for one a core.
     pub workers: usize,
+    /// When connections go from one event loop to another.
+    pub moves: Moves,
 }
 
 /// Why a server didn't start.
@@ -64,18 +71,30 @@ pub(crate) struct Shared {
     pub gate: Gate,
     pub sync_round: SyncRound,
     pub syncer: Arc<Syncer>,
+    pub moves: Moves,
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     seats_taken: Arc<AtomicUsize>,
     stop: Stop,
     /// Of connections that no worker has yet.
     pub traffic: Arc<Traffic>,
     seats_most: AtomicUsize,
+    /// When that was, in seconds since 1970.
+    seats_most_at: AtomicU64,
+    pub user_seats: UserSeats,
     pub aborted_clients: AtomicU64,
     pub aborted_connects: AtomicU64,
     pub turned_away: AtomicU64,
+    /// Clients that couldn't be accepted, and those whose address couldn't be told.
+    pub accept_errors: AtomicU64,
     /// Clients that asked for the loopback fast path and got it, and those that stayed on TCP.
     pub fast_path_moved: AtomicU64,
     pub fast_path_stayed: AtomicU64,
+}
+
+fn unix_seconds() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 #[derive(Clone, Default)]
@@ -108,14 +127,18 @@ impl Shared {
             gate: Gate::default(),
             sync_round: SyncRound::default(),
             syncer: Arc::default(),
+            moves: Moves::default(),
             mailboxes: OnceLock::new(),
             seats_taken: Arc::default(),
             stop: Stop::default(),
             traffic: Arc::default(),
             seats_most: AtomicUsize::new(0),
+            seats_most_at: AtomicU64::new(0),
+            user_seats: UserSeats::default(),
             aborted_clients: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
+            accept_errors: AtomicU64::new(0),
             fast_path_moved: AtomicU64::new(0),
             fast_path_stayed: AtomicU64::new(0),
         }
@@ -129,8 +152,56 @@ impl Shared {
             taken: self.seats_taken.clone(),
             reserved: taken >= most,
         };
-        self.seats_most.fetch_max(taken + 1, Ordering::Relaxed);
+        let taken_now = taken + 1;
+        if taken <= most
+            && taken_now > self.seats_most.load(Ordering::Relaxed)
+            && self.seats_most.fetch_max(taken_now, Ordering::Relaxed) < taken_now
+        {
+            self.seats_most_at.store(unix_seconds(), Ordering::Relaxed);
+        }
         (taken <= most).then_some(seat)
+    }
+
+    /// No place is left but the administrator's.
+    pub fn is_full(&self) -> bool {
+        let most = usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX);
+        self.seats_taken.load(Ordering::Relaxed) >= most
+    }
+
+    /// One of the connections that the account may have; nothing where there is no limit.
+    pub fn take_user_seat(&self, account: Option<&Account>) -> Result<Option<UserSeat>, Error> {
+        let most = self.engine.variables().max_user_connections();
+        match account {
+            Some(account) => self.user_seats.take(account, most),
+            None => Ok(None),
+        }
+    }
+
+    /// A client broke off before it had said who it is, said what isn't a login, or took too long.
+    pub fn handshake_failed(&self, peer: Peer) {
+        self.refused(peer, Refusal::Handshake);
+    }
+
+    /// A client was not let in.
+    pub fn refused(&self, peer: Peer, why: Refusal) {
+        self.aborted_connects.fetch_add(1, Ordering::Relaxed);
+        if let Some(address) = peer.remote_ip() {
+            self.engine.hosts().refused(address, why);
+        }
+    }
+
+    /// Whether clients from there are heard: error 1129 if not.
+    pub fn hears(&self, peer: Peer) -> Result<(), Error> {
+        let Some(address) = peer.remote_ip() else {
+            return Ok(());
+        };
+        let variables = self.engine.variables();
+        let most = variables.get_u64("max_connect_errors");
+        let hosts = usize::try_from(variables.get_u64("host_cache_size")).unwrap_or(0);
+        if self.engine.hosts().hears(address, most, hosts) {
+            return Ok(());
+        }
+        Err(Error::host_is_blocked(address))
     }
 
     pub fn connect_timeout(&self) -> Duration {
@@ -178,6 +249,7 @@ impl Shared {
                 .map(|traffic| which(traffic).load(Ordering::Relaxed))
                 .sum()
         };
+        let (created, standbys) = self.crew.figures();
         let commands = add(|traffic| &traffic.commands);
         vec![
             (
@@ -191,9 +263,17 @@ impl Shared {
             ("Bytes_received", add(|traffic| &traffic.bytes_received)),
             ("Bytes_sent", add(|traffic| &traffic.bytes_sent)),
             (
+                "Connection_errors_accept",
+                self.accept_errors.load(Ordering::Relaxed),
+            ),
+            ("Connection_errors_internal", 0),
+            (
                 "Connection_errors_max_connections",
                 self.turned_away.load(Ordering::Relaxed),
             ),
+            ("Connection_errors_peer_address", 0),
+            ("Connection_errors_select", 0),
+            ("Connection_errors_tcpwrap", 0),
             (
                 "Loopback_fast_path_connections",
                 self.fast_path_moved.load(Ordering::Relaxed),
@@ -206,6 +286,10 @@ impl Shared {
                 "Max_used_connections",
                 self.seats_most.load(Ordering::Relaxed) as u64,
             ),
+            (
+                "Max_used_connections_time",
+                self.seats_most_at.load(Ordering::Relaxed),
+            ),
             ("Moved_connections", add(|traffic| &traffic.moves)),
             ("Queries", commands),
             ("Questions", commands),
@@ -216,6 +300,8 @@ impl Shared {
             ),
             ("Shared_memory_spins_won", add(|traffic| &traffic.spins_won)),
             ("Shared_memory_wakeups", add(|traffic| &traffic.wakeups)),
+            ("Threads_cached", standbys),
+            ("Threads_created", created),
         ]
     }
 
@@ -270,20 +356,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Server {
     /// Opens the doors and serves what comes in, until [`stop`](Self::stop).
     pub fn start(engine: Engine, options: &ServerOptions) -> Result<Server, StartError> {
+        let backlog = i32::try_from(engine.variables().get_u64("back_log")).unwrap_or(i32::MAX);
         let mut listeners = Vec::new();
         for &address in &options.tcp {
-            listeners
-                .push(Listener::tcp(address).map_err(|error| StartError::Tcp(address, error))?);
+            listeners.push(
+                Listener::tcp(address, backlog).map_err(|error| StartError::Tcp(address, error))?,
+            );
         }
         if let Some(path) = &options.socket {
             listeners.push(
-                Listener::unix(path, false)
+                Listener::unix(path, false, backlog)
                     .map_err(|error| StartError::Socket(path.clone(), error))?,
             );
         }
         if let Some(path) = &options.shared_memory {
             listeners.push(
-                Listener::unix(path, true)
+                Listener::unix(path, true, backlog)
                     .map_err(|error| StartError::Socket(path.clone(), error))?,
             );
         }
@@ -293,7 +381,9 @@ impl Server {
         }
         let tcp = listeners.iter().filter_map(Listener::tcp_address).collect();
         engine.set_block_hook(Arc::new(crew::leave_loop));
-        let shared = Arc::new(Shared::new(engine));
+        let mut shared = Shared::new(engine);
+        shared.moves = options.moves;
+        let shared = Arc::new(shared);
         let weak = Arc::downgrade(&shared);
         let lead = Arc::new(move || {
             let Some(shared) = weak.upgrade() else { return };
@@ -317,9 +407,9 @@ impl Server {
         if shared.mailboxes.set(mailboxes).is_err() {
             unreachable!("the workers are set once, here");
         }
-        // The first worker opens the door; it hands new connections to whichever has the fewest.
+        let listeners: Arc<[Listener]> = listeners.into();
         for (poll, mailbox) in polls {
-            let doors = std::mem::take(&mut listeners);
+            let doors = listeners.clone();
             let event_loop = EventLoop::with_listeners(shared.clone(), poll, mailbox, doors)
                 .map_err(StartError::Worker)?;
             shared.crew.run(event_loop);

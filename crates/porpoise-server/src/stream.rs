@@ -52,6 +52,11 @@ impl Peer {
         }
     }
 
+    /// Where it comes from over a network, not on this machine.
+    pub fn remote_ip(&self) -> Option<IpAddr> {
+        self.ip().filter(|ip| !ip.is_loopback())
+    }
+
     /// What the process list shows: the host, and the port for TCP.
     pub fn display(&self) -> String {
         match self {
@@ -158,6 +163,15 @@ impl Stream {
         }
     }
 
+    /// Ends the watch of a stream that is closed next. A socket's ends with the socket, without a system call;
+    /// a doorbell is its client's too, and would go on to ring.
+    pub fn end_watch(&mut self, registry: &Registry) -> io::Result<()> {
+        match self {
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => Ok(()),
+            Stream::SharedMemory(_) => self.deregister(registry),
+        }
+    }
+
     /// It has to be looked at: the system says nothing of its own accord.
     pub fn is_ring(&self) -> bool {
         matches!(self, Stream::SharedMemory(_))
@@ -240,11 +254,25 @@ impl Stream {
         matches!(self, Stream::Inside(_))
     }
 
-    /// The operating system's user at the other end of a Unix socket (SO_PEERCRED).
+    /// A client that takes leave may begin another connection over it, now or later.
+    pub fn may_be_kept(&self) -> bool {
+        matches!(self, Stream::SharedMemory(end) if end.is_taken())
+    }
+
+    /// Its client begins another connection over it.
+    pub fn reuse(&mut self) {
+        if let Stream::SharedMemory(end) = self {
+            end.reuse();
+        }
+    }
+
+    /// The operating system's user at the other end of a Unix socket (SO_PEERCRED). It is told of the moment of dialling: nothing
+    /// is known of who begins another connection later.
     pub fn peer_uid(&self) -> Option<u32> {
         let socket = match self {
             Stream::Tcp(_) | Stream::Inside(_) => return None,
             Stream::Unix(socket) => socket.as_fd(),
+            Stream::SharedMemory(end) if end.is_reused() => return None,
             Stream::SharedMemory(end) => end.socket().as_fd(),
         };
         let them = rustix::net::sockopt::socket_peercred(socket).ok()?;

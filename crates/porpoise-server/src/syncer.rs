@@ -90,3 +90,105 @@ impl Syncer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A syncer whose syncs begin and end when the test says so, and tell of it.
+    struct Bench {
+        syncer: Arc<Syncer>,
+        begun: mpsc::Receiver<()>,
+        may_end: mpsc::Sender<()>,
+        reminded: mpsc::Receiver<()>,
+        duties: Mutex<Option<Duties>>,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let (tell_begun, begun) = mpsc::channel();
+            let (may_end, ends) = mpsc::channel();
+            let (tell_reminded, reminded) = mpsc::channel();
+            let duties = Duties {
+                sync: Box::new(move || {
+                    tell_begun.send(()).unwrap();
+                    ends.recv().unwrap();
+                }),
+                remind: Box::new(move || tell_reminded.send(()).unwrap()),
+            };
+            Bench {
+                syncer: Arc::default(),
+                begun,
+                may_end,
+                reminded,
+                duties: Mutex::new(Some(duties)),
+            }
+        }
+
+        fn ask(&self) {
+            let duties = || self.duties.lock().take().expect("it is asked for once");
+            assert!(self.syncer.ask(duties));
+        }
+    }
+
+    #[test]
+    fn who_asks_during_a_sync_is_reminded_after_it() {
+        let bench = Bench::new();
+        bench.ask();
+        bench.begun.recv_timeout(PATIENCE).unwrap();
+        // What these have may have come too late for the sync that runs.
+        bench.ask();
+        bench.ask();
+        assert!(bench.reminded.try_recv().is_err());
+        bench.may_end.send(()).unwrap();
+        bench.reminded.recv_timeout(PATIENCE).unwrap();
+        // Once for all of them, and whoever is reminded asks again.
+        assert!(bench.reminded.try_recv().is_err());
+        bench.ask();
+        bench.begun.recv_timeout(PATIENCE).unwrap();
+        bench.may_end.send(()).unwrap();
+        bench.syncer.end();
+        assert!(bench.reminded.try_recv().is_err());
+    }
+
+    #[test]
+    fn several_who_ask_before_a_sync_share_it() {
+        let bench = Bench::new();
+        bench.ask();
+        bench.begun.recv_timeout(PATIENCE).unwrap();
+        bench.may_end.send(()).unwrap();
+        // The thread waits, or is about to: both are asked before it looks.
+        {
+            let mut state = bench.syncer.state.lock();
+            while state.is_syncing {
+                drop(state);
+                thread::yield_now();
+                state = bench.syncer.state.lock();
+            }
+            state.is_asked = true;
+        }
+        bench.ask();
+        bench.syncer.asked.notify_one();
+        bench.begun.recv_timeout(PATIENCE).unwrap();
+        bench.may_end.send(()).unwrap();
+        bench.syncer.end();
+        assert!(bench.begun.try_recv().is_err());
+    }
+
+    #[test]
+    fn the_end_waits_for_the_sync_that_runs() {
+        let bench = Bench::new();
+        bench.ask();
+        bench.begun.recv_timeout(PATIENCE).unwrap();
+        thread::scope(|scope| {
+            let ending = scope.spawn(|| bench.syncer.end());
+            thread::sleep(Duration::from_millis(30));
+            assert!(!ending.is_finished());
+            bench.may_end.send(()).unwrap();
+        });
+    }
+}

@@ -1,22 +1,25 @@
-//! Deadlines of many connections, cheap for those that keep being put off.
+//! Deadlines of many connections, cheap for those that keep being put off and for those that soon end.
 //!
 //! An active connection's deadline moves with every statement. Only its slot's `deadline` moves
 //! then; the heap keeps one entry from before. When that entry comes up, and the deadline has moved on,
 //! the entry is put back for the new time. So a connection costs the heap one visit a timeout, and
 //! nothing a statement.
+//!
+//! Entries are of slots, not of the connections in them: the next connection in a slot takes over the entry that the one
+//! before has left. So there are about as many entries as there ever were connections at once, however fast they come and
+//! go.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use mio::Token;
-
 #[derive(Debug, Default)]
 pub struct Timers {
-    heap: BinaryHeap<Reverse<(Instant, Token)>>,
+    /// Times and slots.
+    heap: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
-/// One connection's deadline, and the time its earliest entry in the heap comes up.
+/// The deadline of the connection in a slot, and the time its earliest entry in the heap comes up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deadline {
     due: Option<Instant>,
@@ -24,6 +27,11 @@ pub struct Deadline {
 }
 
 impl Deadline {
+    /// Of nobody, until the next connection.
+    pub fn vacate(&mut self) {
+        self.due = None;
+    }
+
     pub fn is_over(&self, now: Instant) -> bool {
         self.due.is_some_and(|due| due <= now)
     }
@@ -31,35 +39,35 @@ impl Deadline {
 
 impl Timers {
     /// Moves a deadline. Only one that comes sooner than the heap will look is an entry more.
-    pub fn set(&mut self, token: Token, deadline: &mut Deadline, due: Option<Instant>) {
+    pub fn set(&mut self, slot: usize, deadline: &mut Deadline, due: Option<Instant>) {
         deadline.due = due;
         if let Some(due) = due
             && deadline.entry.is_none_or(|entry| due < entry)
         {
             deadline.entry = Some(due);
-            self.heap.push(Reverse((due, token)));
+            self.heap.push(Reverse((due, slot)));
         }
     }
 
-    /// The next connection whose entry is up. The caller looks whether its deadline is over, and if
+    /// The next slot whose entry is up. The caller looks whether its deadline is over, and if
     /// not, [puts it back](Self::put_back).
-    pub fn pop(&mut self, now: Instant) -> Option<(Token, Instant)> {
-        let &Reverse((at, token)) = self.heap.peek()?;
+    pub fn pop(&mut self, now: Instant) -> Option<(usize, Instant)> {
+        let &Reverse((at, slot)) = self.heap.peek()?;
         if at > now {
             return None;
         }
         self.heap.pop();
-        Some((token, at))
+        Some((slot, at))
     }
 
     /// After [`pop`](Self::pop) of the entry for `at`: a new entry if the deadline is still ahead.
-    pub fn put_back(&mut self, token: Token, deadline: &mut Deadline, at: Instant) {
+    pub fn put_back(&mut self, slot: usize, deadline: &mut Deadline, at: Instant) {
         // Entries that an earlier deadline overtook are not this deadline's own any more.
         if deadline.entry != Some(at) {
             return;
         }
         deadline.entry = None;
-        self.set(token, deadline, deadline.due);
+        self.set(slot, deadline, deadline.due);
     }
 
     /// How long the loop may sleep.
@@ -81,12 +89,12 @@ mod tests {
         let mut timers = Timers::default();
         let mut deadline = Deadline::default();
         for s in 10..20 {
-            timers.set(Token(1), &mut deadline, Some(at(s)));
+            timers.set(1, &mut deadline, Some(at(s)));
         }
         assert_eq!(timers.heap.len(), 1);
-        let (token, entry) = timers.pop(at(10)).unwrap();
+        let (slot, entry) = timers.pop(at(10)).unwrap();
         assert!(!deadline.is_over(at(10)));
-        timers.put_back(token, &mut deadline, entry);
+        timers.put_back(slot, &mut deadline, entry);
         assert_eq!(timers.pop(at(18)), None);
         let (_, entry) = timers.pop(at(19)).unwrap();
         assert!(deadline.is_over(at(19)));
@@ -99,14 +107,38 @@ mod tests {
         let at = |s: u64| start + Duration::from_secs(s);
         let mut timers = Timers::default();
         let mut deadline = Deadline::default();
-        timers.set(Token(1), &mut deadline, Some(at(100)));
-        timers.set(Token(1), &mut deadline, Some(at(5)));
-        assert_eq!(timers.pop(at(5)), Some((Token(1), at(5))));
+        timers.set(1, &mut deadline, Some(at(100)));
+        timers.set(1, &mut deadline, Some(at(5)));
+        assert_eq!(timers.pop(at(5)), Some((1, at(5))));
         assert!(deadline.is_over(at(5)));
-        timers.set(Token(1), &mut deadline, None);
-        timers.put_back(Token(1), &mut deadline, at(5));
-        let (token, entry) = timers.pop(at(100)).unwrap();
-        timers.put_back(token, &mut deadline, entry);
+        timers.set(1, &mut deadline, None);
+        timers.put_back(1, &mut deadline, at(5));
+        let (slot, entry) = timers.pop(at(100)).unwrap();
+        timers.put_back(slot, &mut deadline, entry);
         assert!(timers.heap.is_empty());
+    }
+
+    #[test]
+    fn connections_that_come_and_go_leave_one_entry_a_slot() {
+        let start = Instant::now();
+        let mut timers = Timers::default();
+        let mut deadline = Deadline::default();
+        for ms in 0..1000 {
+            timers.set(
+                3,
+                &mut deadline,
+                Some(start + Duration::from_millis(10_000 + ms)),
+            );
+            deadline.vacate();
+        }
+        assert_eq!(timers.heap.len(), 1);
+        // Nobody is there when it comes up, and nothing is left of it.
+        let (slot, entry) = timers.pop(start + Duration::from_secs(10)).unwrap();
+        assert!(!deadline.is_over(start + Duration::from_secs(100)));
+        timers.put_back(slot, &mut deadline, entry);
+        assert!(timers.heap.is_empty());
+        // The next one there has an entry of its own.
+        timers.set(3, &mut deadline, Some(start + Duration::from_secs(20)));
+        assert_eq!(timers.heap.len(), 1);
     }
 }

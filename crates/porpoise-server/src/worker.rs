@@ -42,6 +42,7 @@ use crate::connection::{Connection, Next};
 use crate::crew::{self, Crew};
 use crate::listener::Listener;
 use crate::outlet::Traffic;
+use crate::placement::Moves;
 use crate::server::Shared;
 use crate::timers::{Deadline, Timers};
 
@@ -66,8 +67,19 @@ const LOOKS_RINGS_ONLY_MAX: u32 = 128;
 /// How long a ring may be silent before it is looked at no more.
 const RING_IDLE_MAX: Duration = Duration::from_millis(5);
 
+/// Rings that a worker keeps at most for clients that may come back.
+const KEPT_MAX: usize = 64;
+
+/// Clients that a worker lets in before it serves those it has.
+const ACCEPTS_A_TURN: usize = 8;
+
 /// After an `accept` that failed (no file descriptors left), the time to the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// While all seats are taken: how long clients wait at the doors before they are turned away, and how often it is looked
+/// whether somebody has left. Those who have may not have been noticed yet.
+const FULL_PATIENCE: Duration = Duration::from_millis(100);
+const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a thread needs to serve any connection, one at a time: a buffer for each direction. A connection
 /// that waits for its next command has none of its own.
@@ -97,7 +109,8 @@ impl Desk {
 
 /// How other threads reach a worker.
 pub(crate) struct Mailbox {
-    letters: Mutex<Vec<Letter>>,
+    /// `None` once the worker has ended: nobody would read them.
+    letters: Mutex<Option<Vec<Letter>>>,
     /// The worker sleeps, or is about to: a letter must be followed by a wake.
     asleep: AtomicBool,
     waker: mio::Waker,
@@ -109,7 +122,7 @@ pub(crate) struct Mailbox {
 }
 
 pub(crate) enum Letter {
-    /// A client that another worker has accepted.
+    /// A connection that another worker had.
     Adopt(Box<Connection>),
     /// A statement that waited on its own thread is done.
     Return(Token, Box<Connection>, Next),
@@ -124,18 +137,38 @@ pub(crate) enum Letter {
 }
 
 impl Mailbox {
+    /// What comes after the worker has ended is dropped.
     pub fn send(&self, letter: Letter) {
-        self.letters.lock().push(letter);
+        drop(self.post(letter));
+    }
+
+    /// Gives the letter back if the worker has ended.
+    fn post(&self, letter: Letter) -> Result<(), Letter> {
+        match &mut *self.letters.lock() {
+            Some(letters) => letters.push(letter),
+            None => return Err(letter),
+        }
         // The order of this and of the worker's own store and look: one of the two sees the other.
         if self.asleep.swap(false, Ordering::SeqCst)
             && let Err(error) = self.waker.wake()
         {
             tracing::error!("can't wake a worker: {error}");
         }
+        Ok(())
     }
 
     fn is_empty(&self) -> bool {
-        self.letters.lock().is_empty()
+        self.letters.lock().as_ref().is_none_or(Vec::is_empty)
+    }
+
+    /// Takes no more letters from here on, unless there are some: false.
+    fn end(&self) -> bool {
+        let mut letters = self.letters.lock();
+        let is_empty = letters.as_ref().is_none_or(Vec::is_empty);
+        if is_empty {
+            *letters = None;
+        }
+        is_empty
     }
 }
 
@@ -161,6 +194,8 @@ struct Slot {
     looked_at: bool,
     /// It was served since its ring was last found silent.
     active: bool,
+    /// Its rings wait for their client to come back.
+    kept: bool,
     /// In which stretch between two syncs it was last served.
     stretch: u32,
 }
@@ -170,8 +205,12 @@ pub(crate) struct EventLoop {
     mailbox: Arc<Mailbox>,
     poll: Poll,
     events: Events,
-    listeners: Vec<Listener>,
+    listeners: Arc<[Listener]>,
+    /// No door is watched until then.
     accept_again: Option<Instant>,
+    /// From when to when all seats were taken whenever a client came.
+    full: Option<(Instant, Instant)>,
+    greetings: PacketWriter,
     slots: Vec<Slot>,
     free: Vec<u32>,
     ready: VecDeque<Token>,
@@ -186,6 +225,8 @@ pub(crate) struct EventLoop {
     turns_rings_only: u32,
     /// When silent rings are armed next.
     arm_silent_at: Instant,
+    /// Slots whose rings are kept for clients that may come back.
+    kept: usize,
     /// Turns since commits began to wait for a sync.
     turns_unsynced: usize,
     /// Connections that were served since the last sync, and the number of that stretch of time.
@@ -205,7 +246,7 @@ impl EventLoop {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), WAKE)?;
         let mailbox = Mailbox {
-            letters: Mutex::default(),
+            letters: Mutex::new(Some(Vec::new())),
             asleep: AtomicBool::new(false),
             waker,
             connections: AtomicUsize::new(0),
@@ -219,18 +260,17 @@ impl EventLoop {
         server: Arc<Shared>,
         poll: Poll,
         mailbox: Arc<Mailbox>,
-        mut listeners: Vec<Listener>,
+        listeners: Arc<[Listener]>,
     ) -> io::Result<Box<EventLoop>> {
-        for (at, listener) in listeners.iter_mut().enumerate() {
-            listener.register(poll.registry(), Token(FIRST_LISTENER + at))?;
-        }
-        Ok(Box::new(EventLoop {
+        let event_loop = EventLoop {
             server,
             mailbox,
             poll,
             events: Events::with_capacity(EVENTS_MAX),
             listeners,
             accept_again: None,
+            full: None,
+            greetings: PacketWriter::new(),
             slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
@@ -242,12 +282,30 @@ impl EventLoop {
             ring_spin: RingSpin::default(),
             turns_rings_only: 0,
             arm_silent_at: Instant::now(),
+            kept: 0,
             turns_unsynced: 0,
             served: 0,
             stretch: 0,
             stopping: None,
             now: Instant::now(),
-        }))
+        };
+        event_loop.watch_doors()?;
+        Ok(Box::new(event_loop))
+    }
+
+    fn watch_doors(&self) -> io::Result<()> {
+        for (at, listener) in self.listeners.iter().enumerate() {
+            listener.watch(self.poll.registry(), Token(FIRST_LISTENER + at))?;
+        }
+        Ok(())
+    }
+
+    fn leave_doors(&self) {
+        for listener in self.listeners.iter() {
+            if let Err(error) = listener.unwatch(self.poll.registry()) {
+                tracing::error!("can't leave a door: {error}");
+            }
+        }
     }
 
     pub fn crew(&self) -> Arc<Crew> {
@@ -348,6 +406,7 @@ impl EventLoop {
             }
         };
         let token = token(index, self.slots[index].generation);
+        let is_new = connection.is_new();
         if let Err(error) = connection.register(self.poll.registry(), token, self.mailbox.clone()) {
             tracing::error!("can't watch a connection: {error}");
             self.free.push(index as u32);
@@ -362,11 +421,12 @@ impl EventLoop {
         let slot = &mut self.slots[index];
         slot.place = Place::Here(connection);
         if is_ring {
-            self.mailbox.traffic.rings.fetch_add(1, Ordering::Relaxed);
+            let rings = &self.mailbox.traffic.rings;
+            rings.fetch_add(u64::from(is_new), Ordering::Relaxed);
             self.look_at(token);
         }
         let slot = &mut self.slots[index];
-        self.timers.set(token, &mut slot.deadline, due);
+        self.timers.set(index, &mut slot.deadline, due);
         // A connection may have been killed on its way here.
         if self.stopping.is_some() || is_killed {
             self.queue(token);
@@ -376,7 +436,12 @@ impl EventLoop {
     fn release(&mut self, token: Token) {
         let index = token.0 & 0xFFFF_FFFF;
         let slot = &mut self.slots[index];
-        *slot = Slot::free(slot.generation.wrapping_add(1) & 0x7FFF_FFFF);
+        let mut deadline = slot.deadline;
+        deadline.vacate();
+        *slot = Slot {
+            deadline,
+            ..Slot::free(slot.generation.wrapping_add(1) & 0x7FFF_FFFF)
+        };
         self.free.push(index as u32);
         self.mailbox.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -401,7 +466,10 @@ impl EventLoop {
             Place::Here(connection) => connection.control().cloned(),
             _ => return None,
         });
-        match std::mem::replace(&mut slot.place, out) {
+        let was_kept = std::mem::take(&mut slot.kept);
+        let place = std::mem::replace(&mut slot.place, out);
+        self.kept -= usize::from(was_kept);
+        match place {
             Place::Here(connection) => Some(connection),
             _ => None,
         }
@@ -409,7 +477,10 @@ impl EventLoop {
 
     fn check_in(&mut self, token: Token, mut connection: Box<Connection>, next: Next) {
         let mut next = next;
-        if self.stopping.is_some() && matches!(next, Next::Idle) {
+        if self.stopping.is_some() && matches!(next, Next::Idle | Next::Kept) {
+            next = Next::Close;
+        }
+        if matches!(next, Next::Kept) && self.kept >= KEPT_MAX {
             next = Next::Close;
         }
         let mut again = false;
@@ -428,17 +499,23 @@ impl EventLoop {
         match &mut next {
             Next::Close => {
                 connection.close(self.poll.registry());
-                drop(connection);
                 self.release(token);
                 return;
             }
-            Next::Idle if connection.take_misplaced() && self.stopping.is_none() => {
-                match self.hand_on(token, connection) {
-                    None => return,
-                    Some(back) => connection = back,
+            Next::Idle if self.stopping.is_none() => {
+                let better = if connection.take_misplaced() || self.moves_always() {
+                    self.next_worker()
+                } else if connection.takes_root() {
+                    self.emptier_worker()
+                } else {
+                    None
+                };
+                if let Some(mailbox) = better {
+                    self.hand_on(token, connection, &mailbox);
+                    return;
                 }
             }
-            Next::Idle => {}
+            Next::Idle | Next::Kept => {}
             Next::Again => again = true,
             Next::Full => connection.watch_writable(self.poll.registry(), token),
             Next::Committing(_) | Next::Held => {}
@@ -449,6 +526,8 @@ impl EventLoop {
         }
         let Some(slot) = self.slot(token) else { return };
         slot.place = Place::Here(connection);
+        slot.kept = matches!(next, Next::Kept);
+        let kept = usize::from(slot.kept);
         let is_held = matches!(next, Next::Held);
         let committing = if let Next::Committing(commit) = next {
             Some(commit)
@@ -457,9 +536,10 @@ impl EventLoop {
         };
         slot.replying = committing.is_some() || is_held;
         again |= std::mem::take(&mut slot.woken);
+        self.kept += kept;
         let index = token.0 & 0xFFFF_FFFF;
         let slot = &mut self.slots[index];
-        self.timers.set(token, &mut slot.deadline, due);
+        self.timers.set(index, &mut slot.deadline, due);
         if let Some(commit) = committing {
             self.mailbox.commits.fetch_add(1, Ordering::SeqCst);
             slot.woken = again;
@@ -469,25 +549,34 @@ impl EventLoop {
         }
     }
 
-    /// Gives a connection to the next worker. Without another one it comes back.
-    fn hand_on(
-        &mut self,
-        token: Token,
-        mut connection: Box<Connection>,
-    ) -> Option<Box<Connection>> {
+    fn moves_always(&self) -> bool {
+        self.server.moves == Moves::AfterEveryTurn
+    }
+
+    /// The worker after this one, if there are others.
+    fn next_worker(&self) -> Option<Arc<Mailbox>> {
         let mailboxes = self.server.mailboxes();
         let here = mailboxes
             .iter()
             .position(|mailbox| Arc::ptr_eq(mailbox, &self.mailbox))?;
-        let next = mailboxes[(here + 1) % mailboxes.len()].clone();
-        if Arc::ptr_eq(&next, &self.mailbox) {
-            return Some(connection);
-        }
-        connection.close(self.poll.registry());
+        let next = &mailboxes[(here + 1) % mailboxes.len()];
+        (!Arc::ptr_eq(next, &self.mailbox)).then(|| next.clone())
+    }
+
+    /// The worker with the fewest connections, if it would still have fewer with one of this worker's.
+    fn emptier_worker(&self) -> Option<Arc<Mailbox>> {
+        let count = |mailbox: &Mailbox| mailbox.connections.load(Ordering::Relaxed);
+        let mailboxes = self.server.mailboxes().iter();
+        let fewest = mailboxes.min_by_key(|mailbox| count(mailbox))?;
+        (count(fewest) + 1 < count(&self.mailbox)).then(|| fewest.clone())
+    }
+
+    fn hand_on(&mut self, token: Token, mut connection: Box<Connection>, to: &Mailbox) {
+        connection.leave(self.poll.registry());
         self.release(token);
         self.mailbox.traffic.moves.fetch_add(1, Ordering::Relaxed);
-        next.send(Letter::Adopt(connection));
-        None
+        // A worker that has ended already takes nobody: then the server stops, and the connection is closed.
+        drop(to.post(Letter::Adopt(connection)));
     }
 
     fn await_durable(&self, token: Token, commit: Commit) {
@@ -578,10 +667,10 @@ impl EventLoop {
     fn read_mail(&mut self) {
         let letters = {
             let mut letters = self.mailbox.letters.lock();
-            if letters.is_empty() {
-                return;
+            match &mut *letters {
+                Some(letters) if !letters.is_empty() => std::mem::take(letters),
+                _ => return,
             }
-            std::mem::take(&mut *letters)
         };
         for letter in letters {
             match letter {
@@ -616,7 +705,10 @@ impl EventLoop {
     }
 
     fn stop(&mut self, grace_ends: Instant) {
-        self.listeners.clear();
+        if self.accept_again.take().is_none() {
+            self.leave_doors();
+        }
+        self.listeners = Arc::default();
         self.stopping = Some(grace_ends);
         for index in 0..self.slots.len() {
             let token = token(index, self.slots[index].generation);
@@ -625,32 +717,30 @@ impl EventLoop {
     }
 
     fn has_ended(&self) -> bool {
-        self.stopping.is_some() && self.free.len() == self.slots.len() && self.mailbox.is_empty()
+        self.stopping.is_some() && self.free.len() == self.slots.len() && self.mailbox.end()
     }
 
     /// Deadlines that are over: the connection learns of it when it is served.
     fn expire(&mut self) {
-        while let Some((token, entry)) = self.timers.pop(self.now) {
+        while let Some((index, entry)) = self.timers.pop(self.now) {
             let now = self.now;
-            let index = token.0 & 0xFFFF_FFFF;
-            if self.slot(token).is_none() {
-                continue;
-            }
             let slot = &mut self.slots[index];
+            let token = token(index, slot.generation);
             match &mut slot.place {
+                Place::Free => self.timers.put_back(index, &mut slot.deadline, entry),
                 Place::Here(connection) if slot.deadline.is_over(now) && !slot.replying => {
                     connection.expire();
-                    self.timers.set(token, &mut slot.deadline, None);
-                    self.timers.put_back(token, &mut slot.deadline, entry);
+                    self.timers.set(index, &mut slot.deadline, None);
+                    self.timers.put_back(index, &mut slot.deadline, entry);
                     self.queue(token);
                 }
                 Place::Here(_) if !slot.replying => {
-                    self.timers.put_back(token, &mut slot.deadline, entry)
+                    self.timers.put_back(index, &mut slot.deadline, entry)
                 }
                 // It gets a deadline of its own when it is back.
                 _ => {
-                    self.timers.set(token, &mut slot.deadline, None);
-                    self.timers.put_back(token, &mut slot.deadline, entry);
+                    self.timers.set(index, &mut slot.deadline, None);
+                    self.timers.put_back(index, &mut slot.deadline, entry);
                 }
             }
         }
@@ -666,18 +756,29 @@ impl EventLoop {
         }
         if self.accept_again.is_some_and(|at| at <= self.now) {
             self.accept_again = None;
-            for at in 0..self.listeners.len() {
-                self.accept(at);
+            if let Err(error) = self.watch_doors() {
+                tracing::error!("can't watch the doors: {error}");
             }
         }
     }
 
+    /// Lets in who waits at a door, a few at a time: the others in the loop have their turn too.
     fn accept(&mut self, at: usize) {
-        while let Some(listener) = self.listeners.get(at) {
+        for _ in 0..ACCEPTS_A_TURN {
+            if self.waits_for_seats() {
+                return;
+            }
+            let Some(listener) = self.listeners.get(at) else {
+                return;
+            };
             match listener.accept() {
                 Ok((stream, peer)) => {
-                    if let Some(connection) = Connection::greet(stream, peer, &self.server) {
-                        self.place(connection);
+                    let traffic = self.mailbox.traffic.clone();
+                    let writer = &mut self.greetings;
+                    if let Some(connection) =
+                        Connection::greet(stream, peer, &self.server, traffic, writer)
+                    {
+                        self.adopt(connection);
                     }
                 }
                 Err(error) => match error.kind() {
@@ -685,6 +786,8 @@ impl EventLoop {
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
                     _ => {
                         tracing::warn!("can't accept a connection: {error}");
+                        self.leave_doors();
+                        self.server.accept_errors.fetch_add(1, Ordering::Relaxed);
                         self.accept_again = Some(self.now + ACCEPT_PAUSE);
                         return;
                     }
@@ -693,19 +796,24 @@ impl EventLoop {
         }
     }
 
-    /// Gives a new connection to the worker that has the fewest.
-    fn place(&mut self, connection: Box<Connection>) {
-        let fewest = self
-            .server
-            .mailboxes()
-            .iter()
-            .min_by_key(|mailbox| mailbox.connections.load(Ordering::Relaxed));
-        match fewest.cloned() {
-            Some(mailbox) if !Arc::ptr_eq(&mailbox, &self.mailbox) => {
-                mailbox.send(Letter::Adopt(connection))
-            }
-            _ => self.adopt(connection),
+    /// All seats are taken, and somebody who has left may not have been noticed yet: the doors are left for a moment.
+    fn waits_for_seats(&mut self) -> bool {
+        if !self.server.is_full() {
+            self.full = None;
+            return false;
         }
+        let now = self.now;
+        // A look that was long ago tells nothing of the time since.
+        let lately =
+            |(_, last): &(Instant, Instant)| now.saturating_duration_since(*last) < FULL_PATIENCE;
+        let (since, _) = self.full.filter(lately).unwrap_or((now, now));
+        self.full = Some((since, now));
+        if self.now.saturating_duration_since(since) >= FULL_PATIENCE {
+            return false;
+        }
+        self.leave_doors();
+        self.accept_again = Some(self.now + FULL_PAUSE);
+        true
     }
 
     // ── Waiting ──────────────────────────────────────────────────────────────────────────────
@@ -867,6 +975,7 @@ impl Slot {
             replying: false,
             looked_at: false,
             active: false,
+            kept: false,
             stretch: 0,
         }
     }

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use porpoise_protocol::handshake::KNOCK;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use server::common::Raw;
@@ -220,4 +221,113 @@ fn what_rings_do_is_counted() {
     assert!(status("spins_won") + status("spins_lost") > 10);
     assert!(status("spins_lost") > 0);
     status("wakeups");
+}
+
+/// A client that has a password.
+fn member(running: &Running) -> Raw {
+    let client = Raw::local(&running.socket()).unwrap();
+    client.login("member", "secret").unwrap()
+}
+
+fn start_with_member() -> Running {
+    let running = start();
+    let mut root = running.root();
+    for sql in [
+        "CREATE USER member@localhost IDENTIFIED BY 'secret'",
+        "GRANT ALL ON *.* TO member@localhost",
+        "SET GLOBAL max_connections = 500",
+    ] {
+        assert!(root.query(sql).is_ok(), "{sql}");
+    }
+    running
+}
+
+/// Takes leave and asks for a greeting over the same rings: all in one go, or one after the other.
+fn come_back(client: &mut Raw, at_once: bool) {
+    client.send(0, &[1]).unwrap();
+    if !at_once {
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    client.send(0, KNOCK).unwrap();
+}
+
+#[test]
+fn a_client_that_comes_back_finds_nothing_of_the_connection_before() {
+    let running = start_with_member();
+    let mut witness = running.root();
+    assert!(witness.query("USE test").is_ok());
+    for at_once in [true, false] {
+        let mut client = member(&running);
+        let first_id = client.connection_id;
+        for sql in [
+            "SET @mine = 1, SESSION sort_buffer_size = 65536",
+            "USE test",
+            "CREATE TEMPORARY TABLE mine (id INT)",
+            "BEGIN",
+            LOCK,
+        ] {
+            assert!(client.query(sql).is_ok(), "{sql}");
+        }
+        come_back(&mut client, at_once);
+        let mut client = client.login("member", "secret").unwrap();
+        assert!(client.connection_id > first_id);
+        for (sql, expected) in [
+            ("SELECT @mine IS NULL", "1"),
+            ("SELECT DATABASE() IS NULL", "1"),
+            ("SELECT @@sort_buffer_size = 65536", "0"),
+            ("SELECT CONNECTION_ID() = @@pseudo_thread_id", "1"),
+        ] {
+            assert_eq!(client.query(sql).one(), expected, "{sql}");
+        }
+        assert_eq!(client.query("SELECT * FROM test.mine").error(), 1146);
+        // Its row is free again.
+        assert!(witness.query(LOCK).is_ok());
+        let processes = witness.query("SELECT COUNT(*) FROM information_schema.processlist");
+        assert_eq!(processes.one(), "2");
+        client.send(0, &[1]).unwrap();
+        let sql = "SELECT COUNT(*) FROM information_schema.processlist";
+        eventually(|| running.root().query(sql).one() == "2");
+    }
+}
+
+#[test]
+fn a_client_that_comes_back_has_to_prove_who_it_is() {
+    let running = start_with_member();
+    let mut client = member(&running);
+    come_back(&mut client, true);
+    let error = client.login("member", "wrong").err().unwrap();
+    assert_eq!(error.0, 1045);
+
+    // Once the socket has told who is there. Later it doesn't count.
+    let mut client = running.root();
+    come_back(&mut client, true);
+    let error = client.login("root", "").err().unwrap();
+    assert!(matches!(error.0, 1045 | 1698), "{error:?}");
+}
+
+#[test]
+fn rings_are_kept_only_for_who_was_let_in_and_knocks() {
+    let running = start_with_member();
+    // Nobody has logged in.
+    let mut stranger = Raw::local(&running.socket()).unwrap();
+    stranger.packet().unwrap();
+    come_back(&mut stranger, true);
+    assert!(stranger.is_closed());
+    // Another packet than the one that asks for a greeting.
+    let mut client = member(&running);
+    client.send(0, &[1]).unwrap();
+    client.send(0, b"\x03SELECT 1").unwrap();
+    assert!(client.is_closed());
+    // Too many of them.
+    let mut clients: Vec<Raw> = (0..400).map(|_| member(&running)).collect();
+    for client in &mut clients {
+        client.send(0, &[1]).unwrap();
+    }
+    let mut kept = 0;
+    for mut client in clients {
+        let is_back = client.send(0, KNOCK).is_ok() && client.packet().is_ok();
+        kept += usize::from(is_back);
+    }
+    let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    assert!((1..=64 * workers).contains(&kept), "{kept}");
 }

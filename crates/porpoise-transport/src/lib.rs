@@ -13,6 +13,7 @@
 //! [`loopback`] takes a TCP connection within the machine to shared memory, when both ends want it.
 //!
 //! Shared memory, from the outside in: [`shared_memory`] is how two processes come to share rings, and the streams over them;
+//! `kept` how they go on to share them;
 //! [`ring`] the rules by which two ends that don't trust each other pass bytes and wake each other; [`memory`] how words and
 //! rings lie in the mapping; [`spin`] how long to look before sleeping. What is the system's own is in `sys`.
 //!
@@ -29,6 +30,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod kept;
 pub mod loopback;
 #[allow(unsafe_code, reason = "it follows pointers into the mapping")]
 pub mod memory;
@@ -43,9 +45,12 @@ pub use shared_memory::{ServerEnd, SharedMemory};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+    sockopt,
+};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -90,6 +95,10 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     fn socket(&self) -> Option<RawFd> {
         None
     }
+
+    /// The conversation over it has ended in good order. One that can carry another is kept for whoever in this process
+    /// [wants it next](take_kept); any other ends.
+    fn keep(self: Box<Self>) {}
 }
 
 /// [`Stream::write_or_read`] for a socket.
@@ -122,6 +131,52 @@ fn write_or_read(
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// The end of a stream. Nothing comes from it, and nothing goes into it.
+#[derive(Debug)]
+pub struct Ended;
+
+impl Read for Ended {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+}
+
+impl Write for Ended {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for Ended {
+    fn set_read_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_write_timeout(&self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn is_private(&self) -> bool {
+        true
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn shutdown(&self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -223,14 +278,39 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
+/// A stream to `endpoint` that was [kept](Stream::keep), whose server has taken up the next conversation: something came in answer
+/// to the `knock`, within `patience`. Without such a stream `endpoint` has to be dialled.
+pub fn take_kept(
+    endpoint: &Endpoint,
+    knock: &[u8],
+    patience: Option<Duration>,
+) -> Option<Box<dyn Stream>> {
+    match endpoint {
+        Endpoint::SharedMemory(path) => Some(Box::new(kept::take(path, knock, patience)?)),
+        Endpoint::Tcp { .. } | Endpoint::Unix(_) => None,
+    }
+}
+
 /// Dials `endpoint`. A host with several addresses is tried address by address, `timeout` in all.
 pub fn connect(endpoint: &Endpoint, timeout: Option<Duration>) -> io::Result<Box<dyn Stream>> {
+    connect_from(endpoint, None, timeout)
+}
+
+/// Dials `endpoint`; over TCP from the address `near` of this machine, if one is given.
+pub fn connect_from(
+    endpoint: &Endpoint,
+    near: Option<IpAddr>,
+    timeout: Option<Duration>,
+) -> io::Result<Box<dyn Stream>> {
     match endpoint {
-        Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port, timeout)?)),
+        Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port, near, timeout)?)),
         Endpoint::Unix(path) => Ok(Box::new(connect_unix(path)?)),
         Endpoint::SharedMemory(path) => {
+            let origin = kept::Origin::now(path);
             let socket = connect_unix(path)?;
-            Ok(Box::new(SharedMemory::accept(socket, timeout)?))
+            Ok(Box::new(SharedMemory::accept_from(
+                socket, origin, timeout,
+            )?))
         }
     }
 }
@@ -241,19 +321,30 @@ fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&address)
 }
 
-fn connect_tcp(host: &str, port: u16, timeout: Option<Duration>) -> io::Result<TcpStream> {
+fn connect_tcp(
+    host: &str,
+    port: u16,
+    near: Option<IpAddr>,
+    timeout: Option<Duration>,
+) -> io::Result<TcpStream> {
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     let mut failure = io::Error::new(
         io::ErrorKind::NotFound,
         format!("no address for host '{host}'"),
     );
     for address in (host, port).to_socket_addrs()? {
-        let dialled =
-            match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                None => TcpStream::connect(address),
-                Some(Duration::ZERO) => return Err(io::ErrorKind::TimedOut.into()),
-                Some(left) => TcpStream::connect_timeout(&address, left),
-            };
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let dialled = match (near, left) {
+            (Some(near), left) if near.is_ipv4() == address.is_ipv4() => {
+                dial_from(near, address, left)
+            }
+            (Some(_), _) => Err(io::ErrorKind::AddrNotAvailable.into()),
+            (None, None) => TcpStream::connect(address),
+            (None, Some(left)) => TcpStream::connect_timeout(&address, left),
+        };
         match dialled {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
@@ -263,6 +354,32 @@ fn connect_tcp(host: &str, port: u16, timeout: Option<Duration>) -> io::Result<T
         }
     }
     Err(failure)
+}
+
+/// Dials from an address of this machine, and any port of it that no connection to somewhere else uses.
+fn dial_from(
+    near: IpAddr,
+    far: std::net::SocketAddr,
+    patience: Option<Duration>,
+) -> io::Result<TcpStream> {
+    let family = if far.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // A port whose last connection has ended may be taken again.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &std::net::SocketAddr::new(near, 0))?;
+    // What limits a send limits connecting as well.
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, patience)?;
+    match rustix::net::connect(&socket, &far) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS | Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+        Err(error) => return Err(error.into()),
+    }
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, None)?;
+    Ok(TcpStream::from(socket))
 }
 
 #[cfg(test)]
@@ -287,6 +404,22 @@ mod tests {
         assert!(near.is_local() && !near.is_private());
         near.shutdown().unwrap();
         assert_eq!(far.read(&mut bytes).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_client_dials_from_the_address_it_says() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::Tcp {
+            host: "127.0.0.1".into(),
+            port: listener.local_addr().unwrap().port(),
+        };
+        let near: IpAddr = "127.0.0.9".parse().unwrap();
+        let patience = Some(Duration::from_secs(5));
+        let _stream = connect_from(&endpoint, Some(near), patience).unwrap();
+        assert_eq!(listener.accept().unwrap().1.ip(), near);
+        let other = Some("::1".parse().unwrap());
+        let error = connect_from(&endpoint, other, patience).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
     }
 
     #[test]

@@ -18,10 +18,13 @@
 //! blocking: both are in the hands of whoever it was given to. A byte to the socket never blocks, for this end of the socket
 //! is the server's own. And who sleeps at the socket wakes when the other end dies, too, with one system call for both.
 //!
+//! **Rings may be kept** for the same client's next conversation, if the offer says so ([`kept`](crate::kept)).
+//!
 //! **The socket says who lives.** It carries nothing from the client. The kernel closes it when a process ends, however it ends.
 
+use crate::kept::{self, Origin};
 use crate::memory::{Mapped, Role, SHAPE, Shape};
-use crate::ring::{Bell, End, Wants};
+use crate::ring::{Bell, End, Memory, Wants};
 use crate::spin::Spin;
 use crate::sys::{self, Heard};
 use std::cell::Cell;
@@ -51,6 +54,8 @@ pub const BASE_NAME: &str = "MYSQL";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offer {
     shape: Shape,
+    /// The server keeps its end after a conversation, for the next.
+    keeps: bool,
 }
 
 const MAGIC: [u8; 8] = *b"porpoise";
@@ -61,7 +66,12 @@ impl Offer {
     fn to_bytes(self) -> [u8; OFFER_BYTES] {
         let mut bytes = [0; OFFER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        let fields = [VERSION, self.shape.up as u32, self.shape.down as u32];
+        let fields = [
+            VERSION,
+            self.shape.up as u32,
+            self.shape.down as u32,
+            u32::from(self.keeps),
+        ];
         for (place, field) in bytes[8..].as_chunks_mut::<4>().0.iter_mut().zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
         }
@@ -84,7 +94,8 @@ impl Offer {
             down: field(16) as usize,
         };
         shape.length()?;
-        Ok(Offer { shape })
+        let keeps = field(20) & 1 != 0;
+        Ok(Offer { shape, keeps })
     }
 }
 
@@ -103,6 +114,7 @@ impl Bell for SocketBell {
 pub struct ServerEnd {
     end: End<Mapped, SocketBell>,
     doorbell: OwnedFd,
+    is_reused: bool,
 }
 
 impl ServerEnd {
@@ -111,16 +123,35 @@ impl ServerEnd {
         Self::offer_shaped(socket, SHAPE)
     }
 
+    /// Makes rings as [`offer`](Self::offer) does, and tells the client that they may be kept for its next conversation.
+    pub fn offer_to_keep(socket: UnixStream) -> io::Result<ServerEnd> {
+        let keeps = true;
+        Self::hand_over(
+            socket,
+            Offer {
+                shape: SHAPE,
+                keeps,
+            },
+        )
+    }
+
     /// Rings of other capacities: powers of two, a page at least.
     pub fn offer_shaped(socket: UnixStream, shape: Shape) -> io::Result<ServerEnd> {
+        let keeps = false;
+        Self::hand_over(socket, Offer { shape, keeps })
+    }
+
+    fn hand_over(socket: UnixStream, offer: Offer) -> io::Result<ServerEnd> {
+        let shape = offer.shape;
         socket.set_nonblocking(true)?;
         let memory = sys::create_memory(shape.length()?)?;
         let doorbell = sys::create_doorbell()?;
         let mapped = Mapped::new(&memory, shape, Role::Server)?;
-        sys::hand_over(&socket, &Offer { shape }.to_bytes(), [&memory, &doorbell])?;
+        sys::hand_over(&socket, &offer.to_bytes(), [&memory, &doorbell])?;
         Ok(ServerEnd {
             end: End::new(mapped, SocketBell(socket)),
             doorbell,
+            is_reused: false,
         })
     }
 
@@ -168,6 +199,21 @@ impl ServerEnd {
     #[inline]
     pub fn is_ready(&self, wants: Wants) -> bool {
         self.end.is_ready(wants)
+    }
+
+    /// Another conversation begins. The system still tells who has dialled: the same process, perhaps as another user by now.
+    pub fn reuse(&mut self) {
+        self.is_reused = true;
+    }
+
+    /// It has carried a conversation before.
+    pub fn is_reused(&self) -> bool {
+        self.is_reused
+    }
+
+    /// The client has taken every byte that was written.
+    pub fn is_taken(&self) -> bool {
+        self.end.writable() == Ok(self.end.memory().capacity_out())
     }
 
     /// Has the doorbell rung when one of `wants` is there. True: it is there already, and nobody will ring.
@@ -232,15 +278,26 @@ pub struct SharedMemory {
     socket: UnixStream,
     spin: Spin,
     write_timeout: Cell<Option<Duration>>,
+    /// Where the next conversation may find it; `None` if there is to be none.
+    origin: Option<Origin>,
 }
 
 impl SharedMemory {
     /// Takes the rings that a server offers at the other end of `socket`, waiting for the offer no longer than `timeout`.
     pub fn accept(socket: UnixStream, timeout: Option<Duration>) -> io::Result<SharedMemory> {
+        Self::accept_from(socket, None, timeout)
+    }
+
+    /// Takes the rings of the server that was dialled at `origin`.
+    pub(crate) fn accept_from(
+        socket: UnixStream,
+        origin: Option<Origin>,
+        timeout: Option<Duration>,
+    ) -> io::Result<SharedMemory> {
         socket.set_read_timeout(timeout)?;
         let mut offer = [0; OFFER_BYTES];
         let [memory, doorbell] = sys::take_over(&socket, &mut offer)?;
-        let Offer { shape } = Offer::parse(&offer)?;
+        let Offer { shape, keeps } = Offer::parse(&offer)?;
         sys::check_memory(&memory, shape.length()?)?;
         let mapped = Mapped::new(&memory, shape, Role::Client)?;
         socket.set_read_timeout(None)?;
@@ -249,7 +306,35 @@ impl SharedMemory {
             socket,
             spin: Spin::default(),
             write_timeout: Cell::new(None),
+            origin: origin.filter(|_| keeps),
         })
+    }
+
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// Begins the next conversation; true if the server takes it up.
+    pub(crate) fn is_answered(&mut self, knock: &[u8], patience: Option<Duration>) -> bool {
+        let is_there = loop {
+            match sys::hear(&self.socket, false) {
+                // Of the conversation before.
+                Ok(Heard::Nudges) => {}
+                heard => break heard.is_ok_and(|heard| heard == Heard::Nothing),
+            }
+        };
+        let deadline = patience.map(|patience| Instant::now() + patience);
+        self.write_timeout.set(patience);
+        if !is_there || self.write_all(knock).is_err() {
+            return false;
+        }
+        while self.end.readable() == Ok(0) {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if !self.wait_for(Wants::BYTES, left).is_ok_and(|waited| waited) {
+                break;
+            }
+        }
+        self.end.readable().is_ok_and(|count| count > 0)
     }
 
     /// Looks and then sleeps for one of `wants`, or for no reason; false when there was no time left to.
@@ -364,6 +449,12 @@ impl crate::Stream for SharedMemory {
 
     fn socket(&self) -> Option<std::os::fd::RawFd> {
         Some(std::os::fd::AsRawFd::as_raw_fd(&self.socket))
+    }
+
+    fn keep(self: Box<Self>) {
+        if self.origin.is_some() && self.end.readable() == Ok(0) {
+            kept::put(*self);
+        }
     }
 }
 
@@ -529,8 +620,13 @@ mod tests {
 
     #[test]
     fn an_offer_of_nonsense_is_refused() {
-        let offer = Offer { shape: SHAPE }.to_bytes();
-        assert_eq!(Offer::parse(&offer).unwrap().shape, SHAPE);
+        for keeps in [false, true] {
+            let shape = SHAPE;
+            let offer = Offer { shape, keeps };
+            assert_eq!(Offer::parse(&offer.to_bytes()).unwrap(), offer);
+        }
+        let (shape, keeps) = (SHAPE, false);
+        let offer = Offer { shape, keeps }.to_bytes();
         for (at, byte) in [(0, 0), (8, 9), (12, 1), (13, 0), (15, 0x80), (16, 3)] {
             let mut offer = offer;
             offer[at] = byte;
@@ -559,5 +655,70 @@ mod tests {
         for _ in 0..100_000 {
             server.end.bell().ring();
         }
+    }
+
+    #[test]
+    fn rings_are_kept_for_the_same_server_while_it_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let endpoint = crate::Endpoint::SharedMemory(path.clone());
+        let dial = |offer: fn(UnixStream) -> io::Result<ServerEnd>| {
+            thread::scope(|scope| {
+                let server = scope.spawn(|| offer(listener.accept().unwrap().0).unwrap());
+                let client = crate::connect(&endpoint, None).unwrap();
+                (client, server.join().unwrap())
+            })
+        };
+        let patience = Some(Duration::from_secs(5));
+        let kept = || crate::take_kept(&endpoint, b"knock", patience);
+        assert!(kept().is_none());
+
+        // A server that doesn't keep its end.
+        let (client, _server) = dial(ServerEnd::offer);
+        client.keep();
+        assert!(kept().is_none());
+
+        let (mut client, mut server) = dial(ServerEnd::offer_to_keep);
+        client.write_all(b"one").unwrap();
+        server.write(b"answer").unwrap();
+        let mut bytes = [0; 10];
+        assert_eq!(server.read(&mut bytes).unwrap(), 3);
+        assert!(!server.is_taken());
+        // Something is still to be read: not in good order.
+        client.keep();
+        assert!(kept().is_none());
+
+        let (mut client, server) = dial(ServerEnd::offer_to_keep);
+        let serving = thread::spawn(move || echo(server));
+        for word in [&b"one"[..], b"two"] {
+            client.write_all(word).unwrap();
+            client.read_exact(&mut bytes[..3]).unwrap();
+            assert_eq!(&bytes[..3], word);
+            client.keep();
+            client = kept().expect("the server answers");
+            client.read_exact(&mut bytes[..5]).unwrap();
+            assert_eq!(&bytes[..5], b"knock");
+            assert!(kept().is_none());
+        }
+        client.shutdown().unwrap();
+        serving.join().unwrap();
+        // The server is gone.
+        client.keep();
+        assert!(kept().is_none());
+
+        // It is there, and doesn't answer.
+        let (client, _server) = dial(ServerEnd::offer_to_keep);
+        client.keep();
+        let patience = Some(Duration::from_millis(20));
+        assert!(crate::take_kept(&endpoint, b"knock", patience).is_none());
+
+        // Another server takes its place.
+        let (client, _server) = dial(ServerEnd::offer_to_keep);
+        client.keep();
+        std::fs::rename(&path, folder.path().join("old")).unwrap();
+        assert!(kept().is_none());
+        let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(kept().is_none());
     }
 }

@@ -256,6 +256,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
             shared_memory,
             neighbours: None,
             workers,
+            ..ServerOptions::default()
         },
         base_name,
     })
@@ -291,17 +292,25 @@ fn default_socket() -> PathBuf {
     }
 }
 
-/// A connection takes a file descriptor, two with shared memory: as many as the system lets this process have.
-fn raise_descriptor_limit() {
+/// A connection takes a file descriptor, two with shared memory: as many as the system lets this process have, or `wanted`,
+/// which only the machine's root may have if it is more. Told is how many there are then.
+pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    // It goes on with what it has: then some clients can't be let in.
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!("can't have more open files: {error}");
+    let most = limit.maximum.map(|most| most.max(wanted));
+    for maximum in [most, limit.maximum] {
+        let raised = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => break,
+            Err(_) if maximum != limit.maximum => {}
+            // It goes on with what it has: then some clients can't be let in.
+            Err(error) => tracing::warn!("can't have more open files: {error}"),
+        }
     }
+    let current = getrlimit(Resource::Nofile).current;
+    current.unwrap_or(i64::MAX as u64)
 }
 
 fn serve(words: Vec<String>) -> Result<(), String> {
@@ -330,11 +339,15 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         Location::Memory => None,
         Location::Path(path) => Some(path.clone()),
     };
+    let wanted = options
+        .get("open_files_limit")
+        .and_then(number)
+        .unwrap_or(0);
     let engine_options = EngineOptions {
         location,
         variables: options.into_pairs(),
     };
-    raise_descriptor_limit();
+    let open_files = raise_descriptor_limit(wanted);
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     // Programs that open the folder come here instead. It is served without them as well.
     doors.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {
@@ -358,6 +371,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         ("port", port.to_string()),
         ("socket", socket),
         ("datadir", folder.clone()),
+        ("open_files_limit", open_files.to_string()),
         (
             "shared_memory",
             u8::from(server.shared_memory_path().is_some()).to_string(),

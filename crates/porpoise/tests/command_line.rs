@@ -254,3 +254,45 @@ fn the_real_client_gets_in_and_out() {
     assert!(client.wait().unwrap().success());
     assert_eq!(answer.trim(), "2");
 }
+
+#[test]
+fn clients_that_come_and_go_are_measured_over_every_way_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("picture.svg");
+    let output = porpoise(&[
+        "bench",
+        "connect",
+        "--alone",
+        "--query",
+        "--clients=1,3",
+        "--rounds=2",
+        "--milliseconds=60",
+        &format!("--picture={}", picture.display()),
+    ]);
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    for way in [
+        "TCP",
+        "Unix socket",
+        "shared memory",
+        "loopback fast path",
+        "embedded",
+    ] {
+        let rows: Vec<&str> = table.lines().filter(|line| line.starts_with(way)).collect();
+        assert_eq!(rows.len(), 2, "{way}:\n{table}");
+        for row in rows {
+            let cells: Vec<&str> = row[way.len()..].split_whitespace().collect();
+            let [_, per_second, _, of_best, _, errors, _] = cells[..] else {
+                panic!("{row}");
+            };
+            assert_eq!(errors, "0", "{table}");
+            assert_ne!(per_second, "0", "{table}");
+            assert!(of_best.parse::<f64>().unwrap() <= 1.0, "{table}");
+        }
+    }
+    assert!(
+        std::fs::read_to_string(picture)
+            .unwrap()
+            .contains("embedded")
+    );
+}

@@ -140,9 +140,12 @@ impl Raw {
                 return Ok((packet.sequence, packet.payload.to_vec()));
             }
             let room = self.reader.spare();
-            match self.wire.read(room)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => self.reader.filled(count),
+            match self.wire.read(room) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.reader.filled(count),
+                // The process was stopped and goes on.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }

@@ -1,0 +1,254 @@
+//! Storms: thousands of clients at once, half of whom never say who they are.
+//!
+//! ```text
+//!   all connect ─► half of them: nothing, half a packet, a login without an end …   hang until connect_timeout
+//!              └─► the others log in, ask, and leave: every one of them is served meanwhile
+//! ```
+//!
+//! After each storm the server process has the descriptors, the sessions and the memory that it had before.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::wire::{Address, Reply, Stream, Wire};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const CLIENTS: usize = 5_000;
+const THREADS: usize = 50;
+const STORMS: usize = 12;
+const CONNECT_TIMEOUT_S: u64 = 7;
+
+/// What a client says that never logs in.
+const FRAGMENTS: [&[u8]; 4] = [
+    // Nothing at all.
+    b"",
+    // Half a header.
+    b"\x55\0",
+    // A header, and less than it announces.
+    b"\x55\0\0\x01\x85\xa6\xff\x01",
+    // The most that a login may announce, and nothing of it.
+    b"\xff\xff\x0f\x01",
+];
+
+/// This process holds one end of every connection.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    assert!(
+        most > CLIENTS as u64 + 200,
+        "{most} descriptors are too few for a storm"
+    );
+}
+
+fn descriptors(server: &Server) -> usize {
+    let folder = format!("/proc/{}/fd", server.process());
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+fn resident_bytes(server: &Server) -> u64 {
+    let pages = std::fs::read_to_string(format!("/proc/{}/statm", server.process())).unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+fn one(wire: &mut Wire, sql: &str) -> String {
+    match wire.query(sql).unwrap() {
+        Reply::Rows { rows, .. } => {
+            let value = rows[0].last().unwrap().clone().unwrap();
+            String::from_utf8(value).unwrap()
+        }
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+fn count(wire: &mut Wire, name: &str) -> u64 {
+    one(wire, &format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+        .parse()
+        .unwrap()
+}
+
+#[track_caller]
+fn eventually(patience: Duration, mut what: impl FnMut() -> Result<(), String>) {
+    let end = Instant::now() + patience;
+    while let Err(how) = what() {
+        assert!(Instant::now() < end, "{how}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn dial(address: &Address) -> Box<dyn Stream> {
+    let patience = Some(Duration::from_secs(30));
+    match address {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).unwrap();
+            stream.set_read_timeout(patience).unwrap();
+            Box::new(stream)
+        }
+        Address::Tcp(port) => {
+            let stream = TcpStream::connect(("127.0.0.1", *port)).unwrap();
+            stream.set_nodelay(true).unwrap();
+            stream.set_read_timeout(patience).unwrap();
+            Box::new(stream)
+        }
+        Address::SharedMemory(_) => unreachable!("a storm comes over sockets"),
+    }
+}
+
+/// All connect; every second one logs in and is served while the others hang. Those who hang are returned, and how long it
+/// took until the last was served.
+fn storm(server: &Server) -> (Vec<Box<dyn Stream>>, Duration) {
+    let ways = [server.address(Way::UnixSocket), server.address(Way::Tcp)];
+    let connected = Barrier::new(THREADS);
+    let began = Instant::now();
+    let dead = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|number| {
+                let (ways, connected) = (&ways, &connected);
+                scope.spawn(move || {
+                    let address = &ways[number % 2];
+                    let streams: Vec<_> = (0..CLIENTS / THREADS).map(|_| dial(address)).collect();
+                    connected.wait();
+                    let mut dead = Vec::new();
+                    let mut served = Vec::new();
+                    for (number, mut stream) in streams.into_iter().enumerate() {
+                        if number % 2 == 0 {
+                            stream
+                                .write_all(FRAGMENTS[number / 2 % FRAGMENTS.len()])
+                                .unwrap();
+                            dead.push(stream);
+                            continue;
+                        }
+                        let mut wire = Wire::over(stream, ("gale", "wind"), "", 45).unwrap();
+                        assert_eq!(one(&mut wire, "SELECT 6 * 7"), "42");
+                        served.push(wire);
+                    }
+                    // All of them are there at the same time.
+                    connected.wait();
+                    drop(served);
+                    dead
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    (dead, began.elapsed())
+}
+
+#[test]
+fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
+    raise_descriptor_limit();
+    let server = Server::start_in(
+        Product::Porpoise,
+        &[
+            "--max-connections=6000",
+            "--back-log=4096",
+            "--connect-timeout=7",
+        ],
+        // What is freed leaves the process at once, so that what stays is in use.
+        &[("MIMALLOC_PURGE_DELAY", "0")],
+    );
+    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    for sql in [
+        "CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'",
+        "SET SESSION wait_timeout = 600",
+    ] {
+        root.query(sql).unwrap();
+    }
+    assert_eq!(
+        one(&mut root, "SELECT @@connect_timeout"),
+        CONNECT_TIMEOUT_S.to_string()
+    );
+    let most: u64 = one(&mut root, "SELECT @@open_files_limit").parse().unwrap();
+    assert!(most >= CLIENTS as u64, "{most}");
+    let descriptors_before = descriptors(&server);
+    let half = CLIENTS as u64 / 2;
+    let mut after_each = Vec::new();
+    for round in 1..=STORMS {
+        let aborted = count(&mut root, "Aborted_connects");
+        let (dead, took) = storm(&server);
+        assert_eq!(dead.len() as u64, half);
+        println!("storm {round}: all served after {took:?}");
+        if round == 1 {
+            // connect_timeout clears them away.
+            eventually(Duration::from_secs(CONNECT_TIMEOUT_S + 10), || {
+                match count(&mut root, "Aborted_connects") - aborted {
+                    all if all == half => Ok(()),
+                    some => Err(format!("{some} of {half} were given up")),
+                }
+            });
+            drop(dead);
+        } else {
+            // They are gone before their time is over.
+            drop(dead);
+        }
+        eventually(Duration::from_secs(10), || {
+            let left = (count(&mut root, "Threads_connected"), descriptors(&server));
+            match left == (1, descriptors_before) {
+                true => Ok(()),
+                false => Err(format!("{left:?}, not (1, {descriptors_before})")),
+            }
+        });
+        assert_eq!(count(&mut root, "Aborted_connects") - aborted, half);
+        let resident = resident_bytes(&server);
+        println!("storm {round}: {} KiB resident", resident >> 10);
+        after_each.push(resident);
+    }
+    let (early, late) = (after_each[1], after_each[STORMS - 1]);
+    assert!(
+        late < early + (2 << 20),
+        "{after_each:?} bytes after each storm"
+    );
+    let most = count(&mut root, "Max_used_connections");
+    assert!((CLIENTS as u64..6000).contains(&most), "{most}");
+    assert_eq!(count(&mut root, "Connection_errors_max_connections"), 0);
+}
+
+#[test]
+fn a_thousand_connections_over_shared_memory_are_there_at_once_and_ten_thousand_leave_nothing() {
+    const AT_ONCE: usize = 1_024;
+    const IN_ALL: usize = 10_000;
+    raise_descriptor_limit();
+    let server = Server::start_with(Product::Porpoise, &["--max-connections=1100"]);
+    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    root.query("CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'")
+        .unwrap();
+    let address = server.address(Way::SharedMemory);
+    let connect = || Wire::connect(&address, ("gale", "wind"), "", 45).unwrap();
+    let descriptors_before = descriptors(&server);
+    let mut there: Vec<Wire> = (0..AT_ONCE).map(|_| connect()).collect();
+    for wire in &mut there {
+        assert_eq!(one(wire, "SELECT 6 * 7"), "42");
+    }
+    drop(there);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..IN_ALL / 4).for_each(|_| drop(connect())));
+        }
+    });
+    let mapped = || {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", server.process())).unwrap();
+        maps.lines().filter(|line| line.contains("memfd")).count()
+    };
+    eventually(Duration::from_secs(10), || {
+        let left = (
+            count(&mut root, "Threads_connected"),
+            descriptors(&server),
+            mapped(),
+        );
+        match left == (1, descriptors_before, 0) {
+            true => Ok(()),
+            false => Err(format!("{left:?}, not (1, {descriptors_before}, 0)")),
+        }
+    });
+}

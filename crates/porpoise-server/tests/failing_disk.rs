@@ -1,0 +1,262 @@
+//! A disk that is full, or refuses, while clients write.
+
+pub mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Answer, Raw};
+use porpoise_engine::{Engine, EngineOptions};
+use porpoise_server::{Server, ServerOptions};
+use porpoise_storage::Location;
+
+/// MySQL's ER_DISK_FULL.
+const DISK_FULL: u16 = 1021;
+
+const SOCKET: &str = "PORPOISE_TEST_SOCKET";
+const FOLDER: &str = "PORPOISE_TEST_FOLDER";
+
+/// A server in a process of its own, so that it can be killed.
+struct Running {
+    process: Child,
+    socket: PathBuf,
+    _sockets: tempfile::TempDir,
+}
+
+impl Drop for Running {
+    /// As a power cut would, for all that the process knows.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Not a test of its own: the server of those below, when they say where its folder is.
+#[test]
+fn server_that_is_killed() {
+    let Ok(folder) = std::env::var(FOLDER) else {
+        return;
+    };
+    // As short a log as may be: in files of two mebibytes.
+    let engine = Engine::open(EngineOptions {
+        location: Location::Path(folder.into()),
+        variables: vec![("innodb_redo_log_capacity".into(), "8388608".into())],
+    })
+    .unwrap();
+    let options = ServerOptions {
+        socket: Some(std::env::var(SOCKET).unwrap().into()),
+        workers: 2,
+        ..ServerOptions::default()
+    };
+    Server::start(engine, &options).unwrap().wait();
+}
+
+fn serve(folder: &Path) -> Running {
+    let sockets = tempfile::tempdir().unwrap();
+    let socket = sockets.path().join("s.sock");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "server_that_is_killed", "--nocapture"]);
+    let mut process = command
+        .env(FOLDER, folder)
+        .env(SOCKET, &socket)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    while Raw::local(&socket).is_err() {
+        assert!(process.try_wait().unwrap().is_none(), "it didn't start");
+        thread::sleep(Duration::from_millis(10));
+    }
+    Running {
+        process,
+        socket,
+        _sockets: sockets,
+    }
+}
+
+impl Running {
+    fn client(&self) -> Raw {
+        let mut client = Raw::local(&self.socket).unwrap().login("root", "").unwrap();
+        if !client.query("USE test").is_ok() {
+            assert!(client.query("CREATE DATABASE test").is_ok());
+            assert!(client.query("USE test").is_ok());
+        }
+        client
+    }
+
+    fn is_reading(&self) -> bool {
+        let mut client = Raw::local(&self.socket).unwrap().login("root", "").unwrap();
+        client.query("SELECT COUNT(*) FROM test.t").rows().len() == 1
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        let mut client = self.client();
+        let answer = client.query("SELECT id FROM t WHERE LENGTH(v) = 4000 ORDER BY id");
+        let number = |row: &Vec<Option<String>>| row[0].as_deref().unwrap().parse().unwrap();
+        answer.rows().iter().map(number).collect()
+    }
+}
+
+/// Where the log makes its next files.
+const OBSTACLES: [&str; 3] = ["log.unfinished", "log.spare.unfinished", "log.spare"];
+
+const CREATE: &str = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(4000) NOT NULL)";
+
+fn insert(id: u32) -> String {
+    format!("INSERT INTO t VALUES ({id}, REPEAT('{}', 4000))", id % 10)
+}
+
+/// Neither a row that was acknowledged is missing, nor is one there that was refused.
+#[track_caller]
+fn assert_same(found: &[u32], kept: &[u32]) {
+    let missing: Vec<_> = kept.iter().filter(|id| !found.contains(id)).collect();
+    let refused: Vec<_> = found.iter().filter(|id| !kept.contains(id)).collect();
+    assert!(
+        missing.is_empty() && refused.is_empty(),
+        "of {} rows {missing:?} are missing and {refused:?} were refused",
+        kept.len()
+    );
+}
+
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<SmallDisk> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=64m", "none"]);
+        let mounted = mount.arg(folder.path()).output().ok()?.status.success();
+        mounted.then_some(SmallDisk(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let mut unmount = std::process::Command::new("umount");
+        let _ = unmount.arg("-l").arg(self.0.path()).output();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_room() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("skipped: no small disk can be mounted here");
+        return;
+    };
+    let folder = disk.0.path().join("d");
+    let running = serve(&folder);
+    let mut client = running.client();
+    assert!(client.query(CREATE).is_ok());
+    let ballast = ["one", "two"].map(|name| disk.0.path().join(name));
+    for path in &ballast {
+        fs::write(path, vec![1; 12 << 20]).unwrap();
+    }
+
+    let next = AtomicU32::new(1);
+    let fill = || -> Vec<u32> {
+        thread::scope(|scope| {
+            let fillers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut client = running.client();
+                        let mut kept = Vec::new();
+                        loop {
+                            let id = next.fetch_add(1, Ordering::SeqCst);
+                            match client.query(&insert(id)) {
+                                Answer::Ok { .. } => kept.push(id),
+                                Answer::Error(number, text) => {
+                                    assert_eq!(number, DISK_FULL, "{text}");
+                                    return kept;
+                                }
+                                rows => panic!("{rows:?}"),
+                            }
+                        }
+                    })
+                })
+                .collect();
+            let kept = fillers
+                .into_iter()
+                .flat_map(|filler| filler.join().unwrap());
+            kept.collect()
+        })
+    };
+    let mut kept = fill();
+    assert!(kept.len() > 500, "only {}", kept.len());
+    kept.sort();
+    assert_same(&running.ids(), &kept);
+    let answer = client.query("UPDATE t SET v = 'short' WHERE id > 0");
+    assert_eq!(answer.error(), DISK_FULL);
+    assert_same(&running.ids(), &kept);
+
+    fs::remove_file(&ballast[0]).unwrap();
+    let more = fill();
+    assert!(more.len() > 200, "only {}", more.len());
+    kept.extend(more);
+    kept.sort();
+    assert_same(&running.ids(), &kept);
+    drop(running);
+    fs::remove_file(&ballast[1]).unwrap();
+    assert_same(&serve(&folder).ids(), &kept);
+}
+
+#[test]
+fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = serve(folder.path());
+    assert!(running.client().query(CREATE).is_ok());
+    let next = AtomicU32::new(1);
+    let has_failed = AtomicBool::new(false);
+    let began = Instant::now();
+    let kept: Vec<u32> = thread::scope(|scope| {
+        let (running, next, has_failed) = (&running, &next, &has_failed);
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let mut client = running.client();
+                scope.spawn(move || {
+                    let mut kept = Vec::new();
+                    loop {
+                        let ids = [0; 3].map(|_| next.fetch_add(1, Ordering::SeqCst));
+                        let begun = std::iter::once("BEGIN".to_string());
+                        let sql = begun.chain(ids.map(insert)).chain(["COMMIT".to_string()]);
+                        for sql in sql {
+                            client.ask(&sql);
+                            // An error, or the connection's end: both are answers.
+                            let Ok((_, packet)) = client.packet() else {
+                                has_failed.store(true, Ordering::SeqCst);
+                                return kept;
+                            };
+                            if packet[0] != 0 {
+                                has_failed.store(true, Ordering::SeqCst);
+                                return kept;
+                            }
+                        }
+                        kept.extend(ids);
+                    }
+                })
+            })
+            .collect();
+        thread::sleep(Duration::from_millis(300));
+        for name in OBSTACLES {
+            let path = folder.path().join(name);
+            let _ = fs::remove_file(&path);
+            let _ = fs::create_dir_all(path.join("obstacle"));
+        }
+        let kept = clients
+            .into_iter()
+            .flat_map(|client| client.join().unwrap());
+        kept.collect()
+    });
+    assert!(has_failed.load(Ordering::SeqCst));
+    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(running.is_reading());
+    drop(running);
+    for name in OBSTACLES {
+        let _ = fs::remove_dir_all(folder.path().join(name));
+    }
+    let found = serve(folder.path()).ids();
+    let missing: Vec<_> = kept.iter().filter(|id| !found.contains(id)).collect();
+    assert!(missing.is_empty(), "{missing:?} were acknowledged");
+}

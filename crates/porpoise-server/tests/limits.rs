@@ -1,0 +1,292 @@
+//! How many connections there may be, who is kept out, and what is counted of it (MySQL 8.4 manual, 7.1.8, 7.1.10, 7.1.12).
+
+pub mod common;
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use common::{Answer, Raw};
+use porpoise_engine::{Engine, EngineOptions};
+use porpoise_server::{Server, ServerOptions};
+use porpoise_storage::Location;
+
+struct Running {
+    server: Server,
+    folder: tempfile::TempDir,
+}
+
+fn start(variables: &[(&str, &str)]) -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let variables = variables.iter();
+    let engine = Engine::open(EngineOptions {
+        location: Location::Memory,
+        variables: variables
+            .map(|(n, v)| (n.to_string(), v.to_string()))
+            .collect(),
+    })
+    .unwrap();
+    let options = ServerOptions {
+        tcp: vec![([0, 0, 0, 0], 0).into()],
+        socket: Some(folder.path().join("s.sock")),
+        workers: 2,
+        ..ServerOptions::default()
+    };
+    let server = Server::start(engine, &options).unwrap();
+    let running = Running { server, folder };
+    let mut root = running.root();
+    for sql in [
+        "CREATE USER ann IDENTIFIED WITH mysql_native_password BY 'one'",
+        "CREATE USER bob IDENTIFIED WITH mysql_native_password BY 'two'",
+    ] {
+        assert!(root.query(sql).is_ok(), "{sql}");
+    }
+    running
+}
+
+type Refused = (u16, String);
+
+impl Running {
+    fn unix(&self, user: &str, password: &str) -> Result<Raw, Refused> {
+        let path = self.folder.path().join("s.sock");
+        Raw::local(&path).unwrap().login(user, password)
+    }
+
+    fn root(&self) -> Raw {
+        self.unix("root", "").unwrap()
+    }
+
+    fn tcp(&self, ip: IpAddr) -> Raw {
+        let port = self.server.tcp_addresses()[0].port();
+        Raw::tcp(SocketAddr::new(ip, port)).unwrap()
+    }
+
+    fn status(&self, name: &str) -> String {
+        let answer = self
+            .root()
+            .query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
+        answer.rows()[0][1].clone().unwrap()
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.status(name).parse().unwrap()
+    }
+}
+
+#[track_caller]
+fn eventually(what: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !what() {
+        assert!(Instant::now() < end, "it never came true");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// An address of this machine that isn't a loopback address, if it has a network.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
+}
+
+const COM_QUIT: &[u8] = &[1];
+
+/// Leaves as a client should, and waits until the server has seen it.
+fn quit(mut client: Raw) {
+    client.send(0, COM_QUIT).unwrap();
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_user_has_no_more_connections_than_max_user_connections() {
+    let running = start(&[]);
+    let uncounted = running.unix("ann", "one").unwrap();
+    let mut root = running.root();
+    assert!(root.query("SET GLOBAL max_user_connections = 2").is_ok());
+    let first = running.unix("ann", "one").unwrap();
+    let mut second = running.unix("ann", "one").unwrap();
+    let refusal = running.unix("ann", "one").err().unwrap();
+    let words = "User ann already has more than 'max_user_connections' active connections";
+    assert_eq!(refusal, (1203, words.to_string()));
+    assert_eq!(second.query("SELECT @@max_user_connections").one(), "2");
+    // Another user's places are others, and a place is free when its connection has ended.
+    let _other = running.unix("bob", "two").unwrap();
+    quit(first);
+    eventually(|| running.unix("ann", "one").is_ok());
+    drop(uncounted);
+    let answer = root.query("SET SESSION max_user_connections = 5");
+    let words =
+        "SESSION variable 'max_user_connections' is read-only. Use SET GLOBAL to assign the value";
+    assert_eq!(answer, Answer::Error(1621, words.to_string()));
+    assert!(root.query("SET GLOBAL max_user_connections = 0").is_ok());
+    let many: Vec<Raw> = (0..8)
+        .map(|_| running.unix("ann", "one").unwrap())
+        .collect();
+    drop(many);
+}
+
+#[test]
+fn a_host_that_breaks_off_handshakes_is_blocked_until_the_host_cache_is_truncated() {
+    let Some(address) = own_address() else {
+        println!("this machine has no network: nothing to test");
+        return;
+    };
+    let running = start(&[("max_connect_errors", "3")]);
+    let break_off = |ip| {
+        let before = running.count("Aborted_connects");
+        let mut client = running.tcp(ip);
+        client.packet().unwrap();
+        drop(client);
+        eventually(|| running.count("Aborted_connects") > before);
+    };
+    // Two in a row are forgiven by one that goes well; a wrong password doesn't count.
+    for round in 0..2 {
+        break_off(address);
+        break_off(address);
+        assert_eq!(
+            running.tcp(address).login("ann", "no").err().unwrap().0,
+            1045
+        );
+        assert!(running.tcp(address).login("ann", "one").is_ok(), "{round}");
+    }
+    for _ in 0..3 {
+        break_off(address);
+    }
+    let words = format!(
+        "Host '{address}' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'"
+    );
+    assert_eq!(
+        running.tcp(address).login("ann", "one").err(),
+        Some((1129, words))
+    );
+    let known = running.root().query(
+        "SELECT IP, SUM_CONNECT_ERRORS, COUNT_HOST_BLOCKED_ERRORS, COUNT_HANDSHAKE_ERRORS, COUNT_AUTHENTICATION_ERRORS,
+                LAST_ERROR_SEEN >= FIRST_SEEN FROM performance_schema.host_cache",
+    );
+    let figures: Vec<String> = known.rows()[0].iter().map(|c| c.clone().unwrap()).collect();
+    assert_eq!(figures, [&address.to_string(), "3", "1", "7", "2", "1"]);
+    // This machine itself is never blocked.
+    let here: IpAddr = [127, 0, 0, 1].into();
+    for _ in 0..5 {
+        break_off(here);
+    }
+    assert!(running.tcp(here).login("ann", "one").is_ok());
+    for sql in [
+        "TRUNCATE TABLE performance_schema.host_cache",
+        "FLUSH HOSTS",
+    ] {
+        assert!(running.root().query(sql).is_ok(), "{sql}");
+        assert!(running.tcp(address).login("ann", "one").is_ok(), "{sql}");
+        for _ in 0..3 {
+            break_off(address);
+        }
+        let refusal = running.tcp(address).login("ann", "one").err().unwrap();
+        assert_eq!(refusal.0, 1129);
+    }
+}
+
+#[test]
+fn back_log_is_max_connections_unless_it_is_given() {
+    for (variables, expected) in [
+        (&[("max_connections", "77")][..], "77"),
+        (&[("back_log", "9")], "9"),
+        (&[("back_log", "-1")], "151"),
+    ] {
+        let running = start(variables);
+        let mut root = running.root();
+        assert_eq!(
+            root.query("SELECT @@back_log").one(),
+            expected,
+            "{variables:?}"
+        );
+        assert_eq!(root.query("SET GLOBAL back_log = 5").error(), 1238);
+    }
+}
+
+#[test]
+fn whoever_comes_when_another_has_just_left_is_let_in() {
+    const SEATS: usize = 4;
+    let running = start(&[("max_connections", "4")]);
+    std::thread::scope(|scope| {
+        for _ in 0..SEATS {
+            scope.spawn(|| {
+                for _ in 0..150 {
+                    let mut client = running.unix("ann", "one").unwrap();
+                    // It leaves without waiting for the server to notice.
+                    client.send(0, COM_QUIT).unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// What one client does.
+#[derive(Clone, Copy)]
+enum Visit {
+    Leaves,
+    Vanishes,
+    HasAWrongPassword,
+    SaysNothing,
+    SendsHalfALogin,
+}
+
+#[test]
+fn counters_are_exact_however_clients_come_and_go() {
+    const THREADS: u64 = 8;
+    const ROUNDS: u64 = 20;
+    let running = start(&[("max_connections", "1000")]);
+    let names = ["Connections", "Aborted_clients", "Aborted_connects"];
+    let before = names.map(|name| running.count(name));
+    let visit = |visit| match visit {
+        Visit::Leaves => quit(running.unix("ann", "one").unwrap()),
+        Visit::Vanishes => drop(running.unix("ann", "one").unwrap()),
+        Visit::HasAWrongPassword => {
+            assert_eq!(running.unix("ann", "no").err().unwrap().0, 1045);
+        }
+        Visit::SaysNothing => {
+            let path = running.folder.path().join("s.sock");
+            let mut raw = Raw::local(&path).unwrap();
+            raw.packet().unwrap();
+        }
+        Visit::SendsHalfALogin => {
+            use std::io::Write;
+            let path = running.folder.path().join("s.sock");
+            let mut raw = UnixStream::connect(path).unwrap();
+            raw.write_all(b"\x60\0\0\x01abc").unwrap();
+        }
+    };
+    let visits = [
+        Visit::Leaves,
+        Visit::Vanishes,
+        Visit::HasAWrongPassword,
+        Visit::SaysNothing,
+        Visit::SendsHalfALogin,
+    ];
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for round in 0..ROUNDS * visits.len() as u64 {
+                    visit(visits[((round + thread) % visits.len() as u64) as usize]);
+                }
+            });
+        }
+    });
+    let of_each = THREADS * ROUNDS;
+    eventually(|| running.count("Aborted_connects") - before[2] >= 3 * of_each);
+    eventually(|| running.count("Threads_connected") == 1);
+    // Each look at a counter is a connection, too, which is in it.
+    let root_visits = 1;
+    let connections = running.count("Connections");
+    assert_eq!(running.count("Connections"), connections + root_visits);
+    assert_eq!(running.count("Aborted_connects") - before[2], 3 * of_each);
+    let aborted = running.count("Aborted_clients");
+    // Those who looked vanished as well.
+    assert!(aborted - before[1] >= of_each, "{aborted}");
+    let most = running.count("Max_used_connections");
+    assert!((2..=THREADS * 3 + 8).contains(&most), "{most}");
+    let at = running.status("Max_used_connections_time");
+    assert!(at.len() == 19 && at.starts_with("20"), "{at}");
+    assert!(running.count("Threads_created") >= 2);
+    assert_eq!(running.count("Threads_running"), 1);
+    assert_eq!(running.count("Connection_errors_max_connections"), 0);
+}
