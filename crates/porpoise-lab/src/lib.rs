@@ -10,7 +10,8 @@
 //!    the machine does meanwhile hits all of them alike.
 //! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
 //!
-//! [`locks`] is an experiment of its own: reader-writer locks against each other, without any server.
+//! Two experiments are their own: [`locks`], reader-writer locks against each other, without any server; and [`connect`], clients that
+//! come and go, over every way in. [`Peer`] is a MariaDB to measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -28,8 +29,10 @@
 #![warn(missing_docs)]
 
 pub mod bench;
+pub mod connect;
 mod histogram;
 pub mod locks;
+mod peer;
 mod picture;
 mod progress;
 mod report;
@@ -38,6 +41,7 @@ mod workload;
 
 pub use bench::{BenchPlan, Target};
 pub use histogram::Histogram;
+pub use peer::Peer;
 pub use report::{Measurement, Report};
 pub use table::Table;
 pub use workload::{Mode, Workload};

@@ -1,7 +1,7 @@
 //! Short runs against MariaDB: every workload works on a server that is not ours, and its figures are plausible.
 
 use porpoise_e2e::server::{Product, Server};
-use porpoise_lab::{BenchPlan, Error, Mode, Target, Workload, bench};
+use porpoise_lab::{BenchPlan, Error, Mode, Peer, Target, Workload, bench};
 use std::time::Duration;
 
 fn targets(server: &Server) -> [Target; 2] {
@@ -94,4 +94,14 @@ fn a_target_that_is_not_there_is_named() {
         "{error}"
     );
     assert!(matches!(bench::run(&[], &plan), Err(Error::Plan(_))));
+}
+
+#[test]
+fn a_peer_is_started_and_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let peer = Peer::start(folder.path(), 8).unwrap();
+    assert!(peer.connect().unwrap().ping().is_ok());
+    let socket = peer.socket().to_path_buf();
+    drop(peer);
+    assert!(std::os::unix::net::UnixStream::connect(socket).is_err());
 }

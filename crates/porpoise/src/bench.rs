@@ -1,8 +1,9 @@
 //! `porpoise bench`: the main job, measured.
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
-//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`] is an experiment of its own.
+//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`] and [`connect`] are experiments of their own.
 
+mod connect;
 mod locks;
 
 use std::path::Path;
@@ -45,6 +46,8 @@ pub struct BenchOptions {
 enum Experiment {
     /// Measure five reader-writer locks, and parking_lot's, against each other
     Locks(locks::LocksOptions),
+    /// Measure clients that come and go: connections a second over every way in, beside MariaDB
+    Connect(connect::ConnectOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -52,6 +55,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
     let measured = match &options.experiment {
         None => measure(options),
         Some(Experiment::Locks(options)) => locks::measure(options),
+        Some(Experiment::Connect(options)) => connect::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,139 @@
+//! A throw-away MariaDB to measure against: in a folder of its own, on loopback, ended when dropped.
+
+use std::ffi::OsString;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use porpoise_client::{Connection, Options, Transport};
+
+use crate::Error;
+
+/// How long it may take to answer.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Where Debian has it, which is not in everybody's path.
+const FOLDERS: &[&str] = &["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+
+/// A running MariaDB.
+pub struct Peer {
+    child: Child,
+    socket: PathBuf,
+    port: u16,
+}
+
+/// The path of one of MariaDB's programs, if it is installed.
+fn program(name: &str) -> Option<PathBuf> {
+    let path: OsString = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(FOLDERS.iter().map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+impl Peer {
+    /// Whether there is a MariaDB on this machine to be started.
+    pub fn is_installed() -> bool {
+        program("mariadbd").is_some() && program("mariadb-install-db").is_some()
+    }
+
+    /// Starts one in `folder`, for so many clients. Its root has no password.
+    pub fn start(folder: &Path, clients: usize) -> Result<Peer, Error> {
+        let failed = |what: String| Error::Plan(format!("MariaDB doesn't start: {what}"));
+        let [Some(server), Some(installer)] = ["mariadbd", "mariadb-install-db"].map(program)
+        else {
+            return Err(failed("it is not installed".into()));
+        };
+        let data = folder.join("mariadb");
+        let socket = folder.join("mariadb.sock");
+        // Started by the machine's root it wants to be told that this is meant.
+        let is_root = rustix::process::geteuid().is_root();
+        let user = is_root.then_some("--user=root");
+        let installed = Command::new(installer)
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", data.display()))
+            .args(user)
+            .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| failed(error.to_string()))?;
+        if !installed.status.success() {
+            let words = String::from_utf8_lossy(&installed.stderr).into_owned();
+            return Err(failed(words));
+        }
+        let port = free_port().map_err(|error| failed(error.to_string()))?;
+        let log = std::fs::File::create(folder.join("mariadb.log"))
+            .map_err(|error| failed(error.to_string()))?;
+        let child = Command::new(server)
+            .arg("--no-defaults")
+            .arg(format!("--datadir={}", data.display()))
+            .arg(format!("--socket={}", socket.display()))
+            .arg(format!(
+                "--pid-file={}",
+                folder.join("mariadb.pid").display()
+            ))
+            .arg(format!("--port={port}"))
+            .arg(format!("--max-connections={}", clients + 100))
+            .args([
+                "--bind-address=127.0.0.1",
+                "--skip-log-bin",
+                "--skip-name-resolve",
+            ])
+            .args(user)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            // A Ctrl-C at the terminal is for who measures.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| failed(error.to_string()))?;
+        let mut peer = Peer {
+            child,
+            socket,
+            port,
+        };
+        let deadline = Instant::now() + START_PATIENCE;
+        while let Err(refusal) = peer.connect() {
+            let ended = peer.child.try_wait().ok().flatten().is_some();
+            if ended || Instant::now() > deadline {
+                let log = std::fs::read_to_string(folder.join("mariadb.log")).unwrap_or_default();
+                return Err(failed(format!("{refusal}\n{log}")));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(peer)
+    }
+
+    /// Logs in as its root.
+    pub fn connect(&self) -> Result<Connection, porpoise_client::Error> {
+        Connection::connect(&Options {
+            user: "root".into(),
+            transport: Transport::Unix,
+            socket: Some(self.socket.clone()),
+            ..Options::default()
+        })
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Its TCP port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Nothing in it has to last: the folder goes as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

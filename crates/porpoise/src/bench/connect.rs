@@ -1,0 +1,280 @@
+//! `porpoise bench connect`: clients that connect, log in, take leave, and come again.
+//!
+//! ```text
+//!   porpoise bench connect ──┬─ porpoise serve    a process of its own, in a temporary folder: TCP, Unix socket, shared
+//!     clients, as threads    │                    memory, fast path
+//!     the embedded database  └─ mariadbd          the same, if it is installed; or --peer: a server that runs already
+//! ```
+//!
+//! Both servers are processes of their own, so that neither shares a table of descriptors, an allocator or a heap with its
+//! clients. Both have the account `sb` with a password, made by CREATE USER as that server makes it, and the schema `sbtest`.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use porpoise::Database;
+use porpoise_client::{Connection, Options, Transport};
+use porpoise_lab::Peer;
+use porpoise_lab::connect::{self, ConnectPlan, Entrant};
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::{SCHEMA, temporary_folder};
+
+#[derive(Args)]
+pub struct ConnectOptions {
+    /// Numbers of clients at a time
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 100, 1000])]
+    clients: Vec<usize>,
+    /// Run a SELECT 1 on each connection
+    #[arg(long)]
+    query: bool,
+    /// Ways in, of Porpoise's
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Tcp, WayIn::Unix, WayIn::Shm, WayIn::FastPath, WayIn::Embedded])]
+    ways: Vec<WayIn>,
+    /// A MySQL or MariaDB server to measure beside, as mysql://user:password@host:port/schema?socket=/path: over TCP if
+    /// it names a host, over its Unix socket if it names one. Without this, MariaDB is started if it is installed
+    #[arg(long)]
+    peer: Option<String>,
+    /// Measure nothing beside
+    #[arg(long, conflicts_with = "peer")]
+    alone: bool,
+    /// Milliseconds each round takes
+    #[arg(long, default_value_t = 1500)]
+    milliseconds: u64,
+    /// Rounds of which the median counts
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds after which no further round begins
+    #[arg(long, default_value_t = 210)]
+    limit: u64,
+    /// Where the picture goes
+    #[arg(long, default_value = "porpoise-connect.svg")]
+    picture: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WayIn {
+    Tcp,
+    Unix,
+    Shm,
+    FastPath,
+    Embedded,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+/// `porpoise serve` in a temporary folder; ended when dropped.
+struct Serving {
+    child: Child,
+    port: u16,
+    socket: PathBuf,
+}
+
+impl Serving {
+    fn start(folder: &Path, clients: usize) -> Result<Serving, Failure> {
+        let socket = folder.join("porpoise.sock");
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", "--no-defaults", "--port=0", "--loopback-fast-path"])
+            .arg(format!("--datadir={}", folder.join("porpoise").display()))
+            .arg(format!("--socket={}", socket.display()))
+            .arg(format!("--max-connections={}", clients + 100))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            // A Ctrl-C at the terminal is for who measures.
+            .process_group(0)
+            .spawn()?;
+        let stdout = child.stdout.take().ok_or("no output to read")?;
+        let mut serving = Serving {
+            child,
+            port: 0,
+            socket,
+        };
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let port = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("127.0.0.1:")?.parse().ok());
+        serving.port = port.ok_or_else(|| format!("the server doesn't start: {line}"))?;
+        Ok(serving)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Nothing in it has to last: the folder goes as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The account of the clients, and what it may use.
+fn prepare(root: &mut Connection, hosts: &[&str]) -> Result<(), Failure> {
+    root.run(format!("CREATE DATABASE {SCHEMA}"))?;
+    for host in hosts {
+        root.run(format!("CREATE USER sb@'{host}' IDENTIFIED BY 'sb'"))?;
+        root.run(format!("GRANT ALL ON {SCHEMA}.* TO sb@'{host}'"))?;
+    }
+    Ok(())
+}
+
+/// The clients' account by TCP and by a Unix socket.
+fn ways_to(port: u16, socket: &Path) -> [Options; 2] {
+    let account = Options {
+        user: "sb".into(),
+        password: "sb".into(),
+        database: Some(SCHEMA.into()),
+        socket: Some(socket.to_path_buf()),
+        ..Options::default()
+    };
+    let tcp = Options {
+        host: "127.0.0.1".into(),
+        port,
+        transport: Transport::Tcp,
+        ..account.clone()
+    };
+    let unix = Options {
+        transport: Transport::Unix,
+        ..account
+    };
+    [tcp, unix]
+}
+
+/// A server to measure beside: a process to keep, and its ways in.
+struct Beside {
+    _process: Option<Peer>,
+    tcp: Option<Entrant>,
+    unix: Option<Entrant>,
+}
+
+impl Beside {
+    fn find(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<Beside, Failure> {
+        let nothing = Beside {
+            _process: None,
+            tcp: None,
+            unix: None,
+        };
+        if options.alone {
+            return Ok(nothing);
+        }
+        if let Some(url) = &options.peer {
+            let given: Options = url.parse()?;
+            let way = |transport| Options {
+                transport,
+                ..given.clone()
+            };
+            // Without a socket named there is TCP alone; on localhost, with one named, that alone.
+            let has_tcp = given.socket.is_none() || given.host != "localhost";
+            let tcp = has_tcp.then(|| Entrant::new("peer TCP", way(Transport::Tcp)));
+            let unix = given.socket.is_some();
+            let unix = unix.then(|| Entrant::new("peer Unix", way(Transport::Unix)));
+            return Ok(Beside {
+                tcp,
+                unix,
+                ..nothing
+            });
+        }
+        if !Peer::is_installed() {
+            println!(
+                "MariaDB (mariadbd) is not installed, and no --peer was given: measuring Porpoise alone."
+            );
+            return Ok(nothing);
+        }
+        let peer = Peer::start(folder, clients)?;
+        prepare(&mut peer.connect()?, &["localhost", "%"])?;
+        let [tcp, unix] = ways_to(peer.port(), peer.socket());
+        Ok(Beside {
+            _process: Some(peer),
+            tcp: Some(Entrant::new("MariaDB TCP", tcp)),
+            unix: Some(Entrant::new("MariaDB Unix", unix)),
+        })
+    }
+}
+
+pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
+    // Whoever is asked to end takes the servers along.
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())?;
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    let folder = temporary_folder()?;
+    let clients = options.clients.iter().max().copied().unwrap_or(1);
+    // A client over shared memory has four descriptors.
+    crate::serve::raise_descriptor_limit(0);
+    let serving = Serving::start(folder.path(), clients)?;
+    let root = format!(
+        "mysql://root@localhost/?transport=unix&socket={}",
+        serving.socket.display()
+    );
+    prepare(&mut Connection::open(&root)?, &["localhost"])?;
+    let beside = Beside::find(options, folder.path(), clients)?;
+    let database = Database::options()
+        .share(false)
+        .open(folder.path().join("embedded"))?;
+
+    let [tcp, unix] = ways_to(serving.port, &serving.socket);
+    let name = |entrant: &Option<Entrant>| entrant.as_ref().map(|entrant| entrant.name.clone());
+    let (beside_tcp, beside_unix) = (name(&beside.tcp), name(&beside.unix));
+    let mut entrants: Vec<Entrant> = [beside.tcp.clone(), beside.unix.clone()]
+        .into_iter()
+        .flatten()
+        .collect();
+    for way in &options.ways {
+        entrants.push(match way {
+            WayIn::Tcp => Entrant::new("TCP", tcp.clone()).beside(beside_tcp.as_deref()),
+            WayIn::Unix => Entrant::new("Unix socket", unix.clone()).beside(beside_unix.as_deref()),
+            WayIn::Shm => {
+                let memory = Options {
+                    transport: Transport::SharedMemory,
+                    shared_memory_base_name: path_of(&serving.socket, BASE_NAME)
+                        .display()
+                        .to_string(),
+                    ..unix.clone()
+                };
+                Entrant::new("shared memory", memory).beside(beside_unix.as_deref())
+            }
+            WayIn::FastPath => {
+                let moving = Options {
+                    loopback_fast_path: true,
+                    ..tcp.clone()
+                };
+                Entrant::new("loopback fast path", moving).beside(beside_unix.as_deref())
+            }
+            WayIn::Embedded => {
+                let database = database.clone();
+                let visit = move |query: bool| {
+                    let connection = database.connect()?;
+                    if query {
+                        connection.query("SELECT 1", ())?;
+                    }
+                    Ok(())
+                };
+                let visit = move |query| {
+                    visit(query).map_err(|error: porpoise::Error| error.message().to_string())
+                };
+                Entrant::by_calls("embedded", Arc::new(visit)).beside(beside_unix.as_deref())
+            }
+        });
+    }
+    let plan = ConnectPlan {
+        clients: options.clients.clone(),
+        query: options.query,
+        duration: Duration::from_millis(options.milliseconds.max(1)),
+        rounds: options.rounds.max(1),
+        limit: Duration::from_secs(options.limit),
+        stop,
+        ..ConnectPlan::default()
+    };
+    let report = connect::run(&entrants, &plan)?;
+    print!("{report}");
+    std::fs::write(&options.picture, report.picture())?;
+    println!("picture: {}", options.picture.display());
+    Ok(())
+}
