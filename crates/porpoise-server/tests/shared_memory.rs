@@ -323,6 +323,9 @@ fn rings_are_kept_only_for_who_was_let_in_and_knocks() {
     for client in &mut clients {
         client.send(0, &[1]).unwrap();
     }
+    // All have been seen to go before the first comes back and makes room.
+    let sql = "SELECT COUNT(*) FROM information_schema.processlist";
+    eventually(|| running.root().query(sql).one() == "1");
     let mut kept = 0;
     for mut client in clients {
         let is_back = client.send(0, KNOCK).is_ok() && client.packet().is_ok();

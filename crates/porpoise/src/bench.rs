@@ -3,6 +3,7 @@
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
 //! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`] and [`connect`] are experiments of their own.
 
+mod beside;
 mod connect;
 mod locks;
 
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use porpoise_client::Options;
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -19,6 +20,8 @@ use porpoise_server::{Inside, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
+
+use beside::Beside;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -37,10 +40,31 @@ pub struct BenchOptions {
     /// What the clients do: read-write, point-select, read-only, …
     #[arg(long, value_delimiter = ',', default_value = "oltp_read_write")]
     workload: Vec<Workload>,
+    /// Ways in
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Tcp, WayIn::Unix, WayIn::Shm, WayIn::FastPath, WayIn::Embedded])]
+    ways: Vec<WayIn>,
+    /// Measure a MySQL or MariaDB server beside, and compare with its Unix socket: the one at
+    /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
+    peer: Option<Option<String>>,
+    /// Rounds of which the median counts
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
     /// Keep the data in memory
     #[arg(long)]
     memory: bool,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WayIn {
+    Tcp,
+    Unix,
+    Shm,
+    FastPath,
+    Embedded,
+}
+
+type Failure = Box<dyn std::error::Error>;
 
 #[derive(Subcommand)]
 enum Experiment {
@@ -81,7 +105,7 @@ impl Served {
         folder: &Path,
         name: &str,
         variables: Vec<(String, String)>,
-    ) -> Result<Served, Box<dyn std::error::Error>> {
+    ) -> Result<Served, Failure> {
         let engine = Engine::open(EngineOptions {
             location,
             variables,
@@ -120,7 +144,7 @@ impl Served {
         format!("mysql://sb:sb@localhost/{SCHEMA}?transport={transport}&socket={socket}")
     }
 
-    fn stop(self) -> Result<(), Box<dyn std::error::Error>> {
+    fn stop(self) -> Result<(), Failure> {
         self.server.stop();
         Ok(self.engine.close()?)
     }
@@ -138,7 +162,7 @@ fn in_this_process(_: &Options) -> Result<Box<dyn Stream>, porpoise_client::Erro
     Ok(Box::new(inside.connect(None)))
 }
 
-fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
+fn measure(options: &BenchOptions) -> Result<(), Failure> {
     let folder = temporary_folder()?;
     let location = if options.memory {
         Location::Memory
@@ -162,19 +186,46 @@ fn measure(options: &BenchOptions) -> Result<(), Box<dyn std::error::Error>> {
         .ok_or("no TCP address")?
         .port();
     let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
+    let beside = match &options.peer {
+        None => Beside::default(),
+        Some(Some(url)) => Beside::at(url)?,
+        Some(None) => Beside::start(folder.path(), clients)?
+            .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
+    };
+    let target = |way: &str, options: Option<Options>| {
+        let name = format!("{} {way}", beside.name);
+        Some(Target {
+            name,
+            options: options?,
+        })
+    };
     // The others are compared with the first.
-    let targets = [
-        Target::new("TCP", &tcp)?,
-        Target::new("Unix socket", &served.local("unix"))?,
-        Target::new("shared memory", &served.local("shm"))?,
-        Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))?,
-        Target::new("embedded", &format!("porpoise::memory:?database={SCHEMA}"))?,
-    ];
+    let mut targets: Vec<Target> = [
+        target("Unix socket", beside.unix.clone()),
+        target("TCP", beside.tcp.clone()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    for way in &options.ways {
+        targets.push(match way {
+            WayIn::Tcp => Target::new("TCP", &tcp),
+            WayIn::Unix => Target::new("Unix socket", &served.local("unix")),
+            WayIn::Shm => Target::new("shared memory", &served.local("shm")),
+            WayIn::FastPath => {
+                Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))
+            }
+            WayIn::Embedded => {
+                Target::new("embedded", &format!("porpoise::memory:?database={SCHEMA}"))
+            }
+        }?);
+    }
     let plan = BenchPlan {
         workloads: options.workload.clone(),
         threads: options.threads.clone(),
         rows: options.rows,
         duration: Duration::from_secs(options.seconds),
+        rounds: options.rounds.max(1),
         ..BenchPlan::default()
     };
     let report = bench::run(&targets, &plan)?;

@@ -17,15 +17,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use porpoise::Database;
 use porpoise_client::{Connection, Options, Transport};
-use porpoise_lab::Peer;
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{SCHEMA, temporary_folder};
+use super::beside::{Beside, prepare, ways_to};
+use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
 pub struct ConnectOptions {
@@ -58,17 +58,6 @@ pub struct ConnectOptions {
     #[arg(long, default_value = "porpoise-connect.svg")]
     picture: PathBuf,
 }
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WayIn {
-    Tcp,
-    Unix,
-    Shm,
-    FastPath,
-    Embedded,
-}
-
-type Failure = Box<dyn std::error::Error>;
 
 /// `porpoise serve` in a temporary folder; ended when dropped.
 struct Serving {
@@ -114,87 +103,21 @@ impl Drop for Serving {
     }
 }
 
-/// The account of the clients, and what it may use.
-fn prepare(root: &mut Connection, hosts: &[&str]) -> Result<(), Failure> {
-    root.run(format!("CREATE DATABASE {SCHEMA}"))?;
-    for host in hosts {
-        root.run(format!("CREATE USER sb@'{host}' IDENTIFIED BY 'sb'"))?;
-        root.run(format!("GRANT ALL ON {SCHEMA}.* TO sb@'{host}'"))?;
+/// The server to measure beside that `options` ask for.
+fn find_peer(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<Beside, Failure> {
+    if options.alone {
+        return Ok(Beside::default());
     }
-    Ok(())
-}
-
-/// The clients' account by TCP and by a Unix socket.
-fn ways_to(port: u16, socket: &Path) -> [Options; 2] {
-    let account = Options {
-        user: "sb".into(),
-        password: "sb".into(),
-        database: Some(SCHEMA.into()),
-        socket: Some(socket.to_path_buf()),
-        ..Options::default()
-    };
-    let tcp = Options {
-        host: "127.0.0.1".into(),
-        port,
-        transport: Transport::Tcp,
-        ..account.clone()
-    };
-    let unix = Options {
-        transport: Transport::Unix,
-        ..account
-    };
-    [tcp, unix]
-}
-
-/// A server to measure beside: a process to keep, and its ways in.
-struct Beside {
-    _process: Option<Peer>,
-    tcp: Option<Entrant>,
-    unix: Option<Entrant>,
-}
-
-impl Beside {
-    fn find(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<Beside, Failure> {
-        let nothing = Beside {
-            _process: None,
-            tcp: None,
-            unix: None,
-        };
-        if options.alone {
-            return Ok(nothing);
-        }
-        if let Some(url) = &options.peer {
-            let given: Options = url.parse()?;
-            let way = |transport| Options {
-                transport,
-                ..given.clone()
-            };
-            // Without a socket named there is TCP alone; on localhost, with one named, that alone.
-            let has_tcp = given.socket.is_none() || given.host != "localhost";
-            let tcp = has_tcp.then(|| Entrant::new("peer TCP", way(Transport::Tcp)));
-            let unix = given.socket.is_some();
-            let unix = unix.then(|| Entrant::new("peer Unix", way(Transport::Unix)));
-            return Ok(Beside {
-                tcp,
-                unix,
-                ..nothing
-            });
-        }
-        if !Peer::is_installed() {
-            println!(
-                "MariaDB (mariadbd) is not installed, and no --peer was given: measuring Porpoise alone."
-            );
-            return Ok(nothing);
-        }
-        let peer = Peer::start(folder, clients)?;
-        prepare(&mut peer.connect()?, &["localhost", "%"])?;
-        let [tcp, unix] = ways_to(peer.port(), peer.socket());
-        Ok(Beside {
-            _process: Some(peer),
-            tcp: Some(Entrant::new("MariaDB TCP", tcp)),
-            unix: Some(Entrant::new("MariaDB Unix", unix)),
-        })
+    if let Some(url) = &options.peer {
+        return Beside::at(url);
     }
+    let started = Beside::start(folder, clients)?;
+    if started.is_none() {
+        println!(
+            "MariaDB (mariadbd) is not installed, and no --peer was given: measuring Porpoise alone."
+        );
+    }
+    Ok(started.unwrap_or_default())
 }
 
 pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
@@ -214,18 +137,22 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
         serving.socket.display()
     );
     prepare(&mut Connection::open(&root)?, &["localhost"])?;
-    let beside = Beside::find(options, folder.path(), clients)?;
+    let beside = find_peer(options, folder.path(), clients)?;
     let database = Database::options()
         .share(false)
         .open(folder.path().join("embedded"))?;
 
     let [tcp, unix] = ways_to(serving.port, &serving.socket);
-    let name = |entrant: &Option<Entrant>| entrant.as_ref().map(|entrant| entrant.name.clone());
-    let (beside_tcp, beside_unix) = (name(&beside.tcp), name(&beside.unix));
-    let mut entrants: Vec<Entrant> = [beside.tcp.clone(), beside.unix.clone()]
+    let entrant = |way: &str, options: &Option<Options>| {
+        let options = options.clone()?;
+        Some(Entrant::new(format!("{} {way}", beside.name), options))
+    };
+    let mut entrants: Vec<Entrant> = [entrant("TCP", &beside.tcp), entrant("Unix", &beside.unix)]
         .into_iter()
         .flatten()
         .collect();
+    let name = |way: &str, options: &Option<Options>| Some(entrant(way, options)?.name);
+    let (beside_tcp, beside_unix) = (name("TCP", &beside.tcp), name("Unix", &beside.unix));
     for way in &options.ways {
         entrants.push(match way {
             WayIn::Tcp => Entrant::new("TCP", tcp.clone()).beside(beside_tcp.as_deref()),
