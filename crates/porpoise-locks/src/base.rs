@@ -112,6 +112,7 @@ static LANE_SETS: [LaneSet; LANE_SETS_MAX] = [const {
     LaneSet {
         taken: AtomicBool::new(false),
         drift: AtomicU32::new(0),
+        openings: AtomicU32::new(0),
         lanes: [const { Lane(AtomicU32::new(0)) }; LANES],
     }
 }; LANE_SETS_MAX];

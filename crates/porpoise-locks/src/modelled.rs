@@ -97,12 +97,17 @@ mod base {
         deadline.has_passed()
     }
 
-    /// A light and a heavy fence make one of two sides see the other, as two fences do.
+    /// A light and a heavy fence make one of two sides see the other; two light ones don't. So each thread has a word that
+    /// its light fences change, and a heavy one changes them all.
     pub fn light_fence() {
-        fence();
+        THREAD.with(|own| FENCES[*own].fetch_add(1, Ordering::AcqRel));
     }
 
     pub fn heavy_fence() {
+        fence();
+        for word in FENCES.iter() {
+            word.fetch_add(1, Ordering::AcqRel);
+        }
         fence();
     }
 
@@ -130,7 +135,9 @@ mod base {
     pub const SPIN_ROUNDS: u32 = 0;
     pub const YIELDS: u32 = 0;
     pub const PAUSES: u32 = 0;
-    pub const LANES: usize = 3;
+    /// A scenario has no more.
+    const THREADS_MAX: usize = 3;
+    pub const LANES: usize = THREADS_MAX;
     pub const LANE_SETS_MAX: usize = 1;
 
     macro_rules! maybe_const_fn {
@@ -145,14 +152,17 @@ mod base {
         static ref LANE_SETS: [LaneSet; LANE_SETS_MAX] = std::array::from_fn(|_| LaneSet {
             taken: AtomicBool::new(false),
             drift: AtomicU32::new(0),
+            openings: AtomicU32::new(0),
             lanes: std::array::from_fn(|_| Lane(AtomicU32::new(0))),
         });
         static ref ROOM: Room = Room(Mutex::new(Vec::new()));
+        static ref FENCES: [AtomicU32; THREADS_MAX] = std::array::from_fn(|_| AtomicU32::new(0));
+        static ref CROWDED_OUT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(usize::MAX);
         static ref NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     }
 
     loom::thread_local! {
-        static LANE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        static THREAD: usize = NEXT.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn lane_sets() -> &'static [LaneSet] {
@@ -163,9 +173,15 @@ mod base {
         &ROOM
     }
 
-    /// The fourth thread has none.
     pub fn lane() -> Option<usize> {
-        LANE.with(|lane| Some(*lane).filter(|lane| *lane < LANES))
+        let own = THREAD.with(|own| *own);
+        (own != CROWDED_OUT.load(std::sync::atomic::Ordering::Relaxed)).then_some(own)
+    }
+
+    /// From now on the calling thread has no lane.
+    pub fn leave_no_lane() {
+        let own = THREAD.with(|own| *own);
+        CROWDED_OUT.store(own, std::sync::atomic::Ordering::Relaxed);
     }
 
     pub fn lanes_in_use() -> usize {
@@ -222,9 +238,10 @@ impl<L: ReaderWriter> Guarded<L> {
     }
 }
 
+/// With `LOOM_MAX_PREEMPTIONS` in the environment, threads are interrupted more often than twice at places where they needn't be.
 fn check(test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = model.preemption_bound.or(Some(2));
     model.check(test);
 }
 
@@ -301,7 +318,7 @@ fn a_wait_ends_at_its_deadline_and_the_others_go_on<L: ReaderWriter + 'static>(n
             let guarded = Arc::clone(&guarded);
             move || guarded.write(3)
         });
-        has_passed.store(true, std::sync::atomic::Ordering::SeqCst);
+        has_passed.store(true, SeqCst);
         guarded.change();
         guarded.lock.unlock_exclusive();
         impatient.join().unwrap();
@@ -320,7 +337,7 @@ fn a_reader_gives_up_while_a_writer_is_inside<L: ReaderWriter + 'static>(new: fn
             let deadline = Deadline::When(Arc::clone(&has_passed));
             move || guarded.lock.shared_until(&deadline)
         });
-        has_passed.store(true, std::sync::atomic::Ordering::SeqCst);
+        has_passed.store(true, SeqCst);
         assert!(!reader.join().unwrap());
         guarded.lock.unlock_exclusive();
         assert!(guarded.lock.try_exclusive(Owner::new(4)));
@@ -338,6 +355,28 @@ fn anybody_may_leave<L: ReaderWriter + 'static>(new: fn() -> L) {
         });
         guarded.write(1);
         other.join().unwrap();
+    });
+}
+
+/// Each of them may still see the other inside, but not both.
+fn of_two_readers_that_leave_at_once_one_wakes_the_writer<L: ReaderWriter + 'static>(
+    new: fn() -> L,
+) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        guarded.lock.shared();
+        guarded.lock.shared();
+        let other = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.lock.unlock_shared()
+        });
+        let writer = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.write(1)
+        });
+        guarded.lock.unlock_shared();
+        other.join().unwrap();
+        writer.join().unwrap();
     });
 }
 
@@ -376,6 +415,29 @@ fn a_writer_that_becomes_a_reader_lets_readers_in<L: ReaderWriter + 'static>(new
     });
 }
 
+/// Who stands behind a writer that gives up isn't forgotten there.
+fn a_writer_that_gives_up_lets_newcomers_in<L: ReaderWriter + 'static>(new: fn() -> L) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let has_passed = Arc::new(AtomicBool::new(false));
+        guarded.lock.shared();
+        let impatient = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            let deadline = Deadline::When(Arc::clone(&has_passed));
+            move || guarded.lock.exclusive_until(Owner::new(2), &deadline)
+        });
+        let newcomer = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        has_passed.store(true, SeqCst);
+        assert!(!impatient.join().unwrap());
+        newcomer.join().unwrap();
+        guarded.lock.unlock_shared();
+        assert!(guarded.lock.try_exclusive(Owner::new(4)));
+    });
+}
+
 macro_rules! scenarios {
     ($lock:ident, $new:expr, $($scenario:ident),*) => {
         mod $lock {
@@ -398,7 +460,8 @@ macro_rules! scenarios {
             a_reader_gives_up_while_a_writer_is_inside,
             a_writer_becomes_a_reader_and_no_other_writes_in_between,
             a_writer_that_becomes_a_reader_lets_readers_in,
-            anybody_may_leave
+            anybody_may_leave,
+            of_two_readers_that_leave_at_once_one_wakes_the_writer
         );)*
     };
 }
@@ -410,6 +473,19 @@ fn spread() -> PreferReader {
     lock
 }
 
+/// A lock whose readers begin on the lanes, where the first thread has none.
+fn crowded() -> PreferReader {
+    base::leave_no_lane();
+    spread()
+}
+
+/// The fair policy, beginning on the lanes.
+fn spread_fair() -> PreferReader<true> {
+    let lock = PreferReader::fair();
+    lock.open_now();
+    lock
+}
+
 scenarios! {
     of_portable Portable::new;
     of_native Native::new;
@@ -417,17 +493,66 @@ scenarios! {
     of_morrison Morrison::new;
     of_prefer_reader PreferReader::new;
     of_spread_prefer_reader spread;
+    of_crowded_prefer_reader crowded;
 }
 
-scenarios!(
-    of_fair_prefer_reader,
-    PreferReader::fair,
-    readers_and_writers_exclude_each_other,
-    the_owner_recurses_and_leaves_with_its_last_exit,
-    a_wait_ends_at_its_deadline_and_the_others_go_on,
-    a_reader_gives_up_while_a_writer_is_inside,
-    anybody_may_leave
-);
+macro_rules! fair_scenarios {
+    ($($lock:ident $new:expr;)*) => {
+        $(scenarios!(
+            $lock, $new,
+            readers_and_writers_exclude_each_other,
+            the_owner_recurses_and_leaves_with_its_last_exit,
+            a_wait_ends_at_its_deadline_and_the_others_go_on,
+            a_reader_gives_up_while_a_writer_is_inside,
+            a_writer_becomes_a_reader_and_no_other_writes_in_between,
+            a_writer_that_becomes_a_reader_lets_readers_in,
+            a_writer_that_gives_up_lets_newcomers_in,
+            anybody_may_leave,
+            of_two_readers_that_leave_at_once_one_wakes_the_writer
+        );)*
+    };
+}
+
+fair_scenarios! {
+    of_fair_prefer_reader PreferReader::fair;
+    of_spread_fair_prefer_reader spread_fair;
+}
+
+/// Two writers that don't wait, beside a reader that opens the lanes as often as it can: whoever sums the lanes up may be
+/// held up while they are opened, stepped on and closed again.
+fn who_only_tries_to_write_excludes_the_others(new: fn() -> PreferReader) {
+    check(move || {
+        let guarded = Guarded::new(new());
+        let reader = thread::spawn({
+            let guarded = Arc::clone(&guarded);
+            move || guarded.read()
+        });
+        let write = |owner: u64| {
+            let guarded = Arc::clone(&guarded);
+            move || {
+                if guarded.lock.try_exclusive(Owner::new(owner)) {
+                    guarded.change();
+                    guarded.lock.unlock_exclusive();
+                }
+            }
+        };
+        let writer = thread::spawn(write(1));
+        write(2)();
+        reader.join().unwrap();
+        writer.join().unwrap();
+        assert!(guarded.lock.try_exclusive(Owner::new(3)));
+    });
+}
+
+#[test]
+fn who_only_tries_to_write_excludes_a_reader() {
+    who_only_tries_to_write_excludes_the_others(PreferReader::new);
+}
+
+#[test]
+fn who_only_tries_to_write_excludes_a_reader_on_a_lane() {
+    who_only_tries_to_write_excludes_the_others(spread);
+}
 
 /// A gate beside a lock, as metadata locking has it: who comes enters and then looks at the gate, who goes leaves and then
 /// looks at it; who raises the gate has a fence and then looks into the lock.

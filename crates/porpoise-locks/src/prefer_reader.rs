@@ -3,7 +3,7 @@
 //! ```text
 //! 63       45 44               13 12     7  6    5    4    3    2    1    0
 //! ┌──────────┬───────────────────┬────────┬────┬────┬────┬────┬────┬────┬────┐
-//! │ readers  │ owner, of a writer│ lanes  │cln │hold│open│awak│ pR │ pW │ W  │     the whole lock
+//! │ readers  │ owner or opening  │ lanes  │cln │hold│open│awak│ pR │ pW │ W  │     the whole lock
 //! └──────────┴───────────────────┴───┬────┴────┴────┴────┴────┴────┴────┴────┘
 //!                                    └─► ┌───────┬───────┬───────┬──     one set of 63 that all locks of the
 //!                                        │ ±n    │ ±n    │ ±n    │ …     process share, a lane a thread
@@ -30,6 +30,10 @@
 //! the reader entered. While the set is closed its lanes only sink (but for those who step on one and off again), so
 //! a sum read lane by lane is never too low: a sum of 0 was true. After that the lanes stay at 0 (`cln`: they are clean), and the
 //! word alone tells, until it is opened again. A thread beyond the 128th with a lane uses the word.
+//!
+//! Each opening has a number, which the word carries until the lanes are clean, in the bits where a writer has its owner. So a
+//! writer that was held up in the midst of its sum, while the lanes were opened, stepped on and closed again, doesn't find its word
+//! unchanged.
 //!
 //! Who has to wait spins for a moment, then parks in one of 64 rooms, found by the lock's address; the bits `pW` and
 //! `pR` say that writers and readers are parked. A writer is woken when the last reader or the writer leaves; it must win the
@@ -67,6 +71,7 @@ const CLEAN: u64 = 1 << 6;
 /// Which set of lanes the lock has borrowed, from 1; 0: none.
 const SET_SHIFT: u32 = 7;
 const SET_MASK: u64 = 0x3f << SET_SHIFT;
+/// Whose writer is inside. Without one, while the lanes are open or not known to sum to 0: which opening that is. Else 0.
 const OWNER_SHIFT: u32 = 13;
 const OWNER_MASK: u64 = (u32::MAX as u64) << OWNER_SHIFT;
 /// The count has the top bits, so that it wraps around without touching others. While a writer is inside it counts how
@@ -83,6 +88,8 @@ pub(super) struct LaneSet {
     pub(super) taken: AtomicBool,
     /// What the word counted when it was put in order for a writer.
     pub(super) drift: AtomicU32,
+    /// How often it was opened, by whichever lock.
+    pub(super) openings: AtomicU32,
     pub(super) lanes: [Lane; LANES],
 }
 
@@ -242,8 +249,12 @@ impl<const FAIR: bool> PreferReader<FAIR> {
             return;
         }
         base::prepare_fences();
-        if state & SET_MASK != 0 {
-            let opened = state & !CLEAN | OPEN;
+        let opened = |state: u64, set: &LaneSet| {
+            let opening = u64::from(set.openings.fetch_add(1, Relaxed));
+            state & !(CLEAN | OWNER_MASK) | OPEN | opening << OWNER_SHIFT
+        };
+        if let Some(set) = Self::set(state) {
+            let opened = opened(state, set);
             let _ = self.word.compare_exchange(state, opened, SeqCst, Relaxed);
             return;
         }
@@ -258,10 +269,9 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         let Some((set, number)) = free else {
             return;
         };
-        let opened =
-            self.word
-                .compare_exchange(state, state | OPEN | number << SET_SHIFT, SeqCst, Relaxed);
-        if opened.is_err() {
+        let opened = opened(state, set) | number << SET_SHIFT;
+        let is_opened = self.word.compare_exchange(state, opened, SeqCst, Relaxed);
+        if is_opened.is_err() {
             set.taken.store(false, Release);
         }
     }
@@ -278,7 +288,8 @@ impl<const FAIR: bool> PreferReader<FAIR> {
 
     #[inline]
     fn leave_shared(&self) {
-        let state = self.word.load(Relaxed);
+        // Acquire: who leaves may be the first to see this set in this lock, at 0.
+        let state = self.word.load(Acquire);
         if state & OPEN != 0
             && let (Some(set), Some(number)) = (Self::set(state), base::lane())
         {
@@ -360,7 +371,7 @@ impl<const FAIR: bool> PreferReader<FAIR> {
                 if Self::readers(state) != 0 {
                     return false;
                 }
-                state & !done | WRITER | own | CLEAN
+                state & !(done | OWNER_MASK) | WRITER | own | CLEAN
             } else {
                 state & !done | WRITER | own
             };

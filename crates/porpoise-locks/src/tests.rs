@@ -162,18 +162,29 @@ fn only_the_sum_of_the_lanes_counts() {
     }
 }
 
-fn stress(lock: &(impl ReaderWriter + ?Sized), what: &str) {
+/// How often each thread of the stress test comes; `PORPOISE_LOCK_ROUNDS` makes it longer.
+fn rounds() -> u64 {
+    let asked = std::env::var("PORPOISE_LOCK_ROUNDS").ok();
+    let usual = if cfg!(miri) { 20 } else { 3_000 };
+    asked.map_or(usual, |rounds| rounds.parse().expect("a number"))
+}
+
+/// `outside` runs now and then, on threads that are not inside.
+fn stress(lock: &(impl ReaderWriter + ?Sized), what: &str, outside: impl Fn() + Sync) {
     const THREADS: u64 = 4;
-    let rounds: u64 = if cfg!(miri) { 20 } else { 3_000 };
+    let rounds = rounds();
     let figures = [AtomicU64::new(0), AtomicU64::new(0)];
     let written = AtomicU64::new(0);
     thread::scope(|scope| {
         for number in 1..=THREADS {
-            let (figures, written) = (&figures, &written);
+            let (figures, written, outside) = (&figures, &written, &outside);
             scope.spawn(move || {
                 let owner = Owner::new(number);
                 let mut random = number;
-                for _ in 0..rounds {
+                for round in 0..rounds {
+                    if round % 4 == number % 4 {
+                        outside();
+                    }
                     random = random
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(1);
@@ -218,7 +229,16 @@ fn stress(lock: &(impl ReaderWriter + ?Sized), what: &str) {
 #[test]
 fn many_threads_never_see_half_a_change() {
     for kind in Kind::ALL {
-        stress(&AnyLock::new(kind), kind.name());
+        stress(&AnyLock::new(kind), kind.name(), || ());
     }
-    stress(&PreferReader::fair(), "fair");
+    stress(&PreferReader::fair(), "fair", || ());
+}
+
+/// Far more often than readers would do it.
+#[test]
+fn nor_while_the_lanes_are_opened_again_and_again() {
+    let lock = PreferReader::new();
+    stress(&lock, "opened", || lock.open_now());
+    let fair = PreferReader::fair();
+    stress(&fair, "opened, fair", || fair.open_now());
 }
