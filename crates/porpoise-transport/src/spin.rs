@@ -7,16 +7,19 @@
 //!   shorter than a sleep and a wake, looking goes on for that long; when it is longer, a glance is all.
 //! - *Whether there are cores to spare.* Whoever looks for longer than a few microseconds offers the core to others between
 //!   looks, which costs little while nobody wants it. Where threads wait for a core, a look takes the time of whoever is waited for.
-//!   Then the core is given up between glances, some times: whoever wants it next may well be the one waited for, and
-//!   finds it cheaper to get than by a sleep and a wake. But who gets it may also be somebody who computes for
-//!   milliseconds; where giving up is dear, there is one short look and then sleep. A thread notices a crowd by how long
-//!   it has to wait for a core itself ([`Crowd`]).
+//!   Then the core is given up after the shortest of glances, again and again: those who share it, the one waited for among
+//!   them, take turns, each of which does what there is to do, and a turn costs a tenth of a sleep and a wake. But who gets the
+//!   core may also be somebody who computes for milliseconds; where giving up is dear, there is one short look and then
+//!   sleep. A thread notices a crowd by how long it has to wait for a core itself ([`Crowd`]).
 //!
 //! ```text
 //!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► look for 100 µs
-//!     in a crowd                                              ─► glance, yield, glance, yield, … or look for 5 µs
+//!     in a crowd                                              ─► look, yield, look, yield, … 40 times, or look for 5 µs
 //!                  900  2000  40  1500 …                      ─► glance, sleep
 //! ```
+//!
+//! Two that wait for each other on one core crowd each other, though there may be a core for each; nothing parts them while they
+//! only give it up. So when the system says that a core is idle, a thread in a crowd sleeps once, and is put there when it wakes.
 
 use crate::sys;
 use std::hint::spin_loop;
@@ -24,14 +27,18 @@ use std::time::{Duration, Instant};
 
 /// Looks that are always affordable, before the first look at the clock.
 const GLANCE: u32 = 40;
+/// The same where others wait for the core, who had better have it.
+const GLANCE_CROWDED: u32 = 3;
 /// Looks from one look at the clock to the next.
 const LOOKS_A_CLOCK: u32 = 32;
 /// The longest time with cores to spare: about as long as two ends take to wake each other.
 const LONGEST: Duration = Duration::from_micros(100);
+/// The longest waits that are worth giving up the core for, again and again, instead of sleeping.
+const LONGEST_GIVING_UP: Duration = Duration::from_millis(1);
 /// How often the core is given up in a crowd.
-const YIELDS: u32 = 5;
+const YIELDS: u32 = 40;
 /// What giving up the core may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which didn't need to.
-const YIELD_COST_MAX: Duration = Duration::from_micros(25);
+const YIELD_COST_MAX: Duration = Duration::from_micros(500);
 const WAITS_AVERAGED: u32 = 512;
 /// The longest time when there are none.
 const LONGEST_CROWDED: Duration = Duration::from_micros(5);
@@ -82,17 +89,23 @@ impl Spin {
             })
         };
         self.yield_cost -= self.yield_cost / WAITS_AVERAGED;
-        if look(GLANCE) {
+        let crowded = self.crowd.crowded;
+        let glance = if crowded { GLANCE_CROWDED } else { GLANCE };
+        if look(glance) {
             self.win(Duration::ZERO);
             return true;
         }
-        let budget = self.budget();
+        let mut budget = self.budget();
+        if std::mem::take(&mut self.crowd.sleeps_apart) {
+            budget = Duration::ZERO;
+        }
         let began = Instant::now();
         let mut took = Duration::ZERO;
         if self.yields(budget) {
+            budget = Duration::ZERO;
             for _ in 0..YIELDS {
                 sys::yield_core();
-                let won = look(GLANCE);
+                let won = look(glance);
                 let before = took;
                 took = began.elapsed();
                 self.yield_cost += (took - before) / WAITS_AVERAGED;
@@ -140,17 +153,24 @@ impl Spin {
         self.crowd.crowded && !budget.is_zero() && self.yield_cost <= YIELD_COST_MAX
     }
 
+    /// How long to look without giving the core up.
     fn budget(&self) -> Duration {
         match self.crowd.crowded {
-            _ if self.gap > LONGEST => Duration::ZERO,
+            true if self.gap > LONGEST_GIVING_UP => Duration::ZERO,
             true => LONGEST_CROWDED,
+            false if self.gap > LONGEST => Duration::ZERO,
             false => LONGEST,
         }
     }
 
     fn learn(&mut self, took: Duration) {
+        let worth = if self.crowd.crowded {
+            LONGEST_GIVING_UP
+        } else {
+            LONGEST
+        };
         // A long wait weighs no more than some short ones.
-        self.gap = (self.gap * 7 + took.min(LONGEST * 4)) / 8;
+        self.gap = (self.gap * 7 + took.min(worth * 4)) / 8;
     }
 
     /// Waits that a look sufficed for.
@@ -171,6 +191,8 @@ struct Crowd {
     /// When the system was last asked, and what it said.
     last: Option<(Instant, Duration)>,
     crowded: bool,
+    /// There is a core for everybody, and some share one all the same: this one is to sleep, once.
+    sleeps_apart: bool,
 }
 
 const SURVEY_EVERY: Duration = Duration::from_millis(10);
@@ -188,6 +210,7 @@ impl Crowd {
         if let Some((at, before)) = self.last {
             let lately = waited.saturating_sub(before);
             self.crowded = lately * WAITS_PART > now - at;
+            self.sleeps_apart = self.crowded && sys::has_idle_core();
         }
         self.last = Some((now, waited));
     }
@@ -233,6 +256,25 @@ mod tests {
         }
         spin.crowd.crowded = true;
         assert!(spin.yields(spin.budget()));
+    }
+
+    #[test]
+    fn who_is_crowded_beside_an_idle_core_sleeps_once() {
+        let mut spin = Spin::default();
+        spin.crowd.crowded = true;
+        spin.crowd.sleeps_apart = true;
+        let mut looked = 0;
+        let mut wait = |spin: &mut Spin| {
+            looked = 0;
+            assert!(!spin.wait(|| {
+                looked += 1;
+                false
+            }));
+            looked
+        };
+        assert_eq!(wait(&mut spin), GLANCE_CROWDED);
+        spin.crowd.crowded = true;
+        assert_eq!(wait(&mut spin), GLANCE_CROWDED * (1 + YIELDS));
     }
 
     #[test]

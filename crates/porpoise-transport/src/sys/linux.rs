@@ -17,6 +17,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The memory can neither shrink under whoever has mapped it (an access would be a SIGBUS) nor grow, nor can anybody add a seal.
@@ -295,6 +296,21 @@ pub(crate) fn waited_for_a_core() -> Option<Duration> {
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
     let waited = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(waited))
+}
+
+/// Whether there are no more threads that run or want to than cores for them; false where the system doesn't tell.
+pub(crate) fn has_idle_core() -> bool {
+    let mut text = [0; 64];
+    let read = File::open("/proc/loadavg").and_then(|mut file| file.read(&mut text));
+    // Averages, those that run or want to among all, and the newest process: 0.20 0.18 0.12 1/80 11206
+    let running = read.ok().and_then(|length| {
+        let text = std::str::from_utf8(text.get(..length)?).ok()?;
+        let (running, _) = text.split_ascii_whitespace().nth(3)?.split_once('/')?;
+        running.parse::<usize>().ok()
+    });
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let cores = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    running.is_some_and(|running| running <= cores)
 }
 
 /// Lets somebody else have the core, if anybody wants it.

@@ -92,6 +92,10 @@ pub(crate) fn waited_for_a_core() -> Option<Duration> {
     None
 }
 
+pub(crate) fn has_idle_core() -> bool {
+    false
+}
+
 pub(crate) fn yield_core() {
     std::thread::yield_now();
 }
