@@ -10,6 +10,7 @@ mod bench;
 mod serve;
 mod shell;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -40,6 +41,7 @@ enum Command {
         options: Vec<String>,
     },
     /// Talk to a database in a folder, in memory or behind a URL
+    #[command(disable_help_flag = true)]
     Sql(shell::SqlOptions),
     /// Measure OLTP read-write over every way in, in a temporary folder
     Bench(bench::BenchOptions),
@@ -58,9 +60,20 @@ fn give_memory_back_soon() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+/// What the program was called with, in clap's words.
+fn arguments() -> Vec<OsString> {
+    let mut given = std::env::args_os();
+    let mut first: Vec<OsString> = given.by_ref().take(2).collect();
+    match first.get(1) {
+        Some(command) if command == "sql" => first.extend(shell::spelled_out(given)),
+        _ => first.extend(given),
+    }
+    first
+}
+
 fn main() -> ExitCode {
     give_memory_back_soon();
-    match CommandLine::parse().command {
+    match CommandLine::parse_from(arguments()).command {
         Command::Serve { options } => serve::run(options),
         Command::Sql(options) => shell::run(&options),
         Command::Bench(options) => bench::run(&options),

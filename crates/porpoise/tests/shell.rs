@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use porpoise::Database;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 fn shell(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_porpoise"));
@@ -240,6 +240,146 @@ fn every_way_in_to_a_server_works() {
     }
 }
 
+/// A server with an account `ann`, whose password is `sesame`, and a database `shop`; its port.
+fn serve_ann(socket: &Path) -> (Database, porpoise::Listening, u16) {
+    let database = Database::in_memory().unwrap();
+    let mut name = socket.as_os_str().to_owned();
+    name.push(".MYSQL");
+    let doors = porpoise::Listen::unix(socket)
+        .and(porpoise::Listen::shared_memory(name))
+        .and(porpoise::Listen::tcp(([127, 0, 0, 1], 0).into()));
+    let listening = database.listen(doors).unwrap();
+    let connection = database.connect().unwrap();
+    for statement in [
+        "CREATE USER ann IDENTIFIED BY 'sesame'",
+        "CREATE DATABASE shop",
+        "GRANT ALL ON shop.* TO ann",
+    ] {
+        connection.execute(statement, ()).unwrap();
+    }
+    let port = listening.tcp_addresses()[0].port();
+    (database, listening, port)
+}
+
+#[test]
+fn a_server_is_named_by_options_as_mysql_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let (_database, _listening, port) = serve_ann(&socket);
+    let socket = socket.to_str().unwrap();
+    let url = format!("mysql://nobody:x@127.0.0.1:1/?socket={socket}");
+    for (options, way) in [
+        (format!("-psesame -h 127.0.0.1 -P{port} shop"), "TCP/IP"),
+        (format!("-psesame -P {port} shop"), "TCP/IP"),
+        (format!("-psesame -S{socket} shop"), "shared memory"),
+        (
+            format!("--password=sesame --protocol=socket --socket={socket} -D shop"),
+            "UNIX socket",
+        ),
+        (
+            format!("-psesame --protocol=MEMORY -S {socket} shop"),
+            "shared memory",
+        ),
+        (
+            format!("-psesame --host=localhost --port={port} --protocol=tcp -S {socket} shop"),
+            "TCP/IP",
+        ),
+        (format!("-psesame -D shop {url}"), "shared memory"),
+    ] {
+        let mut arguments = vec!["-u", "ann"];
+        arguments.extend(options.split(' '));
+        let (out, err, code) = told(&piped(&arguments, "status\nSELECT DATABASE();"));
+        assert!(
+            out.contains(way) && out.ends_with("\nshop\n"),
+            "{options}: {out} {err}"
+        );
+        assert_eq!(code, 0);
+    }
+}
+
+#[test]
+fn options_that_lead_nowhere_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let (_database, _listening, _) = serve_ann(&socket);
+    let socket = format!("-S{}", socket.display());
+    let path = folder.path().join("data");
+    for (arguments, words) in [
+        (
+            vec!["-uann", "-pSesame", &socket],
+            "ERROR 1045 (28000): Access denied for user 'ann'@'localhost' (using password: YES)",
+        ),
+        (
+            vec!["-uann", "--password=", &socket],
+            "ERROR 1045 (28000): Access denied for user 'ann'@'localhost' (using password: NO)",
+        ),
+        (
+            vec!["-uann", path.to_str().unwrap()],
+            "is opened without a server",
+        ),
+        (vec!["-P1", "porpoise:///nowhere"], "names no server"),
+    ] {
+        let (_, err, code) = told(&piped(&arguments, "SELECT 1"));
+        assert!(err.contains(words), "{arguments:?}: {err}");
+        assert_eq!(code, 1);
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_password_is_asked_for_and_not_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let socket = home.path().join("s");
+    let (_database, _listening, _) = serve_ann(&socket);
+    let socket = format!("-S{}", socket.display());
+    let arguments = ["-uann", &socket, "-p", "shop"];
+
+    let mut terminal = Terminal::begin(&arguments, home.path());
+    terminal.wait_for("Enter password: ");
+    terminal.press("sesamy\x7fe\r");
+    terminal.wait_for_question();
+    let shown = plain(&terminal.seen);
+    assert!(!shown.contains("sesam"), "{shown}");
+    terminal.enter("SELECT DATABASE();", "| shop ");
+    // A connection that is made again doesn't ask again.
+    terminal.enter("KILL CONNECTION_ID();", "ERROR 1317 (70100)");
+    terminal.enter("SELECT 1;", "ERROR 2013 (HY000)");
+    terminal.enter("SELECT 40 + 2;", "     42 |");
+    assert_eq!(terminal.leave("quit\r"), 0);
+
+    // A wrong one, and none at all; the terminal is as it was.
+    for (keys, words) in [("open\r", "using password: YES"), ("\x03", "no password")] {
+        let mut terminal = Terminal::begin(&arguments, home.path());
+        terminal.wait_for("Enter password: ");
+        terminal.press(keys);
+        terminal.wait_for(words);
+        assert_eq!(terminal.end(), 1);
+        assert!(terminal.is_usual());
+    }
+}
+
+/// In a script that no terminal belongs to, the first line is the answer.
+#[test]
+fn without_a_terminal_the_password_is_a_line_of_the_input() {
+    let home = tempfile::tempdir().unwrap();
+    let socket = home.path().join("s");
+    let (_database, _listening, _) = serve_ann(&socket);
+    let mut child = Command::new("setsid")
+        .args(["--wait", env!("CARGO_BIN_EXE_porpoise"), "sql", "-Np"])
+        .args(["--user=ann", "--socket"])
+        .arg(&socket)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"sesame\nSELECT 6 * 7;\n").unwrap();
+    drop(stdin);
+    let (out, err, code) = told(&child.wait_with_output().unwrap());
+    assert_eq!((out.as_str(), err.as_str(), code), ("42\n", "", 0));
+}
+
 /// The shell at a terminal.
 struct Terminal {
     child: Child,
@@ -250,6 +390,12 @@ struct Terminal {
 
 impl Terminal {
     fn open(target: &str, home: &Path) -> Terminal {
+        let mut terminal = Terminal::begin(&[target], home);
+        terminal.wait_for_question();
+        terminal
+    }
+
+    fn begin(arguments: &[&str], home: &Path) -> Terminal {
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&near).unwrap();
         unlockpt(&near).unwrap();
@@ -264,13 +410,8 @@ impl Terminal {
         tcsetwinsize(&far, size).unwrap();
         // In a session of its own, so that Ctrl-C reaches it as at any terminal.
         let child = Command::new("setsid")
-            .args([
-                "--ctty",
-                "--wait",
-                env!("CARGO_BIN_EXE_porpoise"),
-                "sql",
-                target,
-            ])
+            .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_porpoise"), "sql"])
+            .args(arguments)
             .env("TERM", "xterm")
             .env("HOME", home)
             .env_remove("PORPOISE_HISTFILE")
@@ -290,14 +431,22 @@ impl Terminal {
                 }
             }
         });
-        let mut terminal = Terminal {
+        Terminal {
             keys,
             child,
             screen,
             seen: String::new(),
-        };
-        terminal.wait_until("porpoise>", |seen| seen.trim_end().ends_with("porpoise>"));
-        terminal
+        }
+    }
+
+    fn wait_for_question(&mut self) {
+        self.wait_until("porpoise>", |seen| seen.trim_end().ends_with("porpoise>"));
+    }
+
+    /// Whether it shows what is typed, and Ctrl-C is heard.
+    fn is_usual(&self) -> bool {
+        let usual = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+        tcgetattr(&self.keys).unwrap().local_modes.contains(usual)
     }
 
     fn press(&mut self, keys: &str) {

@@ -14,6 +14,8 @@ mod editor;
 mod input;
 mod names;
 mod output;
+mod password;
+mod server;
 mod target;
 
 use std::io::{BufRead, IsTerminal, Read, Write};
@@ -33,13 +35,18 @@ use editor::{Editor, Typed};
 use input::{Input, Item};
 use names::Names;
 use output::{Failure, Form, Output, Style};
+use server::ServerOptions;
+pub use server::spelled_out;
 use target::Target;
 
 #[derive(Args)]
 pub struct SqlOptions {
-    /// A folder, `:memory:`, or the URL of a server: mysql://user:password@host:port/database?transport=…
-    #[arg(default_value = ":memory:")]
-    target: String,
+    /// A folder, `:memory:` (the default), or the URL of a server: mysql://user:password@host:port/database?transport=…
+    ///
+    /// With a server's options, a URL, or the database to use
+    target: Option<String>,
+    #[command(flatten)]
+    server: ServerOptions,
     /// Run these statements and exit
     #[arg(short, long, value_name = "SQL")]
     execute: Option<String>,
@@ -67,6 +74,9 @@ pub struct SqlOptions {
     /// What statements end with
     #[arg(long, default_value = ";")]
     delimiter: String,
+    /// Print help
+    #[arg(short = '?', long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 pub fn run(options: &SqlOptions) -> ExitCode {
@@ -162,7 +172,7 @@ const SOURCE_DEPTH_MAX: usize = 64;
 
 impl Shell {
     fn open(options: &SqlOptions, style: Style, interactive: bool) -> Result<Shell, Error> {
-        let target = Target::open(&options.target)?;
+        let target = Target::open(options.target.as_deref(), &options.server)?;
         let database = options
             .database
             .clone()

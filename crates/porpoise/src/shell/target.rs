@@ -3,6 +3,8 @@
 use porpoise::Database;
 use porpoise_client::{Connection, Error, Options, Transport};
 
+use super::server::ServerOptions;
+
 pub struct Target {
     options: Options,
     /// What was opened here, and what it is called.
@@ -18,12 +20,12 @@ fn refused(error: porpoise::Error) -> Error {
 }
 
 impl Target {
-    /// By a URL, a folder's path, or `:memory:`.
-    pub fn open(target: &str) -> Result<Target, Error> {
-        let mut options: Options = match target {
-            url if url.contains("://") => url.parse()?,
-            ":memory:" => "porpoise::memory:".parse()?,
-            folder => Options {
+    /// By a URL, a folder's path, or `:memory:`; a server also by its options.
+    pub fn open(target: Option<&str>, server: &ServerOptions) -> Result<Target, Error> {
+        let options = match (server.options(target)?, target) {
+            (Some(options), _) => options,
+            (None, None | Some(":memory:")) => "porpoise::memory:".parse()?,
+            (None, Some(folder)) => Options {
                 user: "root".into(),
                 transport: Transport::Embedded,
                 folder: Some(folder.into()),
@@ -31,9 +33,6 @@ impl Target {
             },
         };
         if options.transport != Transport::Embedded {
-            if options.user.is_empty() {
-                options.user = std::env::var("USER").unwrap_or_else(|_| "root".to_string());
-            }
             return Ok(Target {
                 options,
                 opened: None,
