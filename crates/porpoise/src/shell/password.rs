@@ -53,15 +53,21 @@ pub fn ask(question: &str) -> io::Result<String> {
 }
 
 /// Reads keys up to Enter. They can be taken back one by one (Backspace) or all (Ctrl-U); Ctrl-C gives up.
-fn read_keys(keys: impl Read) -> io::Result<String> {
+fn read_keys(mut keys: impl Read) -> io::Result<String> {
     const CTRL_C: u8 = 3;
     const CTRL_D: u8 = 4;
     const BACKSPACE: u8 = 8;
     const CTRL_U: u8 = 21;
     const DELETE: u8 = 127;
     let mut typed = Vec::new();
-    for key in keys.bytes() {
-        match key? {
+    loop {
+        let mut key = [0];
+        match keys.read(&mut key) {
+            Ok(0) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        match key[0] {
             b'\r' | b'\n' => break,
             CTRL_C => return Err(io::ErrorKind::Interrupted.into()),
             CTRL_D if typed.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
