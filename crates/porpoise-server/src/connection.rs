@@ -119,6 +119,7 @@ impl Connection {
     pub fn greet(
         stream: Stream,
         peer: Peer,
+        seat: Option<Seat>,
         server: &Arc<Shared>,
         traffic: Arc<Traffic>,
         writer: &mut PacketWriter,
@@ -131,8 +132,10 @@ impl Connection {
             let _ = outlet.send(writer);
             return None;
         }
-        let Some(seat) = seat_or_refusal(server, writer) else {
-            // It is turned away whether it listens or not.
+        let Some(seat) = seat else {
+            server.turned_away.fetch_add(1, Ordering::Relaxed);
+            let error = Error::too_many_connections();
+            write_error(writer, &error, Capabilities::empty());
             let _ = outlet.send(writer);
             return None;
         };
@@ -474,7 +477,8 @@ impl Connection {
 
     /// Its client is back, and is greeted as a newcomer.
     fn begin_anew(&mut self, writer: &mut PacketWriter) -> Step {
-        let Some(seat) = seat_or_refusal(&self.server, writer) else {
+        // Without a word: at the door it may wait for one.
+        let Some(seat) = self.server.take_ordinary_seat() else {
             return Step::Close;
         };
         self.id = self.server.engine.next_connection_id();
@@ -595,16 +599,6 @@ impl Connection {
             Phase::Kept | Phase::Over => {}
         }
     }
-}
-
-fn seat_or_refusal(server: &Shared, writer: &mut PacketWriter) -> Option<Seat> {
-    let seat = server.take_seat();
-    if seat.is_none() {
-        server.turned_away.fetch_add(1, Ordering::Relaxed);
-        let error = Error::too_many_connections();
-        write_error(writer, &error, Capabilities::empty());
-    }
-    seat
 }
 
 pub(crate) fn write_error(writer: &mut PacketWriter, error: &Error, capabilities: Capabilities) {

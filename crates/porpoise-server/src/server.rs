@@ -144,28 +144,41 @@ impl Shared {
         }
     }
 
-    /// A place for a new connection, if there is one left.
+    fn seats(&self) -> usize {
+        usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX)
+    }
+
+    /// A place for a new connection, if there is one left: the administrator's if it is the last.
     pub fn take_seat(&self) -> Option<Seat> {
-        let most = usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX);
-        let taken = self.seats_taken.fetch_add(1, Ordering::Relaxed);
-        let seat = Seat {
-            taken: self.seats_taken.clone(),
-            reserved: taken >= most,
-        };
+        let seats = self.seats();
+        self.take_seat_of(seats.saturating_add(1), seats)
+    }
+
+    /// A place for a new connection that isn't the administrator's.
+    pub fn take_ordinary_seat(&self) -> Option<Seat> {
+        let seats = self.seats();
+        self.take_seat_of(seats, seats)
+    }
+
+    fn take_seat_of(&self, limit: usize, ordinary: usize) -> Option<Seat> {
+        let (load, store) = (Ordering::Relaxed, Ordering::Relaxed);
+        let one_more = |taken| (taken < limit).then_some(taken + 1);
+        let taken = self.seats_taken.try_update(store, load, one_more).ok()?;
         let taken_now = taken + 1;
-        if taken <= most
-            && taken_now > self.seats_most.load(Ordering::Relaxed)
+        if taken_now > self.seats_most.load(Ordering::Relaxed)
             && self.seats_most.fetch_max(taken_now, Ordering::Relaxed) < taken_now
         {
             self.seats_most_at.store(unix_seconds(), Ordering::Relaxed);
         }
-        (taken <= most).then_some(seat)
+        Some(Seat {
+            taken: self.seats_taken.clone(),
+            reserved: taken >= ordinary,
+        })
     }
 
     /// No place is left but the administrator's.
     pub fn is_full(&self) -> bool {
-        let most = usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX);
-        self.seats_taken.load(Ordering::Relaxed) >= most
+        self.seats_taken.load(Ordering::Relaxed) >= self.seats()
     }
 
     /// One of the connections that the account may have; nothing where there is no limit.

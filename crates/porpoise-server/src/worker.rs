@@ -44,6 +44,7 @@ use crate::listener::Listener;
 use crate::outlet::Traffic;
 use crate::placement::Moves;
 use crate::server::Shared;
+use crate::stream::{Peer, Stream};
 use crate::timers::{Deadline, Timers};
 
 const WAKE: Token = Token(usize::MAX);
@@ -76,9 +77,11 @@ const ACCEPTS_A_TURN: usize = 8;
 /// After an `accept` that failed (no file descriptors left), the time to the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// While all seats are taken: how long clients wait at the doors before they are turned away, and how often it is looked
-/// whether somebody has left. Those who have may not have been noticed yet.
+/// While all seats are taken: how long clients wait at the doors before they are turned away, how many looks that is at least
+/// (a worker that gets no core to look with has seen nothing), and how often it is looked whether somebody has left. Those who
+/// have may not have been noticed yet.
 const FULL_PATIENCE: Duration = Duration::from_millis(100);
+const FULL_LOOKS: u32 = 20;
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a thread needs to serve any connection, one at a time: a buffer for each direction. A connection
@@ -200,6 +203,14 @@ struct Slot {
     stretch: u32,
 }
 
+/// All seats were taken whenever a client came.
+#[derive(Clone, Copy)]
+struct Full {
+    since: Instant,
+    last: Instant,
+    looks: u32,
+}
+
 pub(crate) struct EventLoop {
     server: Arc<Shared>,
     mailbox: Arc<Mailbox>,
@@ -208,8 +219,9 @@ pub(crate) struct EventLoop {
     listeners: Arc<[Listener]>,
     /// No door is watched until then.
     accept_again: Option<Instant>,
-    /// From when to when all seats were taken whenever a client came.
-    full: Option<(Instant, Instant)>,
+    full: Option<Full>,
+    /// Came in when a seat was free that another worker gave away meanwhile: the next goes to it.
+    at_the_door: Option<(Stream, Peer)>,
     greetings: PacketWriter,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -270,6 +282,7 @@ impl EventLoop {
             listeners,
             accept_again: None,
             full: None,
+            at_the_door: None,
             greetings: PacketWriter::new(),
             slots: Vec::new(),
             free: Vec::new(),
@@ -709,6 +722,7 @@ impl EventLoop {
             self.leave_doors();
         }
         self.listeners = Arc::default();
+        self.at_the_door = None;
         self.stopping = Some(grace_ends);
         for index in 0..self.slots.len() {
             let token = token(index, self.slots[index].generation);
@@ -759,60 +773,86 @@ impl EventLoop {
             if let Err(error) = self.watch_doors() {
                 tracing::error!("can't watch the doors: {error}");
             }
+            if self.at_the_door.is_some() {
+                self.accept(0);
+            }
         }
     }
 
     /// Lets in who waits at a door, a few at a time: the others in the loop have their turn too.
     fn accept(&mut self, at: usize) {
         for _ in 0..ACCEPTS_A_TURN {
-            if self.waits_for_seats() {
-                return;
-            }
-            let Some(listener) = self.listeners.get(at) else {
-                return;
-            };
-            match listener.accept() {
-                Ok((stream, peer)) => {
-                    let traffic = self.mailbox.traffic.clone();
-                    let writer = &mut self.greetings;
-                    if let Some(connection) =
-                        Connection::greet(stream, peer, &self.server, traffic, writer)
-                    {
-                        self.adopt(connection);
-                    }
-                }
-                Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock => return,
-                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
-                    _ => {
-                        tracing::warn!("can't accept a connection: {error}");
-                        self.leave_doors();
-                        self.server.accept_errors.fetch_add(1, Ordering::Relaxed);
-                        self.accept_again = Some(self.now + ACCEPT_PAUSE);
+            let (stream, peer) = match self.at_the_door.take() {
+                Some(client) => client,
+                None => {
+                    if self.server.is_full() && self.waits_for_seats() {
                         return;
                     }
-                },
+                    match self.accept_at(at) {
+                        Ok(Some(client)) => client,
+                        Ok(None) => continue,
+                        Err(()) => return,
+                    }
+                }
+            };
+            let seat = match self.server.take_ordinary_seat() {
+                None if self.waits_for_seats() => {
+                    self.at_the_door = Some((stream, peer));
+                    return;
+                }
+                None => self.server.take_seat(),
+                seat => {
+                    self.full = None;
+                    seat
+                }
+            };
+            let traffic = self.mailbox.traffic.clone();
+            let writer = &mut self.greetings;
+            if let Some(connection) =
+                Connection::greet(stream, peer, seat, &self.server, traffic, writer)
+            {
+                self.adopt(connection);
             }
         }
     }
 
+    /// Who waits at a door; nobody if it has left already; an error if there is nobody else, or can't be.
+    fn accept_at(&mut self, at: usize) -> Result<Option<(Stream, Peer)>, ()> {
+        let listener = self.listeners.get(at).ok_or(())?;
+        listener
+            .accept()
+            .map(Some)
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => Err(()),
+                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => Ok(None),
+                _ => {
+                    tracing::warn!("can't accept a connection: {error}");
+                    self.leave_doors();
+                    self.server.accept_errors.fetch_add(1, Ordering::Relaxed);
+                    self.accept_again = Some(self.now + ACCEPT_PAUSE);
+                    Err(())
+                }
+            })
+    }
+
     /// All seats are taken, and somebody who has left may not have been noticed yet: the doors are left for a moment.
     fn waits_for_seats(&mut self) -> bool {
-        if !self.server.is_full() {
-            self.full = None;
-            return false;
-        }
         let now = self.now;
+        let lately = |full: &Full| now.saturating_duration_since(full.last) < FULL_PATIENCE;
         // A look that was long ago tells nothing of the time since.
-        let lately =
-            |(_, last): &(Instant, Instant)| now.saturating_duration_since(*last) < FULL_PATIENCE;
-        let (since, _) = self.full.filter(lately).unwrap_or((now, now));
-        self.full = Some((since, now));
-        if self.now.saturating_duration_since(since) >= FULL_PATIENCE {
+        let mut full = self.full.filter(lately).unwrap_or(Full {
+            since: now,
+            last: now,
+            looks: 0,
+        });
+        full.last = now;
+        full.looks = full.looks.saturating_add(1);
+        self.full = Some(full);
+        if now.saturating_duration_since(full.since) >= FULL_PATIENCE && full.looks >= FULL_LOOKS {
             return false;
         }
         self.leave_doors();
-        self.accept_again = Some(self.now + FULL_PAUSE);
+        self.accept_again = Some(now + FULL_PAUSE);
         true
     }
 
