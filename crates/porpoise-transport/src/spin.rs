@@ -37,8 +37,10 @@ const LONGEST: Duration = Duration::from_micros(100);
 const LONGEST_GIVING_UP: Duration = Duration::from_millis(1);
 /// How often the core is given up in a crowd.
 const YIELDS: u32 = 40;
-/// What giving up the core may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which didn't need to.
-const YIELD_COST_MAX: Duration = Duration::from_micros(500);
+/// Who keeps the core for longer, given up to it, computes: those who wait for each other have turns of microseconds.
+const TURN_MAX: Duration = Duration::from_micros(500);
+/// What longer turns may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which met none.
+const YIELD_COST_MAX: Duration = Duration::from_micros(25);
 const WAITS_AVERAGED: u32 = 512;
 /// The longest time when there are none.
 const LONGEST_CROWDED: Duration = Duration::from_micros(5);
@@ -54,7 +56,7 @@ pub struct Spin {
     gap: Duration,
     /// When the look that was in vain ended.
     lost_at: Option<Instant>,
-    /// Moving average of what a wait cost in giving up the core.
+    /// Moving average of what a wait cost in giving up the core to those who compute.
     yield_cost: Duration,
     won: u64,
     lost: u64,
@@ -108,7 +110,10 @@ impl Spin {
                 let won = look(glance);
                 let before = took;
                 took = began.elapsed();
-                self.yield_cost += (took - before) / WAITS_AVERAGED;
+                let turn = took - before;
+                if turn > TURN_MAX {
+                    self.yield_cost += turn / WAITS_AVERAGED;
+                }
                 if won {
                     self.win(took);
                     return true;
