@@ -156,7 +156,7 @@ impl From<Error> for Failure {
                 NOT_IMPLEMENTED,
                 format!("This version of Porpoise doesn't yet support '{what}'"),
             ),
-            Error::Value { .. } => Failure::of(UNSUPPORTED_PARAMETER_TYPE),
+            Error::Value { .. } | Error::NoColumn(_) => Failure::of(UNSUPPORTED_PARAMETER_TYPE),
         }
     }
 }

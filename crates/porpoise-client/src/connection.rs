@@ -9,7 +9,7 @@
 //! Every command appends to the writer and notes in `expected` what its reply will look like; `receive` takes the
 //! oldest note. So pipelining is not another way of working, but not waiting in between.
 
-use crate::results::{Cell, Columns, Results, Row, Rows, lay_out};
+use crate::results::{Cell, Columns, Results, Row, Rows, Wire, lay_out};
 use crate::{Error, Options, Transport, login};
 use porpoise_protocol::column;
 use porpoise_protocol::command::{Command, Query};
@@ -964,7 +964,7 @@ impl Connection {
             bytes,
             cells: &self.cells,
             columns: &self.columns,
-            binary,
+            form: Wire { binary },
         }))
     }
 
@@ -986,17 +986,18 @@ impl Connection {
     }
 
     fn begin_rows(&self, rows: &mut Rows) {
-        rows.bytes.clear();
-        rows.cells.clear();
-        rows.count = 0;
+        rows.forget();
         if !Arc::ptr_eq(&rows.columns, &self.columns) {
             rows.columns = Arc::clone(&self.columns);
         }
-        rows.binary = matches!(self.reading, Reading::Rows { binary: true });
+        rows.form = Wire {
+            binary: matches!(self.reading, Reading::Rows { binary: true }),
+        };
     }
 
     fn collect_next(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         let Some(place) = self.take_row()? else {
+            rows.end(self.outcome.clone());
             return Ok(false);
         };
         let payload = self.reader.lent(place).payload;
@@ -1004,12 +1005,12 @@ impl Connection {
             payload,
             rows.bytes.len(),
             &rows.columns,
-            rows.binary,
+            rows.form.binary,
             &mut rows.cells,
         );
         Self::protocol(&mut self.broken, laid_out)?;
-        rows.bytes.extend_from_slice(payload);
-        rows.count += 1;
+        rows.put_bytes(payload);
+        rows.end_row();
         Ok(true)
     }
 }

@@ -29,6 +29,8 @@ pub enum Error {
         /// The Rust type asked for.
         wanted: &'static str,
     },
+    /// There is no column of this name.
+    NoColumn(String),
     /// The server asks for something that this client doesn't do.
     Unsupported(&'static str),
 }
@@ -75,6 +77,7 @@ impl fmt::Display for Error {
             Self::Value { column, wanted } => {
                 write!(formatter, "column {column} has no value of type {wanted}")
             }
+            Self::NoColumn(name) => write!(formatter, "there is no column '{name}'"),
             Self::Unsupported(what) => write!(formatter, "unsupported: {what}"),
         }
     }

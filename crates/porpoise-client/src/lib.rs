@@ -11,7 +11,8 @@
 //! 2. [`Connection`]: [`run`](Connection::run) a statement, [`query`](Connection::query) for rows,
 //!    [`prepare`](Connection::prepare) and [`execute`](Connection::execute).
 //! 3. [`Results`]: what a statement gave, read row by row as it comes in, or collected into [`Rows`].
-//! 4. [`Row`]: one row, its values borrowed from the bytes received; [`FromValue`] turns them into Rust's types.
+//! 4. [`Row`]: one row, its values borrowed from the bytes received; [`FromValue`] turns them into Rust's types. [`rows`] tells what rows of all
+//!    kinds are asked, those of the embedded engine too.
 //!
 //! ```no_run
 //! use porpoise_client::Connection;
@@ -52,6 +53,7 @@ mod from_value;
 mod login;
 mod options;
 mod results;
+pub mod rows;
 
 pub use connection::{Connection, FileSource, Outcome, Statement, dial};
 pub use error::Error;

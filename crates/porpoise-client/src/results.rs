@@ -1,15 +1,15 @@
 //! What a statement gave: results one after another, their columns, their rows.
 //!
 //! Nothing is allocated for a column or a row that is read where it was received: [`Columns`] keeps the definitions as
-//! they came in one buffer that is used again, a [`Row`] borrows the packet.
+//! they came in one buffer that is used again, a [`Row`] borrows the packet. What rows are asked is told in [`rows`].
 
+use crate::Error;
 use crate::connection::{Connection, Outcome};
-use crate::{Error, FromValue};
+use crate::rows::{self, Form, ResultColumns};
 use porpoise_protocol::codes::ColumnType;
 use porpoise_protocol::column::ColumnDefinition;
 use porpoise_protocol::value::{Value, ValueType};
 use porpoise_protocol::wire::Fields;
-use std::sync::Arc;
 
 /// The columns of a result.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +85,7 @@ impl Columns {
 
 /// Where one value of a row lies in the bytes of rows; NULL has no place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cell {
+pub struct Cell {
     start: usize,
     end: usize,
 }
@@ -143,46 +143,36 @@ pub(crate) fn lay_out(
     Ok(())
 }
 
-/// One row, borrowed from where it was received or collected.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) cells: &'a [Cell],
-    pub(crate) columns: &'a Columns,
+/// Rows as a server sent them: texts, or the binary form.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wire {
     pub(crate) binary: bool,
 }
 
-impl<'a> Row<'a> {
-    /// How many values it has.
-    pub fn len(&self) -> usize {
-        self.cells.len()
-    }
+/// One row, borrowed from where it was received or collected. Values of a query are [`Value::Text`], or [`Value::Bytes`] for
+/// blobs, whatever the column's type; those of a prepared statement come as they are.
+pub type Row<'a> = rows::Row<'a, Wire>;
 
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
-    }
+/// Rows that were collected.
+pub type Rows = rows::Rows<Wire>;
 
-    /// The columns its values are of.
-    pub fn columns(&self) -> &'a Columns {
-        self.columns
-    }
+impl Form for Wire {
+    type Columns = Columns;
+    type Cell = Cell;
+    type Outcome = Outcome;
 
-    /// A value as the wire has it: text for a query, the binary form for a prepared statement; nothing for NULL.
-    pub fn raw(&self, at: usize) -> Option<&'a [u8]> {
-        let cell = self.cells.get(at)?;
-        self.bytes.get(cell.start..cell.end)
-    }
-
-    /// A value. Those of a query are [`Value::Text`], or [`Value::Bytes`] for blobs, whatever the column's type.
-    pub fn value(&self, at: usize) -> Result<Value<'a>, Error> {
-        let (Some(_), Some(&value_type)) = (self.cells.get(at), self.columns.types.get(at)) else {
-            return Err(Error::Value {
-                column: at,
-                wanted: "any",
-            });
+    #[inline]
+    fn value<'a>(
+        self,
+        cell: Cell,
+        place: usize,
+        columns: &'a Columns,
+        bytes: &'a [u8],
+    ) -> Result<Value<'a>, Error> {
+        let Some(&value_type) = columns.types.get(place) else {
+            return Err(columns.no_place(place));
         };
-        let Some(bytes) = self.raw(at) else {
+        let Some(bytes) = bytes.get(cell.start..cell.end) else {
             return Ok(Value::Null);
         };
         if self.binary {
@@ -196,91 +186,44 @@ impl<'a> Row<'a> {
             _ => Value::Text(bytes),
         })
     }
-
-    /// A value as a Rust type; NULL only as an `Option`.
-    pub fn get<T: FromValue<'a>>(&self, at: usize) -> Result<T, Error> {
-        T::from_value(self.value(at)?).ok_or(Error::Value {
-            column: at,
-            wanted: std::any::type_name::<T>(),
-        })
-    }
-
-    /// Each value.
-    pub fn values(&self) -> impl Iterator<Item = Result<Value<'a>, Error>> {
-        let row = *self;
-        (0..self.len()).map(move |at| row.value(at))
-    }
 }
 
-/// Rows that were collected: one buffer for all of them.
-#[derive(Clone, Debug, Default)]
-pub struct Rows {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) cells: Vec<Cell>,
-    pub(crate) columns: Arc<Columns>,
-    pub(crate) binary: bool,
-    pub(crate) count: usize,
-}
+impl ResultColumns for Columns {
+    type Error = Error;
 
-impl Rows {
-    /// Forgets them; their memory is kept for the next. `columns` are those of no rows.
-    pub fn clear(&mut self, columns: Arc<Columns>) {
-        self.bytes.clear();
-        self.cells.clear();
-        self.count = 0;
-        self.columns = columns;
+    #[inline]
+    fn count(&self) -> usize {
+        self.len()
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.count
+    fn position(&self, name: &str) -> Option<usize> {
+        self.position(name)
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Their columns.
-    pub fn columns(&self) -> &Columns {
-        &self.columns
-    }
-
-    /// One row, from 0.
-    pub fn get(&self, at: usize) -> Option<Row<'_>> {
-        if at >= self.count {
-            return None;
+    fn no_place(&self, place: usize) -> Error {
+        Error::Value {
+            column: place,
+            wanted: "any",
         }
-        let width = self.columns.len();
-        Some(Row {
-            bytes: &self.bytes,
-            cells: self.cells.get(at * width..(at + 1) * width)?,
-            columns: &self.columns,
-            binary: self.binary,
-        })
     }
 
-    /// Each row.
-    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
-        (0..self.count).filter_map(|at| self.get(at))
+    fn no_name(&self, name: &str) -> Error {
+        Error::NoColumn(name.into())
     }
 
-    /// Each row's values as text, NULL as `NULL`: for tests and for people.
-    pub fn to_text(&self) -> Vec<Vec<String>> {
-        self.iter()
-            .map(|row| {
-                (0..row.len())
-                    .map(|at| match row.get::<Option<String>>(at) {
-                        Ok(Some(text)) => text,
-                        Ok(None) => "NULL".into(),
-                        Err(_) => match row.raw(at) {
-                            Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                            None => "NULL".into(),
-                        },
-                    })
-                    .collect()
-            })
-            .collect()
+    fn misfit(&self, place: usize, _value: Value<'_>, wanted: &'static str) -> Error {
+        Error::Value {
+            column: place,
+            wanted,
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// A value as the wire has it: text for a query, the binary form for a prepared statement; nothing for NULL.
+    pub fn raw(&self, at: usize) -> Option<&'a [u8]> {
+        let cell = self.cells.get(at)?;
+        self.bytes.get(cell.start..cell.end)
     }
 }
 

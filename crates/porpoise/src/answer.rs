@@ -1,6 +1,7 @@
 //! A statement's answer: rows kept, handed to a closure one by one, or passed over.
 
 use std::any::Any;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -30,10 +31,7 @@ impl<'f> Answer<'f> {
     /// An answer whose columns are likely to be those of the last.
     pub fn new(sink: Sink<'f>, columns: Arc<Columns>) -> Answer<'f> {
         Answer {
-            rows: Rows {
-                columns,
-                ..Rows::default()
-            },
+            rows: Rows::of(columns),
             sink,
             panic: None,
         }
@@ -49,32 +47,32 @@ impl<'f> Answer<'f> {
 
     /// Rows of these columns come now.
     pub fn begin(&mut self, columns: Columns) {
-        self.rows.columns = Arc::new(columns);
+        self.rows.clear(Arc::new(columns));
     }
 
     fn put(&mut self, slot: Slot) {
-        self.rows.slots.push(slot);
+        self.rows.put(slot);
     }
 
     fn end(&mut self, completion: &Completion) {
-        self.rows.outcome = Outcome {
+        self.rows.end(Outcome {
             affected_rows: completion.affected_rows,
             last_insert_id: completion.last_insert_id,
             warnings: completion.warnings,
             message: completion.message.clone(),
-        };
+        });
     }
 }
 
 impl Reply for Answer<'_> {
     fn ok(&mut self, completion: &Completion) -> Result<()> {
-        self.rows.columns = Arc::default();
+        self.rows.clear(Arc::default());
         self.end(completion);
         Ok(())
     }
 
     fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()> {
-        if !self.rows.columns.are_of(columns) {
+        if !self.rows.columns().are_of(columns) {
             self.begin(Columns::new(columns.iter().map(Column::of)));
         }
         Ok(())
@@ -103,9 +101,7 @@ impl Reply for Answer<'_> {
     }
 
     fn bytes(&mut self, value: &[u8]) {
-        let start = self.rows.bytes.len();
-        self.rows.bytes.extend_from_slice(value);
-        let end = self.rows.bytes.len();
+        let Range { start, end } = self.rows.put_bytes(value);
         self.put(Slot::Bytes { start, end });
     }
 
@@ -124,24 +120,19 @@ impl Reply for Answer<'_> {
     fn end_row(&mut self) -> Result<()> {
         let told = match &mut self.sink {
             Sink::Keep => {
-                self.rows.count += 1;
+                self.rows.end_row();
                 return Ok(());
             }
             Sink::PassOver => Ok(()),
             Sink::Each(each) => {
-                let row = Row {
-                    columns: &self.rows.columns,
-                    slots: &self.rows.slots,
-                    bytes: &self.rows.bytes,
-                };
+                let row = self.rows.under_way();
                 catch_unwind(AssertUnwindSafe(|| each(row))).unwrap_or_else(|panic| {
                     self.panic = Some(panic);
                     Err(Error::query_interrupted())
                 })
             }
         };
-        self.rows.slots.clear();
-        self.rows.bytes.clear();
+        self.rows.forget();
         told
     }
 

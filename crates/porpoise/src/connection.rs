@@ -174,14 +174,14 @@ impl Connection {
         let mut answer = Answer::new(sink, columns);
         let ran = seat.execute(id, &bound, &mut answer);
         let rows = answer.finish(ran)?;
-        seat.note_columns(sql, &rows.columns);
+        seat.note_columns(sql, rows.shared_columns());
         Ok(rows)
     }
 
     /// Runs one statement with values for its `?`, passing over rows. What it changed is durable when this returns,
     /// unless a transaction is open.
     pub fn execute(&self, sql: &str, parameters: impl Parameters) -> Result<Outcome> {
-        Ok(self.run(sql, parameters, Sink::PassOver)?.outcome)
+        Ok(self.run(sql, parameters, Sink::PassOver)?.into_outcome())
     }
 
     /// Runs one statement and collects its rows.
@@ -197,7 +197,9 @@ impl Connection {
         parameters: impl Parameters,
         mut each: impl FnMut(Row<'_>) -> Result<()>,
     ) -> Result<Outcome> {
-        Ok(self.run(sql, parameters, Sink::Each(&mut each))?.outcome)
+        Ok(self
+            .run(sql, parameters, Sink::Each(&mut each))?
+            .into_outcome())
     }
 
     /// Prepares a statement, to run it many times.
@@ -251,13 +253,13 @@ impl Statement<'_> {
         let mut answer = Answer::new(sink, self.columns.take());
         let ran = seat.execute(self.id, &bound, &mut answer);
         let rows = answer.finish(ran)?;
-        self.columns.replace(rows.columns.clone());
+        self.columns.replace(rows.shared_columns().clone());
         Ok(rows)
     }
 
     /// As [`Connection::execute`].
     pub fn execute(&self, parameters: impl Parameters) -> Result<Outcome> {
-        Ok(self.run(parameters, Sink::PassOver)?.outcome)
+        Ok(self.run(parameters, Sink::PassOver)?.into_outcome())
     }
 
     /// As [`Connection::query`].
@@ -271,7 +273,7 @@ impl Statement<'_> {
         parameters: impl Parameters,
         mut each: impl FnMut(Row<'_>) -> Result<()>,
     ) -> Result<Outcome> {
-        Ok(self.run(parameters, Sink::Each(&mut each))?.outcome)
+        Ok(self.run(parameters, Sink::Each(&mut each))?.into_outcome())
     }
 }
 

@@ -63,6 +63,7 @@ pub use connection::{Connection, Outcome, Statement, Transaction};
 pub use database::{Database, Options, provide_to_clients};
 pub use listen::{Listen, Listening};
 pub use parameters::{Parameter, Parameters};
+pub use porpoise_client::rows::ColumnIndex;
 pub use porpoise_client::{Date, DateTime, FromValue, Time, Value};
 pub use porpoise_engine::{Error, Result};
-pub use rows::{Column, ColumnIndex, Columns, Row, Rows};
+pub use rows::{Column, Columns, Row, Rows};

@@ -1,24 +1,18 @@
-//! Rows of a result, and how their values become Rust's.
-//!
-//! ```text
-//! slots  │ 1 │ text 0..8 │ NULL │ 2 │ text 8..16 │ 61.5 │      one a value, row after row
-//! bytes  │porpoiseblobfish│                                    what texts and bytes borrow
-//! ```
-
-use std::sync::Arc;
+//! Rows as an engine gives them: [slots](Slot), which [`porpoise_client::rows`] keeps and reads.
 
 use compact_str::CompactString;
+use porpoise_client::rows::{self, Form, ResultColumns};
 use porpoise_engine::reply::ResultColumn;
 use porpoise_engine::{Error, Result};
 use porpoise_types as types;
 use porpoise_types::DataType;
 
 use crate::connection::Outcome;
-use crate::{Date, DateTime, FromValue, Time, Value};
+use crate::{Date, DateTime, Time, Value};
 
 /// One value of a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Slot {
+pub enum Slot {
     Null,
     Int(i64),
     UInt(u64),
@@ -121,77 +115,42 @@ impl std::ops::Deref for Columns {
     }
 }
 
-/// What names a column: its place from 0, or its name.
-pub trait ColumnIndex {
-    /// Its place. Error 1054 if there is none.
-    fn place(&self, columns: &Columns) -> Result<usize>;
-}
+/// Rows as an engine gave them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slots;
 
-impl ColumnIndex for usize {
-    fn place(&self, columns: &Columns) -> Result<usize> {
-        if *self < columns.len() {
-            Ok(*self)
-        } else {
-            Err(Error::unknown_column(self, "row"))
-        }
-    }
-}
+/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for as is error 1105, an unknown
+/// column 1054.
+pub type Row<'a> = rows::Row<'a, Slots>;
 
-impl ColumnIndex for &str {
-    fn place(&self, columns: &Columns) -> Result<usize> {
-        columns
-            .position(self)
-            .ok_or_else(|| Error::unknown_column(self, "row"))
-    }
-}
+/// Rows that were collected.
+pub type Rows = rows::Rows<Slots>;
 
-/// One row, borrowed from where it was made or collected.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    pub(crate) columns: &'a Columns,
-    pub(crate) slots: &'a [Slot],
-    pub(crate) bytes: &'a [u8],
-}
+impl Form for Slots {
+    type Columns = Columns;
+    type Cell = Slot;
+    type Outcome = Outcome;
 
-impl<'a> Row<'a> {
-    /// The columns its values are of.
-    pub fn columns(&self) -> &'a Columns {
-        self.columns
-    }
-
-    /// A value as a Rust type. NULL fits only an `Option`; what doesn't fit is error 1105, an unknown column 1054.
-    pub fn get<T: FromValue<'a>>(&self, column: impl ColumnIndex) -> Result<T> {
-        let place = column.place(self.columns)?;
-        let value = self.at(place);
-        T::from_value(value).ok_or_else(|| {
-            let name = self.columns.get(place).map_or("", Column::name);
-            let wanted = std::any::type_name::<T>();
-            Error::new(
-                1105,
-                "HY000",
-                format!("Column '{name}' holds {value:?}, which is no {wanted}"),
-            )
-        })
-    }
-
-    /// A value as it is.
-    pub fn value(&self, column: impl ColumnIndex) -> Result<Value<'a>> {
-        Ok(self.at(column.place(self.columns)?))
-    }
-
-    fn at(&self, place: usize) -> Value<'a> {
-        match self.slots.get(place) {
-            None | Some(Slot::Null) => Value::Null,
-            Some(Slot::Int(value)) => Value::Int(*value),
-            Some(Slot::UInt(value)) => Value::UInt(*value),
-            Some(Slot::Float(value)) => Value::Float(*value),
-            Some(Slot::Double(value)) => Value::Double(*value),
-            Some(Slot::Date(value)) => Value::Date(date(*value)),
-            Some(Slot::DateTime(value)) => Value::DateTime(datetime(*value)),
-            Some(Slot::Time(value)) => Value::Time(time(*value)),
-            Some(&Slot::Bytes { start, end }) => {
-                let bytes = self.bytes.get(start..end).unwrap_or_default();
-                match self.columns.get(place).map(|column| column.kind) {
+    #[inline]
+    fn value<'a>(
+        self,
+        slot: Slot,
+        place: usize,
+        columns: &'a Columns,
+        bytes: &'a [u8],
+    ) -> Result<Value<'a>> {
+        Ok(match slot {
+            Slot::Null => Value::Null,
+            Slot::Int(value) => Value::Int(value),
+            Slot::UInt(value) => Value::UInt(value),
+            Slot::Float(value) => Value::Float(value),
+            Slot::Double(value) => Value::Double(value),
+            Slot::Date(value) => Value::Date(date(value)),
+            Slot::DateTime(value) => Value::DateTime(datetime(value)),
+            Slot::Time(value) => Value::Time(time(value)),
+            Slot::Bytes { start, end } => {
+                let bytes = bytes.get(start..end).unwrap_or_default();
+                match columns.get(place).map(|column| column.kind) {
                     Some(Kind::Decimal) => Value::Decimal(bytes),
                     Some(Kind::Bytes) => Value::Bytes(bytes),
                     Some(Kind::Bit) => Value::UInt(
@@ -202,7 +161,34 @@ impl<'a> Row<'a> {
                     Some(Kind::Text) | None => Value::Text(bytes),
                 }
             }
-        }
+        })
+    }
+}
+
+impl ResultColumns for Columns {
+    type Error = Error;
+
+    #[inline]
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.position(name)
+    }
+
+    fn no_place(&self, place: usize) -> Error {
+        Error::unknown_column(place, "row")
+    }
+
+    fn no_name(&self, name: &str) -> Error {
+        Error::unknown_column(name, "row")
+    }
+
+    fn misfit(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Error {
+        let name = self.get(place).map_or("", Column::name);
+        let words = format!("Column '{name}' holds {value:?}, which is no {wanted}");
+        Error::new(1105, "HY000", words)
     }
 }
 
@@ -232,88 +218,5 @@ pub(crate) fn date(value: types::Date) -> Date {
         year: value.year() as u16,
         month: value.month() as u8,
         day: value.day() as u8,
-    }
-}
-
-/// Rows that were collected.
-#[derive(Clone, Debug, Default)]
-pub struct Rows {
-    pub(crate) columns: Arc<Columns>,
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) count: usize,
-    pub(crate) outcome: Outcome,
-}
-
-impl Rows {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Their columns.
-    pub fn columns(&self) -> &Columns {
-        &self.columns
-    }
-
-    /// How the statement ended.
-    pub fn outcome(&self) -> &Outcome {
-        &self.outcome
-    }
-
-    /// One row, from 0.
-    pub fn get(&self, at: usize) -> Option<Row<'_>> {
-        let width = self.columns.len();
-        (at < self.count).then(|| Row {
-            columns: &self.columns,
-            slots: self
-                .slots
-                .get(at * width..(at + 1) * width)
-                .unwrap_or_default(),
-            bytes: &self.bytes,
-        })
-    }
-
-    /// Each row.
-    pub fn iter(&self) -> RowsIter<'_> {
-        RowsIter { rows: self, at: 0 }
-    }
-}
-
-/// Goes over rows that were collected.
-#[derive(Clone, Debug)]
-pub struct RowsIter<'a> {
-    rows: &'a Rows,
-    at: usize,
-}
-
-impl<'a> Iterator for RowsIter<'a> {
-    type Item = Row<'a>;
-
-    fn next(&mut self) -> Option<Row<'a>> {
-        let row = self.rows.get(self.at)?;
-        self.at += 1;
-        Some(row)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.rows.len() - self.at;
-        (left, Some(left))
-    }
-}
-
-impl ExactSizeIterator for RowsIter<'_> {}
-
-impl<'a> IntoIterator for &'a Rows {
-    type Item = Row<'a>;
-    type IntoIter = RowsIter<'a>;
-
-    fn into_iter(self) -> RowsIter<'a> {
-        self.iter()
     }
 }

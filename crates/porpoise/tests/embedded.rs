@@ -698,3 +698,47 @@ fn parameters_are_tuples_slices_and_arrays() {
         3.0
     );
 }
+
+/// A client's rows and the embedded engine's are kept in different forms, and are asked the same.
+#[test]
+fn rows_are_asked_alike_wherever_they_were_made() {
+    use porpoise_client::rows::{Form, Rows};
+
+    fn ask<F: Form>(rows: &Rows<F>) {
+        assert_eq!((rows.len(), rows.is_empty()), (2, false));
+        assert_eq!(rows.to_text(), [["1", "cod"], ["2", "NULL"]]);
+        let row = rows.get(0).unwrap();
+        assert_eq!(row.len(), 2);
+        assert_eq!(row.get::<i32>("id").unwrap(), row.get::<i32>(0).unwrap());
+        assert_eq!(row.get::<&str>("name").unwrap(), "cod");
+        assert!(row.get::<&str>("weight").is_err());
+        assert!(row.get::<&str>(2).is_err());
+        assert!(row.get::<i32>("name").is_err());
+        let names: Vec<Option<String>> = rows.iter().map(|row| row.get(1).unwrap()).collect();
+        assert_eq!(names, [Some("cod".to_owned()), None]);
+        assert!(
+            rows.iter()
+                .all(|row| row.values().all(|value| value.is_ok()))
+        );
+        assert_eq!(rows.into_iter().len(), 2);
+        assert!(rows.get(2).is_none());
+    }
+
+    let database = Database::in_memory().unwrap();
+    let sql = "SELECT 1 AS id, 'cod' AS name UNION ALL SELECT 2, NULL";
+    let rows = database.connect().unwrap().query(sql, ()).unwrap();
+    ask(&rows);
+    assert_eq!(rows.outcome().warnings, 0);
+
+    let options = porpoise_client::Options {
+        user: "root".into(),
+        ..Default::default()
+    };
+    let stream = database.stream().unwrap();
+    let mut client = porpoise_client::Connection::over(stream, &options).unwrap();
+    ask(&client.rows(sql).unwrap());
+    let warned = client.rows("SELECT 1 / 0").unwrap();
+    assert_eq!(warned.outcome().warnings, 1);
+    let statement = client.prepare(sql).unwrap();
+    ask(&client.execute(&statement, &[]).unwrap().rows().unwrap());
+}
