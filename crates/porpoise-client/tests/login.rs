@@ -9,6 +9,7 @@ use porpoise_protocol::flags::{Capabilities, Status};
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::{FirstPacket, Greeting};
 use porpoise_protocol::reply::{ErrPacket, OkPacket};
+use porpoise_transport::UnixSocket;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -133,7 +134,8 @@ fn tcp() -> (TcpStream, TcpStream) {
 fn the_first_login_over_a_unix_socket_sends_the_password_and_the_second_needs_not() {
     let (near, far) = UnixStream::pair().unwrap();
     let server = serve(far, credential(None), auth::CACHING_SHA2_PASSWORD, true);
-    let mut connection = Connection::over(Box::new(near), &options("secret")).unwrap();
+    let mut connection =
+        Connection::over(Box::new(UnixSocket::from(near)), &options("secret")).unwrap();
     connection.ping().unwrap();
     assert_eq!(
         (connection.id(), connection.server_version()),
@@ -166,7 +168,7 @@ fn the_first_login_over_tcp_sends_the_password_under_the_public_key() {
 fn a_server_with_another_default_plugin_switches_the_client() {
     let (near, far) = UnixStream::pair().unwrap();
     let server = serve(far, credential(None), auth::NATIVE_PASSWORD, true);
-    Connection::over(Box::new(near), &options("secret"))
+    Connection::over(Box::new(UnixSocket::from(near)), &options("secret"))
         .unwrap()
         .ping()
         .unwrap();
@@ -183,7 +185,7 @@ fn a_wrong_password_is_denied_over_either_way() {
 
     let (near, far) = UnixStream::pair().unwrap();
     let server = serve(far, credential(None), auth::CACHING_SHA2_PASSWORD, true);
-    let error = Connection::over(Box::new(near), &options("")).unwrap_err();
+    let error = Connection::over(Box::new(UnixSocket::from(near)), &options("")).unwrap_err();
     assert_eq!(error.number(), Some(1045));
     server.join().unwrap();
 }
@@ -193,7 +195,7 @@ fn a_server_that_hangs_up_midway_is_an_error() {
     let (near, far) = UnixStream::pair().unwrap();
     drop(far);
     assert!(matches!(
-        Connection::over(Box::new(near), &options("secret")),
+        Connection::over(Box::new(UnixSocket::from(near)), &options("secret")),
         Err(Error::Io(_))
     ));
 }

@@ -10,7 +10,7 @@
 //! | [`Endpoint::Unix`] | a Unix socket | yes |
 //! | [`Endpoint::SharedMemory`] | a pair of rings in memory, beside a Unix socket | yes |
 //!
-//! [`loopback`] takes a TCP connection within the machine to shared memory, when both ends want it.
+//! `unix_socket` is the second. [`loopback`] takes a TCP connection within the machine to shared memory, when both ends want it.
 //!
 //! Shared memory, from the outside in: [`shared_memory`] is how two processes come to share rings, and the streams over them;
 //! `kept` how they go on to share them;
@@ -39,9 +39,11 @@ pub mod shared_memory;
 pub mod spin;
 #[allow(unsafe_code, reason = "it maps memory")]
 mod sys;
+mod unix_socket;
 
 pub use ring::Wants;
 pub use shared_memory::{ServerEnd, SharedMemory};
+pub use unix_socket::UnixSocket;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -53,8 +55,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::{SocketAddr, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Two-way bytes to another process.
@@ -101,6 +102,13 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     fn keep(self: Box<Self>) {}
 }
 
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
+
 /// [`Stream::write_or_read`] for a socket.
 fn write_or_read(
     socket: BorrowedFd<'_>,
@@ -108,10 +116,7 @@ fn write_or_read(
     from: &[u8],
     into: &mut [u8],
 ) -> io::Result<(usize, usize)> {
-    let patience = patience.map(|patience| Timespec {
-        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: patience.subsec_nanos().into(),
-    });
+    let patience = patience.map(timespec);
     loop {
         match send(socket, from, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -219,40 +224,6 @@ impl Stream for TcpStream {
     }
 }
 
-impl Stream for UnixStream {
-    fn write_or_read(&mut self, from: &[u8], into: &mut [u8]) -> io::Result<(usize, usize)> {
-        write_or_read(self.as_fd(), self.write_timeout()?, from, into)
-    }
-
-    fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        UnixStream::set_read_timeout(self, timeout)
-    }
-
-    fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        UnixStream::set_write_timeout(self, timeout)
-    }
-
-    fn is_private(&self) -> bool {
-        true
-    }
-
-    fn is_local(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> &'static str {
-        "UNIX socket"
-    }
-
-    fn shutdown(&self) -> io::Result<()> {
-        UnixStream::shutdown(self, Shutdown::Both)
-    }
-
-    fn socket(&self) -> Option<RawFd> {
-        Some(self.as_raw_fd())
-    }
-}
-
 /// Where to find a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
@@ -304,21 +275,15 @@ pub fn connect_from(
 ) -> io::Result<Box<dyn Stream>> {
     match endpoint {
         Endpoint::Tcp { host, port } => Ok(Box::new(connect_tcp(host, *port, near, timeout)?)),
-        Endpoint::Unix(path) => Ok(Box::new(connect_unix(path)?)),
+        Endpoint::Unix(path) => Ok(Box::new(UnixSocket::connect(path)?)),
         Endpoint::SharedMemory(path) => {
             let origin = kept::Origin::now(path);
-            let socket = connect_unix(path)?;
+            let socket = UnixSocket::connect(path)?.into_stream();
             Ok(Box::new(SharedMemory::accept_from(
                 socket, origin, timeout,
             )?))
         }
     }
-}
-
-fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    // Refused or accepted at once: a Unix socket has no way to wait but a full backlog.
-    let address = SocketAddr::from_pathname(path)?;
-    UnixStream::connect_addr(&address)
 }
 
 fn connect_tcp(

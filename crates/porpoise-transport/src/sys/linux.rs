@@ -1,6 +1,6 @@
 //! Linux: a sealed memfd, an eventfd, SCM_RIGHTS.
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
 };
@@ -201,10 +201,7 @@ pub(crate) fn wait_for<const N: usize>(
 ) -> io::Result<()> {
     let mut polled = descriptors
         .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN | PollFlags::RDHUP));
-    let patience = patience.map(|patience| Timespec {
-        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: patience.subsec_nanos().into(),
-    });
+    let patience = patience.map(crate::timespec);
     match rustix::event::poll(&mut polled, patience.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
