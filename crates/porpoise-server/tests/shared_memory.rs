@@ -306,6 +306,18 @@ fn a_client_that_comes_back_has_to_prove_who_it_is() {
 }
 
 #[test]
+fn a_client_that_comes_back_when_all_seats_are_taken_is_sent_to_the_door() {
+    let running = start_with_member();
+    let mut root = running.root();
+    let mut client = member(&running);
+    client.send(0, &[1]).unwrap();
+    assert!(root.query("SET GLOBAL max_connections = 1").is_ok());
+    client.send(0, KNOCK).unwrap();
+    assert!(client.is_closed());
+    assert_eq!(root.query("SELECT 1").one(), "1");
+}
+
+#[test]
 fn rings_are_kept_only_for_who_was_let_in_and_knocks() {
     let running = start_with_member();
     // Nobody has logged in.
