@@ -1,0 +1,212 @@
+//! Kinds of values: what a variable takes from SET and from start-up options, and how it shows what it holds.
+
+use porpoise_types::temporal::locale::Locale;
+use porpoise_types::{Charset, Collation, DataType, TimeZone, Value, convert};
+
+use super::sql_mode::SqlMode;
+use super::table::Variable;
+use crate::error::{Error, Result};
+
+/// What values a variable takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// `ON`, `OFF`, 1, 0.
+    Bool,
+    /// Clamped to the range with warning 1292.
+    Int {
+        min: i64,
+        max: u64,
+    },
+    Real {
+        min: f64,
+        max: f64,
+    },
+    /// One of a list, by name or by position.
+    Choice(&'static [&'static str]),
+    Text,
+    SqlMode,
+    /// The name of a character set; NULL allowed for `character_set_results`.
+    Charset,
+    Collation,
+    TimeZone,
+    /// The language of days' and months' names.
+    Locale,
+}
+
+impl Variable {
+    /// The type of `@@name`.
+    pub fn ty(&self) -> DataType {
+        match self.kind {
+            Kind::Bool => DataType::BIGINT,
+            Kind::Int { min, .. } if min < 0 => DataType::BIGINT,
+            Kind::Int { .. } => DataType::BIGINT_UNSIGNED,
+            Kind::Real { .. } => DataType::DOUBLE,
+            _ => DataType::Varchar {
+                length: 1024,
+                collation: Collation::UTF8MB4_0900_AI_CI,
+            },
+        }
+    }
+
+    /// Reads a value from a text: a start-up option's, or the default's.
+    pub(super) fn parse(&self, given: &str) -> Option<Value> {
+        Some(match self.kind {
+            Kind::Bool => match given.to_ascii_lowercase().as_str() {
+                "1" | "on" | "true" | "yes" | "" => Value::Int(1),
+                "0" | "off" | "false" | "no" => Value::Int(0),
+                _ => return None,
+            },
+            Kind::Int { .. } => {
+                let (digits, factor) = match given.as_bytes().last()? {
+                    b'k' | b'K' => (&given[..given.len() - 1], 1 << 10),
+                    b'm' | b'M' => (&given[..given.len() - 1], 1 << 20),
+                    b'g' | b'G' => (&given[..given.len() - 1], 1 << 30),
+                    _ => (given, 1u64),
+                };
+                self.clamp(
+                    digits
+                        .parse::<i64>()
+                        .ok()
+                        .map_or_else(
+                            || digits.parse::<u64>().map(i128::from),
+                            |v| Ok(i128::from(v)),
+                        )
+                        .ok()?
+                        .checked_mul(i128::from(factor))?,
+                )
+                .0
+            }
+            Kind::Real { min, max } => Value::Double(given.parse::<f64>().ok()?.clamp(min, max)),
+            _ => self.check(Value::text(given)).ok()?,
+        })
+    }
+
+    /// An integer within the range, and whether it had to be moved.
+    pub(super) fn clamp(&self, value: i128) -> (Value, bool) {
+        let Kind::Int { min, max } = self.kind else {
+            return (Value::Null, false);
+        };
+        let within = value.clamp(i128::from(min), i128::from(max));
+        let held = if min < 0 {
+            Value::Int(within as i64)
+        } else {
+            Value::UInt(within as u64)
+        };
+        (held, within != value)
+    }
+
+    /// Turns a value into one the variable can hold, or says 1231 or 1232. Integers are not clamped here.
+    pub(super) fn check(&self, value: Value) -> Result<Value> {
+        let refuse = |value: &Value| {
+            let shown = if value.is_null() {
+                "NULL".to_owned()
+            } else {
+                convert::to_text(value, &DataType::varchar(0))
+            };
+            Error::wrong_value_for_variable(self.name, shown)
+        };
+        match self.kind {
+            Kind::Bool => match &value {
+                Value::Int(0 | 1) => Ok(value),
+                Value::UInt(v @ (0 | 1)) => Ok(Value::Int(*v as i64)),
+                Value::Text(text) => match text.to_ascii_lowercase().as_str() {
+                    "on" | "true" => Ok(Value::Int(1)),
+                    "off" | "false" => Ok(Value::Int(0)),
+                    _ => Err(refuse(&value)),
+                },
+                Value::Decimal(_) | Value::Double(_) => {
+                    Err(Error::wrong_type_for_variable(self.name))
+                }
+                _ => Err(refuse(&value)),
+            },
+            Kind::Int { .. } => match value {
+                Value::Int(_) | Value::UInt(_) => Ok(value),
+                _ => Err(Error::wrong_type_for_variable(self.name)),
+            },
+            Kind::Real { min, max } => match value {
+                Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Decimal(_) => {
+                    Ok(Value::Double(convert::to_double(&value).0.clamp(min, max)))
+                }
+                _ => Err(Error::wrong_type_for_variable(self.name)),
+            },
+            Kind::Choice(choices) => match &value {
+                Value::Text(text) => choices
+                    .iter()
+                    .find(|choice| choice.eq_ignore_ascii_case(text))
+                    .map(Value::text)
+                    .ok_or_else(|| refuse(&value)),
+                Value::Int(_) | Value::UInt(_) => usize::try_from(unsigned(&value))
+                    .ok()
+                    .and_then(|position| choices.get(position))
+                    .map(Value::text)
+                    .ok_or_else(|| refuse(&value)),
+                _ => Err(refuse(&value)),
+            },
+            Kind::Text => match value {
+                Value::Text(_) | Value::Null => Ok(value),
+                _ => Err(Error::wrong_type_for_variable(self.name)),
+            },
+            Kind::SqlMode => {
+                let given = convert::to_text(&value, &DataType::varchar(0));
+                match SqlMode::parse(&given) {
+                    Some(mode) if !value.is_null() => Ok(Value::text(mode.text())),
+                    _ => Err(refuse(&value)),
+                }
+            }
+            Kind::Charset => match &value {
+                Value::Null if self.name == "character_set_results" => Ok(value),
+                Value::Text(name) => {
+                    let charset =
+                        Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name))?;
+                    Ok(Value::text(charset.name()))
+                }
+                _ => Err(refuse(&value)),
+            },
+            Kind::Collation => match &value {
+                Value::Text(name) => {
+                    let collation =
+                        Collation::by_name(name).ok_or_else(|| Error::unknown_collation(name))?;
+                    Ok(Value::text(collation.name()))
+                }
+                _ => Err(refuse(&value)),
+            },
+            Kind::TimeZone => match &value {
+                Value::Text(name) => {
+                    let zone =
+                        TimeZone::parse(name).ok_or_else(|| Error::unknown_time_zone(name))?;
+                    Ok(Value::text(zone.name()))
+                }
+                _ => Err(refuse(&value)),
+            },
+            Kind::Locale => match &value {
+                Value::Text(name) => Locale::canonical(name)
+                    .map(Value::text)
+                    .ok_or_else(|| Error::unknown_locale(name)),
+                _ => Err(refuse(&value)),
+            },
+        }
+    }
+
+    /// As SHOW VARIABLES prints a value.
+    pub fn show(&self, value: &Value) -> String {
+        match (self.kind, value) {
+            (_, Value::Null) => String::new(),
+            (Kind::Bool, value) => if unsigned(value) != 0 { "ON" } else { "OFF" }.to_owned(),
+            (Kind::Real { .. }, Value::Double(v)) => format!("{v:.6}"),
+            (_, value) => convert::to_text(value, &self.ty()),
+        }
+    }
+}
+
+/// A value as a number, 0 for what is none.
+pub(super) fn unsigned(value: &Value) -> u64 {
+    convert::to_uint(value).0
+}
+
+/// A value as a text, empty for what is none.
+pub(super) fn text(value: &Value) -> &str {
+    match value {
+        Value::Text(text) => text,
+        _ => "",
+    }
+}

@@ -1,0 +1,237 @@
+//! System variables: what `@@x` reads and what SET does.
+//!
+//! 1. [`table`] has a row a variable. Adding a variable is adding a row.
+//! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one that is a set of flags.
+//! 3. [`globals`] holds the global values, and hands new sessions theirs.
+//! 4. Here: which of a variable's values is meant, reading it, and changing it.
+//!
+//! Values lie in two arrays in the table's order: the global ones, and each session's, which shares the global array it
+//! started with until its first SET. What the engine reads often is kept in a field of its own by the row's `apply`.
+//!
+//! Source: MySQL 8.4 Reference Manual, Server System Variables.
+
+mod globals;
+mod kind;
+mod sql_mode;
+mod table;
+
+use std::sync::Arc;
+
+use porpoise_types::{Charset, Collation, Value, convert};
+
+pub use globals::GlobalVariables;
+pub use kind::Kind;
+use kind::{text, unsigned};
+pub use sql_mode::SqlMode;
+pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
+
+use crate::error::{Error, Level, Result};
+use crate::session::SessionState;
+
+/// What the server says it is.
+pub const VERSION: &str = "8.4.7-Porpoise";
+
+/// Which value of a variable `@@x`, `@@session.x` or `@@global.x` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    Session,
+    Global,
+}
+
+/// Finds what `@@[scope.]name` stands for: 1193 for an unknown name, 1238 for the wrong scope.
+pub fn resolve(name: &str, scope: Option<Reads>) -> Result<(Position, Reads)> {
+    let position = find(name).ok_or_else(|| Error::unknown_system_variable(name))?;
+    let variable = &VARIABLES[position];
+    match (variable.scope, scope) {
+        (Scope::Global, Some(Reads::Session)) => Err(Error::incorrect_global_local_variable(
+            variable.name,
+            "GLOBAL",
+        )),
+        (Scope::Session, Some(Reads::Global)) => Err(Error::incorrect_global_local_variable(
+            variable.name,
+            "SESSION",
+        )),
+        (Scope::Global, _) => Ok((position, Reads::Global)),
+        (_, scope) => Ok((position, scope.unwrap_or(Reads::Session))),
+    }
+}
+
+/// A variable's value now.
+pub fn read(
+    position: Position,
+    reads: Reads,
+    state: &SessionState,
+    globals: &GlobalVariables,
+) -> Value {
+    if reads == Reads::Global {
+        return globals.at(position);
+    }
+    match VARIABLES[position].name {
+        "last_insert_id" | "identity" => Value::UInt(state.last_insert_id),
+        "warning_count" => Value::UInt(state.diagnostics_before.total as u64),
+        "error_count" => Value::UInt(
+            state
+                .diagnostics_before
+                .warnings
+                .iter()
+                .filter(|(level, _)| *level == Level::Error)
+                .count() as u64,
+        ),
+        "pseudo_thread_id" => Value::UInt(state.connection_id),
+        "timestamp" => Value::Double(state.statement_started_us as f64 / 1e6),
+        "autocommit" => Value::Int(state.autocommit.into()),
+        _ => state.variables[position].clone(),
+    }
+}
+
+/// SET: checks, clamps, warns, stores, applies. `None` is DEFAULT.
+///
+/// # Errors
+/// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't take.
+pub fn set(
+    position: Position,
+    scope: Reads,
+    value: Option<Value>,
+    state: &mut SessionState,
+    globals: &GlobalVariables,
+) -> Result<()> {
+    let variable = &VARIABLES[position];
+    match (variable.usage, variable.scope, scope) {
+        (Use::ReadOnly, ..) => {
+            return Err(Error::incorrect_global_local_variable(
+                variable.name,
+                "read only",
+            ));
+        }
+        (Use::SetGlobal, _, Reads::Session) => {
+            return Err(Error::variable_is_read_only(
+                "SESSION",
+                variable.name,
+                "GLOBAL",
+            ));
+        }
+        (_, Scope::Global, Reads::Session) => return Err(Error::global_variable(variable.name)),
+        (_, Scope::Session, Reads::Global) => return Err(Error::local_variable(variable.name)),
+        _ => {}
+    }
+    let value = match value {
+        Some(value) => variable.check(value)?,
+        None if scope == Reads::Session && variable.scope == Scope::Both => globals.at(position),
+        None => variable.parse(variable.default).unwrap_or(Value::Null),
+    };
+    let value = match (variable.kind, &value) {
+        (Kind::Int { .. }, Value::Int(_) | Value::UInt(_)) => {
+            let wanted = match value {
+                Value::Int(v) => i128::from(v),
+                Value::UInt(v) => i128::from(v),
+                _ => 0,
+            };
+            let (within, moved) = variable.clamp(wanted);
+            if moved {
+                state.warn(
+                    Level::Warning,
+                    Error::truncated_wrong_value_truncated(variable.name, wanted).into_condition(),
+                );
+            }
+            within
+        }
+        _ => value,
+    };
+    let before = if scope == Reads::Global {
+        globals.at(position)
+    } else {
+        state.variables[position].clone()
+    };
+    if variable.usage == Use::Inert && before != value {
+        let text = format!(
+            "Variable '{}' has no effect in this version of Porpoise",
+            variable.name
+        );
+        state.warn(
+            Level::Warning,
+            Error::new(1235, "42000", text).into_condition(),
+        );
+    }
+    if scope == Reads::Global {
+        globals.set(position, value);
+        return Ok(());
+    }
+    match variable.name {
+        "last_insert_id" | "identity" => state.last_insert_id = unsigned(&value),
+        "insert_id" => state.next_insert_id = unsigned(&value),
+        "timestamp" => {
+            let seconds = convert::to_double(&value).0;
+            state.fixed_timestamp_us = (seconds > 0.0).then_some((seconds * 1e6) as i64);
+        }
+        _ => {}
+    }
+    if let Some(apply) = variable.apply {
+        apply(state, &value);
+    }
+    Arc::make_mut(&mut state.variables)[position] = value;
+    // A character set and its collation go together.
+    let companion = match variable.name {
+        "character_set_connection" => Some((
+            "collation_connection",
+            Charset::by_name(text(&state.variables[position]))
+                .map(|charset| charset.default_collation().name()),
+        )),
+        "collation_connection" => Some((
+            "character_set_connection",
+            Some(state.collation.charset().name()),
+        )),
+        "character_set_server" => Some((
+            "collation_server",
+            Charset::by_name(text(&state.variables[position]))
+                .map(|charset| charset.default_collation().name()),
+        )),
+        "character_set_database" => Some((
+            "collation_database",
+            Charset::by_name(text(&state.variables[position]))
+                .map(|charset| charset.default_collation().name()),
+        )),
+        _ => None,
+    };
+    if let Some((name, Some(value))) = companion
+        && let Some(position) = find(name)
+    {
+        let value = Value::text(value);
+        if let Some(apply) = VARIABLES[position].apply {
+            apply(state, &value);
+        }
+        Arc::make_mut(&mut state.variables)[position] = value;
+    }
+    Ok(())
+}
+
+/// SET NAMES: the three character sets of a connection at once.
+pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionState) {
+    for (name, value) in [
+        ("character_set_client", charset.name()),
+        ("character_set_results", charset.name()),
+        ("character_set_connection", charset.name()),
+        ("collation_connection", collation.name()),
+    ] {
+        if let Some(position) = find(name) {
+            let value = Value::text(value);
+            // Sessions that ask for the defaults share the global values.
+            if state.variables[position] == value {
+                continue;
+            }
+            if let Some(apply) = VARIABLES[position].apply {
+                apply(state, &value);
+            }
+            Arc::make_mut(&mut state.variables)[position] = value;
+        }
+    }
+}
+
+/// CLIENT_INTERACTIVE: a person at the other end is given `interactive_timeout` to think.
+pub fn make_interactive(state: &mut SessionState) {
+    if let Some(position) = find("wait_timeout")
+        && state.wait_timeout_s != state.interactive_timeout_s
+    {
+        state.wait_timeout_s = state.interactive_timeout_s;
+        Arc::make_mut(&mut state.variables)[position] = Value::UInt(state.interactive_timeout_s);
+    }
+}
