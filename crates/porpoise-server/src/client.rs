@@ -104,6 +104,10 @@ impl Client {
         self.session.control()
     }
 
+    pub fn is_in_transaction(&self) -> bool {
+        self.session.in_transaction()
+    }
+
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }

@@ -239,6 +239,22 @@ impl Connection {
         self.outlet.stream.is_ring()
     }
 
+    /// It is in the middle of something: a login, a packet, a reply, a transaction.
+    pub fn is_under_way(&self) -> bool {
+        self.leftover.is_some()
+            || self.outlet.has_waiting()
+            || match &self.phase {
+                Phase::Newcomer(_) => true,
+                Phase::Client(client) => client.is_in_transaction(),
+                Phase::Kept | Phase::Over => false,
+            }
+    }
+
+    /// All that is left to do is to end it.
+    pub fn is_over(&self) -> bool {
+        self.gone || self.expired || self.is_killed()
+    }
+
     /// Its ring holds what it waits for.
     pub fn is_ready(&self) -> bool {
         self.outlet.is_ready()

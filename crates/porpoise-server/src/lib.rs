@@ -31,6 +31,7 @@ pub mod neighbours;
 mod newcomer;
 mod outlet;
 mod placement;
+mod ready;
 mod reply;
 mod server;
 mod stream;

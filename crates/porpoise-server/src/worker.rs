@@ -1,7 +1,7 @@
 //! A worker: an event loop over its connections.
 //!
 //! ```text
-//!  ┌─► mail ──► serve each ready connection to the end of what it sent ──► nothing ready?
+//!  ┌─► mail ──► serve each ready connection ([`Ready`]) to the end of what it sent ──► nothing ready?
 //!  │                                                                        │
 //!  │     1. look once more without sleeping; commits that wait are synced, on this thread if
 //!  │        there is nothing else to do, otherwise by the [`Syncer`](crate::syncer::Syncer)
@@ -24,7 +24,6 @@
 //! A commit that is not yet on disk keeps its connection in the slot, with its reply held back,
 //! until a letter says it is durable.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -43,6 +42,7 @@ use crate::crew::{self, Crew};
 use crate::listener::Listener;
 use crate::outlet::Traffic;
 use crate::placement::Moves;
+use crate::ready::{Ready, Seen};
 use crate::server::Shared;
 use crate::stream::{Peer, Stream};
 use crate::timers::{Deadline, Timers};
@@ -201,6 +201,8 @@ struct Slot {
     kept: bool,
     /// In which stretch between two syncs it was last served.
     stretch: u32,
+    /// It is in the middle of something.
+    seen_under_way: Seen,
 }
 
 /// All seats were taken whenever a client came.
@@ -225,7 +227,7 @@ pub(crate) struct EventLoop {
     greetings: PacketWriter,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    ready: VecDeque<Token>,
+    ready: Ready,
     /// Connections whose replies are held back to the end of the turn, and since when.
     held: Vec<Token>,
     held_since: Instant,
@@ -286,7 +288,7 @@ impl EventLoop {
             greetings: PacketWriter::new(),
             slots: Vec::new(),
             free: Vec::new(),
-            ready: VecDeque::new(),
+            ready: Ready::default(),
             held: Vec::new(),
             held_since: Instant::now(),
             timers: Timers::default(),
@@ -331,7 +333,9 @@ impl EventLoop {
         self.send_held();
         loop {
             self.read_mail();
-            while let Some(token) = self.ready.pop_front() {
+            let mut is_first = true;
+            while let Some(token) = self.next_ready(is_first) {
+                is_first = false;
                 desk.holds_replies = !self.ready.is_empty() || !self.held.is_empty();
                 let Some(mut connection) = self.check_out(token) else {
                     continue;
@@ -366,6 +370,13 @@ impl EventLoop {
             self.wait();
             self.expire();
         }
+    }
+
+    fn next_ready(&mut self, is_first: bool) -> Option<Token> {
+        if self.stopping.is_some() {
+            return self.ready.next_of_all();
+        }
+        self.ready.next(is_first, self.now)
     }
 
     fn note_served(&mut self, token: Token) {
@@ -451,6 +462,7 @@ impl EventLoop {
         let slot = &mut self.slots[index];
         let mut deadline = slot.deadline;
         deadline.vacate();
+        self.ready.crowd.note(&mut slot.seen_under_way, false);
         *slot = Slot {
             deadline,
             ..Slot::free(slot.generation.wrapping_add(1) & 0x7FFF_FFFF)
@@ -461,11 +473,12 @@ impl EventLoop {
 
     fn queue(&mut self, token: Token) {
         let Some(slot) = self.slot(token) else { return };
-        match slot.place {
-            Place::Here(_) if !slot.replying => {
+        match &slot.place {
+            Place::Here(connection) if !slot.replying => {
                 if !slot.queued {
                     slot.queued = true;
-                    self.ready.push_back(token);
+                    let goes_first = slot.seen_under_way.is_some() || connection.is_over();
+                    self.ready.push(token, goes_first, self.now);
                 }
             }
             _ => slot.woken = true,
@@ -534,12 +547,14 @@ impl EventLoop {
             Next::Committing(_) | Next::Held => {}
         }
         let due = connection.due(self.now);
+        let is_under_way = connection.is_under_way();
         if connection.is_ring() && !matches!(next, Next::Committing(_)) {
             self.look_at(token);
         }
         let Some(slot) = self.slot(token) else { return };
         slot.place = Place::Here(connection);
         slot.kept = matches!(next, Next::Kept);
+        let mut seen = std::mem::take(&mut slot.seen_under_way);
         let kept = usize::from(slot.kept);
         let is_held = matches!(next, Next::Held);
         let committing = if let Next::Committing(commit) = next {
@@ -550,8 +565,10 @@ impl EventLoop {
         slot.replying = committing.is_some() || is_held;
         again |= std::mem::take(&mut slot.woken);
         self.kept += kept;
+        self.ready.crowd.note(&mut seen, is_under_way);
         let index = token.0 & 0xFFFF_FFFF;
         let slot = &mut self.slots[index];
+        slot.seen_under_way = seen;
         self.timers.set(index, &mut slot.deadline, due);
         if let Some(commit) = committing {
             self.mailbox.commits.fetch_add(1, Ordering::SeqCst);
@@ -861,6 +878,7 @@ impl EventLoop {
     fn wait(&mut self) {
         let from = Instant::now();
         self.now = from;
+        self.ready.crowd.pass(from);
         if self.now >= self.arm_silent_at {
             self.arm_silent_at = self.now + RING_IDLE_MAX;
             self.arm_rings(false);
@@ -872,6 +890,11 @@ impl EventLoop {
         } else {
             self.turns_rings_only = 0;
             found |= self.look(Some(Duration::ZERO));
+        }
+        if self.ready.is_held_up() {
+            rustix::thread::sched_yield();
+            self.look_at_rings();
+            self.look(Some(Duration::ZERO));
         }
         if commits {
             // Those that come at once share the sync; under steady load it isn't put off for ever.
@@ -1017,6 +1040,7 @@ impl Slot {
             active: false,
             kept: false,
             stretch: 0,
+            seen_under_way: None,
         }
     }
 

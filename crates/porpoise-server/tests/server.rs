@@ -109,6 +109,34 @@ pub fn eventually(what: impl Fn() -> bool) {
 }
 
 #[test]
+fn transactions_left_open_hold_nobody_up() {
+    let running = start_with(1, Location::Memory);
+    let mut open: Vec<Raw> = (0..40).map(|_| running.worker()).collect();
+    for client in &mut open {
+        assert_eq!(client.query("SELECT v FROM t WHERE id = 1").one(), "0");
+    }
+    // As many others as there are, all at once, while the first still count as a crowd, and when they no longer do.
+    let mut others: Vec<Raw> = (0..40).map(|_| running.root()).collect();
+    for round in 0..3 {
+        let sqls = ["BEGIN", "UPDATE test.t SET v = v WHERE id = 2", "COMMIT"];
+        for sql in sqls.into_iter().chain(["SELECT 1; SELECT 2"; 5]) {
+            others.iter_mut().for_each(|other| other.ask(sql));
+            for other in &mut others {
+                match sql.starts_with("SELECT") {
+                    true => assert_eq!((other.answer().one(), other.answer().one()), ("1", "2")),
+                    false => assert!(other.answer().is_ok()),
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(30 * round));
+    }
+    for client in &mut open {
+        assert_eq!(client.query("SELECT v FROM t WHERE id = 1").one(), "0");
+        assert!(client.query("COMMIT").is_ok());
+    }
+}
+
+#[test]
 fn every_kind_of_account_logs_in_over_every_way_in() {
     let running = start();
     for (user, password) in [("native", "one"), ("sha", "secret"), ("nopass", "")] {

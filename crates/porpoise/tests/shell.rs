@@ -1,7 +1,7 @@
 //! `porpoise sql` as its users have it: typed at a terminal, piped, and as a command among others.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -25,7 +25,10 @@ fn piped(arguments: &[&str], input: &str) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
+    if let Err(error) = stdin.write_all(input.as_bytes()) {
+        // A shell that refuses its options doesn't stay to read.
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe, "{error}");
+    }
     drop(stdin);
     child.wait_with_output().unwrap()
 }
