@@ -278,6 +278,9 @@ pub struct SharedMemory {
     socket: UnixStream,
     spin: Spin,
     write_timeout: Cell<Option<Duration>>,
+    /// What was asked for, and what the socket was told: it is when there is something to wait for.
+    read_timeout: Cell<Option<Duration>>,
+    told_timeout: Cell<Option<Duration>>,
     /// Where the next conversation may find it; `None` if there is to be none.
     origin: Option<Origin>,
 }
@@ -306,6 +309,8 @@ impl SharedMemory {
             socket,
             spin: Spin::default(),
             write_timeout: Cell::new(None),
+            read_timeout: Cell::new(None),
+            told_timeout: Cell::new(None),
             origin: origin.filter(|_| keeps),
         })
     }
@@ -354,6 +359,16 @@ impl SharedMemory {
         }
     }
 
+    /// Sleeps until its server nudges or is gone, or its patience ends.
+    fn hear_in_time(&self) -> io::Result<Heard> {
+        let timeout = self.read_timeout.get();
+        if timeout != self.told_timeout.get() {
+            self.socket.set_read_timeout(timeout)?;
+            self.told_timeout.set(timeout);
+        }
+        sys::hear(&self.socket, true)
+    }
+
     /// How its waits went.
     pub fn spin(&self) -> &Spin {
         &self.spin
@@ -374,7 +389,7 @@ impl Read for SharedMemory {
             if self.spin.wait(|| end.is_ready(Wants::BYTES)) || self.end.arm(Wants::BYTES) {
                 continue;
             }
-            let heard = sys::hear(&self.socket, true);
+            let heard = self.hear_in_time();
             self.end.disarm();
             self.spin.woke();
             match heard? {
@@ -423,7 +438,11 @@ impl crate::Stream for SharedMemory {
     }
 
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.socket.set_read_timeout(timeout)
+        if timeout == Some(Duration::ZERO) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.read_timeout.set(timeout);
+        Ok(())
     }
 
     fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {

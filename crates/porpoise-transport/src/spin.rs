@@ -22,7 +22,10 @@
 //! only give it up. So when the system says that a core is idle, a thread in a crowd sleeps once, and is put there when it wakes.
 
 use crate::sys;
+use std::cell::Cell;
 use std::hint::spin_loop;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Looks that are always affordable, before the first look at the clock.
@@ -66,13 +69,23 @@ pub struct Spin {
 
 impl Default for Spin {
     fn default() -> Self {
+        let crowded = Crowd::lately(Instant::now()).unwrap_or_default();
+        Spin::begin(crowded)
+    }
+}
+
+impl Spin {
+    fn begin(crowded: bool) -> Self {
         Spin {
             gap: LONGEST / 2,
             lost_at: None,
             yield_cost: Duration::ZERO,
             won: 0,
             lost: 0,
-            crowd: Crowd::default(),
+            crowd: Crowd {
+                crowded,
+                sleeps_apart: false,
+            },
         }
     }
 }
@@ -192,33 +205,93 @@ impl Spin {
 
 /// Whether there are cores to spare, as a thread has experienced it: the system tells how long it was ready to run and had
 /// to wait for a core.
+///
+/// Asking costs as much as a short sleep. So a thread asks now and then for all that it waits on; and where hundreds of threads
+/// wait by turns, one in a while asks, and the others, and those who have just come, take its word.
 #[derive(Clone, Copy, Debug, Default)]
 struct Crowd {
-    /// When the system was last asked, and what it said.
-    last: Option<(Instant, Duration)>,
     crowded: bool,
     /// There is a core for everybody, and some share one all the same: this one is to sleep, once.
     sleeps_apart: bool,
 }
 
 const SURVEY_EVERY: Duration = Duration::from_millis(10);
+const PROCESS_SURVEYS_EVERY: Duration = Duration::from_millis(1);
+/// How long what was found counts.
+const COUNTS_FOR: Duration = Duration::from_millis(100);
 /// A thread that waits for a core for more than this part of its time is in a crowd.
 const WAITS_PART: u32 = 4;
 
+/// What a thread was told when it last asked.
+#[derive(Clone, Copy)]
+struct Survey {
+    at: Instant,
+    waited: Duration,
+    crowded: bool,
+}
+
+thread_local! {
+    static LAST: Cell<Option<Survey>> = const { Cell::new(None) };
+}
+
+/// What the thread of this process that asked last has found, and when: microseconds since [`epoch`], doubled, and a bit.
+static WORD: AtomicU64 = AtomicU64::new(0);
+
+/// Before anybody asked.
+fn epoch() -> Instant {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    *EPOCH.get_or_init(Instant::now)
+}
+
+/// When a thread of this process asked last, and what it has found.
+fn word() -> Option<(Instant, bool)> {
+    match WORD.load(Ordering::Relaxed) {
+        0 => None,
+        word => Some((epoch() + Duration::from_micros(word >> 1), word & 1 == 1)),
+    }
+}
+
+fn tell(at: Instant, crowded: bool) {
+    let since = at.saturating_duration_since(epoch()).as_micros() as u64;
+    WORD.store(since.max(1) << 1 | u64::from(crowded), Ordering::Relaxed);
+}
+
 impl Crowd {
+    /// As this thread, or another of the process, has lately found it.
+    fn lately(now: Instant) -> Option<bool> {
+        let counts = |at: Instant| now.saturating_duration_since(at) < COUNTS_FOR;
+        let own = LAST.get().map(|own| (own.at, own.crowded));
+        let found = own.filter(|(at, _)| counts(*at)).or_else(word);
+        found
+            .filter(|(at, _)| counts(*at))
+            .map(|(_, crowded)| crowded)
+    }
+
     fn survey(&mut self) {
         let now = Instant::now();
-        let due = |(at, _): &(Instant, Duration)| now - *at >= SURVEY_EVERY;
-        if !self.last.as_ref().is_none_or(due) {
+        let passed = |at: Instant| now.saturating_duration_since(at);
+        let own = LAST.get();
+        let is_early = own.is_some_and(|own| passed(own.at) < SURVEY_EVERY)
+            || word().is_some_and(|(at, _)| passed(at) < PROCESS_SURVEYS_EVERY);
+        if is_early {
+            self.crowded = Crowd::lately(now).unwrap_or(self.crowded);
             return;
         }
         let waited = sys::waited_for_a_core().unwrap_or_default();
-        if let Some((at, before)) = self.last {
-            let lately = waited.saturating_sub(before);
-            self.crowded = lately * WAITS_PART > now - at;
-            self.sleeps_apart = self.crowded && sys::has_idle_core();
+        match own {
+            Some(own) => {
+                let lately = waited.saturating_sub(own.waited);
+                self.crowded = lately * WAITS_PART > passed(own.at);
+                self.sleeps_apart = self.crowded && sys::has_idle_core();
+            }
+            None => self.crowded = Crowd::lately(now).unwrap_or(self.crowded),
         }
-        self.last = Some((now, waited));
+        tell(now, self.crowded);
+        LAST.set(Some(Survey {
+            at: now,
+            waited,
+            crowded: self.crowded,
+        }));
     }
 }
 
@@ -228,7 +301,7 @@ mod tests {
 
     #[test]
     fn looking_goes_on_while_waits_are_short_and_ends_when_they_are_long() {
-        let mut spin = Spin::default();
+        let mut spin = Spin::begin(false);
         for _ in 0..40 {
             assert!(spin.wait(|| true));
         }
@@ -250,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_core_is_given_up_in_a_crowd_while_that_is_cheap() {
-        let mut spin = Spin::default();
+        let mut spin = Spin::begin(false);
         assert!(!spin.yields(spin.budget()), "nobody else wants it");
         spin.crowd.crowded = true;
         assert!(spin.yields(spin.budget()));
@@ -266,7 +339,7 @@ mod tests {
 
     #[test]
     fn who_is_crowded_beside_an_idle_core_sleeps_once() {
-        let mut spin = Spin::default();
+        let mut spin = Spin::begin(false);
         spin.crowd.crowded = true;
         spin.crowd.sleeps_apart = true;
         let mut looked = 0;
@@ -285,7 +358,7 @@ mod tests {
 
     #[test]
     fn sleeps_that_end_soon_bring_looking_back() {
-        let mut spin = Spin::default();
+        let mut spin = Spin::begin(false);
         for _ in 0..40 {
             spin.learn(Duration::from_secs(1));
         }
