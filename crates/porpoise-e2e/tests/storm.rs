@@ -214,6 +214,38 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
     assert_eq!(count(&mut root, "Connection_errors_max_connections"), 0);
 }
 
+/// The server of the storms above gives memory back whenever it is freed. This one is as it is always.
+#[test]
+fn what_a_storm_took_is_given_back_in_the_calm_after_it() {
+    raise_descriptor_limit();
+    let server = Server::start_with(
+        Product::Porpoise,
+        &["--max-connections=6000", "--back-log=4096"],
+    );
+    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    root.query("CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'")
+        .unwrap();
+    let descriptors_before = descriptors(&server);
+    let resident_before = resident_bytes(&server);
+    drop(storm(&server));
+    // Nobody asks the server anything from here on: whoever is asked isn't idle.
+    eventually(Duration::from_secs(10), || match descriptors(&server) {
+        left if left == descriptors_before => Ok(()),
+        left => Err(format!("{left} descriptors, not {descriptors_before}")),
+    });
+    let resident_after = resident_bytes(&server);
+    eventually(Duration::from_secs(5), || {
+        let kib = [resident_before, resident_after, resident_bytes(&server)].map(|b| b >> 10);
+        let told = format!("KiB before, after and in the calm: {kib:?}");
+        println!("{told}");
+        if kib[2] < kib[0] + (8 << 10) {
+            Ok(())
+        } else {
+            Err(told)
+        }
+    });
+}
+
 #[test]
 fn a_thousand_connections_over_shared_memory_are_there_at_once_and_ten_thousand_leave_nothing() {
     const AT_ONCE: usize = 1_024;

@@ -40,6 +40,9 @@ pub struct ServerOptions {
     pub workers: usize,
     /// When connections go from one event loop to another.
     pub moves: Moves,
+    /// What a thread does that has had nothing to do for a while, once until it has worked again: gives memory back that its
+    /// work has left, if the program's allocator keeps any.
+    pub when_idle: Option<fn()>,
 }
 
 /// Why a server didn't start.
@@ -72,6 +75,7 @@ pub(crate) struct Shared {
     pub sync_round: SyncRound,
     pub syncer: Arc<Syncer>,
     pub moves: Moves,
+    pub when_idle: Option<fn()>,
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     seats_taken: Arc<AtomicUsize>,
     stop: Stop,
@@ -128,6 +132,7 @@ impl Shared {
             sync_round: SyncRound::default(),
             syncer: Arc::default(),
             moves: Moves::default(),
+            when_idle: None,
             mailboxes: OnceLock::new(),
             seats_taken: Arc::default(),
             stop: Stop::default(),
@@ -396,6 +401,7 @@ impl Server {
         engine.set_block_hook(Arc::new(crew::leave_loop));
         let mut shared = Shared::new(engine);
         shared.moves = options.moves;
+        shared.when_idle = options.when_idle;
         let shared = Arc::new(shared);
         let weak = Arc::downgrade(&shared);
         let lead = Arc::new(move || {

@@ -71,6 +71,9 @@ const RING_IDLE_MAX: Duration = Duration::from_millis(5);
 /// Rings that a worker keeps at most for clients that may come back.
 const KEPT_MAX: usize = 64;
 
+/// A sleep that is longer has found the worker idle.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+
 /// Clients that a worker lets in before it serves those it has.
 const ACCEPTS_A_TURN: usize = 8;
 
@@ -977,10 +980,27 @@ impl EventLoop {
         ];
         self.mailbox.asleep.store(true, Ordering::SeqCst);
         if self.mailbox.is_empty() {
-            self.look(patience.into_iter().flatten().min());
+            self.rest(patience.into_iter().flatten().min());
         }
         self.mailbox.asleep.store(false, Ordering::SeqCst);
         self.now = Instant::now();
+    }
+
+    /// Sleeps until something happens or patience is over. Once in a long sleep the worker is idle ([`ServerOptions::when_idle`]).
+    ///
+    /// [`ServerOptions::when_idle`]: crate::server::ServerOptions::when_idle
+    fn rest(&mut self, patience: Option<Duration>) {
+        let is_long = patience.is_none_or(|patience| patience > IDLE_AFTER);
+        let Some(when_idle) = self.server.when_idle.filter(|_| is_long) else {
+            self.look(patience);
+            return;
+        };
+        let is_idle = !self.look(Some(IDLE_AFTER)) && self.now.elapsed() >= IDLE_AFTER;
+        // Whoever has sent a letter found the worker asleep, and has woken it.
+        if is_idle && self.mailbox.is_empty() {
+            when_idle();
+            self.look(patience.map(|patience| patience.saturating_sub(self.now.elapsed())));
+        }
     }
 
     /// Asks the system which sockets are ready, and queues their connections.

@@ -6,6 +6,7 @@ pub mod common;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Answer, Raw};
@@ -676,4 +677,38 @@ fn a_client_sends_the_file_that_it_is_asked_for() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(other.query("SELECT COUNT(*) FROM test.t").one(), "4");
+}
+
+#[test]
+fn a_worker_is_idle_once_for_each_time_that_it_has_nothing_to_do() {
+    static TIMES: AtomicUsize = AtomicUsize::new(0);
+    let times = || TIMES.load(Ordering::SeqCst);
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::open(EngineOptions {
+        location: Location::Memory,
+        variables: Vec::new(),
+    })
+    .unwrap();
+    let options = ServerOptions {
+        socket: Some(folder.path().join("s.sock")),
+        shared_memory: Some(path_of(&folder.path().join("s.sock"), BASE_NAME)),
+        workers: 1,
+        when_idle: Some(|| {
+            TIMES.fetch_add(1, Ordering::SeqCst);
+        }),
+        ..ServerOptions::default()
+    };
+    let server = Server::start(engine, &options).unwrap();
+    let running = Running { server, folder };
+    let mut root = running.root();
+    for time in 1..=2 {
+        assert_eq!(root.query("SELECT 6 * 7").one(), "42");
+        assert_eq!(times(), time - 1);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while times() < time && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(1_500));
+        assert_eq!(times(), time);
+    }
 }

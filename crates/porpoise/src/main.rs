@@ -60,6 +60,13 @@ fn give_memory_back_soon() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+/// Has the allocator give back what this thread has freed: by itself it does so only while the thread allocates, so that a thread
+/// that sleeps keeps what its last hour of work took. 10 µs if it is little, 2 ms for 20 MB.
+fn give_memory_back() {
+    // SAFETY: any thread may ask for it at any time, and it touches nothing but what is free.
+    unsafe { libmimalloc_sys::mi_collect(false) }
+}
+
 /// What the program was called with, in clap's words.
 fn arguments() -> Vec<OsString> {
     let mut given = std::env::args_os();

@@ -256,6 +256,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
             shared_memory,
             neighbours: None,
             workers,
+            when_idle: Some(crate::give_memory_back),
             ..ServerOptions::default()
         },
         base_name,
