@@ -462,6 +462,39 @@ impl Connection {
         self.expected.len()
     }
 
+    /// Whether the next reply due has begun to come, so that [`receive`](Self::receive) waits for the rest of it at most. Sends first
+    /// what isn't sent, and doesn't wait. Of a connection that has ended it is true: receiving tells why.
+    ///
+    /// A reply is to be read to its end before it is asked for the next one. [`Poll`](crate::Poll) waits.
+    pub fn has_reply(&mut self) -> Result<bool, Error> {
+        self.flush()?;
+        Ok(self.pending() > 0 && (self.reader.has_packet() || self.take_in()))
+    }
+
+    /// Whether a reply is due, and nothing of it is there yet.
+    #[inline]
+    pub(crate) fn lacks_reply(&self) -> bool {
+        !self.expected.is_empty() && !self.broken && !self.reader.has_packet()
+    }
+
+    pub(crate) fn stream_mut(&mut self) -> &mut dyn Stream {
+        &mut *self.stream
+    }
+
+    /// Takes in what has come; true if this is a packet, or the end of the connection.
+    pub(crate) fn take_in(&mut self) -> bool {
+        match self.stream.read_now(self.reader.spare()) {
+            Ok(count) => {
+                self.reader.filled(count);
+                count == 0 || self.reader.has_packet()
+            }
+            Err(error) => !matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ),
+        }
+    }
+
     /// Sends what was appended.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.usable()?;
@@ -1012,6 +1045,12 @@ impl Connection {
         rows.put_bytes(payload);
         rows.end_row();
         Ok(true)
+    }
+}
+
+impl AsMut<Connection> for Connection {
+    fn as_mut(&mut self) -> &mut Connection {
+        self
     }
 }
 

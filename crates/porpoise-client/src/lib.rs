@@ -42,6 +42,8 @@
 //! }
 //! # Ok::<(), porpoise_client::Error>(())
 //! ```
+//!
+//! A thread that has several connections sends on all of them, and [`Poll`] tells which have a reply.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -52,6 +54,7 @@ mod error;
 mod from_value;
 mod login;
 mod options;
+mod poll;
 mod results;
 pub mod rows;
 
@@ -59,6 +62,7 @@ pub use connection::{Connection, FileSource, Outcome, Statement, dial};
 pub use error::Error;
 pub use from_value::FromValue;
 pub use options::{Options, Transport};
+pub use poll::Poll;
 pub use porpoise_protocol::value::{Date, DateTime, Time, Value};
 pub use porpoise_protocol::{codes, column::ColumnDefinition, flags};
 pub use results::{Columns, Results, Row, Rows};

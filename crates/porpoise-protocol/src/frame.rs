@@ -208,6 +208,17 @@ impl PacketReader {
         self.start != self.end || self.next_piece.is_some()
     }
 
+    /// Whether a packet has come, or the first piece of one that comes in pieces; or what is no packet, which taking it tells.
+    #[inline]
+    pub fn has_packet(&self) -> bool {
+        match header(self.unread()) {
+            None => false,
+            Some(Header { length, .. }) => {
+                length > self.max_allowed_packet || self.unread().len() >= HEADER_BYTES + length
+            }
+        }
+    }
+
     /// Forgets what came in.
     pub fn clear(&mut self) {
         self.start = 0;
@@ -475,9 +486,12 @@ mod tests {
         let mut seen = Vec::new();
         for byte in writer.bytes() {
             reader.feed(std::slice::from_ref(byte));
+            let before = seen.len();
+            let had_one = reader.has_packet();
             while let Some(packet) = reader.next_packet().unwrap() {
                 seen.push((packet.sequence, packet.payload.to_vec()));
             }
+            assert_eq!(had_one, seen.len() > before);
         }
         assert_eq!(
             seen,

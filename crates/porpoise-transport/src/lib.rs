@@ -17,6 +17,8 @@
 //! [`ring`] the rules by which two ends that don't trust each other pass bytes and wake each other; [`memory`] how words and
 //! rings lie in the mapping; [`spin`] how long to look before sleeping. What is the system's own is in `sys`.
 //!
+//! [`Poll`] waits for several streams at once.
+//!
 //! ```no_run
 //! use porpoise_transport::{Endpoint, connect};
 //! use std::io::Write;
@@ -34,6 +36,7 @@ mod kept;
 pub mod loopback;
 #[allow(unsafe_code, reason = "it follows pointers into the mapping")]
 pub mod memory;
+mod poll;
 pub mod ring;
 pub mod shared_memory;
 pub mod spin;
@@ -41,6 +44,7 @@ pub mod spin;
 mod sys;
 mod unix_socket;
 
+pub use poll::Poll;
 pub use ring::Wants;
 pub use shared_memory::{ServerEnd, SharedMemory};
 pub use unix_socket::UnixSocket;
@@ -54,7 +58,6 @@ use rustix::net::{
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -92,9 +95,33 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
         None
     }
 
-    /// The number of the socket that it is, or that tells of the peer's end.
-    fn socket(&self) -> Option<RawFd> {
+    /// The socket that it is, or that tells of the peer's end.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+
+    /// Reads what is there: fails with [`io::ErrorKind::WouldBlock`] where [`read`](Read::read) would wait. A stream that
+    /// never waits needn't tell the two apart.
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.read(into)
+    }
+
+    /// Whether there is something to read, as far as a look into memory tells; `None` if only the system knows, which
+    /// a poll of its [`socket`](Self::socket) asks.
+    fn is_readable(&self) -> Option<bool> {
+        self.socket().is_none().then_some(true)
+    }
+
+    /// Its reader is about to sleep in a poll of its socket, where the peer is to make itself heard. True: there is
+    /// something to read already.
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    /// Its reader is awake again; `is_heard` tells whether the socket had something. True: there is something to read, or
+    /// the peer is gone.
+    fn disarm(&mut self, is_heard: bool) -> bool {
+        is_heard
     }
 
     /// The conversation over it has ended in good order. One that can carry another is kept for whoever in this process
@@ -219,8 +246,12 @@ impl Stream for TcpStream {
         TcpStream::shutdown(self, Shutdown::Both)
     }
 
-    fn socket(&self) -> Option<RawFd> {
-        Some(self.as_raw_fd())
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(self.as_fd(), into, RecvFlags::DONTWAIT)?.0)
     }
 }
 

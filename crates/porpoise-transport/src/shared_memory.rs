@@ -466,8 +466,40 @@ impl crate::Stream for SharedMemory {
         self.socket.shutdown(Shutdown::Both)
     }
 
-    fn socket(&self) -> Option<std::os::fd::RawFd> {
-        Some(std::os::fd::AsRawFd::as_raw_fd(&self.socket))
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.end.read(into)? {
+            0 if into.is_empty() => Ok(0),
+            0 => match sys::hear(&self.socket, false)? {
+                // What was written last came before the end.
+                Heard::Gone => Ok(self.end.read(into)?),
+                Heard::Nothing | Heard::Nudges => Err(io::ErrorKind::WouldBlock.into()),
+            },
+            count => Ok(count),
+        }
+    }
+
+    #[inline]
+    fn is_readable(&self) -> Option<bool> {
+        Some(self.end.is_ready(Wants::BYTES))
+    }
+
+    fn arm(&mut self) -> bool {
+        self.end.arm(Wants::BYTES)
+    }
+
+    fn disarm(&mut self, is_heard: bool) -> bool {
+        self.end.disarm();
+        // A nudge is taken, so that the next poll doesn't hear it. Whatever else is heard, a read finds out.
+        let is_over = is_heard
+            && !matches!(
+                sys::hear(&self.socket, false),
+                Ok(Heard::Nothing | Heard::Nudges)
+            );
+        is_over || self.end.is_ready(Wants::BYTES)
     }
 
     fn keep(self: Box<Self>) {

@@ -14,7 +14,7 @@
 use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -127,8 +127,12 @@ impl Stream for UnixSocket {
         self.stream.shutdown(Shutdown::Both)
     }
 
-    fn socket(&self) -> Option<RawFd> {
-        Some(self.stream.as_raw_fd())
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.as_fd())
+    }
+
+    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(&self.stream, into, RecvFlags::DONTWAIT)?.0)
     }
 }
 

@@ -1,7 +1,10 @@
-//! Many statements in flight, over every way in: each reply is its own statement's, errors in the middle included.
+//! Many statements in flight, over every way in: each reply is its own statement's, errors in the middle included. And many
+//! connections on one thread, which waits for whichever has a reply.
 
-use porpoise::{Database, Listen};
-use porpoise_client::{Connection, Options};
+use porpoise::{Database, Listen, Listening};
+use porpoise_client::{Connection, Options, Poll};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const STATEMENTS: i64 = 3000;
 
@@ -62,37 +65,178 @@ fn pipeline(mut connection: Connection) {
     assert_eq!(count, [[(STATEMENTS - STATEMENTS / 10).to_string()]]);
 }
 
+/// A database that serves over every way in.
+struct Served {
+    listening: Listening,
+    database: Database,
+    /// One for each way in with a server.
+    urls: Vec<String>,
+    _folder: TempDir,
+}
+
+impl Served {
+    fn start() -> Served {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let database = Database::options()
+            .set("loopback_fast_path", "ON")
+            .set("innodb_flush_log_at_trx_commit", 0)
+            .in_memory()
+            .unwrap();
+        let doors = Listen::unix(&socket)
+            .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
+            .and(Listen::tcp(([127, 0, 0, 1], 0).into()));
+        let listening = database.listen(doors).unwrap();
+        let setup = database.connect().unwrap();
+        setup.execute("CREATE DATABASE d", ()).unwrap();
+        setup.execute("CREATE USER ann", ()).unwrap();
+        setup.execute("GRANT ALL ON d.* TO ann", ()).unwrap();
+        let port = listening.tcp_addresses()[0].port();
+        let ways = [
+            "transport=unix",
+            "transport=shm",
+            "transport=tcp",
+            "transport=tcp&loopback_fast_path=true",
+        ];
+        let socket = socket.display();
+        let url = |way| format!("mysql://ann@127.0.0.1:{port}/d?{way}&socket={socket}");
+        Served {
+            listening,
+            urls: ways.map(url).into(),
+            database,
+            _folder: folder,
+        }
+    }
+
+    fn embedded(&self) -> Connection {
+        let options = Options {
+            database: Some("d".into()),
+            ..Options::default()
+        };
+        Connection::over(self.database.stream().unwrap(), &options).unwrap()
+    }
+}
+
 #[test]
 fn every_reply_is_its_own_statements_over_every_way_in() {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("s");
-    let database = Database::options()
-        .set("loopback_fast_path", "ON")
-        .set("innodb_flush_log_at_trx_commit", 0)
-        .in_memory()
-        .unwrap();
-    let doors = Listen::unix(&socket)
-        .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
-        .and(Listen::tcp(([127, 0, 0, 1], 0).into()));
-    let listening = database.listen(doors).unwrap();
-    let setup = database.connect().unwrap();
-    setup.execute("CREATE DATABASE d", ()).unwrap();
-    setup.execute("CREATE USER ann", ()).unwrap();
-    setup.execute("GRANT ALL ON d.* TO ann", ()).unwrap();
-    let port = listening.tcp_addresses()[0].port();
-    for parameters in [
-        "transport=unix",
-        "transport=shm",
-        "transport=tcp",
-        "transport=tcp&loopback_fast_path=true",
-    ] {
-        let socket = socket.display();
-        let url = format!("mysql://ann@127.0.0.1:{port}/d?{parameters}&socket={socket}");
-        pipeline(Connection::open(&url).unwrap());
+    let served = Served::start();
+    for url in &served.urls {
+        pipeline(Connection::open(url).unwrap());
     }
-    let options = Options {
-        database: Some("d".into()),
-        ..Options::default()
+    pipeline(served.embedded());
+}
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
+
+/// Keeps `depth` statements in flight on each connection, until each has answered `turns`.
+fn multiplex(connections: &mut [Connection], depth: usize, turns: usize) {
+    let send = |connection: &mut Connection, at: usize| match at % 10 {
+        7 => connection.send_query(format!("SELECT {at} FROM nowhere_{at}")),
+        _ => connection.send_query(format!("SELECT {at}")),
     };
-    pipeline(Connection::over(database.stream().unwrap(), &options).unwrap());
+    let mut sent = vec![depth; connections.len()];
+    let mut answered = vec![0; connections.len()];
+    for connection in &mut *connections {
+        for at in 0..depth {
+            send(connection, at).unwrap();
+        }
+    }
+    let mut poll = Poll::default();
+    while connections
+        .iter()
+        .any(|connection| connection.pending() > 0)
+    {
+        let ready = poll.wait(connections, PATIENCE).unwrap();
+        assert!(!ready.is_empty());
+        for &place in ready {
+            let (connection, at) = (&mut connections[place], answered[place]);
+            assert!(connection.has_reply().unwrap());
+            match connection.receive() {
+                Ok(mut results) => {
+                    let rows = results.rows().unwrap().to_text();
+                    assert_eq!(rows, [[at.to_string()]]);
+                }
+                Err(error) => {
+                    assert_eq!((at % 10, error.number()), (7, Some(1146)));
+                    assert!(error.to_string().contains(&format!("nowhere_{at}'")));
+                }
+            }
+            answered[place] += 1;
+            if sent[place] < turns {
+                send(connection, sent[place]).unwrap();
+                sent[place] += 1;
+            }
+        }
+    }
+    assert_eq!(answered, vec![turns; connections.len()]);
+    assert!(poll.wait(connections, None).unwrap().is_empty());
+}
+
+#[test]
+fn one_thread_has_many_connections_over_each_way_in_and_over_all_together() {
+    let served = Served::start();
+    let open = |url: &String| Connection::open(url).unwrap();
+    for url in &served.urls {
+        let mut connections: Vec<_> = (0..8).map(|_| open(url)).collect();
+        for depth in [1, 5] {
+            multiplex(&mut connections, depth, 300);
+        }
+    }
+    let mut connections: Vec<_> = served.urls.iter().map(open).collect();
+    connections.push(served.embedded());
+    for depth in [1, 5] {
+        multiplex(&mut connections, depth, 300);
+    }
+}
+
+#[test]
+fn a_reply_that_takes_long_keeps_nobody_from_the_others() {
+    let served = Served::start();
+    for url in &served.urls {
+        let mut connections = [(); 2].map(|()| Connection::open(url).unwrap());
+        let mut poll = Poll::default();
+        connections[0].send_query("SELECT SLEEP(0.2)").unwrap();
+        let began = Instant::now();
+        assert!(!connections[0].has_reply().unwrap());
+        let patience = Some(Duration::from_millis(20));
+        assert!(poll.wait(&mut connections, patience).unwrap().is_empty());
+        for _ in 0..10 {
+            connections[1].send_query("SELECT 1").unwrap();
+            assert_eq!(poll.wait(&mut connections, PATIENCE).unwrap(), [1]);
+            connections[1].receive().unwrap().finish().unwrap();
+        }
+        assert_eq!(poll.wait(&mut connections, PATIENCE).unwrap(), [0]);
+        assert!(began.elapsed() >= Duration::from_millis(190));
+        connections[0].receive().unwrap().finish().unwrap();
+        assert!(!connections[0].has_reply().unwrap());
+    }
+}
+
+#[test]
+fn connections_whose_server_is_gone_are_told_of() {
+    let served = Served::start();
+    let mut connections: Vec<_> = served
+        .urls
+        .iter()
+        .map(|url| Connection::open(url).unwrap())
+        .collect();
+    for connection in &mut connections {
+        connection.send_query("SELECT SLEEP(5)").unwrap();
+    }
+    let mut poll = Poll::default();
+    let patience = Some(Duration::from_millis(20));
+    assert!(poll.wait(&mut connections, patience).unwrap().is_empty());
+    drop(served.listening);
+    let mut told = 0;
+    while told < connections.len() {
+        let ready = poll.wait(&mut connections, PATIENCE).unwrap();
+        assert!(!ready.is_empty());
+        for &place in ready {
+            // Interrupted, or cut off.
+            let connection = &mut connections[place];
+            let ended = connection.receive().and_then(|results| results.finish());
+            assert!(ended.is_err() || connection.pending() == 0);
+            told += 1;
+        }
+    }
 }
