@@ -331,7 +331,10 @@ impl Handle<'_> {
         }
         let mut connection = Connection::over(stream, &options).map_err(lost)?;
         let socket = match connection.stream().kind() {
-            "TCP/IP" | "UNIX socket" => connection.stream().socket().map(|socket| socket.as_raw_fd()),
+            "TCP/IP" | "UNIX socket" => connection
+                .stream()
+                .socket()
+                .map(|socket| socket.as_raw_fd()),
             _ => {
                 self.session.always_ready = eventfd(1, EventfdFlags::CLOEXEC).ok();
                 self.session.always_ready.as_ref().map(AsRawFd::as_raw_fd)

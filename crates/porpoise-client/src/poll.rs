@@ -46,7 +46,7 @@ impl Poll {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let mut left = patience;
         self.ready.clear();
-        let mut lacking = 0;
+        let mut lacks_any = false;
         for (place, connection) in connections.iter_mut().enumerate() {
             let connection = connection.as_mut();
             if connection.pending() == 0 {
@@ -56,13 +56,16 @@ impl Poll {
                 connection.flush()?;
             }
             if connection.lacks_reply() {
-                lacking += 1;
+                lacks_any = true;
             } else {
                 self.ready.push(place);
                 left = Some(Duration::ZERO);
             }
         }
-        while lacking > 0 {
+        if !lacks_any {
+            return Ok(&self.ready);
+        }
+        loop {
             let told = self.streams.wait(
                 connections,
                 |connection| {
@@ -71,13 +74,14 @@ impl Poll {
                 },
                 left,
             )?;
-            let come = told.iter().filter(|&&at| connections[at].as_mut().take_in());
+            let come = told
+                .iter()
+                .filter(|&&at| connections[at].as_mut().take_in());
             self.ready.extend(come);
             if !self.ready.is_empty() || left == Some(Duration::ZERO) {
-                break;
+                return Ok(&self.ready);
             }
             left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         }
-        Ok(&self.ready)
     }
 }

@@ -1,10 +1,19 @@
 //! Runs a plan: every workload, with every number of threads, on every target in turn.
 //!
 //! ```text
-//! for each workload and number of threads
+//! for each workload and number of clients
 //!   round 1: target A, target B, …     the machine's moods hit all targets alike
 //!   round 2: target A, target B, …
 //!   the median round of each target goes into the report
+//! ```
+//!
+//! A client has a thread of its own, which waits for its replies, unless the plan gives fewer threads ([`BenchPlan::jobs`]). Then a thread sends
+//! a statement for each of its clients, and takes the replies that are there, each followed by that client's next statement. What is
+//! asked of the server is the same; what differs is what the clients cost:
+//!
+//! ```text
+//!   8 threads, a core    client 1 sends ── change of threads ── client 2 sends ── change of threads ── …
+//!   1 thread             client 1 takes, sends ── client 2 takes, sends ── …
 //! ```
 
 use crate::progress::Progress;
@@ -12,7 +21,7 @@ use crate::report::{Measurement, Report, grouped};
 use crate::workload::{Client, Ending};
 use crate::{Error, Histogram, Mode, Table, Workload};
 use fastrand::Rng;
-use porpoise_client::{Connection, Options};
+use porpoise_client::{Connection, Options, Poll, Transport};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
@@ -56,7 +65,9 @@ pub struct BenchPlan {
     /// The workloads, in order.
     pub workloads: Vec<Workload>,
     /// The numbers of clients, in order.
-    pub threads: Vec<usize>,
+    pub clients: Vec<usize>,
+    /// Threads that have the clients; `None`: each client has its own.
+    pub jobs: Option<usize>,
     /// Tables.
     pub tables: u32,
     /// Rows of each table.
@@ -85,7 +96,8 @@ impl Default for BenchPlan {
                 Workload::ReadOnly,
                 Workload::ReadWrite,
             ],
-            threads: vec![1, 8],
+            clients: vec![1, 8],
+            jobs: None,
             tables: 1,
             rows: 100_000,
             load: true,
@@ -112,14 +124,32 @@ impl BenchPlan {
             (targets.is_empty(), "no target"),
             (self.workloads.is_empty(), "no workload"),
             (
-                self.threads.is_empty() || self.threads.contains(&0),
-                "no threads",
+                self.clients.is_empty() || self.clients.contains(&0),
+                "no clients",
             ),
+            (self.jobs == Some(0), "no threads"),
             (self.tables == 0 || self.rows == 0, "no rows"),
             (self.rounds == 0, "no rounds"),
         ] {
             if missing {
                 return Err(Error::Plan(format!("nothing to measure: {what}")));
+            }
+        }
+        if self.jobs.is_some() {
+            let embedded = targets
+                .iter()
+                .find(|target| target.options.transport == Transport::Embedded);
+            if let Some(target) = embedded {
+                return Err(Error::Plan(format!(
+                    "{}: statements run on the thread that sends them, so each client needs a thread of its own",
+                    target.name
+                )));
+            }
+            if self.workloads.contains(&Workload::Connect) {
+                return Err(Error::Plan(format!(
+                    "{}: a client waits while it logs in, so each needs a thread of its own",
+                    Workload::Connect
+                )));
             }
         }
         Ok(())
@@ -135,7 +165,7 @@ pub fn run(targets: &[Target], plan: &BenchPlan) -> Result<Report, Error> {
     }
     let mut report = Report::default();
     for &workload in &plan.workloads {
-        for &threads in &plan.threads {
+        for &clients in &plan.clients {
             let mut rounds: Vec<Vec<Measurement>> = vec![Vec::new(); targets.len()];
             for round in 0..plan.rounds {
                 for (target, measured) in targets.iter().zip(&mut rounds) {
@@ -144,7 +174,7 @@ pub fn run(targets: &[Target], plan: &BenchPlan) -> Result<Report, Error> {
                         target,
                         plan,
                         workload,
-                        threads,
+                        clients,
                         seed,
                         &mut progress,
                     )?);
@@ -233,7 +263,7 @@ struct Round {
     start: Barrier,
     measuring: AtomicBool,
     stop: AtomicBool,
-    /// Transactions so far, of each client.
+    /// Transactions so far, of each thread.
     transactions: Vec<Counter>,
 }
 
@@ -251,7 +281,7 @@ impl Round {
     }
 }
 
-/// What one client counted.
+/// What one thread counted.
 #[derive(Default)]
 struct Counted {
     transactions: u64,
@@ -264,29 +294,35 @@ fn run_once(
     target: &Target,
     plan: &BenchPlan,
     workload: Workload,
-    threads: usize,
+    clients: usize,
     seed: u64,
     progress: &mut Progress,
 ) -> Result<Measurement, Error> {
+    let jobs = plan.jobs.unwrap_or(clients).min(clients);
     let round = Round {
-        start: Barrier::new(threads + 1),
+        start: Barrier::new(jobs + 1),
         measuring: AtomicBool::new(plan.warm_up.is_zero()),
         stop: AtomicBool::new(false),
-        transactions: (0..threads).map(|_| Counter::default()).collect(),
+        transactions: (0..jobs).map(|_| Counter::default()).collect(),
     };
     let tables = plan.tables();
     let mut seeds = Rng::with_seed(seed);
     let (send, ended) = mpsc::channel();
     let (measured, counted) = std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..threads)
-            .map(|number| {
-                let (random, round, tables, send) = (seeds.fork(), &round, &tables, send.clone());
+        let threads: Vec<_> = (0..jobs)
+            .map(|job| {
+                let (round, tables, send) = (&round, &tables, send.clone());
+                // As many for each, or one more.
+                let own = (job * clients / jobs..(job + 1) * clients / jobs).len();
+                let seeds: Vec<Rng> = (0..own).map(|_| seeds.fork()).collect();
                 scope.spawn(move || {
-                    let client =
-                        Client::connect(workload, &target.options, tables, plan.mode, random);
+                    let connect = |random| {
+                        Client::connect(workload, &target.options, tables, plan.mode, random)
+                    };
+                    let clients: Result<Vec<_>, _> = seeds.into_iter().map(connect).collect();
                     round.start.wait();
                     let counted =
-                        client.and_then(|client| drive(client, round, &round.transactions[number]));
+                        clients.and_then(|clients| drive(clients, round, &round.transactions[job]));
                     // A client that fails ends the round; nobody listens if it is over already.
                     let _ = send.send(counted.is_err());
                     counted
@@ -309,7 +345,7 @@ fn run_once(
                 let per_second = (transactions - last.1) as f64 / last.0.elapsed().as_secs_f64();
                 last = (Instant::now(), transactions);
                 progress.show(&format!(
-                    "{workload}, {}, {threads} threads: {} of {} s{}, {} transactions/s",
+                    "{workload}, {}, {clients} clients: {} of {} s{}, {} transactions/s",
                     target.name,
                     began.elapsed().as_secs(),
                     measure.as_secs(),
@@ -325,16 +361,16 @@ fn run_once(
         }
         let measured = watch(plan.duration, false);
         round.stop.store(true, Ordering::Relaxed);
-        let counted: Vec<_> = clients
+        let counted: Vec<_> = threads
             .into_iter()
-            .map(|client| client.join().expect("a client doesn't panic"))
+            .map(|thread| thread.join().expect("a client doesn't panic"))
             .collect();
         (measured, counted)
     });
     let mut sum = Counted::default();
     for counted in counted {
         let counted = counted
-            .map_err(target.failed(&format!("running {workload} with {threads} threads")))?;
+            .map_err(target.failed(&format!("running {workload} with {clients} clients")))?;
         sum.transactions += counted.transactions;
         sum.queries += counted.queries;
         sum.errors += counted.errors;
@@ -343,7 +379,8 @@ fn run_once(
     Ok(Measurement {
         workload,
         target: target.name.clone(),
-        threads,
+        clients,
+        jobs,
         transactions_per_second: sum.transactions as f64 / measured.as_secs_f64(),
         queries_per_second: sum.queries as f64 / measured.as_secs_f64(),
         latency_p95: sum.latencies.percentile(0.95),
@@ -351,37 +388,113 @@ fn run_once(
     })
 }
 
-/// Runs transactions until the round ends. A transaction that ends after it isn't counted.
+/// A client in the midst of a transaction.
+struct Driven {
+    client: Client,
+    began: Instant,
+    /// Statements that it had sent when the transaction began.
+    queries: u64,
+    /// The transaction counts: it began while the round was measured.
+    is_measured: bool,
+}
+
+impl AsMut<Connection> for Driven {
+    fn as_mut(&mut self) -> &mut Connection {
+        self.client.as_mut()
+    }
+}
+
+/// Runs transactions on all clients until the round ends. A transaction that ends after it isn't counted.
 fn drive(
-    mut client: Client,
+    clients: Vec<Client>,
     round: &Round,
     transactions: &Counter,
 ) -> Result<Counted, porpoise_client::Error> {
-    let mut counted = Counted::default();
-    let mut done = 0;
-    loop {
-        let measuring = round.measuring.load(Ordering::Relaxed);
-        let queries = client.queries;
-        let began = Instant::now();
-        let ending = client.transact()?;
-        let latency = began.elapsed();
-        if round.stop.load(Ordering::Relaxed) {
-            return Ok(counted);
+    let mut thread = Thread {
+        round,
+        transactions,
+        done: 0,
+        counted: Counted::default(),
+        now: Instant::now(),
+    };
+    let mut all = Vec::with_capacity(clients.len());
+    for client in clients {
+        let mut driven = Driven {
+            client,
+            began: thread.now,
+            queries: 0,
+            is_measured: false,
+        };
+        if thread.begin(&mut driven)? {
+            all.push(driven);
+        }
+    }
+    let mut poll = Poll::default();
+    while let [_, ..] = &all[..] {
+        // Who has a single client waits by receiving its reply.
+        let ready = match all.len() {
+            1 => &[0],
+            _ => poll.wait(&mut all, None)?,
+        };
+        let mut is_over = false;
+        for &place in ready {
+            let driven = &mut all[place];
+            if let Some(ending) = driven.client.go_on()? {
+                is_over |= !(thread.count(driven, ending) && thread.begin(driven)?);
+            }
+        }
+        if is_over {
+            all.retain_mut(|driven| driven.as_mut().pending() > 0);
+        }
+    }
+    Ok(thread.counted)
+}
+
+/// A thread that has clients.
+struct Thread<'r> {
+    round: &'r Round,
+    transactions: &'r Counter,
+    done: u64,
+    counted: Counted,
+    /// When the last transaction ended, and the next began.
+    now: Instant,
+}
+
+impl Thread<'_> {
+    /// Begins a transaction; false if the round ended before one was in flight.
+    fn begin(&mut self, driven: &mut Driven) -> Result<bool, porpoise_client::Error> {
+        loop {
+            driven.began = self.now;
+            driven.queries = driven.client.queries;
+            driven.is_measured = self.round.measuring.load(Ordering::Relaxed);
+            match driven.client.begin()? {
+                None => return Ok(true),
+                Some(ending) if self.count(driven, ending) => {}
+                Some(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// Counts a transaction; false if the round has ended.
+    fn count(&mut self, driven: &Driven, ending: Ending) -> bool {
+        self.now = Instant::now();
+        if self.round.stop.load(Ordering::Relaxed) {
+            return false;
         }
         if ending == Ending::Done {
-            done += 1;
-            transactions.0.store(done, Ordering::Relaxed);
+            self.done += 1;
+            self.transactions.0.store(self.done, Ordering::Relaxed);
         }
-        if !measuring {
-            continue;
-        }
-        counted.queries += client.queries - queries;
-        match ending {
-            Ending::Done => {
-                counted.transactions += 1;
-                counted.latencies.record(latency);
+        if driven.is_measured {
+            self.counted.queries += driven.client.queries - driven.queries;
+            match ending {
+                Ending::Done => {
+                    self.counted.transactions += 1;
+                    self.counted.latencies.record(self.now - driven.began);
+                }
+                Ending::Conflict => self.counted.errors += 1,
             }
-            Ending::Conflict => counted.errors += 1,
         }
+        true
     }
 }

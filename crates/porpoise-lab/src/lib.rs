@@ -5,7 +5,7 @@
 //! laid beside sysbench's own.
 //!
 //! 1. [`Target`]: a way in, a name and where to connect.
-//! 2. [`BenchPlan`]: which [`Workload`]s, with how many threads, for how long.
+//! 2. [`BenchPlan`]: which [`Workload`]s, with how many clients on how many threads, for how long.
 //! 3. [`bench::run`]: loads the table, runs every workload on every target in turn, round after round, so that what
 //!    the machine does meanwhile hits all of them alike.
 //! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
@@ -20,7 +20,7 @@
 //!     Target::new("MariaDB", "mysql://sb:sb@localhost/sbtest?socket=/tmp/mariadb.sock")?,
 //!     Target::new("Unix socket", "mysql://sb:sb@localhost/sbtest?transport=unix&socket=/tmp/porpoise.sock")?,
 //! ];
-//! let plan = BenchPlan { workloads: vec![Workload::PointSelect], threads: vec![1, 8], ..BenchPlan::default() };
+//! let plan = BenchPlan { workloads: vec![Workload::PointSelect], clients: vec![1, 8], ..BenchPlan::default() };
 //! print!("{}", bench::run(&targets, &plan)?);
 //! # Ok::<(), porpoise_lab::Error>(())
 //! ```

@@ -4,7 +4,7 @@ use crate::workload::Workload;
 use std::fmt;
 use std::time::Duration;
 
-/// One workload on one target with one number of threads: the median round by transactions a second.
+/// One workload on one target with one number of clients: the median round by transactions a second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
     /// The workload.
@@ -12,7 +12,9 @@ pub struct Measurement {
     /// The target's name.
     pub target: String,
     /// Clients at a time.
-    pub threads: usize,
+    pub clients: usize,
+    /// The threads that had them.
+    pub jobs: usize,
     /// Transactions committed a second.
     pub transactions_per_second: f64,
     /// Statements a second.
@@ -26,7 +28,7 @@ pub struct Measurement {
 /// All that was measured, in the order of the plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// One for each workload, number of threads and target.
+    /// One for each workload, number of clients and target.
     pub measurements: Vec<Measurement>,
 }
 
@@ -38,7 +40,7 @@ impl Report {
             .map(|measurement| measurement.target.as_str())
     }
 
-    /// A measurement's transactions a second by those of the baseline, in the same workload and number of threads.
+    /// A measurement's transactions a second by those of the baseline, in the same workload and number of clients.
     pub fn ratio(&self, measurement: &Measurement) -> Option<f64> {
         let baseline = self.baseline()?;
         self.measurements
@@ -46,7 +48,7 @@ impl Report {
             .find(|other| {
                 other.target == baseline
                     && other.workload == measurement.workload
-                    && other.threads == measurement.threads
+                    && other.clients == measurement.clients
             })
             .filter(|other| other.transactions_per_second > 0.0)
             .map(|other| measurement.transactions_per_second / other.transactions_per_second)
@@ -63,6 +65,7 @@ impl fmt::Display for Report {
         let mut header: Vec<String> = [
             "workload",
             "way in",
+            "clients",
             "threads",
             "transactions/s",
             "queries/s",
@@ -76,7 +79,8 @@ impl fmt::Display for Report {
             let mut row = vec![
                 measurement.workload.to_string(),
                 measurement.target.clone(),
-                measurement.threads.to_string(),
+                measurement.clients.to_string(),
+                measurement.jobs.to_string(),
                 rate(measurement.transactions_per_second),
                 rate(measurement.queries_per_second),
                 format!("{:.3}", measurement.latency_p95.as_secs_f64() * 1e3),
@@ -140,7 +144,8 @@ mod tests {
         Measurement {
             workload: Workload::PointSelect,
             target: target.into(),
-            threads: 8,
+            clients: 8,
+            jobs: 2,
             transactions_per_second: per_second,
             queries_per_second: per_second,
             latency_p95: Duration::from_micros(212),
@@ -155,8 +160,8 @@ mod tests {
         };
         assert_eq!(
             report.to_string(),
-            "workload           way in       threads  transactions/s  queries/s  p95 ms  errors\n\
-             oltp_point_select  Unix socket        8       1,234,567  1,234,567   0.212       0\n"
+            "workload           way in       clients  threads  transactions/s  queries/s  p95 ms  errors\n\
+             oltp_point_select  Unix socket        8        2       1,234,567  1,234,567   0.212       0\n"
         );
     }
 

@@ -1,4 +1,11 @@
 //! The workloads: what one transaction does. Statements and their mix are sysbench's.
+//!
+//! A [`Client`] sends a statement and goes on when its reply is there, so that a thread may have one client or many:
+//!
+//! ```text
+//!   begin ─► BEGIN ─► a step ─► … ─► COMMIT ─► done         each arrow: the reply is taken, the next statement sent
+//!                       └── conflict ─► ROLLBACK ─► conflict
+//! ```
 
 use crate::table::{Table, c_value, pad_value};
 use fastrand::Rng;
@@ -83,15 +90,16 @@ impl Workload {
             (Step::OrderRange, 1),
             (Step::DistinctRange, 1),
         ];
-        const WRITES: [(Step, usize); 3] = [
+        const WRITES: [(Step, usize); 4] = [
             (Step::UpdateIndex, 1),
             (Step::UpdateNonIndex, 1),
-            (Step::DeleteInsert, 1),
+            (Step::Delete, 1),
+            (Step::PutBack, 1),
         ];
-        const BOTH: [(Step, usize); 8] = {
+        const BOTH: [(Step, usize); 9] = {
             let [a, b, c, d, e] = READS;
-            let [f, g, h] = WRITES;
-            [a, b, c, d, e, f, g, h]
+            let [f, g, h, i] = WRITES;
+            [a, b, c, d, e, f, g, h, i]
         };
         match self {
             Self::PointSelect => &[(Step::Point, 1)],
@@ -106,9 +114,17 @@ impl Workload {
         }
     }
 
-    /// Whether its statements stand between BEGIN and COMMIT.
-    fn is_transaction(self) -> bool {
-        self.steps().len() > 1
+    /// The steps one by one, with BEGIN and COMMIT around them if there are several.
+    fn script(self) -> Vec<Step> {
+        let steps = self.steps().iter();
+        let mut script: Vec<Step> = steps
+            .flat_map(|&(step, times)| std::iter::repeat_n(step, times))
+            .collect();
+        if script.len() > 1 {
+            script.insert(0, Step::Begin);
+            script.push(Step::Commit);
+        }
+        script
     }
 }
 
@@ -137,9 +153,10 @@ impl std::fmt::Display for Workload {
     }
 }
 
-/// A part of a transaction: a statement, or the two that delete a row and put it back.
+/// One statement of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    Begin,
     Point,
     SimpleRange,
     SumRange,
@@ -147,12 +164,15 @@ enum Step {
     DistinctRange,
     UpdateIndex,
     UpdateNonIndex,
-    DeleteInsert,
+    Delete,
+    /// Inserts the row that was deleted last.
+    PutBack,
     Insert,
+    Commit,
 }
 
 /// The statements, `{}` for the table's name. Their numbers index the prepared ones.
-const STATEMENTS: [&str; 9] = [
+const STATEMENTS: [&str; 11] = [
     "SELECT c FROM {} WHERE id=?",
     "SELECT c FROM {} WHERE id BETWEEN ? AND ?",
     "SELECT SUM(k) FROM {} WHERE id BETWEEN ? AND ?",
@@ -162,23 +182,31 @@ const STATEMENTS: [&str; 9] = [
     "UPDATE {} SET c=? WHERE id=?",
     "DELETE FROM {} WHERE id=?",
     "INSERT INTO {} (id, k, c, pad) VALUES (?, ?, ?, ?)",
+    "BEGIN",
+    "COMMIT",
 ];
-const DELETE: usize = 7;
-const INSERT: usize = 8;
 
 impl Step {
-    fn statements(self) -> &'static [usize] {
+    /// Its statement's number.
+    fn statement(self) -> usize {
         match self {
-            Self::Point => &[0],
-            Self::SimpleRange => &[1],
-            Self::SumRange => &[2],
-            Self::OrderRange => &[3],
-            Self::DistinctRange => &[4],
-            Self::UpdateIndex => &[5],
-            Self::UpdateNonIndex => &[6],
-            Self::DeleteInsert => &[DELETE, INSERT],
-            Self::Insert => &[INSERT],
+            Self::Point => 0,
+            Self::SimpleRange => 1,
+            Self::SumRange => 2,
+            Self::OrderRange => 3,
+            Self::DistinctRange => 4,
+            Self::UpdateIndex => 5,
+            Self::UpdateNonIndex => 6,
+            Self::Delete => 7,
+            Self::PutBack | Self::Insert => 8,
+            Self::Begin => 9,
+            Self::Commit => 10,
         }
+    }
+
+    /// Whether it has the same text whatever the table and the values.
+    fn is_constant(self) -> bool {
+        matches!(self, Self::Begin | Self::Commit)
     }
 }
 
@@ -191,18 +219,30 @@ pub(crate) enum Ending {
     Conflict,
 }
 
-/// One client of a workload: a connection and its statements.
+/// One client of a workload: a connection, its statements, and where in its transaction it is. One statement is in flight at a time.
 pub(crate) struct Client {
-    workload: Workload,
-    options: Options,
     connection: Connection,
+    options: Options,
     tables: Vec<Table>,
     /// Each table's prepared statements; in text mode nothing is prepared.
     prepared: Vec<Vec<Option<Statement>>>,
+    script: Vec<Step>,
+    /// The steps that were sent.
+    sent: usize,
+    /// The transaction is in conflict, and a ROLLBACK is in flight.
+    rolls_back: bool,
+    /// The table and id of the row that was deleted last.
+    deleted: (usize, u64),
     random: Rng,
     /// Statements sent so far, BEGIN and COMMIT among them.
     pub(crate) queries: u64,
     sql: String,
+}
+
+impl AsMut<Connection> for Client {
+    fn as_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
 }
 
 impl Client {
@@ -215,15 +255,13 @@ impl Client {
         random: Rng,
     ) -> Result<Self, Error> {
         let mut connection = Connection::connect(options)?;
+        let script = workload.script();
         let mut prepared = Vec::new();
         for table in tables {
             let mut statements = vec![None; STATEMENTS.len()];
-            let needed = workload
-                .steps()
-                .iter()
-                .flat_map(|(step, _)| step.statements());
-            for &number in needed.filter(|_| mode == Mode::Prepared) {
-                if statements[number].is_none() {
+            for step in script.iter().filter(|step| !step.is_constant()) {
+                let number = step.statement();
+                if mode == Mode::Prepared && statements[number].is_none() {
                     let sql = STATEMENTS[number].replace("{}", &table.name());
                     statements[number] = Some(connection.prepare(sql)?);
                 }
@@ -231,104 +269,117 @@ impl Client {
             prepared.push(statements);
         }
         Ok(Self {
-            workload,
-            options: options.clone(),
             connection,
+            options: options.clone(),
             tables: tables.to_vec(),
             prepared,
+            script,
+            sent: 0,
+            rolls_back: false,
+            deleted: (0, 0),
             random,
             queries: 0,
             sql: String::new(),
         })
     }
 
-    /// Runs one transaction.
-    pub(crate) fn transact(&mut self) -> Result<Ending, Error> {
-        match self.attempt() {
-            Ok(()) => Ok(Ending::Done),
-            Err(error)
-                if error
-                    .number()
-                    .is_some_and(|number| CONFLICTS.contains(&number)) =>
-            {
-                self.connection.run("ROLLBACK")?;
-                Ok(Ending::Conflict)
+    /// Begins a transaction: its first statement is sent, and [`go_on`](Self::go_on) is to be called for each reply. One that is without
+    /// statements of its own ends here.
+    pub(crate) fn begin(&mut self) -> Result<Option<Ending>, Error> {
+        self.sent = 0;
+        if self.script.is_empty() {
+            self.queries += 1;
+            Connection::connect(&self.options)?.close()?;
+            return Ok(Some(Ending::Done));
+        }
+        self.send_next()?;
+        Ok(None)
+    }
+
+    /// Takes the reply to the statement in flight, waiting for it if it isn't there, and sends the next one. How the transaction
+    /// ended, if it has.
+    pub(crate) fn go_on(&mut self) -> Result<Option<Ending>, Error> {
+        match self.take_reply() {
+            Ok(()) if self.rolls_back => {
+                self.rolls_back = false;
+                Ok(Some(Ending::Conflict))
+            }
+            Ok(()) if self.sent == self.script.len() => Ok(Some(Ending::Done)),
+            Ok(()) => {
+                self.send_next()?;
+                Ok(None)
+            }
+            Err(error) if is_conflict(&error) && !self.rolls_back => {
+                self.rolls_back = true;
+                self.connection.send_query("ROLLBACK")?;
+                self.connection.flush()?;
+                Ok(None)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn attempt(&mut self) -> Result<(), Error> {
-        if self.workload == Workload::Connect {
-            self.queries += 1;
-            return Connection::connect(&self.options)?.close();
-        }
-        let transaction = self.workload.is_transaction();
-        if transaction {
-            self.query("BEGIN")?;
-        }
-        for &(step, times) in self.workload.steps() {
-            for _ in 0..times {
-                self.step(step)?;
-            }
-        }
-        if transaction {
-            self.query("COMMIT")?;
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, step: Step) -> Result<(), Error> {
-        let at = self.random.usize(0..self.tables.len());
-        let table = self.tables[at];
-        let id = table.random_id(&mut self.random);
-        match step {
-            Step::Point | Step::UpdateIndex => self.send(at, step.statements()[0], &[id.into()]),
-            Step::SimpleRange | Step::SumRange | Step::OrderRange | Step::DistinctRange => {
-                let last = id + RANGE_ROWS - 1;
-                self.send(at, step.statements()[0], &[id.into(), last.into()])
-            }
-            Step::UpdateNonIndex => {
-                let c = c_value(&mut self.random);
-                self.send(at, step.statements()[0], &[(&c).into(), id.into()])
-            }
-            Step::DeleteInsert => {
-                self.send(at, DELETE, &[id.into()])?;
-                self.insert(at, id)
-            }
-            // Zero lets AUTO_INCREMENT give the next id.
-            Step::Insert => self.insert(at, 0),
-        }
-    }
-
-    fn insert(&mut self, at: usize, id: u64) -> Result<(), Error> {
-        let k = self.tables[at].random_id(&mut self.random);
-        let (c, pad) = (c_value(&mut self.random), pad_value(&mut self.random));
-        self.send(
-            at,
-            INSERT,
-            &[id.into(), k.into(), (&c).into(), (&pad).into()],
-        )
-    }
-
-    /// Runs a statement and reads each of its rows.
-    fn send(&mut self, at: usize, number: usize, values: &[Value<'_>]) -> Result<(), Error> {
-        self.queries += 1;
-        let mut results = match &self.prepared[at][number] {
-            Some(statement) => self.connection.execute(statement, values)?,
-            None => {
-                fill_in(&mut self.sql, STATEMENTS[number], &self.tables[at], values);
-                self.connection.query(&self.sql)?
-            }
-        };
+    /// Reads each row.
+    fn take_reply(&mut self) -> Result<(), Error> {
+        let mut results = self.connection.receive()?;
         while results.next_row()?.is_some() {}
         Ok(())
     }
 
-    fn query(&mut self, sql: &str) -> Result<(), Error> {
+    fn send_next(&mut self) -> Result<(), Error> {
+        let step = self.script[self.sent];
+        self.sent += 1;
         self.queries += 1;
-        self.connection.run(sql).map(drop)
+        let (at, id) = match step {
+            _ if step.is_constant() => (0, 0),
+            Step::PutBack => self.deleted,
+            _ => {
+                let at = self.random.usize(0..self.tables.len());
+                (at, self.tables[at].random_id(&mut self.random))
+            }
+        };
+        match step {
+            Step::Begin | Step::Commit => self.put(at, step, &[])?,
+            Step::Point | Step::UpdateIndex => self.put(at, step, &[id.into()])?,
+            Step::SimpleRange | Step::SumRange | Step::OrderRange | Step::DistinctRange => {
+                self.put(at, step, &[id.into(), (id + RANGE_ROWS - 1).into()])?;
+            }
+            Step::UpdateNonIndex => {
+                let c = c_value(&mut self.random);
+                self.put(at, step, &[(&c).into(), id.into()])?;
+            }
+            Step::Delete => {
+                self.deleted = (at, id);
+                self.put(at, step, &[id.into()])?;
+            }
+            Step::PutBack | Step::Insert => {
+                // Zero lets AUTO_INCREMENT give the next id.
+                let id = if step == Step::Insert { 0 } else { id };
+                let k = self.tables[at].random_id(&mut self.random);
+                let (c, pad) = (c_value(&mut self.random), pad_value(&mut self.random));
+                let values = [id.into(), k.into(), (&c).into(), (&pad).into()];
+                self.put(at, step, &values)?;
+            }
+        }
+        self.connection.flush()
     }
+
+    fn put(&mut self, at: usize, step: Step, values: &[Value<'_>]) -> Result<(), Error> {
+        let number = step.statement();
+        match &self.prepared[at][number] {
+            Some(statement) => self.connection.send_execute(statement, values),
+            None => {
+                fill_in(&mut self.sql, STATEMENTS[number], &self.tables[at], values);
+                self.connection.send_query(&self.sql)
+            }
+        }
+    }
+}
+
+fn is_conflict(error: &Error) -> bool {
+    error
+        .number()
+        .is_some_and(|number| CONFLICTS.contains(&number))
 }
 
 /// Writes a statement with values in the places of its parameters. None of the workloads' strings needs escaping.
@@ -373,17 +424,12 @@ mod tests {
 
     #[test]
     fn the_mix_of_a_transaction_is_that_of_sysbench() {
-        let statements = |workload: Workload| -> usize {
-            let each = workload
-                .steps()
-                .iter()
-                .map(|(step, times)| step.statements().len() * times);
-            each.sum::<usize>() + if workload.is_transaction() { 2 } else { 0 }
-        };
+        let statements = |workload: Workload| workload.script().len();
         assert_eq!(statements(Workload::ReadOnly), 16);
         assert_eq!(statements(Workload::ReadWrite), 20);
         assert_eq!(statements(Workload::WriteOnly), 6);
         assert_eq!(statements(Workload::PointSelect), 1);
+        assert_eq!(statements(Workload::Connect), 0);
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn every_workload_runs_over_each_way_in() {
     let targets = targets(&server);
     let plan = BenchPlan {
         workloads: Workload::all().collect(),
-        threads: vec![2],
+        clients: vec![2],
         rows: 2_000,
         duration: Duration::from_millis(300),
         warm_up: Duration::from_millis(50),
@@ -61,11 +61,49 @@ fn every_workload_runs_over_each_way_in() {
 }
 
 #[test]
+fn one_thread_has_several_clients_over_each_way_in() {
+    let server = Server::start(Product::MariaDb);
+    let targets = targets(&server);
+    let plan = BenchPlan {
+        workloads: vec![Workload::PointSelect, Workload::ReadWrite],
+        clients: vec![8],
+        jobs: Some(1),
+        rows: 2_000,
+        duration: Duration::from_millis(300),
+        warm_up: Duration::from_millis(50),
+        progress: false,
+        ..BenchPlan::default()
+    };
+    let report = bench::run(&targets, &plan).unwrap();
+    for measurement in &report.measurements {
+        assert_eq!((measurement.clients, measurement.jobs), (8, 1));
+        assert!(
+            measurement.transactions_per_second > 10.0,
+            "{measurement:?}"
+        );
+    }
+    // It is killed, not stopped: nothing but the ends of its connections tells.
+    let plan = BenchPlan {
+        load: false,
+        duration: Duration::from_secs(60),
+        ..plan
+    };
+    let run = std::thread::spawn(move || bench::run(&targets, &plan).unwrap_err());
+    std::thread::sleep(Duration::from_millis(500));
+    drop(server);
+    let error = run.join().unwrap();
+    assert!(
+        matches!(&error, Error::Target { target, .. } if target == "Unix socket"),
+        "{error}"
+    );
+}
+
+#[test]
 fn one_second_of_text_statements_on_many_tables() {
     let server = Server::start(Product::MariaDb);
     let plan = BenchPlan {
         workloads: vec![Workload::ReadWrite],
-        threads: vec![4],
+        clients: vec![4],
         tables: 3,
         rows: 500,
         mode: Mode::Text,

@@ -31,17 +31,21 @@ pub struct BenchOptions {
     /// Rows of the table
     #[arg(long, default_value_t = 100_000)]
     rows: u64,
-    /// Numbers of clients
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
-    threads: Vec<usize>,
+    /// Numbers of clients, each with a connection
+    #[arg(long, visible_alias = "threads", value_delimiter = ',', default_values_t = [1, 8])]
+    clients: Vec<usize>,
+    /// Threads that have the clients: each sends for its clients in turn, and takes the replies that are there. Unless given, each
+    /// client has its own, which waits
+    #[arg(long, value_name = "THREADS")]
+    jobs: Option<usize>,
     /// Seconds each measurement takes
     #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// What the clients do: read-write, point-select, read-only, …
     #[arg(long, value_delimiter = ',', default_value = "oltp_read_write")]
     workload: Vec<Workload>,
-    /// Ways in
-    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Tcp, WayIn::Unix, WayIn::Shm, WayIn::FastPath, WayIn::Embedded])]
+    /// Ways in; all, unless given, but with --jobs the embedded one is left out: its statements run on the thread that sends them
+    #[arg(long, value_delimiter = ',', value_enum)]
     ways: Vec<WayIn>,
     /// Measure a MySQL or MariaDB server beside, and compare with its Unix socket: the one at
     /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it
@@ -169,7 +173,7 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     } else {
         Location::Path(folder.path().join("data"))
     };
-    let clients = options.threads.iter().max().copied().unwrap_or(1);
+    let clients = options.clients.iter().max().copied().unwrap_or(1);
     let variables = [
         ("max_connections", (clients + 10).to_string()),
         ("loopback_fast_path", "ON".to_string()),
@@ -207,7 +211,12 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     .into_iter()
     .flatten()
     .collect();
-    for way in &options.ways {
+    let ways = match &options.ways[..] {
+        [] => WayIn::value_variants(),
+        ways => ways,
+    };
+    let is_left_out = options.ways.is_empty() && options.jobs.is_some();
+    for way in ways {
         targets.push(match way {
             WayIn::Tcp => Target::new("TCP", &tcp),
             WayIn::Unix => Target::new("Unix socket", &served.local("unix")),
@@ -215,6 +224,7 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
             WayIn::FastPath => {
                 Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))
             }
+            WayIn::Embedded if is_left_out => continue,
             WayIn::Embedded => {
                 Target::new("embedded", &format!("porpoise::memory:?database={SCHEMA}"))
             }
@@ -222,7 +232,8 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     }
     let plan = BenchPlan {
         workloads: options.workload.clone(),
-        threads: options.threads.clone(),
+        clients: options.clients.clone(),
+        jobs: options.jobs,
         rows: options.rows,
         duration: Duration::from_secs(options.seconds),
         rounds: options.rounds.max(1),
@@ -230,5 +241,8 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     };
     let report = bench::run(&targets, &plan)?;
     print!("{report}");
+    if is_left_out {
+        println!("embedded is left out: each client needs a thread of its own there");
+    }
     served.stop()
 }

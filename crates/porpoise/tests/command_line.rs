@@ -296,3 +296,33 @@ fn clients_that_come_and_go_are_measured_over_every_way_in() {
             .contains("embedded")
     );
 }
+
+#[test]
+fn fewer_threads_than_clients_measure_every_way_in_with_a_server() {
+    let common = [
+        "--memory",
+        "--rows=1000",
+        "--seconds=1",
+        "--clients=4",
+        "--jobs=1",
+    ];
+    let bench = |further: &[&str]| porpoise(&[&["bench"], &common[..], further].concat());
+    let output = bench(&["--workload=oltp_point_select"]);
+    let table = text(&output.stdout);
+    assert!(output.status.success(), "{table}{}", text(&output.stderr));
+    for way in ["TCP", "Unix socket", "shared memory", "loopback fast path"] {
+        let begins = format!("oltp_point_select  {way} ");
+        let row = table.lines().find(|line| line.starts_with(&begins));
+        let cells: Vec<&str> = row.unwrap()[begins.len()..].split_whitespace().collect();
+        assert_eq!(cells[..2], ["4", "1"], "{table}");
+        assert_ne!(cells[2], "0", "{table}");
+    }
+    assert!(table.contains("embedded is left out"), "{table}");
+    let output = bench(&["--ways=shm,embedded"]);
+    assert!(!output.status.success());
+    let why = text(&output.stderr);
+    assert!(
+        why.contains("embedded: ") && why.contains("thread of its own"),
+        "{why}"
+    );
+}

@@ -62,15 +62,15 @@ pub fn measure(options: &LocksOptions) -> Result<(), Box<dyn std::error::Error>>
 fn measure_servers(options: &LocksOptions) -> Result<(), Box<dyn std::error::Error>> {
     const CLIENTS: usize = 256;
     let folder = temporary_folder()?;
-    let threads = match options.threads.as_slice() {
+    let clients = match options.threads.as_slice() {
         [] => vec![CLIENTS],
         given => given.to_vec(),
     };
-    let clients = threads.iter().max().copied().unwrap_or(CLIENTS);
+    let clients_max = clients.iter().max().copied().unwrap_or(CLIENTS);
     let mut servers = Vec::new();
     for kind in Kind::ALL {
         let variables = [
-            ("max_connections", (clients + 10).to_string()),
+            ("max_connections", (clients_max + 10).to_string()),
             ("metadata_lock_kind", kind.name().to_string()),
         ]
         .map(|(name, value)| (name.to_string(), value));
@@ -88,7 +88,7 @@ fn measure_servers(options: &LocksOptions) -> Result<(), Box<dyn std::error::Err
         .collect::<Result<_, _>>()?;
     let plan = BenchPlan {
         workloads: vec![Workload::PointSelect, Workload::SimpleRanges],
-        threads,
+        clients,
         rows: options.rows,
         duration: Duration::from_millis(options.milliseconds.unwrap_or(3_000)),
         rounds: options.rounds.unwrap_or(3).max(1),
