@@ -4,7 +4,11 @@
 //! exist to be locked: what is locked is the pair of space and key, known here by its hash alone
 //! (two rows of one hash, one pair in 2^64, would merely wait for each other).
 //!
-//! Waiters queue in arrival order; only a holder that wants more (shared to exclusive) goes ahead.
+//! A key that was looked for and isn't there can be held as absent. Any number of transactions may hold it so;
+//! only who is about to insert the key waits for them ([`LockMode`] says who waits for whom).
+//!
+//! Waiters queue in arrival order; only a holder that wants more (shared to exclusive) goes ahead. Who asks
+//! for an absent key gets it before those that wait, or not at all.
 //!
 //! ```text
 //! t1 ── holds ──► row 7 ◄── waits ── t2
@@ -13,8 +17,9 @@
 //!
 //! Whoever is about to sleep first searches for a cycle: from its row to those in its way, to the
 //! rows they wait for, and so on. The search takes one shard's mutex at a time, so what it sees is
-//! not one moment. It is enough: a transaction releases nothing before its end, so a cycle once
-//! closed stays closed, and the last to join it sees all of it. The victim is the transaction on the
+//! not one moment. It is enough: a transaction keeps what it holds while it waits, and releases it at its end, so a cycle
+//! once closed stays closed, and the last to join it sees all of it. (A lock that is given back at once, because there was
+//! nothing to lock after all, can at worst show a cycle that is none.) The victim is the transaction on the
 //! cycle that has written least; among equals, the youngest.
 //!
 //! Transactions wait for other things than rows, too, of which nothing is known here. Whoever knows is asked
@@ -35,10 +40,32 @@ use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 64;
 
+/// From weak to strong: each keeps out whom the one before it does, and more.
+///
+/// | held | keeps out |
+/// | --- | --- |
+/// | `Absent` | `Insert` |
+/// | `Shared` | `Exclusive`, `Insert` |
+/// | `Exclusive` | `Shared`, `Exclusive`, `Insert` |
+/// | `Insert` | all |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockMode {
+    /// The key isn't there, and shall stay so. Never waited for: while somebody has the key to insert it, it is busy.
+    Absent,
     Shared,
     Exclusive,
+    /// Exclusive, to write a key that isn't there.
+    Insert,
+}
+
+impl LockMode {
+    fn keeps_out(self, other: LockMode) -> bool {
+        match (self.min(other), self.max(other)) {
+            (_, LockMode::Insert) => true,
+            (LockMode::Absent, _) => false,
+            (_, stronger) => stronger == LockMode::Exclusive,
+        }
+    }
 }
 
 /// How long to wait for a lock.
@@ -50,8 +77,10 @@ pub enum Wait {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
-    /// Newly held, or held more strongly than before.
+    /// Newly held.
     Granted,
+    /// Held more strongly than before.
+    Strengthened,
     /// The transaction had it already.
     AlreadyHeld,
 }
@@ -146,9 +175,9 @@ struct Entry {
 
 impl Entry {
     fn admits(&self, txn: TxnId, mode: LockMode) -> bool {
-        self.holders.iter().all(|&(holder, held)| {
-            holder == txn || (mode == LockMode::Shared && held == LockMode::Shared)
-        })
+        self.holders
+            .iter()
+            .all(|&(holder, held)| holder == txn || !held.keeps_out(mode))
     }
 
     fn hold(&mut self, txn: TxnId, mode: LockMode) {
@@ -181,16 +210,24 @@ impl Entry {
             return found;
         };
         let mode = self.queue[place].mode;
-        let conflicts =
-            |other: LockMode| mode == LockMode::Exclusive || other == LockMode::Exclusive;
         // Behind the last waiter ahead that conflicts, one waits for all that it waits for.
-        let last_ahead = (0..place).rev().find(|&at| conflicts(self.queue[at].mode));
+        let last_ahead = (0..place)
+            .rev()
+            .find(|&at| self.queue[at].mode.keeps_out(mode));
         let ahead = last_ahead.map_or(0, |at| at + 1);
+        let waits_for = |held: LockMode| {
+            held.keeps_out(mode)
+                || self
+                    .queue
+                    .iter()
+                    .take(ahead)
+                    .any(|w| held.keeps_out(w.mode))
+        };
         found.start_is_ahead = self.queue.iter().take(ahead).any(|w| w.txn == start);
         found.holders = self
             .holders
             .iter()
-            .filter(|&&(holder, held)| holder != txn && (ahead > 0 || conflicts(held)))
+            .filter(|&&(holder, held)| holder != txn && waits_for(held))
             .map(|&(holder, _)| holder)
             .collect();
         found
@@ -239,6 +276,14 @@ impl HeldLocks {
 
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    fn granted(&mut self, row: Row, is_upgrade: bool) -> Locked {
+        if is_upgrade {
+            return Locked::Strengthened;
+        }
+        self.rows.push(row);
+        Locked::Granted
     }
 }
 
@@ -294,15 +339,14 @@ impl LockTable {
                 return Ok(Locked::AlreadyHeld);
             }
             let is_upgrade = own.is_some();
-            if (is_upgrade || entry.queue.is_empty()) && entry.admits(txn, mode) {
+            let passes = is_upgrade || mode == LockMode::Absent || entry.queue.is_empty();
+            if passes && entry.admits(txn, mode) {
                 entry.hold(txn, mode);
-                if !is_upgrade {
-                    held.rows.push(row);
-                }
-                return Ok(Locked::Granted);
+                return Ok(held.granted(row, is_upgrade));
             }
-            let Wait::Timeout(timeout) = wait else {
-                return Err(LockError::Busy);
+            let timeout = match wait {
+                Wait::Timeout(timeout) if mode != LockMode::Absent => timeout,
+                Wait::Timeout(_) | Wait::NoWait => return Err(LockError::Busy),
             };
             let sleeper = Arc::new(Sleeper {
                 outcome: Mutex::new(None),
@@ -314,8 +358,10 @@ impl LockTable {
                 is_upgrade,
                 sleeper: Arc::clone(&sleeper),
             };
-            if is_upgrade {
-                let place = entry.queue.iter().take_while(|w| w.is_upgrade).count();
+            if let Some(own) = own {
+                // Behind those that wanted more before, but for who waits for what this one holds.
+                let is_ahead = |w: &&Waiter| w.is_upgrade && !own.keeps_out(w.mode);
+                let place = entry.queue.iter().take_while(is_ahead).count();
                 entry.queue.insert(place, waiter);
             } else {
                 entry.queue.push_back(waiter);
@@ -335,12 +381,7 @@ impl LockTable {
         let outcome = self.sleep(&sleeper, timeout, interrupt);
         self.waiting.lock().remove(&txn);
         match outcome {
-            Outcome::Granted => {
-                if !is_upgrade {
-                    held.rows.push(row);
-                }
-                Ok(Locked::Granted)
-            }
+            Outcome::Granted => Ok(held.granted(row, is_upgrade)),
             Outcome::Refused(error) => {
                 self.leave_queue(row, &sleeper);
                 Err(error)
@@ -401,13 +442,26 @@ impl LockTable {
 
     pub fn release(&self, held: HeldLocks) {
         for row in held.rows {
-            let mut shard = self.shards[row.shard()].0.lock();
-            if let Some(entry) = shard.get_mut(&row) {
-                entry.holders.retain(|(holder, _)| *holder != held.txn);
-                entry.grant_waiters();
-                if entry.holders.is_empty() && entry.queue.is_empty() {
-                    shard.remove(&row);
-                }
+            self.release_row(held.txn, row);
+        }
+    }
+
+    /// Releases one lock before the others.
+    pub fn unlock(&self, held: &mut HeldLocks, (space, key): (SpaceId, &[u8])) {
+        let row = Row::of(space, key);
+        if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
+            held.rows.swap_remove(place);
+            self.release_row(held.txn, row);
+        }
+    }
+
+    fn release_row(&self, txn: TxnId, row: Row) {
+        let mut shard = self.shards[row.shard()].0.lock();
+        if let Some(entry) = shard.get_mut(&row) {
+            entry.holders.retain(|(holder, _)| *holder != txn);
+            entry.grant_waiters();
+            if entry.holders.is_empty() && entry.queue.is_empty() {
+                shard.remove(&row);
             }
         }
     }

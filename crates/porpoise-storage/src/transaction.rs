@@ -197,6 +197,12 @@ impl Transaction {
         }
     }
 
+    /// Gives back a lock that was granted to no purpose: what was to be locked is not there (any more). Only for a lock that
+    /// came as [`Locked::Granted`], with nothing written and nothing waited for since.
+    pub fn unlock(&mut self, space: SpaceId, key: &[u8]) {
+        self.shared.locks.unlock(&mut self.locks, (space, key));
+    }
+
     fn try_lock(
         &mut self,
         space: SpaceId,

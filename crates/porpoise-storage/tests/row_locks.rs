@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use porpoise_storage::LockMode::{Exclusive, Shared};
+use porpoise_storage::LockMode::{Absent, Exclusive, Insert, Shared};
 use porpoise_storage::{Blocking, LockError, Locked, Options, SpaceId, Store, Transaction, Wait};
 
 const SPACE: SpaceId = SpaceId(1);
@@ -65,7 +65,7 @@ fn shared_locks_coexist_and_keep_an_exclusive_one_out() {
     drop(b);
     assert_eq!(
         a.lock(SPACE, b"x", Exclusive, Wait::NoWait),
-        Ok(Locked::Granted)
+        Ok(Locked::Strengthened)
     );
     assert_eq!(
         a.lock(SPACE, b"x", Shared, Wait::NoWait),
@@ -79,6 +79,78 @@ fn shared_locks_coexist_and_keep_an_exclusive_one_out() {
     assert_eq!(
         c.lock(SPACE, b"x", Shared, Wait::NoWait),
         Ok(Locked::Granted)
+    );
+}
+
+#[test]
+fn each_mode_keeps_out_whom_the_table_says() {
+    let store = store();
+    for (held, keeps_out) in [
+        (Absent, [false, false, false, true]),
+        (Shared, [false, false, true, true]),
+        (Exclusive, [false, true, true, true]),
+        (Insert, [true, true, true, true]),
+    ] {
+        for (wanted, is_kept_out) in [Absent, Shared, Exclusive, Insert]
+            .into_iter()
+            .zip(keeps_out)
+        {
+            let (mut a, mut b) = (store.begin(), store.begin());
+            a.lock(SPACE, b"x", held, Wait::NoWait).unwrap();
+            let outcome = b.lock(SPACE, b"x", wanted, Wait::NoWait);
+            let expected = if is_kept_out {
+                Err(LockError::Busy)
+            } else {
+                Ok(Locked::Granted)
+            };
+            assert_eq!(outcome, expected, "{wanted:?} beside {held:?}");
+        }
+    }
+}
+
+#[test]
+fn an_absent_key_is_locked_by_many_and_inserted_by_one() {
+    let store = store();
+    let (mut older, mut younger) = (store.begin(), store.begin());
+    older.lock(SPACE, b"x", Absent, Wait::NoWait).unwrap();
+    younger.lock(SPACE, b"x", Absent, Wait::NoWait).unwrap();
+    let older = lock_elsewhere(older, b"x", Insert);
+    until_waiting(&store, 1);
+    let mut third = store.begin();
+    assert_eq!(
+        third.lock(SPACE, b"x", Absent, Wait::NoWait),
+        Ok(Locked::Granted),
+        "it passes the one that waits to insert"
+    );
+    drop(third);
+    assert_eq!(
+        younger.lock(SPACE, b"x", Insert, LONG),
+        Err(LockError::Deadlock)
+    );
+    drop(younger);
+    assert_eq!(older.recv().unwrap().0, Ok(Locked::Strengthened));
+}
+
+#[test]
+fn a_lock_that_is_given_back_is_the_next_ones() {
+    let store = store();
+    let mut holder = store.begin();
+    holder.lock(SPACE, b"w", Exclusive, Wait::NoWait).unwrap();
+    holder.lock(SPACE, b"x", Exclusive, Wait::NoWait).unwrap();
+    let waiter = lock_elsewhere(store.begin(), b"x", Exclusive);
+    until_waiting(&store, 1);
+    holder.unlock(SPACE, b"x");
+    assert_eq!(holder.locks_held(), 1);
+    let (outcome, waiter) = waiter.recv().unwrap();
+    assert_eq!(outcome, Ok(Locked::Granted));
+    assert_eq!(
+        holder.lock(SPACE, b"x", Shared, Wait::NoWait),
+        Err(LockError::Busy)
+    );
+    drop(waiter);
+    assert_eq!(
+        store.begin().lock(SPACE, b"w", Shared, Wait::NoWait),
+        Err(LockError::Busy)
     );
 }
 
@@ -157,7 +229,7 @@ fn two_holders_that_both_want_more_are_a_deadlock() {
         Err(LockError::Deadlock)
     );
     drop(younger);
-    assert_eq!(older.recv().unwrap().0, Ok(Locked::Granted));
+    assert_eq!(older.recv().unwrap().0, Ok(Locked::Strengthened));
 }
 
 #[test]
@@ -262,11 +334,15 @@ fn under_random_contention_everybody_gets_through_or_is_refused() {
                         random ^= random >> 7;
                         random ^= random << 17;
                         let key = [(random % 6) as u8];
-                        let mode = if random & 64 == 0 { Shared } else { Exclusive };
+                        let mode = [Absent, Shared, Exclusive, Insert][(random >> 6) as usize % 4];
                         match work.lock(SPACE, &key, mode, LONG) {
-                            Ok(_) => {
+                            Ok(locked) => {
+                                if locked == Locked::Granted && random & 3 == 0 {
+                                    work.unlock(SPACE, &key);
+                                }
                                 granted.fetch_add(1, Ordering::Relaxed);
                             }
+                            Err(LockError::Busy) if mode == Absent => {}
                             Err(LockError::Deadlock) => break,
                             Err(other) => panic!("{other}"),
                         }

@@ -329,11 +329,11 @@ fn cmp_high(a: &Option<KeyBuf>, b: &Option<KeyBuf>) -> Ordering {
 }
 
 /// The key of a point look-up by every part of a unique index; `None` where no row can have it.
-pub fn point(
+pub fn point<'p>(
     exec: &mut Exec<'_>,
     table: &Table,
     index: &Index,
-    key: &[Expr],
+    key: impl Iterator<Item = &'p Expr>,
 ) -> Result<Option<KeyBuf>> {
     let mut out = KeyBuf::new();
     for (part, expr) in index.parts.iter().zip(key) {
@@ -352,6 +352,23 @@ pub fn point(
         );
     }
     Ok(Some(out))
+}
+
+/// The keys of ranges that are points, in the index's order.
+pub fn points(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    index: &Index,
+    ranges: &[KeyRange],
+) -> Result<SmallVec<[KeyBuf; 1]>> {
+    let mut all: SmallVec<[KeyBuf; 1]> = SmallVec::with_capacity(ranges.len());
+    for range in ranges {
+        let key = range.equal.iter().map(|part| &part.value);
+        all.extend(point(exec, table, index, key)?);
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }
 
 /// Encodes values as one comparable key: for sorting, grouping and distinctness.

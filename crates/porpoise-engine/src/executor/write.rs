@@ -1,7 +1,8 @@
 //! Changes one row, with all its indexes.
 //!
 //! A row is locked by its primary key before it is written, and each unique key by its own entry before
-//! it is looked up, so that two transactions that insert the same key meet there. What is looked up is what is
+//! it is looked up, so that two transactions that insert the same key meet there, and one that inserts a key meets those that
+//! looked for it and found nothing. What is looked up is what is
 //! committed now (and this transaction's own), never the read view.
 
 use std::ops::Bound;
@@ -33,8 +34,9 @@ impl Exec<'_> {
         Ok(())
     }
 
-    fn lock_exclusive(&mut self, space: SpaceId, key: &[u8]) -> Result<()> {
-        self.lock(space, key, LockMode::Exclusive)
+    /// Locks a key that is about to be written, and was not there.
+    fn lock_to_insert(&mut self, space: SpaceId, key: &[u8]) -> Result<()> {
+        self.lock(space, key, LockMode::Insert)
     }
 
     /// The storage key of a new row: its primary key, or the next row number.
@@ -69,7 +71,7 @@ impl Exec<'_> {
         parts: &KeyBuf,
         own: Option<&[u8]>,
     ) -> Result<Option<KeyBuf>> {
-        self.lock_exclusive(index.space, parts)?;
+        self.lock_to_insert(index.space, parts)?;
         let mut locked: Option<KeyBuf> = None;
         loop {
             let mut found: Option<KeyBuf> = None;
@@ -91,7 +93,7 @@ impl Exec<'_> {
 
     /// Inserts a row (encoded by the table's layout) under its key.
     pub fn insert_row(&mut self, table: &Table, key: &[u8], row: &[u8]) -> Result<Written> {
-        self.lock_exclusive(table.space, key)?;
+        self.lock_to_insert(table.space, key)?;
         if table.primary_key().is_some()
             && Exec::read(&self.view, table.space, key, true, |_| ())?.is_some()
         {
@@ -143,7 +145,7 @@ impl Exec<'_> {
         };
         let moved = new_key.as_slice() != key;
         if moved {
-            self.lock_exclusive(table.space, &new_key)?;
+            self.lock_to_insert(table.space, &new_key)?;
             if Exec::read(&self.view, table.space, &new_key, true, |_| ())?.is_some() {
                 return Ok(Written::Duplicate {
                     index: 0,
@@ -231,7 +233,7 @@ impl Exec<'_> {
 
     /// Locks a row by its key and reads what is committed now; `None` if it is gone.
     pub fn lock_and_read(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.lock_exclusive(table.space, key)?;
+        self.lock(table.space, key, LockMode::Exclusive)?;
         Exec::read(&self.view, table.space, key, true, <[u8]>::to_vec)
     }
 }

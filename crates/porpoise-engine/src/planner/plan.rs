@@ -21,7 +21,7 @@ use compact_str::CompactString;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
-use crate::catalog::{Relation, Table, TableId, View};
+use crate::catalog::{Index, Relation, Table, TableId, View};
 use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
@@ -192,6 +192,16 @@ pub struct KeyRange {
     /// Bounds on the part after them.
     pub lower: Option<KeyBound>,
     pub upper: Option<KeyBound>,
+}
+
+impl KeyRange {
+    /// Whether it holds one key at most: every part of a unique index is fixed, and none may be NULL.
+    pub fn is_point(&self, index: &Index) -> bool {
+        index.is_unique()
+            && self.equal.len() == index.parts.len()
+            && self.equal.iter().all(|part| !part.null_safe)
+            && index.parts.iter().all(|part| part.prefix.is_none())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -576,8 +586,8 @@ pub struct Update {
     pub targets: Vec<UpdateTarget>,
     pub ignore: bool,
     pub limit: Option<Expr>,
-    /// One table, no ORDER BY: rows may be changed while they are read (the scan locks them).
-    /// Otherwise target rows are collected first.
+    /// One table, no ORDER BY, and no row can come again by what it becomes: rows may be changed while they are read (the scan
+    /// locks them). Otherwise target rows are collected first.
     pub in_place: bool,
 }
 

@@ -576,6 +576,7 @@ impl Session {
             self.transaction.open = true;
         }
         let isolation = self.transaction.isolation;
+        self.state.keeps_absent_locks = !isolation.refreshes();
         if let Some(storage) = &self.transaction.storage
             && storage.has_read_view()
             && !isolation.refreshes()

@@ -97,6 +97,8 @@ pub struct SessionState {
     pub isolation: Isolation,
     /// Whether the statement's plain reads lock what they read, as at SERIALIZABLE.
     pub reads_lock: bool,
+    /// Whether a locking look-up by a whole unique key keeps the key locked that it doesn't find, as at REPEATABLE READ.
+    pub keeps_absent_locks: bool,
     pub transaction_read_only: bool,
     /// `lock_wait_timeout`, in seconds: for metadata locks.
     pub metadata_lock_timeout_s: u64,
@@ -175,6 +177,7 @@ impl SessionState {
             fixed_timestamp_us: None,
             isolation: Isolation::default(),
             reads_lock: false,
+            keeps_absent_locks: true,
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             account: None,

@@ -595,7 +595,9 @@ impl Binder<'_> {
                 .map(|target| target.table.clone())
                 .collect::<Vec<_>>(),
         )?;
-        let in_place = single && update.order_by.is_empty();
+        let in_place = single
+            && update.order_by.is_empty()
+            && !targets.iter().any(|target| meets_again(&node, target));
         Ok(Update {
             node,
             targets,
@@ -759,6 +761,24 @@ fn reads_all(node: &Node, tables: &[Arc<Table>]) -> bool {
         || explain::children(node)
             .into_iter()
             .any(|child| reads_all(child, tables))
+}
+
+/// Whether a scan that opens one range after the other may meet a row again where its new values put it.
+fn meets_again(node: &Node, target: &UpdateTarget) -> bool {
+    let Node::Scan(scan) = node else { return false };
+    let Access::Index { index, ranges, .. } = &scan.access else {
+        return false;
+    };
+    ranges.len() > 1
+        && scan.table.indexes[*index].parts.iter().any(|part| {
+            let column = &scan.table.columns[part.column];
+            column.generated.is_some()
+                || column.on_update_now
+                || target
+                    .assignments
+                    .iter()
+                    .any(|assignment| assignment.column == part.column)
+        })
 }
 
 /// Whether a query reads a table directly, not in a derived table.

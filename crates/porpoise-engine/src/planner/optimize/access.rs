@@ -256,6 +256,17 @@ pub fn best(
             }
         }
     }
+    // Whoever locks locks keys that are not there, too, where it looks for single ones.
+    let looks_up = |path: &Path| match &path.access {
+        Access::Point { .. } => true,
+        Access::Index { index, ranges, .. } => ranges
+            .iter()
+            .all(|range| range.is_point(&table.indexes[*index])),
+        Access::Full => false,
+    };
+    if source.lock != RowLock::None && paths.iter().any(looks_up) {
+        paths.retain(looks_up);
+    }
     let total = |path: &Path| match (wanted.keys.is_empty(), path.in_order) {
         (false, true) if wanted.limited => {
             path.cost * (20.0 / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
@@ -308,11 +319,7 @@ fn still_exact(source: &Source, kind: IndexKind, exact: Vec<usize>) -> Vec<usize
 
 fn is_point(table: &Table, index: usize, found: &IndexRanges) -> bool {
     let index = &table.indexes[index];
-    index.is_unique()
-        && found.equal_parts == index.parts.len()
-        && found.ranges.len() == 1
-        && found.ranges[0].equal.iter().all(|part| !part.null_safe)
-        && index.parts.iter().all(|part| part.prefix.is_none())
+    matches!(&found.ranges[..], [range] if range.is_point(index))
 }
 
 /// Whether an index holds every column that the statement reads of the slot.
