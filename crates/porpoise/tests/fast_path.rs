@@ -1,11 +1,13 @@
 //! The TCP loopback fast path: who gets it, who doesn't, and that nobody else notices.
 
+mod common;
+
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use porpoise::{Database, Listen, Listening};
+use common::served::Served;
 use porpoise_client::Connection;
 use porpoise_client::flags::{Capabilities, Status};
 use porpoise_protocol::auth;
@@ -13,50 +15,9 @@ use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::{Attributes, AuthStep, Greeting, Login, put_attribute};
 use porpoise_protocol::reply::{ErrPacket, OkPacket};
 
-struct Serving {
-    database: Database,
-    _listening: Listening,
-    address: SocketAddr,
-}
-
-fn serve(address: &str, fast_path: bool) -> Serving {
-    let database = Database::options()
-        .set("loopback_fast_path", fast_path)
-        .in_memory()
-        .unwrap();
-    let connection = database.connect().unwrap();
-    for sql in [
-        "CREATE USER ann IDENTIFIED WITH mysql_native_password BY 'secret'",
-        "CREATE USER eve IDENTIFIED WITH caching_sha2_password BY 'whispered'",
-        "GRANT ALL ON *.* TO ann",
-    ] {
-        connection.execute(sql, ()).unwrap();
-    }
-    let listening = database
-        .listen(Listen::tcp(address.parse().unwrap()))
-        .unwrap();
-    let address = listening.tcp_addresses()[0];
-    Serving {
-        database,
-        _listening: listening,
-        address,
-    }
-}
-
-impl Serving {
-    fn url(&self, account: &str, asks: bool) -> String {
-        format!(
-            "mysql://{account}@{}/?transport=tcp&loopback_fast_path={asks}",
-            self.address
-        )
-    }
-
-    fn status(&self, name: &str) -> u64 {
-        let connection = self.database.connect().unwrap();
-        let sql = format!("SHOW GLOBAL STATUS LIKE 'Loopback_fast_path_{name}'");
-        let rows = connection.query(&sql, ()).unwrap();
-        rows.get(0).unwrap().get(1).unwrap()
-    }
+/// Of an account that asks for the fast path, or doesn't.
+fn url(served: &Served, account: &str, asks: bool) -> String {
+    served.url(account, &format!("transport=tcp&loopback_fast_path={asks}"))
 }
 
 fn kind(connection: &Connection) -> &'static str {
@@ -66,10 +27,10 @@ fn kind(connection: &Connection) -> &'static str {
 #[test]
 fn a_client_that_asks_a_willing_server_moves_to_shared_memory() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        let serving = serve(address, true);
+        let served = Served::start(address, true);
         // One account per plugin: the second is asked for its password in the clear, which nobody else can read now.
         for account in ["ann:secret", "eve:whispered"] {
-            let mut connection = Connection::open(&serving.url(account, true)).unwrap();
+            let mut connection = Connection::open(&url(&served, account, true)).unwrap();
             assert_eq!(kind(&connection), "shared memory");
             let long = "x".repeat(3_000_000);
             let sql = format!("SELECT LENGTH('{long}'), USER()");
@@ -79,47 +40,41 @@ fn a_client_that_asks_a_willing_server_moves_to_shared_memory() {
                 [["3000000".into(), user]]
             );
         }
-        assert_eq!(
-            (serving.status("connections"), serving.status("fallbacks")),
-            (2, 0)
-        );
+        assert_eq!(served.moved_and_stayed(), (2, 0));
     }
 }
 
 #[test]
 fn unless_both_ask_it_stays_on_tcp() {
     for (server, client) in [(true, false), (false, true), (false, false)] {
-        let serving = serve("127.0.0.1:0", server);
-        let mut connection = Connection::open(&serving.url("ann:secret", client)).unwrap();
+        let served = Served::start("127.0.0.1:0", server);
+        let mut connection = Connection::open(&url(&served, "ann:secret", client)).unwrap();
         assert_eq!(kind(&connection), "TCP/IP");
         connection.run("SELECT 1").unwrap();
-        assert_eq!(
-            (serving.status("connections"), serving.status("fallbacks")),
-            (0, 0)
-        );
+        assert_eq!(served.moved_and_stayed(), (0, 0));
     }
 }
 
 #[test]
 fn the_server_can_be_told_while_it_runs() {
-    let serving = serve("127.0.0.1:0", false);
-    let connection = serving.database.connect().unwrap();
+    let served = Served::start("127.0.0.1:0", false);
+    let connection = served.database.connect().unwrap();
     for (value, expected) in [("ON", "shared memory"), ("OFF", "TCP/IP")] {
         connection
             .execute(&format!("SET GLOBAL loopback_fast_path = {value}"), ())
             .unwrap();
-        let client = Connection::open(&serving.url("ann:secret", true)).unwrap();
+        let client = Connection::open(&url(&served, "ann:secret", true)).unwrap();
         assert_eq!(kind(&client), expected);
     }
 }
 
 #[test]
 fn who_is_refused_over_tcp_is_refused_after_moving_in_the_same_words() {
-    let serving = serve("127.0.0.1:0", true);
+    let served = Served::start("127.0.0.1:0", true);
     // root@localhost is for whoever owns a Unix socket's other end, which a TCP client never does.
     for account in ["ann:wrong", "nobody:secret", "root"] {
         let refusal = |asks| {
-            Connection::open(&serving.url(account, asks))
+            Connection::open(&url(&served, account, asks))
                 .unwrap_err()
                 .to_string()
         };
@@ -130,9 +85,9 @@ fn who_is_refused_over_tcp_is_refused_after_moving_in_the_same_words() {
 
 #[test]
 fn a_client_that_moved_and_dies_is_noticed() {
-    let serving = serve("127.0.0.1:0", true);
-    let client = Connection::open(&serving.url("ann:secret", true)).unwrap();
-    let connection = serving.database.connect().unwrap();
+    let served = Served::start("127.0.0.1:0", true);
+    let client = Connection::open(&url(&served, "ann:secret", true)).unwrap();
+    let connection = served.database.connect().unwrap();
     let others = || {
         let rows = connection.query("SHOW PROCESSLIST", ()).unwrap();
         rows.len() - 1
@@ -151,7 +106,7 @@ fn a_client_that_moved_and_dies_is_noticed() {
 /// Offers rings to every client that waits for its server's, as fast as it can.
 #[test]
 fn an_impostor_who_offers_memory_to_every_client_gets_none() {
-    let serving = serve("127.0.0.1:0", true);
+    let served = Served::start("127.0.0.1:0", true);
     let done = AtomicBool::new(false);
     let offered = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -185,7 +140,7 @@ fn an_impostor_who_offers_memory_to_every_client_gets_none() {
             if at >= 50 && offered.load(Ordering::Relaxed) >= 20 {
                 break;
             }
-            let mut connection = Connection::open(&serving.url("ann:secret", true)).unwrap();
+            let mut connection = Connection::open(&url(&served, "ann:secret", true)).unwrap();
             assert_eq!(connection.rows("SELECT 7 * 6").unwrap().to_text(), [["42"]]);
             client = Some(connection);
         }
@@ -196,7 +151,7 @@ fn an_impostor_who_offers_memory_to_every_client_gets_none() {
         offered.load(Ordering::Relaxed) > 0,
         "the impostor found nobody"
     );
-    assert!(serving.status("connections") > 0);
+    assert!(served.moved_and_stayed().0 > 0);
 }
 
 /// A client that says on the wire what it likes.
@@ -215,8 +170,8 @@ const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
 
 impl Raw {
     /// Greets, and logs in as ann with these attributes. The reply is still to be read.
-    fn log_in(serving: &Serving, attributes: &[(&str, &str)]) -> Raw {
-        let tcp = TcpStream::connect(serving.address).unwrap();
+    fn log_in(served: &Served, attributes: &[(&str, &str)]) -> Raw {
+        let tcp = TcpStream::connect(served.address).unwrap();
         tcp.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut raw = Raw {
             tcp,
@@ -297,7 +252,10 @@ impl Raw {
 
 #[test]
 fn clients_that_do_not_ask_see_plain_tcp_byte_for_byte() {
-    let (willing, unwilling) = (serve("127.0.0.1:0", true), serve("127.0.0.1:0", false));
+    let (willing, unwilling) = (
+        Served::start("127.0.0.1:0", true),
+        Served::start("127.0.0.1:0", false),
+    );
     let plain = Raw::log_in(&unwilling, &[]).converse();
     assert_eq!(Raw::log_in(&willing, &[]).converse(), plain);
     let others = [("_os", "Linux"), ("program_name", "mysql")];
@@ -312,14 +270,14 @@ fn clients_that_do_not_ask_see_plain_tcp_byte_for_byte() {
     assert_eq!(Raw::log_in(&willing, &asks).converse(), plain);
     let nonsense = [("_loopback_fast_path", "/run/other.sock")];
     assert_eq!(Raw::log_in(&willing, &nonsense).converse(), plain);
-    assert_eq!(willing.status("fallbacks"), 2);
+    assert_eq!(willing.moved_and_stayed().1, 2);
 }
 
 #[test]
 fn a_client_that_cannot_take_the_memory_goes_on_over_tcp() {
-    let serving = serve("127.0.0.1:0", true);
+    let served = Served::start("127.0.0.1:0", true);
     let invitation = porpoise_transport::loopback::Invitation::open().unwrap();
-    let mut raw = Raw::log_in(&serving, &[("_loopback_fast_path", invitation.name())]);
+    let mut raw = Raw::log_in(&served, &[("_loopback_fast_path", invitation.name())]);
     let (sequence, packet) = raw.packet();
     let Ok(Some(AuthStep::More(ticket))) = AuthStep::parse(&packet) else {
         panic!("no ticket: {packet:?}");
@@ -327,8 +285,5 @@ fn a_client_that_cannot_take_the_memory_goes_on_over_tcp() {
     assert!(porpoise_transport::loopback::is_ticket(ticket));
     raw.send(sequence + 1, &[0]);
     raw.converse();
-    assert_eq!(
-        (serving.status("connections"), serving.status("fallbacks")),
-        (0, 1)
-    );
+    assert_eq!(served.moved_and_stayed(), (0, 1));
 }

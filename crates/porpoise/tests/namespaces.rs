@@ -6,6 +6,8 @@
 
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,50 +15,9 @@ use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use porpoise::{Database, Listen, Listening};
+use common::served::Served;
 use porpoise_client::Connection;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
-struct Serving {
-    database: Database,
-    _listening: Listening,
-    address: SocketAddr,
-}
-
-fn serve(address: &str) -> Serving {
-    let database = Database::options()
-        .set("loopback_fast_path", true)
-        .in_memory()
-        .unwrap();
-    let connection = database.connect().unwrap();
-    connection
-        .execute(
-            "CREATE USER ann IDENTIFIED WITH mysql_native_password BY 'secret'",
-            (),
-        )
-        .unwrap();
-    let doors = Listen::tcp(address.parse().unwrap());
-    let listening = database.listen(doors).unwrap();
-    let address = listening.tcp_addresses()[0];
-    Serving {
-        database,
-        _listening: listening,
-        address,
-    }
-}
-
-impl Serving {
-    /// How many clients moved to shared memory, and how many asked and stayed.
-    fn moved_and_stayed(&self) -> (u64, u64) {
-        let connection = self.database.connect().unwrap();
-        let status = |name| {
-            let sql = format!("SHOW GLOBAL STATUS LIKE 'Loopback_fast_path_{name}'");
-            let rows = connection.query(&sql, ()).unwrap();
-            rows.get(0).unwrap().get(1).unwrap()
-        };
-        (status("connections"), status("fallbacks"))
-    }
-}
 
 fn url(address: SocketAddr) -> String {
     format!("mysql://ann:secret@{address}/?transport=tcp&loopback_fast_path=true")
@@ -173,16 +134,16 @@ fn a_client_in_another_network_namespace_stays_on_tcp() {
     let Some(network) = Network::new() else {
         return;
     };
-    let serving = serve("127.0.0.1:0");
-    assert_eq!(talk(serving.address), "shared memory");
+    let served = Served::start("127.0.0.1:0", true);
+    assert_eq!(talk(served.address), "shared memory");
     // Both see a connection on 127.0.0.1, and each has another one in mind.
     let listener = network.inside(|| TcpListener::bind("127.0.0.1:0").unwrap());
     let door = listener.local_addr().unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| forward(&listener, serving.address));
+        scope.spawn(|| forward(&listener, served.address));
         assert_eq!(network.inside(|| talk(door)), "TCP/IP");
     });
-    assert_eq!(serving.moved_and_stayed(), (1, 1));
+    assert_eq!(served.moved_and_stayed(), (1, 1));
 }
 
 #[test]
@@ -201,23 +162,23 @@ fn a_client_over_a_wire_between_namespaces_stays_on_tcp() {
         return not_tried(&why);
     }
     here.inside(|| {
-        let serving = serve("192.0.2.1:0");
-        assert_eq!(there.inside(|| talk(serving.address)), "TCP/IP");
+        let served = Served::start("192.0.2.1:0", true);
+        assert_eq!(there.inside(|| talk(served.address)), "TCP/IP");
         // Not even from its own side: the address is not the machine's alone.
-        assert_eq!(talk(serving.address), "TCP/IP");
-        assert_eq!(serving.moved_and_stayed().0, 0);
+        assert_eq!(talk(served.address), "TCP/IP");
+        assert_eq!(served.moved_and_stayed().0, 0);
     });
 }
 
 #[test]
 fn a_client_behind_a_proxy_stays_on_tcp() {
-    let serving = serve("127.0.0.1:0");
+    let served = Served::start("127.0.0.1:0", true);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| forward(&listener, serving.address));
+        scope.spawn(|| forward(&listener, served.address));
         assert_eq!(talk(listener.local_addr().unwrap()), "TCP/IP");
     });
-    assert_eq!(serving.moved_and_stayed(), (0, 1));
+    assert_eq!(served.moved_and_stayed(), (0, 1));
 }
 
 /// `porpoise sql` at the end of this command line: its output, or none if it failed.
@@ -242,19 +203,19 @@ fn a_client_that_shares_the_network_alone_moves_to_shared_memory() {
     if !allowed.status.success() {
         return not_tried(&String::from_utf8_lossy(&allowed.stderr));
     }
-    let serving = serve("127.0.0.1:0");
+    let served = Served::start("127.0.0.1:0", true);
     let mut command = Command::new("unshare");
     command.args(OTHERS).arg(PORPOISE);
-    let out = told(command, &url(serving.address)).unwrap();
+    let out = told(command, &url(served.address)).unwrap();
     assert!(out.contains("shared memory"), "{out}");
-    assert_eq!(serving.moved_and_stayed(), (1, 0));
+    assert_eq!(served.moved_and_stayed(), (1, 0));
 }
 
 /// Wherever its descriptors run out while it takes the memory: where TCP alone would have worked, asking for more doesn't hurt.
 #[test]
 fn a_client_without_descriptors_for_the_memory_stays_on_tcp() {
-    let serving = serve("127.0.0.1:0");
-    let asking = url(serving.address);
+    let served = Served::start("127.0.0.1:0", true);
+    let asking = url(served.address);
     let plain = asking.replace("fast_path=true", "fast_path=false");
     let (mut stayed, mut moved) = (0, 0);
     for descriptors in 4..24 {

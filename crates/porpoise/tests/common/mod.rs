@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod served;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -1,0 +1,65 @@
+//! A database that this process serves, for clients that come from outside.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use porpoise::{Database, Listen, Listening};
+
+/// In memory; with a Unix socket, shared memory beside it, and TCP.
+pub struct Served {
+    pub database: Database,
+    _listening: Listening,
+    pub address: SocketAddr,
+    pub socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Served {
+    /// Has an account per plugin for passwords: ann, who may do everything, and eve. TCP is at `address`, with the loopback fast
+    /// path or without.
+    pub fn start(address: &str, fast_path: bool) -> Served {
+        let database = Database::options()
+            .set("loopback_fast_path", fast_path)
+            .in_memory()
+            .unwrap();
+        let connection = database.connect().unwrap();
+        for sql in [
+            "CREATE USER ann IDENTIFIED WITH mysql_native_password BY 'secret'",
+            "CREATE USER eve IDENTIFIED WITH caching_sha2_password BY 'whispered'",
+            "GRANT ALL ON *.* TO ann",
+        ] {
+            connection.execute(sql, ()).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let doors = Listen::unix(&socket)
+            .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
+            .and(Listen::tcp(address.parse().unwrap()));
+        let listening = database.listen(doors).unwrap();
+        let address = listening.tcp_addresses()[0];
+        Served {
+            database,
+            _listening: listening,
+            address,
+            socket,
+            _folder: folder,
+        }
+    }
+
+    /// For an account and its password, with the URL's parameters: `transport=unix`.
+    pub fn url(&self, account: &str, parameters: &str) -> String {
+        let (address, socket) = (self.address, self.socket.display());
+        format!("mysql://{account}@{address}/?{parameters}&socket={socket}")
+    }
+
+    /// Clients that asked for the fast path: how many moved to shared memory, and how many stayed on TCP.
+    pub fn moved_and_stayed(&self) -> (u64, u64) {
+        let connection = self.database.connect().unwrap();
+        let status = |name| {
+            let sql = format!("SHOW GLOBAL STATUS LIKE 'Loopback_fast_path_{name}'");
+            let rows = connection.query(&sql, ()).unwrap();
+            rows.get(0).unwrap().get(1).unwrap()
+        };
+        (status("connections"), status("fallbacks"))
+    }
+}
