@@ -1127,6 +1127,14 @@ impl Spin {
 mod tests {
     use super::*;
 
+    use std::io::Read;
+    use std::net::TcpStream;
+
+    use porpoise_engine::{Engine, EngineOptions};
+    use porpoise_storage::Location;
+
+    use crate::server::Seat;
+
     #[test]
     fn spinning_starts_when_events_come_quickly_and_ends_when_they_dont() {
         let mut spin = Spin::default();
@@ -1143,5 +1151,84 @@ mod tests {
             spin.slept(Duration::from_millis(3));
         }
         assert_eq!(spin.worth(), Duration::ZERO);
+    }
+
+    /// A loop of a server with one seat, which somebody else has; and a client that came in when it was still free, by the
+    /// reckoning of a moment ago: between the look and the hand another worker has given it away.
+    fn beaten_to_the_last_seat() -> (Box<EventLoop>, Seat, TcpStream) {
+        let engine = Engine::open(EngineOptions {
+            location: Location::Memory,
+            variables: vec![("max_connections".into(), "1".into())],
+        });
+        let server = Arc::new(Shared::new(engine.unwrap()));
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), 8).unwrap();
+        let client = TcpStream::connect(listener.tcp_address().unwrap()).unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let beaten = listener.accept().unwrap();
+        let seat = server.take_ordinary_seat().unwrap();
+        let (poll, mailbox) = EventLoop::open().unwrap();
+        let listeners = vec![listener].into();
+        let mut worker = EventLoop::with_listeners(server, poll, mailbox, listeners).unwrap();
+        worker.at_the_door = Some(beaten);
+        worker.accept(0);
+        assert!(worker.at_the_door.is_some() && worker.slots.is_empty());
+        (worker, seat, client)
+    }
+
+    /// Lets so much time pass for the loop, and has it do what is due.
+    fn pass(worker: &mut EventLoop, time: Duration) {
+        worker.now += time;
+        worker.expire();
+    }
+
+    fn first_packet(mut client: &TcpStream) -> Vec<u8> {
+        let mut header = [0; 4];
+        client.read_exact(&mut header).unwrap();
+        let mut payload = vec![0; usize::from(header[0])];
+        client.read_exact(&mut payload).unwrap();
+        payload
+    }
+
+    #[test]
+    fn who_was_beaten_to_the_last_seat_gets_the_next() {
+        let (mut worker, seat, client) = beaten_to_the_last_seat();
+        pass(&mut worker, FULL_PAUSE);
+        assert!(worker.at_the_door.is_some());
+        // One who comes later stays behind.
+        let address = client.peer_addr().unwrap();
+        let later = TcpStream::connect(address).unwrap();
+        drop(seat);
+        pass(&mut worker, FULL_PAUSE);
+        assert!(worker.at_the_door.is_none());
+        assert_eq!(worker.slots.len(), 1);
+        assert_eq!(first_packet(&client)[0], 10);
+        later.set_nonblocking(true).unwrap();
+        let silence = (&later).read(&mut [0]).unwrap_err();
+        assert_eq!(silence.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn who_was_beaten_to_the_last_seat_does_not_wait_for_ever() {
+        let (mut worker, _seat, client) = beaten_to_the_last_seat();
+        // The administrator's seat is the last that is given away: it is taken, too.
+        let _reserved = worker.server.take_seat().unwrap();
+        let looks = FULL_PATIENCE.as_millis() / FULL_PAUSE.as_millis();
+        for _ in 0..looks {
+            assert!(worker.at_the_door.is_some());
+            pass(&mut worker, FULL_PAUSE);
+        }
+        assert!(worker.at_the_door.is_none() && worker.slots.is_empty());
+        let refusal = first_packet(&client);
+        assert_eq!(refusal[..3], [0xFF, 0x10, 0x04], "1040");
+    }
+
+    #[test]
+    fn who_was_beaten_to_the_last_seat_is_let_go_at_the_end() {
+        let (mut worker, _seat, mut client) = beaten_to_the_last_seat();
+        worker.stop(Instant::now());
+        assert!(worker.has_ended());
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
     }
 }
