@@ -409,7 +409,12 @@ impl Connection {
                 let step = match &mut self.phase {
                     Phase::Client(client) => client.obey(payload, writer, &mut self.outlet),
                     Phase::Newcomer(newcomer) => {
-                        match newcomer.answer(payload, &self.outlet.stream, &self.server, writer) {
+                        let asked = Instant::now();
+                        let progress =
+                            newcomer.answer(payload, &self.outlet.stream, &self.server, writer);
+                        // What this server takes (to make its key, above all) isn't its client's time.
+                        self.began += asked.elapsed();
+                        match progress {
                             Progress::Continue => Step::Reply,
                             Progress::Admitted(login) => {
                                 match newcomer.sit_down(*login, &self.server, writer) {

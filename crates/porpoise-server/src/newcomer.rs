@@ -623,3 +623,67 @@ pub(crate) fn change_user(
         writer,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io::Write;
+    use std::net::TcpStream;
+    use std::time::{Duration, Instant};
+
+    use porpoise_engine::{Engine, EngineOptions};
+    use porpoise_storage::Location;
+
+    use crate::connection::Connection;
+    use crate::listener::Listener;
+    use crate::worker::Desk;
+
+    #[test]
+    fn while_the_key_is_made_no_time_passes_for_the_client() {
+        const MAKING: Duration = Duration::from_millis(200);
+        let engine = Engine::open(EngineOptions {
+            location: Location::Memory,
+            variables: Vec::new(),
+        });
+        let server = Arc::new(Shared::new(engine.unwrap()));
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), 8).unwrap();
+        let mut client = TcpStream::connect(listener.tcp_address().unwrap()).unwrap();
+        let (stream, peer) = listener.accept().unwrap();
+        let (seat, traffic) = (server.take_seat(), Arc::default());
+        let mut writer = PacketWriter::new();
+        let greeted = Connection::greet(stream, peer, seat, &server, traffic, &mut writer);
+        let (mut connection, mut desk) = (greeted.unwrap(), Desk::default());
+        let due = |connection: &Connection| connection.due(Instant::now()).unwrap();
+
+        let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
+        handshake::Login {
+            capabilities: CAPABILITIES,
+            max_packet_bytes: 1 << 24,
+            collation: 45,
+            user: b"ann",
+            auth_response: &[7; 32],
+            database: None,
+            auth_plugin: Some(auth::CACHING_SHA2_PASSWORD.as_bytes()),
+            attributes: handshake::Attributes::new(&[]),
+            zstd_level: None,
+        }
+        .write(&mut writer);
+        client.write_all(writer.bytes()).unwrap();
+        connection.serve(&mut desk);
+        let due_before = due(&connection);
+
+        // It asks for the key.
+        client.write_all(&[1, 0, 0, 3, 2]).unwrap();
+        let making = server.gate.key_making.lock();
+        std::thread::scope(|scope| {
+            let (connection, desk) = (&mut connection, &mut desk);
+            let serving = scope.spawn(move || connection.serve(desk));
+            std::thread::sleep(MAKING);
+            assert!(!serving.is_finished());
+            drop(making);
+        });
+        assert!(server.gate.key.get().is_some());
+        assert!(due(&connection) >= due_before + MAKING);
+    }
+}
