@@ -185,6 +185,72 @@ pub enum SubqueryKind {
     },
 }
 
+/// Calls `$visit` with each operand of a `$kind`: whether to see or to change them is in how it is borrowed, and in `$iter`.
+macro_rules! visit_operands {
+    ($kind:expr, $visit:ident, $iter:ident) => {
+        match $kind {
+            ExprKind::Literal(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. }
+            | ExprKind::Aggregate(_) => {}
+            ExprKind::AssignUserVariable { value: operand, .. }
+            | ExprKind::Cast { operand, .. }
+            | ExprKind::Not(operand)
+            | ExprKind::IsNull { operand, .. }
+            | ExprKind::IsTruth { operand, .. }
+            | ExprKind::Negate(operand) => $visit(operand),
+            ExprKind::And(operands)
+            | ExprKind::Or(operands)
+            | ExprKind::Row(operands)
+            | ExprKind::Call {
+                arguments: operands,
+                ..
+            } => operands.$iter().for_each($visit),
+            ExprKind::Xor(left, right)
+            | ExprKind::Compare { left, right, .. }
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Like {
+                operand: left,
+                pattern: right,
+                ..
+            } => {
+                $visit(left);
+                $visit(right);
+            }
+            ExprKind::Between {
+                operand, low, high, ..
+            } => {
+                $visit(operand);
+                $visit(low);
+                $visit(high);
+            }
+            ExprKind::InList { operand, list, .. } => {
+                $visit(operand);
+                list.$iter().for_each($visit);
+            }
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
+                for (condition, value) in branches {
+                    $visit(condition);
+                    $visit(value);
+                }
+                if let Some(otherwise) = otherwise {
+                    $visit(otherwise);
+                }
+            }
+            ExprKind::Subquery { kind, .. } => {
+                if let SubqueryKind::Quantified { operand, .. } = kind {
+                    $visit(operand);
+                }
+            }
+        }
+    };
+}
+
 impl Expr {
     pub fn new(kind: ExprKind, ty: DataType, nullable: bool) -> Expr {
         Expr { kind, ty, nullable }
@@ -229,130 +295,12 @@ impl Expr {
 
     /// Calls `visit` with each operand, not deeper. The insides of a subquery are not operands.
     pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
-        match &self.kind {
-            ExprKind::Literal(_)
-            | ExprKind::Parameter(_)
-            | ExprKind::Column { .. }
-            | ExprKind::UserVariable(_)
-            | ExprKind::SystemVariable { .. }
-            | ExprKind::Aggregate(_) => {}
-            ExprKind::AssignUserVariable { value: operand, .. }
-            | ExprKind::Cast { operand, .. }
-            | ExprKind::Not(operand)
-            | ExprKind::IsNull { operand, .. }
-            | ExprKind::IsTruth { operand, .. }
-            | ExprKind::Negate(operand) => visit(operand),
-            ExprKind::And(operands)
-            | ExprKind::Or(operands)
-            | ExprKind::Row(operands)
-            | ExprKind::Call {
-                arguments: operands,
-                ..
-            } => operands.iter().for_each(visit),
-            ExprKind::Xor(left, right)
-            | ExprKind::Compare { left, right, .. }
-            | ExprKind::Arithmetic { left, right, .. }
-            | ExprKind::Like {
-                operand: left,
-                pattern: right,
-                ..
-            } => {
-                visit(left);
-                visit(right);
-            }
-            ExprKind::Between {
-                operand, low, high, ..
-            } => {
-                visit(operand);
-                visit(low);
-                visit(high);
-            }
-            ExprKind::InList { operand, list, .. } => {
-                visit(operand);
-                list.iter().for_each(visit);
-            }
-            ExprKind::Case {
-                branches,
-                otherwise,
-            } => {
-                for (condition, value) in branches {
-                    visit(condition);
-                    visit(value);
-                }
-                if let Some(otherwise) = otherwise {
-                    visit(otherwise);
-                }
-            }
-            ExprKind::Subquery { kind, .. } => {
-                if let SubqueryKind::Quantified { operand, .. } = kind {
-                    visit(operand);
-                }
-            }
-        }
+        visit_operands!(&self.kind, visit, iter);
     }
 
     /// As [`Expr::for_each_child`], to change them.
     pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
-        match &mut self.kind {
-            ExprKind::Literal(_)
-            | ExprKind::Parameter(_)
-            | ExprKind::Column { .. }
-            | ExprKind::UserVariable(_)
-            | ExprKind::SystemVariable { .. }
-            | ExprKind::Aggregate(_) => {}
-            ExprKind::AssignUserVariable { value: operand, .. }
-            | ExprKind::Cast { operand, .. }
-            | ExprKind::Not(operand)
-            | ExprKind::IsNull { operand, .. }
-            | ExprKind::IsTruth { operand, .. }
-            | ExprKind::Negate(operand) => visit(operand),
-            ExprKind::And(operands)
-            | ExprKind::Or(operands)
-            | ExprKind::Row(operands)
-            | ExprKind::Call {
-                arguments: operands,
-                ..
-            } => operands.iter_mut().for_each(visit),
-            ExprKind::Xor(left, right)
-            | ExprKind::Compare { left, right, .. }
-            | ExprKind::Arithmetic { left, right, .. }
-            | ExprKind::Like {
-                operand: left,
-                pattern: right,
-                ..
-            } => {
-                visit(left);
-                visit(right);
-            }
-            ExprKind::Between {
-                operand, low, high, ..
-            } => {
-                visit(operand);
-                visit(low);
-                visit(high);
-            }
-            ExprKind::InList { operand, list, .. } => {
-                visit(operand);
-                list.iter_mut().for_each(visit);
-            }
-            ExprKind::Case {
-                branches,
-                otherwise,
-            } => {
-                for (condition, value) in branches {
-                    visit(condition);
-                    visit(value);
-                }
-                if let Some(otherwise) = otherwise {
-                    visit(otherwise);
-                }
-            }
-            ExprKind::Subquery { kind, .. } => {
-                if let SubqueryKind::Quantified { operand, .. } = kind {
-                    visit(operand);
-                }
-            }
-        }
+        visit_operands!(&mut self.kind, visit, iter_mut);
     }
 
     /// Whether the expression or a part of it satisfies `test`.

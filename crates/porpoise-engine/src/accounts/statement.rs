@@ -621,12 +621,7 @@ enum Target {
 
 impl Run<'_> {
     fn asked(&self, privileges: &[ast::Privilege], object: &ast::GrantObject) -> Result<Asked> {
-        let current = || {
-            self.state
-                .schema
-                .clone()
-                .ok_or_else(Error::no_database_selected)
-        };
+        let current = || self.state.schema_or_current(None);
         let (target, at) = match object {
             ast::GrantObject::Global => (Target::Global, level::GLOBAL),
             ast::GrantObject::Database(None) => (Target::Schema(current()?), level::SCHEMA),

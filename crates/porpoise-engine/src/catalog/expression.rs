@@ -7,7 +7,7 @@ use porpoise_sql::ast;
 
 use super::Table;
 use crate::error::{Error, Result};
-use crate::expr::{Expr, ExprKind, SubqueryKind};
+use crate::expr::{Expr, ExprKind};
 use crate::functions::Purity;
 use crate::session::SessionState;
 
@@ -28,64 +28,7 @@ pub fn bind(sql: &str, table: &Table, clause: &'static str) -> Result<Expr> {
 /// Calls back for every node of a bound expression, subqueries' insides left out.
 pub fn for_each(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
     visit(expr);
-    let mut each = |expr: &Expr| for_each(expr, visit);
-    match &expr.kind {
-        ExprKind::Literal(_)
-        | ExprKind::Parameter(_)
-        | ExprKind::Column { .. }
-        | ExprKind::UserVariable(_)
-        | ExprKind::SystemVariable { .. }
-        | ExprKind::Aggregate(_) => {}
-        ExprKind::AssignUserVariable { value: operand, .. }
-        | ExprKind::Cast { operand, .. }
-        | ExprKind::Not(operand)
-        | ExprKind::IsNull { operand, .. }
-        | ExprKind::IsTruth { operand, .. }
-        | ExprKind::Negate(operand) => each(operand),
-        ExprKind::And(operands) | ExprKind::Or(operands) | ExprKind::Row(operands) => {
-            operands.iter().for_each(each)
-        }
-        ExprKind::Xor(left, right)
-        | ExprKind::Compare { left, right, .. }
-        | ExprKind::Arithmetic { left, right, .. }
-        | ExprKind::Like {
-            operand: left,
-            pattern: right,
-            ..
-        } => {
-            each(left);
-            each(right);
-        }
-        ExprKind::Between {
-            operand, low, high, ..
-        } => {
-            each(operand);
-            each(low);
-            each(high);
-        }
-        ExprKind::InList { operand, list, .. } => {
-            each(operand);
-            list.iter().for_each(each);
-        }
-        ExprKind::Case {
-            branches,
-            otherwise,
-        } => {
-            for (condition, value) in branches {
-                each(condition);
-                each(value);
-            }
-            if let Some(otherwise) = otherwise {
-                each(otherwise);
-            }
-        }
-        ExprKind::Call { arguments, .. } => arguments.iter().for_each(each),
-        ExprKind::Subquery { kind, .. } => {
-            if let SubqueryKind::Quantified { operand, .. } = kind {
-                each(operand);
-            }
-        }
-    }
+    expr.for_each_child(&mut |child| for_each(child, visit));
 }
 
 /// Positions of the table's columns that a bound expression reads.

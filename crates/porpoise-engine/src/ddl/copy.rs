@@ -23,17 +23,7 @@ use crate::planner::relations::{ParentEdge, RowChange, relations};
 const BATCH_BYTES: usize = 4 << 20;
 
 fn layout_of(table: &Table) -> [SlotLayout; 1] {
-    [SlotLayout {
-        name: table.name.clone(),
-        table: None,
-        layout: Arc::clone(&table.layout),
-        types: table
-            .columns
-            .iter()
-            .map(|column| column.ty.clone())
-            .collect(),
-        map: None,
-    }]
+    [SlotLayout::of_rows(table.name.clone(), table)]
 }
 
 fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {

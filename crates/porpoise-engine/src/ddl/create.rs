@@ -287,17 +287,7 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         return Err(Error::not_supported_yet("this query in CREATE TABLE"));
     };
     let slot = Slot(slots.len() as u16);
-    slots.push(SlotLayout {
-        name: table.name.clone(),
-        table: None,
-        layout: Arc::clone(&table.layout),
-        types: table
-            .columns
-            .iter()
-            .map(|column| column.ty.clone())
-            .collect(),
-        map: None,
-    });
+    slots.push(SlotLayout::of_rows(table.name.clone(), table));
     let plan = Insert {
         table: Arc::clone(table),
         slot,

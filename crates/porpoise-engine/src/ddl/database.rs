@@ -62,11 +62,7 @@ pub fn alter(
     name: Option<&ast::Ident>,
     options: &ast::DatabaseOptions,
 ) -> Result<Completion> {
-    let name = match (name, &ddl.session.schema) {
-        (Some(name), _) => name.0.clone(),
-        (None, Some(current)) => current.clone(),
-        (None, None) => return Err(Error::no_database_selected()),
-    };
+    let name = ddl.session.schema_or_current(name)?;
     let _held = lock::schemas(ddl, [&name], Mode::Exclusive)?;
     let mut change = Change::begin(ddl.shared);
     ddl.check_schema(change.catalog(), &name)?;

@@ -29,11 +29,7 @@ pub fn maintain(
 ) -> Result<()> {
     let mut names = Vec::with_capacity(tables.len());
     for table in tables {
-        let schema = match (&table.schema, &session.state.schema) {
-            (Some(schema), _) => schema.0.clone(),
-            (None, Some(current)) => current.clone(),
-            (None, None) => return Err(crate::Error::no_database_selected()),
-        };
+        let schema = session.state.schema_or_current(table.schema.as_ref())?;
         names.push(Name {
             schema,
             table: table.name.0.clone(),

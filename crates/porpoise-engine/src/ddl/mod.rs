@@ -347,11 +347,7 @@ impl std::fmt::Display for Name {
 impl Ddl<'_> {
     /// Puts the current schema where none was written.
     pub fn resolve(&self, name: &ast::ObjectName) -> Result<Name> {
-        let schema = match (&name.schema, &self.session.schema) {
-            (Some(schema), _) => schema.0.clone(),
-            (None, Some(current)) => current.clone(),
-            (None, None) => return Err(Error::no_database_selected()),
-        };
+        let schema = self.session.schema_or_current(name.schema.as_ref())?;
         Ok(Name {
             schema,
             table: name.name.0.clone(),

@@ -203,12 +203,8 @@ const fn stable(
     eval: Eval,
 ) -> Function {
     Function {
-        name,
-        arity,
-        wants,
-        returns,
-        eval,
         purity: Purity::Stable,
+        ..pure(name, arity, wants, returns, eval)
     }
 }
 
@@ -221,12 +217,8 @@ const fn volatile(
     eval: Eval,
 ) -> Function {
     Function {
-        name,
-        arity,
-        wants,
-        returns,
-        eval,
         purity: Purity::Volatile,
+        ..pure(name, arity, wants, returns, eval)
     }
 }
 

@@ -396,7 +396,31 @@ fn has_blocks(node: &Node) -> bool {
         || children(node).into_iter().any(has_blocks)
 }
 
+/// A query block to be told of after the one that holds it: what makes its rows, what it gives, its number and its kind.
+type Pending<'n> = (&'n Node, Vec<&'n Expr>, u64, &'static str);
+
 impl Traditional<'_> {
+    /// Subqueries come after the block that they are in.
+    fn hold_back<'n>(
+        &mut self,
+        found: Vec<(&'n Subplan, &'n SubqueryKind)>,
+        pending: &mut Vec<Pending<'n>>,
+    ) {
+        for (subplan, _) in found {
+            let kind = if subplan.correlated {
+                "DEPENDENT SUBQUERY"
+            } else {
+                "SUBQUERY"
+            };
+            pending.push((
+                &*subplan.node,
+                subplan.output.iter().collect(),
+                self.take_id(),
+                kind,
+            ));
+        }
+    }
+
     /// A query block: its tables, then the blocks it holds.
     fn block(&mut self, node: &Node, output: &[&Expr], id: u64, select_type: &'static str) {
         let first = self.rows.len();
@@ -421,19 +445,7 @@ impl Traditional<'_> {
         }
         let mut found = Vec::new();
         output.iter().for_each(|expr| subplans(expr, &mut found));
-        for (subplan, _) in found {
-            let kind = if subplan.correlated {
-                "DEPENDENT SUBQUERY"
-            } else {
-                "SUBQUERY"
-            };
-            pending.push((
-                &*subplan.node,
-                subplan.output.iter().collect(),
-                self.take_id(),
-                kind,
-            ));
-        }
+        self.hold_back(found, &mut pending);
         for (node, output, id, kind) in pending {
             self.block(node, &output, id, kind);
         }
@@ -450,7 +462,7 @@ impl Traditional<'_> {
         node: &'n Node,
         id: u64,
         select_type: &'static str,
-        pending: &mut Vec<(&'n Node, Vec<&'n Expr>, u64, &'static str)>,
+        pending: &mut Vec<Pending<'n>>,
     ) {
         match node {
             Node::Scan(scan) => {
@@ -599,19 +611,7 @@ impl Traditional<'_> {
                 .into_iter()
                 .for_each(|expr| subplans(expr, &mut found));
         }
-        for (subplan, _) in found {
-            let kind = if subplan.correlated {
-                "DEPENDENT SUBQUERY"
-            } else {
-                "SUBQUERY"
-            };
-            pending.push((
-                &*subplan.node,
-                subplan.output.iter().collect(),
-                self.take_id(),
-                kind,
-            ));
-        }
+        self.hold_back(found, pending);
     }
 
     fn scan(&self, scan: &Scan, id: u64, select_type: &'static str) -> Row {

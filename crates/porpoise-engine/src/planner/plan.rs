@@ -124,6 +124,18 @@ pub struct SlotLayout {
 }
 
 impl SlotLayout {
+    /// Of a table's rows as they are stored.
+    pub fn of_rows(name: CompactString, table: &Table) -> SlotLayout {
+        let types = table.columns.iter().map(|column| column.ty.clone());
+        SlotLayout {
+            name,
+            table: None,
+            layout: Arc::clone(&table.layout),
+            types: types.collect(),
+            map: None,
+        }
+    }
+
     /// Where in the stored row a column lies.
     #[inline]
     pub fn position(&self, column: usize) -> usize {
@@ -195,6 +207,13 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
+    /// The whole index.
+    pub const ALL: KeyRange = KeyRange {
+        equal: Vec::new(),
+        lower: None,
+        upper: None,
+    };
+
     /// Whether it holds one key at most: every part of a unique index is fixed, and none may be NULL.
     pub fn is_point(&self, index: &Index) -> bool {
         index.is_unique()

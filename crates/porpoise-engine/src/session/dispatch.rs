@@ -7,8 +7,8 @@ use porpoise_types::{DataType, Value, convert};
 use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View};
+use crate::planner;
 use crate::planner::plan::PlanKind;
-use crate::planner::{self, Context};
 use crate::reply::{Completion, Reply, ResultColumn};
 use crate::session::Session;
 
@@ -175,14 +175,7 @@ impl Session {
     ) -> Result<(Value, DataType)> {
         let shared = self.engine.shared.clone();
         let catalog = shared.catalog.load_full();
-        let context = Context {
-            catalog: &catalog,
-            session: &self.state,
-            parameters: types,
-            literals: &[],
-            sql,
-            row_counts: &shared.store,
-        };
+        let context = self.context(&catalog, sql, types);
         let plan = planner::plan_expressions(&[expr], &context)?;
         let PlanKind::Query(query) = &plan.kind else {
             return Err(Error::engine_error("an expression's plan"));
@@ -217,14 +210,7 @@ impl Session {
     ) -> Result<Option<Commit>> {
         let shared: std::sync::Arc<Shared> = self.engine.shared.clone();
         let catalog = shared.catalog.load_full();
-        let context = Context {
-            catalog: &catalog,
-            session: &self.state,
-            parameters: types,
-            literals: &[],
-            sql,
-            row_counts: &shared.store,
-        };
+        let context = self.context(&catalog, sql, types);
         let _ = parameters;
         let (columns, rows) = planner::explain::explain(explain, &context)?;
         self.reply_rows(&columns, &rows, reply)?;
@@ -278,14 +264,7 @@ impl Session {
         let Ok(Some(parsed)) = parsed else {
             return Err(Error::no_such_table(schema, table));
         };
-        let context = Context {
-            catalog: &catalog,
-            session: &self.state,
-            parameters: &[],
-            literals: &[],
-            sql: sql.as_bytes(),
-            row_counts: &shared.store,
-        };
+        let context = self.context(&catalog, sql.as_bytes(), &[]);
         let plan = planner::plan(&parsed.statement, &context)?;
         let PlanKind::Query(query) = plan.kind else {
             return Ok(Vec::new());

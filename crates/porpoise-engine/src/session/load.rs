@@ -13,7 +13,7 @@ use crate::accounts::check;
 use crate::accounts::privilege::Privilege;
 use crate::error::{Error, Result};
 use crate::executor::load::Source;
-use crate::planner::{self, Context};
+use crate::planner;
 use crate::reply::Reply;
 use crate::session::Session;
 
@@ -36,14 +36,7 @@ impl Session {
             }
         }
         let catalog = self.engine.shared.catalog.load_full();
-        let context = Context {
-            catalog: &catalog,
-            session: &self.state,
-            parameters: types,
-            literals: &[],
-            sql,
-            row_counts: &self.engine.shared.store,
-        };
+        let context = self.context(&catalog, sql, types);
         let plan = planner::plan(statement, &context)?;
         crate::accounts::check_plan(&self.state, &plan)?;
         // Planned again, the statement goes on with the lines it has: none of them has been read.

@@ -319,12 +319,8 @@ impl Session {
             .map(|literal| self.literal_type(literal.value(sql, modes)))
             .collect();
         let context = Context {
-            catalog,
-            session: &self.state,
-            parameters: &types,
             literals: &parameters,
-            sql,
-            row_counts: &self.engine.shared.store,
+            ..self.context(catalog, sql, &types)
         };
         let plan = planner::plan(&parsed.statement, &context)?;
         let cacheable = plan.cacheable
@@ -434,6 +430,23 @@ impl Session {
         Ok(Ran { rest, commit })
     }
 
+    /// What a statement is planned in, if none of its literals were lifted out.
+    fn context<'a>(
+        &'a self,
+        catalog: &'a Catalog,
+        sql: &'a [u8],
+        types: &'a [DataType],
+    ) -> Context<'a> {
+        Context {
+            catalog,
+            session: &self.state,
+            parameters: types,
+            literals: &[],
+            sql,
+            row_counts: &self.engine.shared.store,
+        }
+    }
+
     /// Runs a parsed statement with parameters. `sql` is what its spans refer to.
     pub(crate) fn run_parsed(
         &mut self,
@@ -449,14 +462,7 @@ impl Session {
             | ast::Statement::Update(_)
             | ast::Statement::Delete(_) => {
                 let catalog = self.engine.shared.catalog.load_full();
-                let context = Context {
-                    catalog: &catalog,
-                    session: &self.state,
-                    parameters: types,
-                    literals: &[],
-                    sql,
-                    row_counts: &self.engine.shared.store,
-                };
+                let context = self.context(&catalog, sql, types);
                 let plan = planner::plan(statement, &context)?;
                 self.run_plan(&plan, &catalog, parameters, None, reply)
             }

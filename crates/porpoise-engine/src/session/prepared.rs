@@ -12,8 +12,8 @@ use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
 use crate::error::{Error, Result};
+use crate::planner;
 use crate::planner::plan::{Plan, PlanKind};
-use crate::planner::{self, Context};
 use crate::reply::{Reply, ResultColumn};
 use crate::session::cache::{CachedPlan, PlanKey};
 use crate::session::process::Command;
@@ -74,14 +74,7 @@ impl Session {
         let columns = if plannable(&parsed.statement) {
             let types = vec![DataType::Null; placeholders];
             let catalog = self.engine.shared.catalog.load();
-            let context = Context {
-                catalog: &catalog,
-                session: &self.state,
-                parameters: &types,
-                literals: &[],
-                sql,
-                row_counts: &self.engine.shared.store,
-            };
+            let context = self.context(&catalog, sql, &types);
             let plan = planner::plan(&parsed.statement, &context)?;
             match plan.kind {
                 PlanKind::Query(query) if query.into.is_empty() => query.columns,
@@ -179,14 +172,7 @@ impl Session {
         let cached = match self.plans.find(&shared.plans, key, catalog.version) {
             Some(cached) => cached,
             None => {
-                let context = Context {
-                    catalog: &catalog,
-                    session: &self.state,
-                    parameters: &types,
-                    literals: &[],
-                    sql: &prepared.sql,
-                    row_counts: &shared.store,
-                };
+                let context = self.context(&catalog, &prepared.sql, &types);
                 let plan: Plan = planner::plan(&prepared.statement, &context)?;
                 let keep = plan.cacheable && self.state.temporary_tables.is_empty();
                 let cached = Arc::new(CachedPlan {

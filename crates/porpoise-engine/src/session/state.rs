@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
+use porpoise_sql::ast;
 use porpoise_storage::Interrupt;
 use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{
@@ -123,6 +124,14 @@ fn first_random(connection_id: u64) -> u64 {
 }
 
 impl SessionState {
+    /// The schema that a name says, or the current one.
+    pub fn schema_or_current(&self, named: Option<&ast::Ident>) -> Result<CompactString> {
+        named
+            .map(|name| name.0.clone())
+            .or_else(|| self.schema.clone())
+            .ok_or_else(Error::no_database_selected)
+    }
+
     pub fn new(connection_id: u64) -> SessionState {
         SessionState {
             connection_id,

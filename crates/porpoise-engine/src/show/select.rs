@@ -311,13 +311,9 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
 
 /// The schema named, or the current one; it must exist and be visible.
 pub fn schema(session: &Session, named: Option<&ast::Ident>) -> Result<String> {
-    let name = match (named, &session.state.schema) {
-        (Some(name), _) => name.as_str(),
-        (None, Some(current)) => current,
-        (None, None) => return Err(Error::no_database_selected()),
-    };
-    check::check_schema_visible(&session.state, name)?;
-    let found = session.engine.shared.catalog.load().schema_name(name);
+    let name = session.state.schema_or_current(named)?;
+    check::check_schema_visible(&session.state, &name)?;
+    let found = session.engine.shared.catalog.load().schema_name(&name);
     found
         .map(|name| name.to_string())
         .ok_or_else(|| Error::unknown_database(name))
@@ -325,11 +321,8 @@ pub fn schema(session: &Session, named: Option<&ast::Ident>) -> Result<String> {
 
 /// The full name of a table, view or virtual table that exists and is visible.
 pub fn table(session: &Session, named: &ast::ObjectName) -> Result<(String, String)> {
-    let schema = match (&named.schema, &session.state.schema) {
-        (Some(name), _) => name.as_str().to_string(),
-        (None, Some(current)) => current.to_string(),
-        (None, None) => return Err(Error::no_database_selected()),
-    };
+    let schema = session.state.schema_or_current(named.schema.as_ref())?;
+    let schema = schema.to_string();
     let name = named.name.as_str();
     if session
         .state

@@ -33,7 +33,7 @@ use crate::executor::row_buffer::RowBuffer;
 use crate::executor::window::WindowOperator;
 use crate::executor::{Exec, key_range};
 use crate::expr::{Expr, Slot};
-use crate::planner::plan::{JoinKind, Node};
+use crate::planner::plan::{JoinKind, Node, SortKey};
 
 pub use limit::count_of;
 
@@ -230,6 +230,12 @@ pub fn key_of<'p>(
         key_range::encode_values(std::iter::once((&value, &expr.ty, descending)), out);
     }
     Ok(())
+}
+
+/// Where the current row stands in an order.
+fn sort_key_of(exec: &mut Exec<'_>, keys: &[SortKey], out: &mut KeyBuf) -> Result<()> {
+    let keys = keys.iter().map(|key| (&key.expr, key.descending));
+    key_of(exec, keys, out)
 }
 
 /// Yields a buffer's next row.

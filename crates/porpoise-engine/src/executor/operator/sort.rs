@@ -11,7 +11,7 @@ use crate::executor::{Exec, key_range};
 use crate::expr::Slot;
 use crate::planner::plan::{Node, SortKey};
 
-use super::{BoxedOperator, Operator, build, key_of};
+use super::{BoxedOperator, Operator, build, sort_key_of};
 
 /// A row to be sorted.
 #[derive(Clone, Copy)]
@@ -75,14 +75,6 @@ impl Sort<'_> {
         self.keys.iter().all(|key| key.expr.as_column().is_some())
     }
 
-    fn whole_key(&self, exec: &mut Exec<'_>, key: &mut KeyBuf) -> Result<()> {
-        key_of(
-            exec,
-            self.keys.iter().map(|key| (&key.expr, key.descending)),
-            key,
-        )
-    }
-
     /// The beginning of the current row's key, at least as long as the prefix. True if that is all.
     fn head_of_key(&self, exec: &mut Exec<'_>, head: &mut KeyBuf) -> Result<bool> {
         head.clear();
@@ -131,7 +123,7 @@ impl Sort<'_> {
                 for row in tied.iter() {
                     self.rows
                         .restore(row.row as usize, &mut exec.frame, self.slots);
-                    self.whole_key(exec, &mut key)?;
+                    sort_key_of(exec, self.keys, &mut key)?;
                     self.note_key(row.row, &key);
                 }
             }
@@ -167,7 +159,7 @@ impl Operator for Sort<'_> {
             let is_all = if is_of_columns {
                 self.head_of_key(exec, &mut key)?
             } else {
-                self.whole_key(exec, &mut key)?;
+                sort_key_of(exec, self.keys, &mut key)?;
                 self.note_key(row, &key);
                 true
             };

@@ -9,7 +9,7 @@ use crate::executor::{Exec, row_buffer};
 use crate::expr::{Expr, Slot};
 use crate::planner::plan::{Node, SortKey};
 
-use super::{BoxedOperator, Operator, build, count_of, key_of};
+use super::{BoxedOperator, Operator, build, count_of, sort_key_of};
 
 struct SortedRow {
     key: Box<[u8]>,
@@ -77,11 +77,7 @@ impl Operator for TopSort<'_> {
         let mut heap = BinaryHeap::new();
         let (mut key, mut saved, mut number) = (KeyBuf::new(), Vec::new(), 0);
         while self.input.next(exec)? {
-            key_of(
-                exec,
-                self.keys.iter().map(|key| (&key.expr, key.descending)),
-                &mut key,
-            )?;
+            sort_key_of(exec, self.keys, &mut key)?;
             number += 1;
             if heap.len() >= most
                 && heap

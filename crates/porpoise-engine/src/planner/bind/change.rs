@@ -54,13 +54,7 @@ impl ChangeTarget {
 impl Binder<'_> {
     /// What INSERT and REPLACE write to, as a relation that expressions can name.
     fn target(&mut self, name: &ast::ObjectName) -> Result<(ChangeTarget, Relation)> {
-        let schema = match &name.schema {
-            Some(schema) => schema.0.clone(),
-            None => self
-                .schema
-                .clone()
-                .ok_or_else(Error::no_database_selected)?,
-        };
+        let schema = self.schema_of(name)?;
         match self.find_relation(&schema, &name.name)? {
             CatalogRelation::Table(table) => {
                 let alias = name.name.0.clone();

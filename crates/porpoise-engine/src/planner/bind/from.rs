@@ -262,13 +262,7 @@ impl Binder<'_> {
                 return self.common(definition, alias, nullable);
             }
         }
-        let schema = match &name.schema {
-            Some(schema) => schema.0.clone(),
-            None => self
-                .schema
-                .clone()
-                .ok_or_else(Error::no_database_selected)?,
-        };
+        let schema = self.schema_of(name)?;
         match self.find_relation(&schema, &name.name)? {
             CatalogRelation::Table(table) => {
                 let lock = self.lock_of(&alias);
@@ -304,6 +298,14 @@ impl Binder<'_> {
                 self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
             }
         }
+    }
+
+    /// The schema that a name says, or the one where names without any belong.
+    pub(super) fn schema_of(&self, name: &ast::ObjectName) -> Result<CompactString> {
+        let named = name.schema.as_ref().map(|schema| schema.0.clone());
+        named
+            .or_else(|| self.schema.clone())
+            .ok_or_else(Error::no_database_selected)
     }
 
     /// What a name in FROM stands for; 1049 or 1146 where it is nothing.

@@ -341,15 +341,8 @@ impl SlotDraft {
     fn finish(self) -> (SlotLayout, Vec<bool>) {
         let layout = match (&self.table, self.covering) {
             (Some(table), None) => SlotLayout {
-                name: self.name,
                 table: self.table.clone(),
-                layout: table.layout.clone(),
-                types: table
-                    .columns
-                    .iter()
-                    .map(|column| column.ty.clone())
-                    .collect(),
-                map: None,
+                ..SlotLayout::of_rows(self.name, table)
             },
             (Some(table), Some(index)) => {
                 let index: &Index = &table.indexes[index];

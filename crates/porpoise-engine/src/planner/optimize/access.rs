@@ -7,7 +7,7 @@ use crate::expr::{Comparison, Expr, ExprKind, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::optimize::Wanted;
 use crate::planner::optimize::ranges::{self, IndexRanges, Sarg};
-use crate::planner::plan::{Access, Aggregate, Node, RowLock, Scan};
+use crate::planner::plan::{Access, Aggregate, KeyRange, Node, RowLock, Scan};
 use crate::planner::query::Source;
 use crate::planner::slot_set::SlotSet;
 
@@ -219,18 +219,7 @@ pub fn best(
                 });
             }
             None => {
-                let everything = IndexRanges {
-                    ranges: vec![crate::planner::plan::KeyRange {
-                        equal: Vec::new(),
-                        lower: None,
-                        upper: None,
-                    }],
-                    equal_parts: 0,
-                    parts: 0,
-                    bounded: false,
-                    closed: false,
-                    exact: Vec::new(),
-                };
+                let everything = IndexRanges::all();
                 let order = if index.kind == IndexKind::Primary {
                     None
                 } else {
@@ -514,11 +503,7 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
                 .find_map(|position| Some((position, of_index(position)?)))
             {
                 Some((position, reverse)) => {
-                    let ranges = vec![crate::planner::plan::KeyRange {
-                        equal: Vec::new(),
-                        lower: None,
-                        upper: None,
-                    }];
+                    let ranges = vec![KeyRange::ALL];
                     (
                         Access::Index {
                             index: position,

@@ -57,6 +57,20 @@ pub struct IndexRanges {
     pub exact: Vec<usize>,
 }
 
+impl IndexRanges {
+    /// The whole index.
+    pub fn all() -> IndexRanges {
+        IndexRanges {
+            ranges: vec![KeyRange::ALL],
+            equal_parts: 0,
+            parts: 0,
+            bounded: false,
+            closed: false,
+            exact: Vec::new(),
+        }
+    }
+}
+
 /// The sargable conditions of a table, when `available` slots are filled before it.
 pub fn sargs(
     binder: &Binder<'_>,
@@ -328,18 +342,7 @@ fn key_value(ty: &DataType, value: &Expr, domain: Domain) -> Option<(Expr, bool)
 
 /// The ranges of an index that the conditions select, if they say anything of its first part.
 pub fn index_ranges(index: &Index, sargs: &[Sarg]) -> Option<IndexRanges> {
-    let mut found = IndexRanges {
-        ranges: vec![KeyRange {
-            equal: Vec::new(),
-            lower: None,
-            upper: None,
-        }],
-        equal_parts: 0,
-        parts: 0,
-        bounded: false,
-        closed: false,
-        exact: Vec::new(),
-    };
+    let mut found = IndexRanges::all();
     for (number, part) in index.parts.iter().enumerate() {
         let whole = part.prefix.is_none();
         let of_part = || sargs.iter().filter(|sarg| sarg.column == part.column);
