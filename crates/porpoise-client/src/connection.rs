@@ -912,18 +912,16 @@ impl Connection {
                 self.read_further(binary);
             }
             FirstReply::Columns(count) => {
-                let mut columns = std::mem::take(&mut self.columns);
-                let fresh = match Arc::get_mut(&mut columns) {
-                    Some(columns) => columns,
-                    None => {
-                        columns = Arc::default();
-                        Arc::get_mut(&mut columns).expect("nobody else has it yet")
-                    }
-                };
-                fresh.clear();
+                // In the memory of the last ones, unless somebody has those still.
+                let last = Arc::get_mut(&mut self.columns);
+                let mut columns = last.map(std::mem::take).unwrap_or_default();
+                columns.clear();
                 let count = usize::try_from(count).unwrap_or(usize::MAX);
-                let read = self.read_definitions_into(fresh, count);
-                self.columns = columns;
+                let read = self.read_definitions_into(&mut columns, count);
+                match Arc::get_mut(&mut self.columns) {
+                    Some(place) => *place = columns,
+                    None => self.columns = Arc::new(columns),
+                }
                 read?;
                 // With a cursor the rows wait to be fetched.
                 self.reading = if self.outcome.status.contains(Status::CURSOR_EXISTS)
