@@ -93,7 +93,7 @@ impl Options {
             flush: FlushPolicy::default(),
             cache_bytes: 24 << 20,
             checkpoint_log_bytes: 64 << 20,
-            checkpoint_version_bytes: 4 << 20,
+            checkpoint_version_bytes: 16 << 20,
             checkpoint_idle: Duration::from_secs(10),
             log_segment_bytes: 16 << 20,
         }
