@@ -20,7 +20,7 @@ const HOLD_MAX: Duration = Duration::from_micros(250);
 
 /// A sync that takes less than this isn't worth waiting for company: the disk is memory, or isn't waited for
 /// (`innodb_flush_log_at_trx_commit` 0 and 2).
-const SLOW: Duration = Duration::from_micros(120);
+const SLOW: Duration = Duration::from_micros(50);
 
 /// Commits told within this time of each other were in one sync.
 const ROUND: Duration = Duration::from_micros(40);
