@@ -225,9 +225,12 @@ pub fn command(product: Product, data: &Path) -> Command {
 }
 
 fn mariadb(data: &Path) -> Command {
+    // One that starts removes temporary tables from the common folder, those of others among them.
+    let temporary = data.parent().unwrap_or(data);
     let user = format!("--user={}", if is_root() { "root" } else { "" });
     if !data.exists() {
         let installed = Command::new("mariadb-install-db")
+            .env("TMPDIR", temporary)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))
             .args(is_root().then_some(&user))
@@ -243,6 +246,7 @@ fn mariadb(data: &Path) -> Command {
     }
     let mut command = Command::new("mariadbd");
     command
+        .env("TMPDIR", temporary)
         .arg("--no-defaults")
         .args(is_root().then_some(&user))
         .args([

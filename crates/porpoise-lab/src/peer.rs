@@ -51,6 +51,8 @@ impl Peer {
         let is_root = rustix::process::geteuid().is_root();
         let user = is_root.then_some("--user=root");
         let installed = Command::new(installer)
+            // One that starts removes temporary tables from the common folder, those of others among them.
+            .env("TMPDIR", folder)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))
             .args(user)
@@ -66,6 +68,7 @@ impl Peer {
         let log = std::fs::File::create(folder.join("mariadb.log"))
             .map_err(|error| failed(error.to_string()))?;
         let child = Command::new(server)
+            .env("TMPDIR", folder)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))
             .arg(format!("--socket={}", socket.display()))
