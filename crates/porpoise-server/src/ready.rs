@@ -18,6 +18,9 @@
 //! before all. Statements that are transactions by themselves begin and end in one turn and hold nobody up: without
 //! transactions of several statements, or with few, connections are served in the order they came.
 //!
+//! A turn is of those that were ready when it began. Who has sent statements ahead, in a transaction or not, is ready again at
+//! once, and has its next turn after the others were heard.
+//!
 //! A transaction whose client is silent doesn't count after two [`STRETCH`]es ([`Crowd`]): any number of idle ones may be
 //! open.
 
@@ -39,6 +42,8 @@ const STRETCH: Duration = Duration::from_millis(20);
 pub(crate) struct Ready {
     under_way: VecDeque<Token>,
     beginning: VecDeque<(Token, Instant)>,
+    /// How many of each are of this turn; those behind them have come since it began.
+    turn: (usize, usize),
     pub crowd: Crowd,
 }
 
@@ -55,6 +60,12 @@ impl Ready {
         self.under_way.is_empty() && self.beginning.is_empty()
     }
 
+    /// From here on [`next`](Self::next) gives those that are here now. Who is ready again at once, with statements sent ahead,
+    /// waits for the next turn, before which the others are heard.
+    pub fn begin_turn(&mut self) {
+        self.turn = (self.under_way.len(), self.beginning.len());
+    }
+
     /// Those that are ready would only make the crowd larger: it is worth a moment to let the clients of those
     /// that are under way say something.
     pub fn is_held_up(&self) -> bool {
@@ -64,14 +75,17 @@ impl Ready {
     /// The next to be served in this turn, `is_first` if none was before.
     pub fn next(&mut self, is_first: bool, now: Instant) -> Option<Token> {
         let waits_for_long = |since: &Instant| now.saturating_duration_since(*since) >= PATIENCE;
-        let begins = match self.beginning.front() {
+        let (under_way, beginning) = &mut self.turn;
+        let begins = match self.beginning.front().filter(|_| *beginning > 0) {
             Some((_, since)) if waits_for_long(since) => true,
-            Some(_) if self.under_way.is_empty() => is_first || !self.crowd.is_full(),
+            Some(_) if *under_way == 0 => is_first || !self.crowd.is_full(),
             Some(_) | None => false,
         };
         if begins {
+            *beginning -= 1;
             return self.beginning.pop_front().map(|(token, _)| token);
         }
+        *under_way = under_way.checked_sub(1)?;
         self.under_way.pop_front()
     }
 
@@ -146,6 +160,7 @@ mod tests {
 
     fn served(ready: &mut Ready, now: Instant) -> Vec<usize> {
         let mut served = Vec::new();
+        ready.begin_turn();
         while let Some(Token(token)) = ready.next(served.is_empty(), now) {
             served.push(token);
         }
@@ -167,6 +182,22 @@ mod tests {
         }
         assert_eq!(served(&mut ready, now), [1, 3, 5, 0, 2, 4]);
         assert!(ready.is_empty());
+    }
+
+    #[test]
+    fn who_is_ready_again_at_once_waits_for_the_next_turn() {
+        let mut ready = Ready::default();
+        let now = Instant::now();
+        ready.push(Token(0), true, now);
+        ready.push(Token(1), false, now);
+        for _ in 0..3 {
+            ready.begin_turn();
+            assert_eq!(ready.next(true, now), Some(Token(0)));
+            ready.push(Token(0), true, now);
+            assert_eq!(ready.next(false, now), Some(Token(1)));
+            ready.push(Token(1), false, now);
+            assert_eq!(ready.next(false, now), None);
+        }
     }
 
     #[test]

@@ -339,6 +339,7 @@ impl EventLoop {
         self.send_held();
         loop {
             self.read_mail();
+            self.ready.begin_turn();
             let mut is_first = true;
             while let Some(token) = self.next_ready(is_first) {
                 is_first = false;

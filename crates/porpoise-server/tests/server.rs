@@ -4,14 +4,17 @@
 
 pub mod common;
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Answer, Raw};
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_protocol::flags::Status;
+use porpoise_protocol::frame::PacketWriter;
 use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
@@ -107,6 +110,40 @@ pub fn eventually(what: impl Fn() -> bool) {
         assert!(Instant::now() < end, "it never came true");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_transaction_whose_statements_never_end_leaves_others_their_turns() {
+    let running = start_with(1, Location::Memory);
+    let mut streaming = UnixStream::connect(running.socket()).unwrap();
+    let mut wire = Raw::over(Box::new(streaming.try_clone().unwrap()), true)
+        .login("root", "")
+        .unwrap();
+    assert!(wire.query("BEGIN").is_ok());
+    assert_eq!(wire.query("SELECT COUNT(*) FROM test.t").one(), "1");
+    let mut writer = PacketWriter::with_buffer(Vec::new(), 0);
+    writer.write(b"\x03SELECT 1");
+    let statements = writer.bytes().repeat(1000);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut replies = streaming.try_clone().unwrap();
+        scope.spawn(move || {
+            let mut bytes = vec![0; 1 << 16];
+            while replies.read(&mut bytes).is_ok_and(|count| count > 0) {}
+        });
+        let (sender, is_over) = (&mut streaming, &is_over);
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) && sender.write_all(&statements).is_ok() {}
+            // The other end may have gone first.
+            let _ = sender.shutdown(Shutdown::Both);
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        let mut other = running.root();
+        for _ in 0..20 {
+            assert_eq!(other.query("SELECT 2").one(), "2");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

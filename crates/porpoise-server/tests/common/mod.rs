@@ -116,7 +116,7 @@ impl Raw {
         Ok(Raw::over(Box::new(TcpStream::connect(address)?), false))
     }
 
-    fn over(wire: Box<dyn Wire>, secure: bool) -> Raw {
+    pub fn over(wire: Box<dyn Wire>, secure: bool) -> Raw {
         wire.set_timeout(Duration::from_secs(20));
         Raw {
             wire,
