@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::prefetch::prefetch;
+
 /// The sizes of pieces that are kept for the next block.
 const PIECE_BYTES: [usize; 5] = [3584, 4096, 5120, 6144, PIECE_BYTES_MAX];
 
@@ -30,6 +32,11 @@ const PIECES_KEPT_MAX: usize = 32;
 
 /// What a block costs beside its piece: itself, its place in the index, and in the clock.
 const BLOCK_OVERHEAD_BYTES: usize = size_of::<Block>() + 80;
+
+/// Places and keys of some forty rows.
+const PREFETCHED_KEYS_BYTES: usize = 384;
+/// Of longer values the processor fetches the rest itself.
+const PREFETCHED_VALUE_BYTES: usize = 256;
 
 /// A block is made anew as so many blocks at most; one that would become more was filled, not read.
 const REWRITTEN_LEN_MAX: usize = 4;
@@ -126,6 +133,21 @@ impl Block {
     /// The first key it doesn't speak for; `None` past every key.
     pub fn high(&self) -> Option<&[u8]> {
         (!self.is_open).then(|| &self.piece[self.low_end as usize..self.high_end as usize])
+    }
+
+    /// Has what a search looks at first brought near: places and keys.
+    #[inline]
+    pub fn prefetch_keys(&self) {
+        prefetch(self.piece.as_ptr(), PREFETCHED_KEYS_BYTES);
+    }
+
+    /// Has the value of a row, if there is such a row, brought near.
+    #[inline]
+    pub fn prefetch_value(&self, at: usize) {
+        if at < self.len() {
+            let value = self.value(at);
+            prefetch(value.as_ptr(), value.len().min(PREFETCHED_VALUE_BYTES));
+        }
     }
 
     /// Where a key begins and ends; the numbers after those of the keys are the values'.

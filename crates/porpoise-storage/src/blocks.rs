@@ -83,7 +83,8 @@ impl Node {
     fn beginning_by(&self, key: &[u8]) -> usize {
         let prefix = prefix(key);
         let below = self.prefixes.partition_point(|known| *known < prefix);
-        let equal = self.prefixes[below..].partition_point(|known| *known == prefix);
+        let is_equal = |known: &&u64| **known == prefix;
+        let equal = self.prefixes[below..].iter().take_while(is_equal).count();
         if equal == 0 {
             return below;
         }
@@ -263,11 +264,12 @@ impl SpaceBlocks {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let root = self.root.load();
-        if let Some(block) = root.at_or_before(key)
-            && block.is_below_high(key)
-        {
-            block.note_read();
-            return Ok(block.get(key).map(read));
+        if let Some(block) = root.at_or_before(key) {
+            block.prefetch_keys();
+            if block.is_below_high(key) {
+                block.note_read();
+                return Ok(block.get(key).map(read));
+            }
         }
         if from.is_retired.load(Ordering::Relaxed) {
             // A block would not be kept.
@@ -291,6 +293,7 @@ impl SpaceBlocks {
             (Direction::Forward, key) => {
                 let key = key.unwrap_or_default();
                 root.at_or_before(key)
+                    .inspect(|block| block.prefetch_keys())
                     .filter(|block| block.is_below_high(key))
             }
             (Direction::Backward, None) => root.last().filter(|block| block.high().is_none()),

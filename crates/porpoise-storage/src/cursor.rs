@@ -25,6 +25,9 @@ use crate::snapshot::{Snapshot, is_empty_range};
 use crate::versions::{BoundKey, Key, SpaceVersions, Value, VersionWalk, past_high};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
+/// How many rows ahead of the one that is lent values are brought near.
+const ROWS_PREFETCHED: usize = 3;
+
 const FIRST_BATCH: usize = 8;
 const BATCH_MAX: usize = 128;
 
@@ -42,12 +45,14 @@ pub struct Cursor {
     layers: SmallVec<[LayerCursor; 3]>,
     rows: Option<Rows>,
     row_is_spent: bool,
+    winner: Winner,
     direction: Direction,
     /// Keeps the tree and the generations alive that the rest reads.
     snapshot: Snapshot,
 }
 
 /// Which source has the row to be lent.
+#[derive(Clone, Copy)]
 enum Winner {
     Layer(usize),
     Row,
@@ -74,6 +79,7 @@ impl Cursor {
             layers,
             rows: rows.map(|space| Rows::new(space, bounds)),
             row_is_spent: true,
+            winner: Winner::Row,
             direction,
             snapshot,
         }
@@ -81,37 +87,44 @@ impl Cursor {
 
     /// The next row's key and value, or `None` past the end.
     #[allow(clippy::should_implement_trait)]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        if self.layers.is_empty() {
+        if !self.layers.is_empty() {
+            self.merge()?;
+        } else if !self
+            .rows
+            .as_mut()
+            .is_some_and(|rows| rows.step(self.direction))
+        {
             self.advance_rows()?;
-            self.row_is_spent = true;
-            return Ok(self.rows.as_ref().and_then(Rows::head));
         }
-        let winner = loop {
-            for layer in &mut self.layers {
-                layer.advance_if_spent();
-            }
-            if self.row_is_spent {
-                self.advance_rows()?;
-            }
-            let Some(winner) = self.choose() else {
-                return Ok(None);
-            };
-            let is_deleted = match winner {
-                Winner::Layer(at) => self.layers[at].head().is_none_or(|(_, v)| v.is_none()),
-                Winner::Row => false,
-            };
-            if !is_deleted {
-                break winner;
-            }
-        };
-        Ok(match winner {
+        Ok(match self.winner {
             Winner::Layer(at) => match self.layers[at].head() {
                 Some((key, Some(value))) => Some((key, value)),
                 _ => None,
             },
             Winner::Row => self.rows.as_ref().and_then(Rows::head),
         })
+    }
+
+    /// Finds the next row among all sources.
+    fn merge(&mut self) -> Result<()> {
+        loop {
+            for layer in &mut self.layers {
+                layer.advance_if_spent();
+            }
+            if self.row_is_spent {
+                self.advance_rows()?;
+            }
+            self.winner = self.choose();
+            let is_deleted = match self.winner {
+                Winner::Layer(at) => matches!(self.layers[at].head(), Some((_, None))),
+                Winner::Row => false,
+            };
+            if !is_deleted {
+                return Ok(());
+            }
+        }
     }
 
     fn advance_rows(&mut self) -> Result<()> {
@@ -124,45 +137,41 @@ impl Cursor {
         Ok(())
     }
 
-    /// Finds the nearest key, and marks every source that has it as spent.
-    fn choose(&mut self) -> Option<Winner> {
+    /// Finds the nearest key, and marks every source that has it as spent. Past the end it is the rows', which are no more.
+    fn choose(&mut self) -> Winner {
         let nearer = |key: &[u8], best: &[u8]| match self.direction {
             Direction::Forward => key.cmp(best),
             Direction::Backward => best.cmp(key),
         };
-        let mut winner: Option<(Winner, &[u8])> = None;
+        let mut winner: Option<(usize, &[u8])> = None;
         // Of equal keys the newest layer's, which comes first.
         for (at, layer) in self.layers.iter().enumerate() {
             if let Some((key, _)) = layer.head()
-                && winner
-                    .as_ref()
-                    .is_none_or(|(_, best)| nearer(key, best).is_lt())
+                && winner.is_none_or(|(_, best)| nearer(key, best).is_lt())
             {
-                winner = Some((Winner::Layer(at), key));
+                winner = Some((at, key));
             }
         }
         let row = self.rows.as_ref().and_then(Rows::head);
-        let row_order = match (&winner, row) {
+        let row_order = match (winner, row) {
             (_, None) => Ordering::Greater,
             (None, Some(_)) => Ordering::Less,
             (Some((_, best)), Some((key, _))) => nearer(key, best),
         };
-        if row_order.is_lt() {
-            self.row_is_spent = true;
-            return Some(Winner::Row);
-        }
-        self.row_is_spent = row_order.is_eq();
-        let (winner, key) = winner?;
-        let has_key = |at: &usize| {
-            self.layers[*at]
-                .head()
-                .is_some_and(|(other, _)| other == key)
+        self.row_is_spent = row_order.is_le();
+        let winner = winner.filter(|_| row_order.is_ge());
+        let Some((at, _)) = winner else {
+            return Winner::Row;
         };
-        let spent: SmallVec<[usize; 4]> = (0..self.layers.len()).filter(has_key).collect();
-        for at in spent {
-            self.layers[at].is_spent = true;
+        // Those before it are newer: they would have won with the same key.
+        if let Some((winner, older)) = self.layers[at..].split_first_mut() {
+            let key = winner.head().map(|(key, _)| key);
+            for layer in older {
+                layer.is_spent = layer.head().map(|(key, _)| key) == key;
+            }
+            winner.is_spent = true;
         }
-        Some(winner)
+        Winner::Layer(at)
     }
 }
 
@@ -194,19 +203,29 @@ impl Rows {
         Some(self.block.as_ref()?.row(self.at))
     }
 
-    /// Goes to the next row; false past the last.
+    /// Goes to the next row of this block; false past its last.
     #[inline]
-    fn advance(&mut self, snapshot: &Snapshot, direction: Direction) -> Result<bool> {
-        while self.within.is_empty() {
-            if !self.next_block(snapshot, direction)? {
-                return Ok(false);
-            }
-        }
+    fn step(&mut self, direction: Direction) -> bool {
         let next = match direction {
             Direction::Forward => self.within.next(),
             Direction::Backward => self.within.next_back(),
         };
         self.at = next.unwrap_or_default();
+        if let Some(block) = &self.block
+            && direction == Direction::Forward
+        {
+            block.prefetch_value(self.at + ROWS_PREFETCHED);
+        }
+        next.is_some()
+    }
+
+    /// Goes to the next row; false past the last.
+    fn advance(&mut self, snapshot: &Snapshot, direction: Direction) -> Result<bool> {
+        while !self.step(direction) {
+            if !self.next_block(snapshot, direction)? {
+                return Ok(false);
+            }
+        }
         Ok(true)
     }
 

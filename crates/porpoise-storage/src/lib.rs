@@ -69,6 +69,7 @@ mod log;
 mod options;
 mod overlay;
 mod payload;
+mod prefetch;
 mod snapshot;
 mod space_table;
 mod store;

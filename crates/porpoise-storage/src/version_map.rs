@@ -29,6 +29,8 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::prefetch::prefetch;
+
 // ── Memory ───────────────────────────────────────────────────────────────────────────────────
 
 /// The first piece of an arena; each later one is twice as large, up to the largest.
@@ -132,6 +134,9 @@ impl Drop for Chunk {
 
 /// Enough for some 4^12 entries at one level in four.
 const HEIGHT_MAX: usize = 12;
+
+/// An entry with a version of two hundred bytes.
+const PREFETCHED_BYTES: usize = 256;
 
 /// The length of a value that isn't there.
 const DELETED: u32 = u32::MAX;
@@ -532,6 +537,13 @@ impl<'m> Found<'m> {
     pub fn next(&self) -> Option<Found<'m>> {
         let at = self.at.next(0)?;
         Some(Found { at, map: self.map })
+    }
+
+    /// Has the next key and its first version brought to this core, while there is something else to do.
+    #[inline]
+    pub fn prefetch_next(&self) {
+        let next = self.at.link(0).load(Ordering::Relaxed);
+        prefetch(next.cast(), PREFETCHED_BYTES);
     }
 
     /// Where the key is, and its newest version that is not newer than `ts`, if there is one.

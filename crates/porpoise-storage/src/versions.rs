@@ -293,7 +293,10 @@ impl VersionWalk {
                 return None;
             }
             match found.bookmark(self.ts) {
-                Some(seen) => return Some(seen),
+                Some(seen) => {
+                    found.prefetch_next();
+                    return Some(seen);
+                }
                 None => at = self.neighbour(found),
             }
         }
