@@ -20,13 +20,14 @@ pub(crate) mod told;
 use porpoise_sql::ast::{self, ShowFilter};
 use porpoise_storage::Commit;
 
-use crate::catalog::View;
+use crate::catalog::{Catalog, View};
+use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::executor::Exec;
 use crate::planner::plan::PlanKind;
 use crate::planner::{self, Context};
 use crate::reply::{Reply, ResultColumn};
-use crate::session::Session;
+use crate::session::{Session, SessionState};
 
 /// Runs SHOW.
 pub fn show(
@@ -99,6 +100,16 @@ fn parse(sql: &str) -> Result<ast::Statement> {
 
 /// The columns that a view has now, as a query of it finds them.
 pub fn view_columns(exec: &mut Exec<'_>, view: &View) -> Result<Vec<ResultColumn>> {
+    columns_now(view, exec.catalog, exec.session, exec.engine)
+}
+
+/// The same, outside of a running statement: error 1356 where the view's tables are gone.
+fn columns_now(
+    view: &View,
+    catalog: &Catalog,
+    session: &SessionState,
+    engine: &Shared,
+) -> Result<Vec<ResultColumn>> {
     let sql = format!(
         "SELECT * FROM {}.{}",
         create_text::name(&view.schema),
@@ -106,12 +117,12 @@ pub fn view_columns(exec: &mut Exec<'_>, view: &View) -> Result<Vec<ResultColumn
     );
     let statement = parse(&sql)?;
     let context = Context {
-        catalog: exec.catalog,
-        session: exec.session,
+        catalog,
+        session,
         parameters: &[],
         literals: &[],
         sql: sql.as_bytes(),
-        row_counts: &exec.engine.store,
+        row_counts: &engine.store,
     };
     match planner::plan(&statement, &context)?.kind {
         PlanKind::Query(query) => Ok(query.columns),

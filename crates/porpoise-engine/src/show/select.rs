@@ -206,6 +206,7 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
         }
         ShowWhat::Columns { full, table, .. } => {
             let condition = table_condition(session, table)?;
+            check_view(session, table)?;
             simple(
                 "information_schema.COLUMNS",
                 if *full { FULL_COLUMNS } else { COLUMNS },
@@ -336,6 +337,20 @@ pub fn table(session: &Session, named: &ast::ObjectName) -> Result<(String, Stri
         Some(Relation::Virtual(table)) => Ok((table.schema.to_string(), table.name.to_string())),
         Some(_) => Ok((schema, name.to_string())),
         None => Err(Error::no_such_table(&schema, name)),
+    }
+}
+
+/// A view whose tables are gone has no columns to show, which is an error.
+fn check_view(session: &Session, named: &ast::ObjectName) -> Result<()> {
+    let (schema, name) = table(session, named)?;
+    let shared = &session.engine.shared;
+    let catalog = shared.catalog.load_full();
+    let hidden = (schema.as_str().into(), name.as_str().into());
+    match catalog.relation(&schema, &name) {
+        Some(Relation::View(view)) if !session.state.temporary_tables.contains_key(&hidden) => {
+            super::columns_now(&view, &catalog, &session.state, shared).map(drop)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -405,7 +405,8 @@ impl Binder<'_> {
             let condition = match &operand {
                 None => when,
                 Some(operand) => {
-                    compare::compare(Comparison::Eq, operand.clone(), when, self.session())?
+                    let (operand, when) = compare::case_operands(operand.clone(), when);
+                    compare::compare(Comparison::Eq, operand, when, self.session())?
                 }
             };
             branches.push((condition, self.expr(then)?));

@@ -70,6 +70,21 @@ fn constant_number_domain(temporal: Class) -> Domain {
     }
 }
 
+/// What `CASE left WHEN right` compares: a JSON document with a string as its text, with a number as a number.
+/// Only the operators compare documents.
+pub fn case_operands(left: Expr, right: Expr) -> (Expr, Expr) {
+    let against = |expr: Expr, other: Class| match (class(&expr.ty), other) {
+        (Class::Json, Class::Text | Class::Bytes | Class::Member) => {
+            let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
+            implicit(expr, ty)
+        }
+        (Class::Json, other) if other.is_number() => implicit(expr, DataType::DOUBLE),
+        _ => expr,
+    };
+    let (a, b) = (class(&left.ty), class(&right.ty));
+    (against(left, b), against(right, a))
+}
+
 /// How values of one class are compared among themselves.
 fn own_domain(class: Class, ty: &DataType) -> Domain {
     match class {
