@@ -230,6 +230,13 @@ errors! {
     not_view(schema, table) = 1347 "HY000" "'{}.{}' is not VIEW";
     cannot_drop_needed_index(index) = 1553 "HY000" "Cannot drop index '{}': needed in a foreign key constraint";
     invalid_use_of_null() = 1138 "22004" "Invalid use of NULL value";
+    functional_key_of_json() = 3753 "HY000" "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
+    functional_key_refers_auto_increment(index) = 3754 "HY000" "Functional index '{}' cannot refer to an auto-increment column.";
+    functional_primary_key() = 3756 "HY000" "The primary key cannot be a functional index";
+    functional_key_of_blob() = 3757 "HY000" "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.";
+    functional_key_function_not_allowed(index) = 3758 "HY000" "Expression of functional index '{}' contains a disallowed function.";
+    functional_key_of_column() = 3762 "HY000" "Functional index on a column is not supported. Consider using a regular index instead.";
+    dependent_functional_index(column) = 3837 "HY000" "Column '{}' has a functional index dependency and cannot be dropped or renamed.";
     primary_invisible() = 3522 "HY000" "A primary key index cannot be invisible";
     alter_not_supported(what, why, instead) = 1846 "0A000" "{} is not supported. Reason: {}. Try {}.";
     constraint_not_found(name) = 3940 "HY000" "Constraint '{}' does not exist.";

@@ -97,6 +97,8 @@ pub struct Column {
     pub auto_increment: bool,
     pub generated: Option<Generated>,
     pub visible: bool,
+    /// Made for a functional key part, and behind all others: not visible either, and no statement can name it.
+    pub hidden: bool,
     pub comment: String,
 }
 
@@ -207,6 +209,23 @@ pub struct IndexPart {
     pub descending: bool,
 }
 
+impl IndexPart {
+    /// A functional key part's expression, as SHOW CREATE TABLE prints it.
+    pub fn expression<'a>(&self, table: &'a Table) -> Option<&'a str> {
+        let column = table
+            .columns
+            .get(self.column)
+            .filter(|column| column.hidden)?;
+        Some(column.generated.as_ref()?.sql.as_str())
+    }
+
+    /// The expression, or the column's name.
+    pub fn shown<'a>(&self, table: &'a Table) -> &'a str {
+        self.expression(table)
+            .unwrap_or_else(|| &table.columns[self.column].name)
+    }
+}
+
 impl Index {
     pub fn is_unique(&self) -> bool {
         self.kind != IndexKind::NonUnique
@@ -230,10 +249,16 @@ impl Table {
         std::iter::once(self.space).chain(indexes)
     }
 
+    /// Where a statement's column is.
     pub fn column_position(&self, name: &str) -> Option<usize> {
         self.columns
             .iter()
-            .position(|column| column.name.eq_ignore_ascii_case(name))
+            .position(|column| column.name.eq_ignore_ascii_case(name) && !column.hidden)
+    }
+
+    /// The columns that definitions and information_schema tell of.
+    pub fn told_columns(&self) -> impl Iterator<Item = &Column> + '_ {
+        self.columns.iter().filter(|column| !column.hidden)
     }
 
     pub fn index_position(&self, name: &str) -> Option<usize> {

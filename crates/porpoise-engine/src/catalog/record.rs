@@ -71,6 +71,9 @@ pub struct ColumnRecord {
     pub generated: Option<GeneratedRecord>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub invisible: bool,
+    /// Made for a functional key part: nothing shows it, and no statement can name it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
     /// Where ALTER TABLE took the column from: its position in the old table.
@@ -477,6 +480,7 @@ impl TableRecord {
                         stored: g.stored,
                     }),
                     invisible: !column.visible,
+                    hidden: column.hidden,
                     comment: column.comment.clone(),
                     origin: Some(position),
                 })
@@ -574,6 +578,7 @@ impl TableRecord {
                         auto_increment: column.auto_increment,
                         generated: None,
                         visible: !column.invisible,
+                        hidden: column.hidden,
                         comment: column.comment.clone(),
                     }
                 })

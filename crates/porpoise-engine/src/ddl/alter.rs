@@ -340,8 +340,7 @@ fn edit(
             record.columns[at].invisible = !visible;
         }
         A::AddIndex(def) => {
-            let index = table::index(def)?;
-            if index.kind == IndexKind::Primary
+            if def.kind == ast::IndexKind::Primary
                 && record
                     .indexes
                     .iter()
@@ -349,13 +348,14 @@ fn edit(
             {
                 return Err(Error::multiple_primary_key());
             }
-            record.indexes.push(index);
+            table::add_index(record, def)?;
         }
         A::DropIndex(name) => {
             let at = record
                 .index_position(name)
                 .ok_or_else(|| Error::cannot_drop_field_or_key(name.as_str()))?;
             record.indexes.remove(at);
+            table::forget_hidden(record);
         }
         A::DropPrimaryKey => {
             let primary = record
@@ -424,6 +424,7 @@ fn edit(
                 .filter(|&at| record.indexes[at].kind != IndexKind::NonUnique)
             {
                 record.indexes.remove(at);
+                table::forget_hidden(record);
             } else {
                 return Err(Error::constraint_not_found(name.as_str()));
             }
@@ -525,7 +526,7 @@ fn rename_in_keys(record: &mut TableRecord, old: &str, new: &str) {
     }
 }
 
-/// A column that a generated column or a check reads can't lose its name.
+/// A column that a generated column, a functional key part or a check reads can't lose its name.
 fn refuse_if_used(table: &Table, record: &TableRecord, at: usize) -> Result<()> {
     let Some(origin) = record.columns[at].origin else {
         return Ok(());
@@ -539,7 +540,10 @@ fn refuse_if_used(table: &Table, record: &TableRecord, at: usize) -> Result<()> 
             && generated
                 .is_some_and(|generated| expression::columns(&generated.expr).contains(&origin))
         {
-            return Err(Error::dependent_generated_column(name));
+            return Err(match column.hidden {
+                true => Error::dependent_functional_index(name),
+                false => Error::dependent_generated_column(name),
+            });
         }
     }
     for check in &record.checks {
@@ -556,7 +560,13 @@ fn drop_column(table: &Table, record: &mut TableRecord, name: &str) -> Result<()
     let at = record
         .column_position(name)
         .ok_or_else(|| Error::cannot_drop_field_or_key(name))?;
-    if record.columns.len() == 1 {
+    if record
+        .columns
+        .iter()
+        .filter(|column| !column.hidden)
+        .count()
+        == 1
+    {
         return Err(Error::cannot_remove_all_fields());
     }
     if let Some(origin) = record.columns[at].origin {

@@ -55,6 +55,7 @@ pub fn column(def: &ast::ColumnDef, cx: &mut ColumnContext<'_>) -> Result<Column
         auto_increment: def.auto_increment,
         generated: None,
         invisible: def.visible == Some(false),
+        hidden: false,
         comment,
         origin: None,
         ty,
@@ -104,10 +105,16 @@ pub fn column(def: &ast::ColumnDef, cx: &mut ColumnContext<'_>) -> Result<Column
     Ok(record)
 }
 
-pub fn check_name(name: &str) -> Result<()> {
-    if name.chars().count() > NAME_CHARS_MAX {
-        return Err(Error::identifier_too_long(name));
+/// Names of checks may be anything that isn't too long.
+pub fn check_name_length(name: &str) -> Result<()> {
+    match name.chars().count() {
+        0..=NAME_CHARS_MAX => Ok(()),
+        _ => Err(Error::identifier_too_long(name)),
     }
+}
+
+pub fn check_name(name: &str) -> Result<()> {
+    check_name_length(name)?;
     if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
         return Err(Error::wrong_column_name(name));
     }

@@ -166,8 +166,7 @@ fn add_elements(
                 }
             }
             ast::TableElement::Index(def) => {
-                let index = table::index(def)?;
-                record.indexes.push(index);
+                table::add_index(record, def)?;
             }
             ast::TableElement::Check(check) => table::add_check(record, check),
             ast::TableElement::ForeignKey(key) => foreign_keys::add(record, key)?,
@@ -372,6 +371,7 @@ fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
         auto_increment: false,
         generated: None,
         invisible: false,
+        hidden: false,
         comment: String::new(),
         origin: None,
     };
@@ -411,7 +411,7 @@ fn zero_of(ty: &DataType) -> porpoise_types::Value {
 }
 
 /// The column type for values of an expression's type.
-fn stored_type(ty: &DataType) -> DataType {
+pub fn stored_type(ty: &DataType) -> DataType {
     match ty {
         DataType::Null => DataType::Binary(0),
         // The lengths of texts that fit no VARCHAR.

@@ -153,8 +153,8 @@ fn check_engine(name: &str, table: &str, session: &mut SessionState) -> Result<(
 // Keys
 // ---------------------------------------------------------------------------------------------------------
 
-/// Makes an index's record. The name is empty until [`complete`] where none was written.
-pub fn index(def: &ast::IndexDef) -> Result<IndexRecord> {
+/// Adds an index. Its name is empty until [`complete`] where none was written, unless it has functional parts.
+pub fn add_index(record: &mut TableRecord, def: &ast::IndexDef) -> Result<()> {
     let kind = match def.kind {
         ast::IndexKind::Primary => IndexKind::Primary,
         ast::IndexKind::Unique => IndexKind::Unique,
@@ -183,29 +183,28 @@ pub fn index(def: &ast::IndexDef) -> Result<IndexRecord> {
             INDEX_COMMENT_CHARS_MAX,
         ));
     }
+    let is_functional = |part: &ast::KeyPart| matches!(part.target, ast::KeyTarget::Expr(_));
+    let name = match def.parts.iter().any(is_functional) {
+        true if kind == IndexKind::Primary => return Err(Error::functional_primary_key()),
+        true if name.is_empty() => free_name(record, "functional_index"),
+        _ => name,
+    };
     let mut parts = Vec::with_capacity(def.parts.len());
-    for part in &def.parts {
-        match &part.target {
-            ast::KeyTarget::Column { name, length } => {
-                parts.push(PartRecord {
-                    column: name.as_str().into(),
-                    prefix: *length,
-                    descending: part.descending,
-                });
+    for (position, part) in def.parts.iter().enumerate() {
+        let (column, prefix) = match &part.target {
+            ast::KeyTarget::Column { name, length } => (name.as_str().into(), *length),
+            ast::KeyTarget::Expr(ast::Expr::Column(_)) => {
+                return Err(Error::functional_key_of_column());
             }
-            ast::KeyTarget::Expr(ast::Expr::Column(column)) => {
-                parts.push(PartRecord {
-                    column: column.name.as_str().into(),
-                    prefix: None,
-                    descending: part.descending,
-                });
-            }
-            ast::KeyTarget::Expr(_) => {
-                return Err(Error::not_supported_yet("functional key parts"));
-            }
-        }
+            ast::KeyTarget::Expr(expr) => (add_hidden(record, &name, position, expr), None),
+        };
+        parts.push(PartRecord {
+            column,
+            prefix,
+            descending: part.descending,
+        });
     }
-    Ok(IndexRecord {
+    record.indexes.push(IndexRecord {
         name,
         space: 0,
         kind,
@@ -219,7 +218,38 @@ pub fn index(def: &ast::IndexDef) -> Result<IndexRecord> {
             .map(|name| name.to_ascii_uppercase().into()),
         implicit: false,
         origin: None,
-    })
+    });
+    Ok(())
+}
+
+/// Adds the hidden column that a functional key part is of; [`complete`] gives it its type. Returns its name.
+fn add_hidden(
+    record: &mut TableRecord,
+    index: &str,
+    part: usize,
+    expr: &ast::Expr,
+) -> CompactString {
+    let name = (0..)
+        .map(|count| format_compact!("!hidden!{index}!{part}!{count}"))
+        .find(|name| record.column_position(name).is_none())
+        .unwrap_or_default();
+    record.columns.push(ColumnRecord {
+        name: name.clone(),
+        ty: DataType::Null,
+        nullable: true,
+        default: DefaultRecord::None,
+        on_update_now: false,
+        auto_increment: false,
+        generated: Some(GeneratedRecord {
+            sql: super::canonical::expression(expr),
+            stored: false,
+        }),
+        invisible: true,
+        hidden: true,
+        comment: String::new(),
+        origin: None,
+    });
+    name
 }
 
 /// Adds the keys that a column's definition asks for.
@@ -406,6 +436,14 @@ fn check_index(
     Ok(())
 }
 
+/// The name, or with a number where a key has it already.
+fn free_name(record: &TableRecord, first: &str) -> CompactString {
+    std::iter::once(first.into())
+        .chain((2..).map(|number| format_compact!("{first}_{number}")))
+        .find(|name: &CompactString| record.index_position(name).is_none())
+        .unwrap_or_default()
+}
+
 /// A name for a key that has none: its first column's, with a number where that is taken.
 fn key_name(record: &TableRecord, position: usize) -> CompactString {
     let first = record.indexes[position]
@@ -458,9 +496,11 @@ pub fn complete(
             return Err(Error::duplicate_column(&column.name));
         }
     }
+    complete_hidden(record)?;
     let row_bytes: u64 = record
         .columns
         .iter()
+        .filter(|column| !column.hidden)
         .map(|column| stored_bytes(&column.ty))
         .sum();
     if row_bytes > ROW_BYTES_MAX {
@@ -485,6 +525,70 @@ pub fn complete(
         _ => return Err(Error::wrong_auto_key()),
     }
     complete_checks(record)
+}
+
+/// Takes away hidden columns that no key is over any more.
+pub fn forget_hidden(record: &mut TableRecord) {
+    let TableRecord {
+        columns, indexes, ..
+    } = record;
+    let in_key = |column: &ColumnRecord| {
+        let mut parts = indexes.iter().flat_map(|index| &index.parts);
+        parts.any(|part| part.column == column.name)
+    };
+    columns.retain(|column| !column.hidden || in_key(column));
+}
+
+/// Hidden columns go with their keys, stand behind all others, and have the types that their expressions have now.
+fn complete_hidden(record: &mut TableRecord) -> Result<()> {
+    forget_hidden(record);
+    let columns = &mut record.columns;
+    columns.sort_by_key(|column| column.hidden);
+    if columns.iter().all(|column| !column.hidden) {
+        return Ok(());
+    }
+    let mut plain = record.clone();
+    plain.columns.retain(|column| !column.hidden);
+    for column in &mut plain.columns {
+        column.generated = None;
+        column.default = DefaultRecord::None;
+    }
+    plain.indexes.clear();
+    plain.checks.clear();
+    plain.foreign_keys.clear();
+    let plain = plain.bind(std::sync::Arc::default())?;
+    let auto = plain.auto_increment_column();
+    for index in &record.indexes {
+        for part in &index.parts {
+            let Some(column) = record
+                .columns
+                .iter_mut()
+                .find(|column| column.hidden && column.name == part.column)
+            else {
+                continue;
+            };
+            let Some(generated) = &column.generated else {
+                continue;
+            };
+            let expr = expression::bind(&generated.sql, &plain, "functional index")?;
+            if !expression::is_deterministic(&expr) {
+                return Err(Error::functional_key_function_not_allowed(&index.name));
+            }
+            if auto.is_some_and(|auto| expression::columns(&expr).contains(&auto)) {
+                return Err(Error::functional_key_refers_auto_increment(&index.name));
+            }
+            column.ty = super::create::stored_type(&expr.ty);
+            column.nullable = expr.nullable;
+            match column.ty {
+                DataType::Json => return Err(Error::functional_key_of_json()),
+                DataType::Text { .. } | DataType::Blob(_) => {
+                    return Err(Error::functional_key_of_blob());
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 fn complete_keys(
@@ -590,7 +694,7 @@ fn complete_checks(record: &mut TableRecord) -> Result<()> {
             next += 1;
             check.name = format_compact!("{prefix}{next}");
         } else {
-            column::check_name(&check.name)?;
+            column::check_name_length(&check.name)?;
         }
     }
     for (position, check) in record.checks.iter().enumerate() {

@@ -670,7 +670,7 @@ fn columns(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
 
 /// Also for temporary tables, which only SHOW COLUMNS shows.
 pub fn columns_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Result<()> {
-    for (position, column) in table.columns.iter().enumerate() {
+    for (position, column) in table.told_columns().enumerate() {
         let mut values = vec![
             text(CATALOG),
             text(&table.schema),
@@ -775,6 +775,7 @@ pub fn statistics_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) ->
     for index in &table.indexes {
         for (position, part) in index.parts.iter().enumerate() {
             let column = &table.columns[part.column];
+            let expression = part.expression(table);
             let values = [
                 text(CATALOG),
                 text(&table.schema),
@@ -783,7 +784,11 @@ pub fn statistics_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) ->
                 text(&table.schema),
                 text(&index.name),
                 Value::UInt(position as u64 + 1),
-                text(&column.name),
+                if expression.is_some() {
+                    Value::Null
+                } else {
+                    text(&column.name)
+                },
                 text(if part.descending { "D" } else { "A" }),
                 cardinality(exec, table, index, position + 1),
                 part.prefix.map(i64::from).into(),
@@ -793,7 +798,7 @@ pub fn statistics_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) ->
                 text(""),
                 text(&index.comment),
                 yes(index.visible),
-                Value::Null,
+                expression.map_or(Value::Null, text),
             ];
             row(exec, &values)?;
         }
@@ -805,6 +810,9 @@ fn key_column_usage(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Resu
     for table in visible_tables(exec, lookup) {
         for index in table.indexes.iter().filter(|index| index.is_unique()) {
             for (position, part) in index.parts.iter().enumerate() {
+                if part.expression(&table).is_some() {
+                    continue;
+                }
                 let values = [
                     text(CATALOG),
                     text(&table.schema),

@@ -1226,11 +1226,7 @@ impl Tree<'_> {
                     .iter()
                     .zip(key)
                     .map(|(part, value)| {
-                        format!(
-                            "{}={}",
-                            table.columns[part.column].name,
-                            self.names.text(value)
-                        )
+                        format!("{}={}", part.shown(table), self.names.text(value))
                     })
                     .collect();
                 let what = if *covers {
@@ -1266,11 +1262,7 @@ impl Tree<'_> {
                         let pairs = index.parts.iter().zip(&range.equal);
                         let pairs: Vec<String> = pairs
                             .map(|(part, value)| {
-                                format!(
-                                    "{}={}",
-                                    table.columns[part.column].name,
-                                    self.names.text(&value.value)
-                                )
+                                format!("{}={}", part.shown(table), self.names.text(&value.value))
                             })
                             .collect();
                         format!(
@@ -1323,12 +1315,7 @@ impl Tree<'_> {
     }
 
     fn range(&self, table: &Table, index: &Index, range: &KeyRange) -> String {
-        let column = |at: usize| {
-            index
-                .parts
-                .get(at)
-                .map_or("?", |part| table.columns[part.column].name.as_str())
-        };
+        let column = |at: usize| index.parts.get(at).map_or("?", |part| part.shown(table));
         let mut parts: Vec<String> = range
             .equal
             .iter()

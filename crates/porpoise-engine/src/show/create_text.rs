@@ -44,8 +44,7 @@ pub fn table(table: &Table, session: &SessionState, next_auto_increment: u64) ->
     out.push_str(&name(&table.name));
     out.push_str(" (\n");
     let columns = table
-        .columns
-        .iter()
+        .told_columns()
         .map(|column| self::column(table, column, session));
     let indexes = table.indexes.iter().map(|index| self::index(table, index));
     let mut keys: Vec<&ForeignKey> = table.foreign_keys.iter().collect();
@@ -223,7 +222,12 @@ fn index(table: &Table, index: &Index) -> String {
         if position > 0 {
             out.push(',');
         }
-        out.push_str(&name(&table.columns[part.column].name));
+        match part.expression(table) {
+            Some(sql) => {
+                let _ = write!(out, "({sql})");
+            }
+            None => out.push_str(&name(&table.columns[part.column].name)),
+        }
         if let Some(prefix) = part.prefix {
             let _ = write!(out, "({prefix})");
         }

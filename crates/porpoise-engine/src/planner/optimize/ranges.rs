@@ -1,6 +1,6 @@
 //! Which parts of an index conditions select.
 //!
-//! A condition is *sargable* for a table when it compares a bare column with something known before the
+//! A condition is *sargable* for a table when it compares a bare column, or what generates one, with something known before the
 //! table's row: a constant, or columns of tables read earlier. It then is a list of [`Interval`]s of the
 //! column. An index's ranges are made part by part, as long as parts are fixed to single values:
 //!
@@ -93,6 +93,26 @@ pub fn sargs(
     found
 }
 
+/// The column that an expression generates, if it has the expression's type: a key over the column is one over the expression.
+fn generated_column(slot: Slot, table: &Table, expr: &Expr) -> Option<usize> {
+    table.columns.iter().position(|column| {
+        column.ty == expr.ty
+            && column.generated.as_ref().is_some_and(|generated| {
+                let mut over_slot = Expr::clone(&generated.expr);
+                move_to(&mut over_slot, slot);
+                over_slot.same_as(expr, &[])
+            })
+    })
+}
+
+/// Makes an expression over a row alone one over the row in this slot.
+fn move_to(expr: &mut Expr, to: Slot) {
+    if let ExprKind::Column { slot, .. } = &mut expr.kind {
+        *slot = to;
+    }
+    expr.for_each_child_mut(&mut |child| move_to(child, to));
+}
+
 type Intervals = (usize, Vec<Interval>, bool);
 
 fn sarg(
@@ -102,10 +122,9 @@ fn sarg(
     condition: &Expr,
     available: &SlotSet,
 ) -> Option<Intervals> {
-    let of_slot = |expr: &Expr| {
-        expr.as_column()
-            .filter(|(of, _)| *of == slot)
-            .map(|(_, column)| column)
+    let of_slot = |expr: &Expr| match expr.as_column() {
+        Some((of, column)) => (of == slot).then_some(column),
+        None => generated_column(slot, table, expr),
     };
     let known = |expr: &Expr| {
         (expr.is_constant() || expr_slots(binder, expr).is_subset(available)) && !expr.is_volatile()
