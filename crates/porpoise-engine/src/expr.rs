@@ -511,6 +511,27 @@ impl Expr {
                     && f.purity != crate::functions::Purity::Volatile
                     && all(a, b)
             }
+            // Copies of one subquery: GROUP BY's by its position or alias.
+            (
+                ExprKind::Subquery {
+                    subplan: a,
+                    kind: SubqueryKind::Scalar,
+                },
+                ExprKind::Subquery {
+                    subplan: b,
+                    kind: SubqueryKind::Scalar,
+                },
+            ) => a.number == b.number,
+            (
+                ExprKind::Subquery {
+                    subplan: a,
+                    kind: SubqueryKind::Exists { negated: n },
+                },
+                ExprKind::Subquery {
+                    subplan: b,
+                    kind: SubqueryKind::Exists { negated: m },
+                },
+            ) => a.number == b.number && n == m,
             _ => false,
         }
     }

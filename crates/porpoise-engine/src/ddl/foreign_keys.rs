@@ -252,8 +252,10 @@ pub fn complete(record: &mut TableRecord) -> Result<()> {
         let replaced = index.implicit
             && record.indexes.iter().enumerate().any(|(at, other)| {
                 let longer = other.parts.len() > columns.len();
+                let descends = |part: &PartRecord| part.descending;
                 at != position
                     && serves(other, &columns)
+                    && !other.parts[..columns.len()].iter().any(descends)
                     && (!other.implicit || longer || at < position)
             });
         if replaced {

@@ -17,7 +17,7 @@ use porpoise_types::{DataType, Value};
 
 use crate::catalog::IndexKind;
 use crate::error::{Error, Result};
-use crate::expr::{Arithmetic, Comparison, Expr, ExprKind, Slot};
+use crate::expr::{Arithmetic, Comparison, Expr, ExprKind, Slot, SubqueryKind};
 use crate::functions::{self, AggregateFunction};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Columns, Relation, Scope};
@@ -317,7 +317,12 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             self.binder.fix_parameters(expr);
             let key = self.keys[at].clone();
             self.binder.fix_parameters(&key);
+            let named = std::mem::replace(&mut expr.ty, DataType::Null);
             *expr = self.column(at, &key.ty, key.nullable || self.rollup);
+            if named != key.ty {
+                // A comparison has given its operand another name for its type (`compare::key_pair`).
+                expr.ty = typing::slot_type(&named);
+            }
             return Ok(());
         }
         if let Some((slot, column)) = expr.as_column() {
@@ -326,7 +331,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
             return Ok(());
         }
-        if let ExprKind::Subquery { subplan, .. } = &expr.kind {
+        if let ExprKind::Subquery { subplan, kind } = &mut expr.kind {
             let number = subplan.number;
             if let Some(mut query) = self
                 .binder
@@ -338,6 +343,9 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
                 self.binder.subqueries[number] = Some(query);
                 result?;
             }
+            if let SubqueryKind::Quantified { operand, .. } = kind {
+                self.use_key_types(operand);
+            }
         }
         let mut failed = Ok(());
         expr.for_each_child_mut(&mut |child| {
@@ -346,6 +354,33 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
         });
         failed
+    }
+
+    /// Calls are the same only if their types are: an operand of IN that is a key, but for the name that its type has for the
+    /// comparison, becomes the key's column here.
+    fn use_key_types(&mut self, operand: &mut Expr) {
+        if let ExprKind::Row(items) = &mut operand.kind {
+            items.iter_mut().for_each(|item| self.use_key_types(item));
+            return;
+        }
+        if !matches!(operand.kind, ExprKind::Call { .. }) {
+            return;
+        }
+        let named = operand.ty.clone();
+        let literals = self.binder.cx.literals;
+        let at = self.keys.iter().position(|key| {
+            operand.ty = key.ty.clone();
+            typing::class(&key.ty) == typing::class(&named) && key.same_as(operand, literals)
+        });
+        let Some(at) = at else {
+            operand.ty = named;
+            return;
+        };
+        self.binder.fix_parameters(operand);
+        let key = self.keys[at].clone();
+        self.binder.fix_parameters(&key);
+        *operand = self.column(at, &key.ty, key.nullable || self.rollup);
+        operand.ty = typing::slot_type(&named);
     }
 
     /// The outer references of a subquery read the grouping's row as well.
