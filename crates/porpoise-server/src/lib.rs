@@ -10,8 +10,8 @@
 //! 2. [`connection`]: one connection, from greeting to end. First a [`newcomer`], which has to prove who it is, within its account's [`limits`];
 //!    then a [`client`], whose commands run on a session.
 //! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.
-//! 4. [`worker`]: the event loop that serves thousands of connections with a few threads, with [`timers`] for
-//!    their deadlines; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`syncer`]: who else may sync; [`crew`]: what happens when a statement has to wait.
+//! 4. [`worker`]: the event loop that serves thousands of connections with a few threads; its `acceptor` lets them in, its
+//!    `spin` tells how long to look before sleeping, [`timers`] has their deadlines; [`ready`]: who is served next; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`syncer`]: who else may sync; [`crew`]: what happens when a statement has to wait.
 //! 5. [`server`]: all of it together, started and stopped.
 //! 6. [`inside`]: the same for clients in the server's own process, without doors, loops and threads.
 //!

@@ -9,6 +9,8 @@
 //!  └──── 3. sleep until a socket, a letter or a deadline
 //! ```
 //!
+//! Newcomers are let in by the [`acceptor`], a few a turn.
+//!
 //! Of sockets the system tells when they are ready. Connections over shared memory that were served lately are *looked at*
 //! instead, which takes no system call; before the loop sleeps, and when they have been silent for a while, they are armed:
 //! then their clients ring. So a client costs nothing while it is silent, and no system call while it isn't.
@@ -23,6 +25,9 @@
 //!
 //! A commit that is not yet on disk keeps its connection in the slot, with its reply held back,
 //! until a letter says it is durable.
+
+mod acceptor;
+mod spin;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,8 +49,10 @@ use crate::outlet::Traffic;
 use crate::placement::Moves;
 use crate::ready::{Ready, Seen};
 use crate::server::Shared;
-use crate::stream::{Peer, Stream};
 use crate::timers::{Deadline, Timers};
+
+use acceptor::{Acceptor, Nobody};
+use spin::Spin;
 
 const WAKE: Token = Token(usize::MAX);
 /// Listeners' tokens lie below [`WAKE`], connections' from 0 up.
@@ -76,16 +83,6 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 
 /// Clients that a worker lets in before it serves those it has.
 const ACCEPTS_A_TURN: usize = 8;
-
-/// After an `accept` that failed (no file descriptors left), the time to the next one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// While all seats are taken: how long clients wait at the doors before they are turned away, how many looks that is at least
-/// (a worker that gets no core to look with has seen nothing), and how often it is looked whether somebody has left. Those who
-/// have may not have been noticed yet.
-const FULL_PATIENCE: Duration = Duration::from_millis(100);
-const FULL_LOOKS: u32 = 20;
-const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What a thread needs to serve any connection, one at a time: a buffer for each direction. A connection
 /// that waits for its next command has none of its own.
@@ -208,26 +205,12 @@ struct Slot {
     seen_under_way: Seen,
 }
 
-/// All seats were taken whenever a client came.
-#[derive(Clone, Copy)]
-struct Full {
-    since: Instant,
-    last: Instant,
-    looks: u32,
-}
-
 pub(crate) struct EventLoop {
     server: Arc<Shared>,
     mailbox: Arc<Mailbox>,
     poll: Poll,
     events: Events,
-    listeners: Arc<[Listener]>,
-    /// No door is watched until then.
-    accept_again: Option<Instant>,
-    full: Option<Full>,
-    /// Came in when a seat was free that another worker gave away meanwhile: the next goes to it.
-    at_the_door: Option<(Stream, Peer)>,
-    greetings: PacketWriter,
+    acceptor: Acceptor,
     slots: Vec<Slot>,
     free: Vec<u32>,
     ready: Ready,
@@ -281,16 +264,14 @@ impl EventLoop {
         mailbox: Arc<Mailbox>,
         listeners: Arc<[Listener]>,
     ) -> io::Result<Box<EventLoop>> {
-        let event_loop = EventLoop {
+        let traffic = mailbox.traffic.clone();
+        let acceptor = Acceptor::open(server.clone(), listeners, traffic, poll.registry())?;
+        Ok(Box::new(EventLoop {
             server,
             mailbox,
             poll,
             events: Events::with_capacity(EVENTS_MAX),
-            listeners,
-            accept_again: None,
-            full: None,
-            at_the_door: None,
-            greetings: PacketWriter::new(),
+            acceptor,
             slots: Vec::new(),
             free: Vec::new(),
             ready: Ready::default(),
@@ -309,24 +290,7 @@ impl EventLoop {
             synced_alone: false,
             stopping: None,
             now: Instant::now(),
-        };
-        event_loop.watch_doors()?;
-        Ok(Box::new(event_loop))
-    }
-
-    fn watch_doors(&self) -> io::Result<()> {
-        for (at, listener) in self.listeners.iter().enumerate() {
-            listener.watch(self.poll.registry(), Token(FIRST_LISTENER + at))?;
-        }
-        Ok(())
-    }
-
-    fn leave_doors(&self) {
-        for listener in self.listeners.iter() {
-            if let Err(error) = listener.unwatch(self.poll.registry()) {
-                tracing::error!("can't leave a door: {error}");
-            }
-        }
+        }))
     }
 
     pub fn crew(&self) -> Arc<Crew> {
@@ -742,11 +706,7 @@ impl EventLoop {
     }
 
     fn stop(&mut self, grace_ends: Instant) {
-        if self.accept_again.take().is_none() {
-            self.leave_doors();
-        }
-        self.listeners = Arc::default();
-        self.at_the_door = None;
+        self.acceptor.close(self.poll.registry());
         self.stopping = Some(grace_ends);
         for index in 0..self.slots.len() {
             let token = token(index, self.slots[index].generation);
@@ -792,92 +752,21 @@ impl EventLoop {
                 }
             }
         }
-        if self.accept_again.is_some_and(|at| at <= self.now) {
-            self.accept_again = None;
-            if let Err(error) = self.watch_doors() {
-                tracing::error!("can't watch the doors: {error}");
-            }
-            if self.at_the_door.is_some() {
-                self.accept(0);
-            }
+        if self.acceptor.returns(self.poll.registry(), self.now) {
+            self.accept(0);
         }
     }
 
     /// Lets in who waits at a door, a few at a time: the others in the loop have their turn too.
     fn accept(&mut self, at: usize) {
         for _ in 0..ACCEPTS_A_TURN {
-            let (stream, peer) = match self.at_the_door.take() {
-                Some(client) => client,
-                None => {
-                    if self.server.is_full() && self.waits_for_seats() {
-                        return;
-                    }
-                    match self.accept_at(at) {
-                        Ok(Some(client)) => client,
-                        Ok(None) => continue,
-                        Err(()) => return,
-                    }
-                }
-            };
-            let seat = match self.server.take_ordinary_seat() {
-                None if self.waits_for_seats() => {
-                    self.at_the_door = Some((stream, peer));
-                    return;
-                }
-                None => self.server.take_seat(),
-                seat => {
-                    self.full = None;
-                    seat
-                }
-            };
-            let traffic = self.mailbox.traffic.clone();
-            let writer = &mut self.greetings;
-            if let Some(connection) =
-                Connection::greet(stream, peer, seat, &self.server, traffic, writer)
-            {
-                self.adopt(connection);
+            let registry = self.poll.registry();
+            match self.acceptor.accept(at, registry, self.now) {
+                Ok(Some(connection)) => self.adopt(connection),
+                Ok(None) => {}
+                Err(Nobody) => return,
             }
         }
-    }
-
-    /// Who waits at a door; nobody if it has left already; an error if there is nobody else, or can't be.
-    fn accept_at(&mut self, at: usize) -> Result<Option<(Stream, Peer)>, ()> {
-        let listener = self.listeners.get(at).ok_or(())?;
-        listener
-            .accept()
-            .map(Some)
-            .or_else(|error| match error.kind() {
-                io::ErrorKind::WouldBlock => Err(()),
-                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => Ok(None),
-                _ => {
-                    tracing::warn!("can't accept a connection: {error}");
-                    self.leave_doors();
-                    self.server.accept_errors.fetch_add(1, Ordering::Relaxed);
-                    self.accept_again = Some(self.now + ACCEPT_PAUSE);
-                    Err(())
-                }
-            })
-    }
-
-    /// All seats are taken, and somebody who has left may not have been noticed yet: the doors are left for a moment.
-    fn waits_for_seats(&mut self) -> bool {
-        let now = self.now;
-        let lately = |full: &Full| now.saturating_duration_since(full.last) < FULL_PATIENCE;
-        // A look that was long ago tells nothing of the time since.
-        let mut full = self.full.filter(lately).unwrap_or(Full {
-            since: now,
-            last: now,
-            looks: 0,
-        });
-        full.last = now;
-        full.looks = full.looks.saturating_add(1);
-        self.full = Some(full);
-        if now.saturating_duration_since(full.since) >= FULL_PATIENCE && full.looks >= FULL_LOOKS {
-            return false;
-        }
-        self.leave_doors();
-        self.accept_again = Some(now + FULL_PAUSE);
-        true
     }
 
     // ── Waiting ──────────────────────────────────────────────────────────────────────────────
@@ -985,8 +874,7 @@ impl EventLoop {
     fn sleep(&mut self) {
         let patience = [
             self.timers.patience(self.now),
-            self.accept_again
-                .map(|at| at.saturating_duration_since(self.now)),
+            self.acceptor.patience(self.now),
             self.stopping.map(|_| Duration::from_millis(20)),
         ];
         self.mailbox.asleep.store(true, Ordering::SeqCst);
@@ -1094,152 +982,4 @@ fn serve(connection: &mut Connection, desk: &mut Desk) -> Next {
         desk.tidy();
         connection.fail()
     })
-}
-
-/// How long to look for the next event before sleeping, learned from how long it took lately.
-///
-/// A sleeping thread is woken in [`WAKE_COST`]; a thread that still looks sees the event at once. So looking pays when
-/// events come sooner than about that, and wastes a core when they don't. And while a worker looks, its core isn't idle:
-/// the system puts a client that is woken on an idle core rather than where it was, and interrupts that core for it. So
-/// looking pays for a few times as long as a sleep costs, which bridges a sync of the disk.
-struct Spin {
-    /// Moving average of the time from running out of work to the next event.
-    gap: Duration,
-}
-
-const SPIN_MAX: Duration = Duration::from_micros(250);
-const WAKE_COST: Duration = Duration::from_micros(50);
-
-impl Default for Spin {
-    fn default() -> Spin {
-        Spin { gap: SPIN_MAX * 4 }
-    }
-}
-
-impl Spin {
-    fn worth(&self) -> Duration {
-        if self.gap > SPIN_MAX {
-            Duration::ZERO
-        } else {
-            (self.gap * 3).min(SPIN_MAX)
-        }
-    }
-
-    fn won(&mut self, took: Duration) {
-        self.gap = (self.gap * 7 + took.min(SPIN_MAX * 8)) / 8;
-    }
-
-    fn slept(&mut self, took: Duration) {
-        self.won(took.saturating_sub(WAKE_COST));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    use std::io::Read;
-    use std::net::TcpStream;
-
-    use porpoise_engine::{Engine, EngineOptions};
-    use porpoise_storage::Location;
-
-    use crate::server::Seat;
-
-    #[test]
-    fn spinning_starts_when_events_come_quickly_and_ends_when_they_dont() {
-        let mut spin = Spin::default();
-        assert_eq!(spin.worth(), Duration::ZERO);
-        for _ in 0..40 {
-            spin.slept(Duration::from_micros(65));
-        }
-        assert!(
-            spin.worth() > Duration::from_micros(20),
-            "{:?}",
-            spin.worth()
-        );
-        for _ in 0..40 {
-            spin.slept(Duration::from_millis(3));
-        }
-        assert_eq!(spin.worth(), Duration::ZERO);
-    }
-
-    /// A loop of a server with one seat, which somebody else has; and a client that came in when it was still free, by the
-    /// reckoning of a moment ago: between the look and the hand another worker has given it away.
-    fn beaten_to_the_last_seat() -> (Box<EventLoop>, Seat, TcpStream) {
-        let engine = Engine::open(EngineOptions {
-            location: Location::Memory,
-            variables: vec![("max_connections".into(), "1".into())],
-        });
-        let server = Arc::new(Shared::new(engine.unwrap()));
-        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), 8).unwrap();
-        let client = TcpStream::connect(listener.tcp_address().unwrap()).unwrap();
-        client
-            .set_read_timeout(Some(Duration::from_secs(10)))
-            .unwrap();
-        let beaten = listener.accept().unwrap();
-        let seat = server.take_ordinary_seat().unwrap();
-        let (poll, mailbox) = EventLoop::open().unwrap();
-        let listeners = vec![listener].into();
-        let mut worker = EventLoop::with_listeners(server, poll, mailbox, listeners).unwrap();
-        worker.at_the_door = Some(beaten);
-        worker.accept(0);
-        assert!(worker.at_the_door.is_some() && worker.slots.is_empty());
-        (worker, seat, client)
-    }
-
-    /// Lets so much time pass for the loop, and has it do what is due.
-    fn pass(worker: &mut EventLoop, time: Duration) {
-        worker.now += time;
-        worker.expire();
-    }
-
-    fn first_packet(mut client: &TcpStream) -> Vec<u8> {
-        let mut header = [0; 4];
-        client.read_exact(&mut header).unwrap();
-        let mut payload = vec![0; usize::from(header[0])];
-        client.read_exact(&mut payload).unwrap();
-        payload
-    }
-
-    #[test]
-    fn who_was_beaten_to_the_last_seat_gets_the_next() {
-        let (mut worker, seat, client) = beaten_to_the_last_seat();
-        pass(&mut worker, FULL_PAUSE);
-        assert!(worker.at_the_door.is_some());
-        // One who comes later stays behind.
-        let address = client.peer_addr().unwrap();
-        let later = TcpStream::connect(address).unwrap();
-        drop(seat);
-        pass(&mut worker, FULL_PAUSE);
-        assert!(worker.at_the_door.is_none());
-        assert_eq!(worker.slots.len(), 1);
-        assert_eq!(first_packet(&client)[0], 10);
-        later.set_nonblocking(true).unwrap();
-        let silence = (&later).read(&mut [0]).unwrap_err();
-        assert_eq!(silence.kind(), io::ErrorKind::WouldBlock);
-    }
-
-    #[test]
-    fn who_was_beaten_to_the_last_seat_does_not_wait_for_ever() {
-        let (mut worker, _seat, client) = beaten_to_the_last_seat();
-        // The administrator's seat is the last that is given away: it is taken, too.
-        let _reserved = worker.server.take_seat().unwrap();
-        let looks = FULL_PATIENCE.as_millis() / FULL_PAUSE.as_millis();
-        for _ in 0..looks {
-            assert!(worker.at_the_door.is_some());
-            pass(&mut worker, FULL_PAUSE);
-        }
-        assert!(worker.at_the_door.is_none() && worker.slots.is_empty());
-        let refusal = first_packet(&client);
-        assert_eq!(refusal[..3], [0xFF, 0x10, 0x04], "1040");
-    }
-
-    #[test]
-    fn who_was_beaten_to_the_last_seat_is_let_go_at_the_end() {
-        let (mut worker, _seat, mut client) = beaten_to_the_last_seat();
-        worker.stop(Instant::now());
-        assert!(worker.has_ended());
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
-    }
 }
