@@ -4,81 +4,28 @@ pub mod common;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
 
-use common::{Answer, Raw};
-use porpoise_engine::{Engine, EngineOptions};
-use porpoise_server::{Server, ServerOptions};
-use porpoise_storage::Location;
-
-struct Running {
-    server: Server,
-    folder: tempfile::TempDir,
-}
+use common::running::{Running, in_memory};
+use common::{Answer, Raw, eventually};
+use porpoise_server::ServerOptions;
 
 fn start(variables: &[(&str, &str)]) -> Running {
-    let folder = tempfile::tempdir().unwrap();
-    let variables = variables.iter();
-    let engine = Engine::open(EngineOptions {
-        location: Location::Memory,
-        variables: variables
-            .map(|(n, v)| (n.to_string(), v.to_string()))
-            .collect(),
-    })
-    .unwrap();
     let options = ServerOptions {
         tcp: vec![([0, 0, 0, 0], 0).into()],
-        socket: Some(folder.path().join("s.sock")),
         workers: 2,
         ..ServerOptions::default()
     };
-    let server = Server::start(engine, &options).unwrap();
-    let running = Running { server, folder };
-    let mut root = running.root();
-    for sql in [
+    let setup = [
         "CREATE USER ann IDENTIFIED WITH mysql_native_password BY 'one'",
         "CREATE USER bob IDENTIFIED WITH mysql_native_password BY 'two'",
-    ] {
-        assert!(root.query(sql).is_ok(), "{sql}");
-    }
-    running
+    ];
+    Running::start(in_memory(variables), options, &setup)
 }
 
-type Refused = (u16, String);
-
 impl Running {
-    fn unix(&self, user: &str, password: &str) -> Result<Raw, Refused> {
-        let path = self.folder.path().join("s.sock");
-        Raw::local(&path).unwrap().login(user, password)
-    }
-
-    fn root(&self) -> Raw {
-        self.unix("root", "").unwrap()
-    }
-
     fn tcp(&self, ip: IpAddr) -> Raw {
         let port = self.server.tcp_addresses()[0].port();
         Raw::tcp(SocketAddr::new(ip, port)).unwrap()
-    }
-
-    fn status(&self, name: &str) -> String {
-        let answer = self
-            .root()
-            .query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"));
-        answer.rows()[0][1].clone().unwrap()
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.status(name).parse().unwrap()
-    }
-}
-
-#[track_caller]
-fn eventually(what: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
-    while !what() {
-        assert!(Instant::now() < end, "it never came true");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -100,19 +47,19 @@ fn quit(mut client: Raw) {
 #[test]
 fn a_user_has_no_more_connections_than_max_user_connections() {
     let running = start(&[]);
-    let uncounted = running.unix("ann", "one").unwrap();
+    let uncounted = running.local("ann", "one").unwrap();
     let mut root = running.root();
     assert!(root.query("SET GLOBAL max_user_connections = 2").is_ok());
-    let first = running.unix("ann", "one").unwrap();
-    let mut second = running.unix("ann", "one").unwrap();
-    let refusal = running.unix("ann", "one").err().unwrap();
+    let first = running.local("ann", "one").unwrap();
+    let mut second = running.local("ann", "one").unwrap();
+    let refusal = running.local("ann", "one").err().unwrap();
     let words = "User ann already has more than 'max_user_connections' active connections";
     assert_eq!(refusal, (1203, words.to_string()));
     assert_eq!(second.query("SELECT @@max_user_connections").one(), "2");
     // Another user's places are others, and a place is free when its connection has ended.
-    let _other = running.unix("bob", "two").unwrap();
+    let _other = running.local("bob", "two").unwrap();
     quit(first);
-    eventually(|| running.unix("ann", "one").is_ok());
+    eventually(|| running.local("ann", "one").is_ok());
     drop(uncounted);
     let answer = root.query("SET SESSION max_user_connections = 5");
     let words =
@@ -120,7 +67,7 @@ fn a_user_has_no_more_connections_than_max_user_connections() {
     assert_eq!(answer, Answer::Error(1621, words.to_string()));
     assert!(root.query("SET GLOBAL max_user_connections = 0").is_ok());
     let many: Vec<Raw> = (0..8)
-        .map(|_| running.unix("ann", "one").unwrap())
+        .map(|_| running.local("ann", "one").unwrap())
         .collect();
     drop(many);
 }
@@ -211,7 +158,7 @@ fn whoever_comes_when_another_has_just_left_is_let_in() {
         for _ in 0..SEATS {
             scope.spawn(|| {
                 for _ in 0..150 {
-                    let mut client = running.unix("ann", "one").unwrap();
+                    let mut client = running.local("ann", "one").unwrap();
                     // It leaves without waiting for the server to notice.
                     client.send(0, COM_QUIT).unwrap();
                 }
@@ -238,20 +185,18 @@ fn counters_are_exact_however_clients_come_and_go() {
     let names = ["Connections", "Aborted_clients", "Aborted_connects"];
     let before = names.map(|name| running.count(name));
     let visit = |visit| match visit {
-        Visit::Leaves => quit(running.unix("ann", "one").unwrap()),
-        Visit::Vanishes => drop(running.unix("ann", "one").unwrap()),
+        Visit::Leaves => quit(running.local("ann", "one").unwrap()),
+        Visit::Vanishes => drop(running.local("ann", "one").unwrap()),
         Visit::HasAWrongPassword => {
-            assert_eq!(running.unix("ann", "no").err().unwrap().0, 1045);
+            assert_eq!(running.local("ann", "no").err().unwrap().0, 1045);
         }
         Visit::SaysNothing => {
-            let path = running.folder.path().join("s.sock");
-            let mut raw = Raw::local(&path).unwrap();
+            let mut raw = Raw::local(&running.socket()).unwrap();
             raw.packet().unwrap();
         }
         Visit::SendsHalfALogin => {
             use std::io::Write;
-            let path = running.folder.path().join("s.sock");
-            let mut raw = UnixStream::connect(path).unwrap();
+            let mut raw = UnixStream::connect(running.socket()).unwrap();
             raw.write_all(b"\x60\0\0\x01abc").unwrap();
         }
     };

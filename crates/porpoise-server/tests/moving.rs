@@ -5,64 +5,31 @@
 pub mod common;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::Raw;
-use porpoise_engine::{Engine, EngineOptions};
+use common::running::{Running, in_memory};
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_server::{Moves, Server, ServerOptions};
-use porpoise_storage::Location;
-
-struct Running {
-    server: Server,
-    folder: tempfile::TempDir,
-}
+use porpoise_server::{Moves, ServerOptions};
 
 fn start(workers: usize) -> Running {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Engine::open(EngineOptions {
-        location: Location::Memory,
-        variables: Vec::new(),
-    })
-    .unwrap();
     let options = ServerOptions {
-        socket: Some(folder.path().join("s.sock")),
         workers,
         moves: Moves::AfterEveryTurn,
         ..ServerOptions::default()
     };
-    let server = Server::start(engine, &options).unwrap();
-    let running = Running { server, folder };
-    let mut root = running.root();
-    for sql in [
+    let setup = [
         "CREATE DATABASE test",
         "CREATE TABLE test.t (id INT PRIMARY KEY, v INT NOT NULL)",
         "INSERT INTO test.t VALUES (1, 0)",
-    ] {
-        assert!(root.query(sql).is_ok(), "{sql}");
-    }
-    running
+    ];
+    Running::start(in_memory(&[]), options, &setup)
 }
 
 impl Running {
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("s.sock")
-    }
-
-    fn root(&self) -> Raw {
-        Raw::local(&self.socket())
-            .unwrap()
-            .login("root", "")
-            .unwrap()
-    }
-
     fn moves(&self) -> u64 {
-        let answer = self
-            .root()
-            .query("SHOW GLOBAL STATUS LIKE 'Moved_connections'");
-        answer.rows()[0][1].as_deref().unwrap().parse().unwrap()
+        self.count("Moved_connections")
     }
 }
 

@@ -7,22 +7,16 @@ pub mod common;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Answer, Raw};
-use porpoise_engine::{Engine, EngineOptions};
+use common::running::{Refused, Running, in_memory};
+use common::{Answer, Raw, eventually};
+use porpoise_engine::EngineOptions;
 use porpoise_protocol::flags::Status;
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_server::{Server, ServerOptions};
+use porpoise_server::ServerOptions;
 use porpoise_storage::Location;
-use porpoise_transport::shared_memory::{BASE_NAME, path_of};
-
-pub struct Running {
-    server: Server,
-    folder: tempfile::TempDir,
-}
 
 pub fn start() -> Running {
     start_with(2, Location::Memory)
@@ -30,23 +24,16 @@ pub fn start() -> Running {
 
 /// A server with the accounts and the table that the tests use.
 fn start_with(workers: usize, location: Location) -> Running {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Engine::open(EngineOptions {
+    let engine = EngineOptions {
         location,
-        variables: Vec::new(),
-    })
-    .unwrap();
+        ..in_memory(&[])
+    };
     let options = ServerOptions {
         tcp: vec![([127, 0, 0, 1], 0).into()],
-        socket: Some(folder.path().join("s.sock")),
-        shared_memory: Some(path_of(&folder.path().join("s.sock"), BASE_NAME)),
         workers,
         ..ServerOptions::default()
     };
-    let server = Server::start(engine, &options).unwrap();
-    let running = Running { server, folder };
-    let mut root = running.root();
-    for sql in [
+    let setup = [
         "CREATE USER native IDENTIFIED WITH mysql_native_password BY 'one'",
         "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
         "CREATE USER nopass",
@@ -54,28 +41,14 @@ fn start_with(workers: usize, location: Location) -> Running {
         "CREATE DATABASE test",
         "CREATE TABLE test.t (id INT PRIMARY KEY, v INT NOT NULL)",
         "INSERT INTO test.t VALUES (1, 0)",
-    ] {
-        let answer = root.query(sql);
-        assert!(answer.is_ok(), "{sql}: {answer:?}");
-    }
-    running
+    ];
+    Running::start(engine, options, &setup)
 }
 
 /// Locks the one row, and keeps it locked.
 pub const LOCK: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
 
 impl Running {
-    pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("s.sock")
-    }
-
-    pub fn root(&self) -> Raw {
-        Raw::local(&self.socket())
-            .unwrap()
-            .login("root", "")
-            .unwrap()
-    }
-
     /// In a transaction, on the table's database.
     pub fn worker(&self) -> Raw {
         let mut client = self.root();
@@ -84,14 +57,10 @@ impl Running {
         client
     }
 
-    fn tcp(&self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
+    fn tcp(&self, user: &str, password: &str) -> Result<Raw, Refused> {
         Raw::tcp(self.server.tcp_addresses()[0])
             .unwrap()
             .login(user, password)
-    }
-
-    fn unix(&self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
-        Raw::local(&self.socket()).unwrap().login(user, password)
     }
 
     fn set(&self, name: &str, value: u64) {
@@ -100,15 +69,6 @@ impl Running {
                 .query(&format!("SET GLOBAL {name} = {value}"))
                 .is_ok()
         );
-    }
-}
-
-/// Waits until `what` is so, or fails.
-pub fn eventually(what: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(10);
-    while !what() {
-        assert!(Instant::now() < end, "it never came true");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -180,7 +140,7 @@ fn every_kind_of_account_logs_in_over_every_way_in() {
     for (user, password) in [("native", "one"), ("sha", "secret"), ("nopass", "")] {
         assert_eq!(
             running
-                .unix(user, password)
+                .local(user, password)
                 .unwrap()
                 .query("SELECT 1")
                 .one(),
@@ -219,7 +179,7 @@ fn a_wrong_password_and_an_unknown_user_are_refused_alike() {
         ("nobody", "", "NO"),
         ("sb", "", "NO"),
     ] {
-        let (number, message) = running.unix(user, password).err().unwrap();
+        let (number, message) = running.local(user, password).err().unwrap();
         assert_eq!(number, 1045);
         assert_eq!(
             message,
@@ -500,7 +460,7 @@ fn the_last_seat_is_for_an_administrator() {
     let second = running.tcp("native", "one").unwrap();
     assert_eq!(running.tcp("native", "one").err().unwrap().0, 1040);
     let mut admin = running.root();
-    assert_eq!(running.unix("root", "").err().unwrap().0, 1040);
+    assert_eq!(running.local("root", "").err().unwrap().0, 1040);
     assert_eq!(admin.query("SELECT 1").one(), "1");
     drop((first, second, admin));
     eventually(|| running.tcp("native", "one").is_ok());
@@ -720,23 +680,14 @@ fn a_client_sends_the_file_that_it_is_asked_for() {
 fn a_worker_is_idle_once_for_each_time_that_it_has_nothing_to_do() {
     static TIMES: AtomicUsize = AtomicUsize::new(0);
     let times = || TIMES.load(Ordering::SeqCst);
-    let folder = tempfile::tempdir().unwrap();
-    let engine = Engine::open(EngineOptions {
-        location: Location::Memory,
-        variables: Vec::new(),
-    })
-    .unwrap();
     let options = ServerOptions {
-        socket: Some(folder.path().join("s.sock")),
-        shared_memory: Some(path_of(&folder.path().join("s.sock"), BASE_NAME)),
         workers: 1,
         when_idle: Some(|| {
             TIMES.fetch_add(1, Ordering::SeqCst);
         }),
         ..ServerOptions::default()
     };
-    let server = Server::start(engine, &options).unwrap();
-    let running = Running { server, folder };
+    let running = Running::start(in_memory(&[]), options, &[]);
     let mut root = running.root();
     for time in 1..=2 {
         assert_eq!(root.query("SELECT 6 * 7").one(), "42");

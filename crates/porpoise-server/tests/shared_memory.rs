@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 use porpoise_protocol::handshake::KNOCK;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use server::common::Raw;
-use server::{LOCK, Running, eventually, start};
+use server::common::running::Running;
+use server::common::{Raw, eventually};
+use server::{LOCK, start};
 
 const SOCKET: &str = "PORPOISE_TEST_SOCKET";
 const DEATH: &str = "PORPOISE_TEST_DEATH";

@@ -1,53 +1,18 @@
 //! The load generator against Porpoise: two threads that have eight clients, over every way in.
 
-use porpoise::{Database, Listen, Listening};
-use porpoise_lab::{BenchPlan, Error, Target, Workload, bench};
+mod common;
+
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
+
+use common::served::{Served, WAYS};
+use porpoise_lab::{BenchPlan, Error, Target, Workload, bench};
 
 /// A database that serves over every way in, and targets to go there.
-struct Served {
-    listening: Listening,
-    _database: Database,
-    targets: Vec<Target>,
-    _folder: TempDir,
-}
-
-impl Served {
-    fn start() -> Served {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("s");
-        let database = Database::options()
-            .set("loopback_fast_path", "ON")
-            .in_memory()
-            .unwrap();
-        let doors = Listen::unix(&socket)
-            .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
-            .and(Listen::tcp(([127, 0, 0, 1], 0).into()));
-        let listening = database.listen(doors).unwrap();
-        let setup = database.connect().unwrap();
-        setup.execute("CREATE DATABASE sbtest", ()).unwrap();
-        setup.execute("CREATE USER sb", ()).unwrap();
-        setup.execute("GRANT ALL ON sbtest.* TO sb", ()).unwrap();
-        let port = listening.tcp_addresses()[0].port();
-        let socket = socket.display();
-        let targets = [
-            ("shared memory", "shm"),
-            ("Unix socket", "unix"),
-            ("TCP", "tcp"),
-            ("loopback fast path", "tcp&loopback_fast_path"),
-        ]
-        .map(|(name, way)| {
-            let url = format!("mysql://sb@127.0.0.1:{port}/sbtest?transport={way}&socket={socket}");
-            Target::new(name, &url).unwrap()
-        });
-        Served {
-            listening,
-            _database: database,
-            targets: targets.into(),
-            _folder: folder,
-        }
-    }
+fn start() -> (Served, Vec<Target>) {
+    let served = Served::with_schema("sb", "sbtest");
+    let target = |(name, way)| Target::new(name, &served.url_of_schema("sb", "sbtest", way));
+    let targets = WAYS.map(|way| target(way).unwrap());
+    (served, targets.into())
 }
 
 fn plan(workloads: impl IntoIterator<Item = Workload>) -> BenchPlan {
@@ -65,10 +30,10 @@ fn plan(workloads: impl IntoIterator<Item = Workload>) -> BenchPlan {
 
 #[test]
 fn two_threads_have_eight_clients_over_every_way_in() {
-    let served = Served::start();
+    let (_served, targets) = start();
     let workloads = Workload::all().filter(|&workload| workload != Workload::Connect);
     let plan = plan(workloads);
-    let report = bench::run(&served.targets, &plan).unwrap();
+    let report = bench::run(&targets, &plan).unwrap();
     assert_eq!(report.measurements.len(), 4 * plan.workloads.len());
     for measurement in &report.measurements {
         assert_eq!((measurement.clients, measurement.jobs), (8, 2));
@@ -93,13 +58,13 @@ fn two_threads_have_eight_clients_over_every_way_in() {
 
 #[test]
 fn clients_of_one_thread_wait_for_each_others_rows_and_begin_again_after_conflicts() {
-    let served = Served::start();
+    let (_served, targets) = start();
     let plan = BenchPlan {
         jobs: Some(1),
         rows: 12,
         ..plan([Workload::WriteOnly])
     };
-    let report = bench::run(&served.targets, &plan).unwrap();
+    let report = bench::run(&targets, &plan).unwrap();
     let conflicts: u64 = report
         .measurements
         .iter()
@@ -113,7 +78,7 @@ fn clients_of_one_thread_wait_for_each_others_rows_and_begin_again_after_conflic
         );
     }
     // Every transaction put its row back.
-    let mut connection = porpoise_client::Connection::connect(&served.targets[0].options).unwrap();
+    let mut connection = porpoise_client::Connection::connect(&targets[0].options).unwrap();
     let rows = connection
         .rows("SELECT COUNT(*), MIN(id), MAX(id) FROM sbtest1")
         .unwrap();
@@ -122,30 +87,29 @@ fn clients_of_one_thread_wait_for_each_others_rows_and_begin_again_after_conflic
 
 #[test]
 fn threads_beyond_the_clients_stay_away() {
-    let served = Served::start();
+    let (_served, targets) = start();
     let plan = BenchPlan {
         clients: vec![1, 3],
         jobs: Some(2),
         ..plan([Workload::PointSelect])
     };
-    let report = bench::run(&served.targets[..1], &plan).unwrap();
+    let report = bench::run(&targets[..1], &plan).unwrap();
     let jobs: Vec<usize> = report.measurements.iter().map(|one| one.jobs).collect();
     assert_eq!(jobs, [1, 2]);
 }
 
 #[test]
 fn a_server_that_ends_ends_the_run() {
-    let served = Served::start();
+    let (served, targets) = start();
     let plan = BenchPlan {
         duration: Duration::from_secs(60),
         ..plan([Workload::ReadOnly])
     };
-    bench::load_tables(&served.targets, &plan).unwrap();
+    bench::load_tables(&targets, &plan).unwrap();
     let plan = BenchPlan {
         load: false,
         ..plan
     };
-    let targets = served.targets;
     let began = Instant::now();
     let runs: Vec<_> = targets
         .into_iter()

@@ -1,10 +1,12 @@
 //! Many statements in flight, over every way in: each reply is its own statement's, errors in the middle included. And many
 //! connections on one thread, which waits for whichever has a reply.
 
-use porpoise::{Database, Listen, Listening};
-use porpoise_client::{Connection, Options, Poll};
+mod common;
+
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
+
+use common::served::{Served, WAYS};
+use porpoise_client::{Connection, Options, Poll};
 
 const STATEMENTS: i64 = 3000;
 
@@ -65,65 +67,29 @@ fn pipeline(mut connection: Connection) {
     assert_eq!(count, [[(STATEMENTS - STATEMENTS / 10).to_string()]]);
 }
 
-/// A database that serves over every way in.
-struct Served {
-    listening: Listening,
-    database: Database,
-    /// One for each way in with a server.
-    urls: Vec<String>,
-    _folder: TempDir,
+/// A database that serves over every way in, and a URL for each way.
+fn start() -> (Served, [String; 4]) {
+    let served = Served::with_schema("ann", "d");
+    let urls = WAYS.map(|(_, way)| served.url_of_schema("ann", "d", way));
+    (served, urls)
 }
 
-impl Served {
-    fn start() -> Served {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("s");
-        let database = Database::options()
-            .set("loopback_fast_path", "ON")
-            .set("innodb_flush_log_at_trx_commit", 0)
-            .in_memory()
-            .unwrap();
-        let doors = Listen::unix(&socket)
-            .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
-            .and(Listen::tcp(([127, 0, 0, 1], 0).into()));
-        let listening = database.listen(doors).unwrap();
-        let setup = database.connect().unwrap();
-        setup.execute("CREATE DATABASE d", ()).unwrap();
-        setup.execute("CREATE USER ann", ()).unwrap();
-        setup.execute("GRANT ALL ON d.* TO ann", ()).unwrap();
-        let port = listening.tcp_addresses()[0].port();
-        let ways = [
-            "transport=unix",
-            "transport=shm",
-            "transport=tcp",
-            "transport=tcp&loopback_fast_path=true",
-        ];
-        let socket = socket.display();
-        let url = |way| format!("mysql://ann@127.0.0.1:{port}/d?{way}&socket={socket}");
-        Served {
-            listening,
-            urls: ways.map(url).into(),
-            database,
-            _folder: folder,
-        }
-    }
-
-    fn embedded(&self) -> Connection {
-        let options = Options {
-            database: Some("d".into()),
-            ..Options::default()
-        };
-        Connection::over(self.database.stream().unwrap(), &options).unwrap()
-    }
+/// One more way: the engine in this process.
+fn embedded(served: &Served) -> Connection {
+    let options = Options {
+        database: Some("d".into()),
+        ..Options::default()
+    };
+    Connection::over(served.database.stream().unwrap(), &options).unwrap()
 }
 
 #[test]
 fn every_reply_is_its_own_statements_over_every_way_in() {
-    let served = Served::start();
-    for url in &served.urls {
+    let (served, urls) = start();
+    for url in &urls {
         pipeline(Connection::open(url).unwrap());
     }
-    pipeline(served.embedded());
+    pipeline(embedded(&served));
 }
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(30));
@@ -174,16 +140,16 @@ fn multiplex(connections: &mut [Connection], depth: usize, turns: usize) {
 
 #[test]
 fn one_thread_has_many_connections_over_each_way_in_and_over_all_together() {
-    let served = Served::start();
+    let (served, urls) = start();
     let open = |url: &String| Connection::open(url).unwrap();
-    for url in &served.urls {
+    for url in &urls {
         let mut connections: Vec<_> = (0..8).map(|_| open(url)).collect();
         for depth in [1, 5] {
             multiplex(&mut connections, depth, 300);
         }
     }
-    let mut connections: Vec<_> = served.urls.iter().map(open).collect();
-    connections.push(served.embedded());
+    let mut connections: Vec<_> = urls.iter().map(open).collect();
+    connections.push(embedded(&served));
     for depth in [1, 5] {
         multiplex(&mut connections, depth, 300);
     }
@@ -191,8 +157,8 @@ fn one_thread_has_many_connections_over_each_way_in_and_over_all_together() {
 
 #[test]
 fn a_reply_that_takes_long_keeps_nobody_from_the_others() {
-    let served = Served::start();
-    for url in &served.urls {
+    let (_served, urls) = start();
+    for url in &urls {
         let mut connections = [(); 2].map(|()| Connection::open(url).unwrap());
         let mut poll = Poll::default();
         connections[0].send_query("SELECT SLEEP(0.2)").unwrap();
@@ -214,9 +180,8 @@ fn a_reply_that_takes_long_keeps_nobody_from_the_others() {
 
 #[test]
 fn connections_whose_server_is_gone_are_told_of() {
-    let served = Served::start();
-    let mut connections: Vec<_> = served
-        .urls
+    let (served, urls) = start();
+    let mut connections: Vec<_> = urls
         .iter()
         .map(|url| Connection::open(url).unwrap())
         .collect();

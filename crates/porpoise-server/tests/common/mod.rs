@@ -2,11 +2,13 @@
 
 #![allow(dead_code)]
 
+pub mod running;
+
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use porpoise_protocol::auth;
 use porpoise_protocol::flags::{Capabilities, Status};
@@ -16,6 +18,16 @@ use porpoise_protocol::reply::{ErrPacket, OkPacket, is_end_of_rows, parse_end_of
 use porpoise_protocol::row::TextRow;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use porpoise_transport::{SharedMemory, Stream};
+
+/// Waits until `what` is so, or fails.
+#[track_caller]
+pub fn eventually(what: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !what() {
+        assert!(Instant::now() < end, "it never came true");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Which of the two test programs this is.
 pub const OVER_SHARED_MEMORY: bool =
