@@ -351,6 +351,8 @@ errors! {
     illegal_value_for_type(kind, value) = 1367 "22007" "Illegal {} '{}' value found during parsing";
     password_no_match() = 1133 "42000" "Can't find any matching row in the user table";
     cannot_create_user(operation, who) = 1396 "HY000" "Operation {} failed for {}";
+    account_does_not_exist(user, host) = 3162 "HY000" "Authorization ID '{}'@'{}' does not exist.";
+    account_exists(user, host) = 3163 "HY000" "Authorization ID '{}'@'{}' already exists.";
     data_too_long(column, row) = 1406 "22001" "Data too long for column '{}' at row {}";
     datetime_overflow(function) = 1441 "22008" "Datetime function: {} field overflow";
     not_allowed_in_transaction() = 1179 "25000" "You are not allowed to execute this command in a transaction";

@@ -99,6 +99,14 @@ fn failed(operation: &str, names: &[Name]) -> Error {
     Error::cannot_create_user(operation, names.join(","))
 }
 
+/// An error if there are names that the statement could not be run for.
+fn none_of(operation: &str, refused: &[Name]) -> Result<()> {
+    match refused {
+        [] => Ok(()),
+        refused => Err(failed(operation, refused)),
+    }
+}
+
 impl Run<'_> {
     fn name(&self, account: &ast::Account) -> Result<Name> {
         let (user, host) = match account {
@@ -153,11 +161,7 @@ impl Run<'_> {
             let name = self.name(&spec.account)?;
             if self.change.get(&name.0, &name.1).is_some() {
                 if create.if_exists {
-                    let note = Error::new(
-                        3163,
-                        "HY000",
-                        format!("Authorization ID '{}'@'{}' already exists.", name.0, name.1),
-                    );
+                    let note = Error::account_exists(&name.0, &name.1);
                     self.state.warn(Level::Note, note.into_condition());
                 } else {
                     refused.push(name);
@@ -187,11 +191,7 @@ impl Run<'_> {
             }
             self.change.put(account)?;
         }
-        if refused.is_empty() {
-            Ok(())
-        } else {
-            Err(failed("CREATE USER", &refused))
-        }
+        none_of("CREATE USER", &refused)
     }
 
     fn create_roles(&mut self, if_not_exists: bool, roles: &[ast::Account]) -> Result<()> {
@@ -208,21 +208,13 @@ impl Run<'_> {
                     ..Account::new(&name.0, &name.1)
                 })?;
             } else if if_not_exists {
-                let note = Error::new(
-                    3163,
-                    "HY000",
-                    format!("Authorization ID '{}'@'{}' already exists.", name.0, name.1),
-                );
+                let note = Error::account_exists(&name.0, &name.1);
                 self.state.warn(Level::Note, note.into_condition());
             } else {
                 refused.push(name);
             }
         }
-        if refused.is_empty() {
-            Ok(())
-        } else {
-            Err(failed("CREATE ROLE", &refused))
-        }
+        none_of("CREATE ROLE", &refused)
     }
 
     fn drop_roles(&mut self, if_exists: bool, roles: &[ast::Account]) -> Result<()> {
@@ -406,11 +398,7 @@ impl Run<'_> {
             }
             let Some(old) = self.change.get(&name.0, &name.1) else {
                 if alter.if_exists {
-                    let note = Error::new(
-                        3162,
-                        "HY000",
-                        format!("Authorization ID '{}'@'{}' does not exist.", name.0, name.1),
-                    );
+                    let note = Error::account_does_not_exist(&name.0, &name.1);
                     self.state.warn(Level::Note, note.into_condition());
                 } else {
                     refused.push(name);
@@ -425,11 +413,7 @@ impl Run<'_> {
             apply_options(&mut account, alter)?;
             self.change.put(account)?;
         }
-        if refused.is_empty() {
-            Ok(())
-        } else {
-            Err(failed("ALTER USER", &refused))
-        }
+        none_of("ALTER USER", &refused)
     }
 
     fn drop(&mut self, if_exists: bool, users: &[ast::Account]) -> Result<()> {
@@ -452,21 +436,13 @@ impl Run<'_> {
                     self.forget_role(&name)?;
                 }
                 None if if_exists => {
-                    let note = Error::new(
-                        3162,
-                        "HY000",
-                        format!("Authorization ID '{}'@'{}' does not exist.", name.0, name.1),
-                    );
+                    let note = Error::account_does_not_exist(&name.0, &name.1);
                     self.state.warn(Level::Note, note.into_condition());
                 }
                 None => refused.push(name),
             }
         }
-        if refused.is_empty() {
-            Ok(())
-        } else {
-            Err(failed(operation, &refused))
-        }
+        none_of(operation, &refused)
     }
 
     fn rename(&mut self, pairs: &[(ast::Account, ast::Account)]) -> Result<()> {

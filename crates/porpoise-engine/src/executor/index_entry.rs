@@ -12,7 +12,7 @@
 use porpoise_types::{KeyBuf, Value, encode_key_part};
 use smallvec::SmallVec;
 
-use crate::catalog::{Index, Table};
+use crate::catalog::{Column, Index, IndexPart, Table};
 
 /// An index key of one row, and whether a part of it is NULL (NULLs never collide).
 pub struct IndexKey {
@@ -31,16 +31,16 @@ pub fn parts_of(table: &Table, index: &Index, row: &[u8]) -> IndexKey {
         let column = &table.columns[part.column];
         let value = table.layout.get(row, part.column);
         key.has_null |= value.is_null();
-        encode_key_part(
-            &value,
-            &column.ty,
-            column.nullable,
-            part.descending,
-            part.prefix,
-            &mut key.parts,
-        );
+        encode_part(part, column, &value, &mut key.parts);
     }
     key
+}
+
+/// Appends a value, as the index has it, to a key.
+#[inline]
+pub fn encode_part(part: &IndexPart, column: &Column, value: &Value, key: &mut KeyBuf) {
+    let (ty, nullable) = (&column.ty, column.nullable);
+    encode_key_part(value, ty, nullable, part.descending, part.prefix, key);
 }
 
 /// The storage key of a secondary index's entry.

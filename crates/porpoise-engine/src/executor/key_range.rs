@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 use crate::catalog::{Index, Table};
 use crate::error::Result;
 use crate::executor::Exec;
+use crate::executor::index_entry::encode_part;
 use crate::expr::Expr;
 use crate::planner::plan::{KeyBound, KeyRange};
 
@@ -182,14 +183,7 @@ pub fn bounds(
             Fit::Null if fixed.null_safe && column.nullable => Value::Null,
             _ => return Ok(None),
         };
-        encode_key_part(
-            &value,
-            &column.ty,
-            column.nullable,
-            part.descending,
-            part.prefix,
-            &mut prefix,
-        );
+        encode_part(part, column, &value, &mut prefix);
     }
     let mut low = prefix.clone();
     let mut high = prefix;
@@ -199,16 +193,7 @@ pub fn bounds(
         range.lower.is_some() || range.upper.is_some(),
     ) {
         let column = &table.columns[part.column];
-        let encode = |value: &Value, into: &mut KeyBuf| {
-            encode_key_part(
-                value,
-                &column.ty,
-                column.nullable,
-                part.descending,
-                part.prefix,
-                into,
-            );
-        };
+        let encode = |value: &Value, into: &mut KeyBuf| encode_part(part, column, value, into);
         // In terms of the column's values: the least one wanted, and the greatest.
         let least = edge(exec, range.lower.as_ref(), &column.ty, true)?;
         let greatest = edge(exec, range.upper.as_ref(), &column.ty, false)?;
@@ -342,14 +327,7 @@ pub fn point<'p>(
         let Fit::Exact(value) = fit(value, &column.ty, exec) else {
             return Ok(None);
         };
-        encode_key_part(
-            &value,
-            &column.ty,
-            column.nullable,
-            part.descending,
-            part.prefix,
-            &mut out,
-        );
+        encode_part(part, column, &value, &mut out);
     }
     Ok(Some(out))
 }

@@ -70,6 +70,13 @@ const fn row(
     }
 }
 
+const fn variance(
+    name: &'static str,
+    start: fn(&Aggregate) -> Box<dyn Accumulator>,
+) -> AggregateFunction {
+    row(name, exactly(1), &[Want::Double], double, start)
+}
+
 /// All aggregate functions. COUNT(*) has no argument.
 pub static AGGREGATES: &[AggregateFunction] = &[
     row(
@@ -171,50 +178,10 @@ pub static AGGREGATES: &[AggregateFunction] = &[
             wanted: Ordering::Less,
         })
     }),
-    row(
-        "STD",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance {
-            sample: false,
-            root: true,
-            ..Variance::default()
-        }),
-    ),
-    row(
-        "STDDEV",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance {
-            sample: false,
-            root: true,
-            ..Variance::default()
-        }),
-    ),
-    row(
-        "STDDEV_POP",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance {
-            sample: false,
-            root: true,
-            ..Variance::default()
-        }),
-    ),
-    row(
-        "STDDEV_SAMP",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance {
-            sample: true,
-            root: true,
-            ..Variance::default()
-        }),
-    ),
+    variance("STD", start!(Variance::of_population().root())),
+    variance("STDDEV", start!(Variance::of_population().root())),
+    variance("STDDEV_POP", start!(Variance::of_population().root())),
+    variance("STDDEV_SAMP", start!(Variance::of_sample().root())),
     row(
         "SUM",
         exactly(1),
@@ -222,30 +189,9 @@ pub static AGGREGATES: &[AggregateFunction] = &[
         sum_type,
         start!(Sum::default()),
     ),
-    row(
-        "VARIANCE",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance::default()),
-    ),
-    row(
-        "VAR_POP",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance::default()),
-    ),
-    row(
-        "VAR_SAMP",
-        exactly(1),
-        &[Want::Double],
-        double,
-        start!(Variance {
-            sample: true,
-            ..Variance::default()
-        }),
-    ),
+    variance("VARIANCE", start!(Variance::of_population())),
+    variance("VAR_POP", start!(Variance::of_population())),
+    variance("VAR_SAMP", start!(Variance::of_sample())),
 ];
 
 /// The argument's type; a number is shown without the zeros of ZEROFILL.
@@ -559,6 +505,24 @@ impl Whole {
             }
             _ => *self = Whole::Lost,
         }
+    }
+}
+
+impl Variance {
+    fn of_population() -> Variance {
+        Variance::default()
+    }
+
+    fn of_sample() -> Variance {
+        Variance {
+            sample: true,
+            ..Variance::default()
+        }
+    }
+
+    /// The standard deviation.
+    fn root(self) -> Variance {
+        Variance { root: true, ..self }
     }
 }
 

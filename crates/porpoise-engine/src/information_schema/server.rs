@@ -321,22 +321,24 @@ pub fn visible_processes(exec: &Exec<'_>) -> Vec<Process> {
         .collect()
 }
 
-fn seconds_since(exec: &Exec<'_>, since_us: i64) -> i64 {
-    (exec.started_us - since_us).max(0) / 1_000_000
+/// Whose process it is, where it is, and what it does: user, host, schema, command, seconds, state, statement.
+fn what_it_does(exec: &Exec<'_>, process: &Process) -> [Value; 7] {
+    let seconds = (exec.started_us - process.since_us).max(0) / 1_000_000;
+    [
+        text(&process.user),
+        text(&process.host),
+        some_text(process.schema.as_deref()),
+        text(process.command.name()),
+        Value::Int(seconds),
+        text(process.state),
+        some_text(process.sql.as_deref()),
+    ]
 }
 
 fn processes(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
     for process in visible_processes(exec) {
-        let values = [
-            Value::UInt(process.id),
-            text(&process.user),
-            text(&process.host),
-            some_text(process.schema.as_deref()),
-            text(process.command.name()),
-            Value::Int(seconds_since(exec, process.since_us)),
-            text(process.state),
-            some_text(process.sql.as_deref()),
-        ];
+        let mut values = vec![Value::UInt(process.id)];
+        values.extend(what_it_does(exec, &process));
         row(exec, &values)?;
     }
     Ok(())
@@ -344,20 +346,11 @@ fn processes(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 
 fn threads(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
     for process in visible_processes(exec) {
-        let values = [
-            Value::UInt(process.id),
-            text("thread/sql/one_connection"),
-            text("FOREGROUND"),
-            Value::UInt(process.id),
-            text(&process.user),
-            text(&process.host),
-            some_text(process.schema.as_deref()),
-            text(process.command.name()),
-            Value::Int(seconds_since(exec, process.since_us)),
-            text(process.state),
-            some_text(process.sql.as_deref()),
-            Value::Null,
-        ];
+        let id = || Value::UInt(process.id);
+        let mut values = vec![id(), text("thread/sql/one_connection")];
+        values.extend([text("FOREGROUND"), id()]);
+        values.extend(what_it_does(exec, &process));
+        values.push(Value::Null);
         row(exec, &values)?;
     }
     Ok(())

@@ -363,14 +363,8 @@ fn traditional(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
         ast::Statement::Insert(insert) => {
             let name = insert.table.name.to_string();
             let select_type = if insert.replace { "REPLACE" } else { "INSERT" };
-            let table = Some(name.trim_matches('`').to_string());
-            out.rows.push(Row {
-                id: Some(1),
-                select_type,
-                table,
-                access: Some("ALL"),
-                ..Row::default()
-            });
+            let table = name.trim_matches('`').to_string();
+            out.rows.push(Row::all_of(1, select_type, table));
             "SIMPLE"
         }
         _ => "SIMPLE",
@@ -475,28 +469,18 @@ impl Traditional<'_> {
                 } else {
                     vec!["Using where".to_string()]
                 };
-                let table = Some(table.name.to_string());
                 self.rows.push(Row {
-                    id: Some(id),
-                    select_type,
-                    table,
-                    access: Some("ALL"),
                     extra,
-                    ..Row::default()
+                    ..Row::all_of(id, select_type, table.name.to_string())
                 });
             }
             Node::Derived { input, output, .. } => {
                 let inner = self.take_id();
                 let rows = Some(optimize::rows_of(input));
-                let table = Some(format!("<derived{inner}>"));
                 self.rows.push(Row {
-                    id: Some(id),
-                    select_type,
-                    table,
-                    access: Some("ALL"),
                     rows,
                     filtered: Some(100.0),
-                    ..Row::default()
+                    ..Row::all_of(id, select_type, format!("<derived{inner}>"))
                 });
                 pending.push((input, output.iter().collect(), inner, "DERIVED"));
             }
@@ -524,15 +508,9 @@ impl Traditional<'_> {
                 };
                 let list = ids.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
                 let extra = vec!["Using temporary".to_string()];
-                let table = Some(format!("<{word}{list}>"));
-                let id = Some(self.next_id);
                 self.rows.push(Row {
-                    id,
-                    select_type: kind,
-                    table,
-                    access: Some("ALL"),
                     extra,
-                    ..Row::default()
+                    ..Row::all_of(self.next_id, kind, format!("<{word}{list}>"))
                 });
             }
             Node::Recursive {
@@ -557,15 +535,10 @@ impl Traditional<'_> {
                 );
             }
             Node::Working { slot, .. } => {
-                let table = Some(self.names.of(*slot).to_string());
-                let extra = vec!["Recursive".to_string()];
+                let table = self.names.of(*slot).to_string();
                 self.rows.push(Row {
-                    id: Some(id),
-                    select_type,
-                    table,
-                    access: Some("ALL"),
-                    extra,
-                    ..Row::default()
+                    extra: vec!["Recursive".to_string()],
+                    ..Row::all_of(id, select_type, table)
                 });
             }
             Node::HashJoin { left, right, .. } => {
@@ -810,6 +783,17 @@ fn key_length(ty: &DataType, prefix: Option<u32>) -> usize {
 }
 
 impl Row {
+    /// For a table that is gone through from one end to the other.
+    fn all_of(id: u64, select_type: &'static str, table: String) -> Row {
+        Row {
+            id: Some(id),
+            select_type,
+            table: Some(table),
+            access: Some("ALL"),
+            ..Row::default()
+        }
+    }
+
     fn values(self) -> Vec<Value> {
         let list = |items: Vec<String>| {
             if items.is_empty() {

@@ -83,6 +83,13 @@ impl Parser<'_> {
         })
     }
 
+    /// `READ ONLY` or `READ WRITE`: whether it is the former.
+    fn access_mode(&mut self) -> Result<bool> {
+        self.expect("READ")?;
+        let word = self.eat_any(&["ONLY", "WRITE"]);
+        word.map_or_else(|| Err(self.syntax_error()), |word| Ok(word == "ONLY"))
+    }
+
     fn set_transaction(&mut self, scope: Option<VariableScope>) -> Result<Statement> {
         self.expect("TRANSACTION")?;
         let (mut isolation, mut read_only) = (None, None);
@@ -100,11 +107,7 @@ impl Parser<'_> {
                 });
                 return Ok(());
             }
-            p.expect("READ")?;
-            match p.eat_any(&["ONLY", "WRITE"]) {
-                Some(word) => read_only = Some(word == "ONLY"),
-                None => return Err(p.syntax_error()),
-            }
+            read_only = Some(p.access_mode()?);
             Ok(())
         })?;
         Ok(Statement::SetTransaction {
@@ -227,11 +230,7 @@ impl Parser<'_> {
                             consistent_snapshot = true;
                             return p.expect_all(&["CONSISTENT", "SNAPSHOT"]);
                         }
-                        p.expect("READ")?;
-                        match p.eat_any(&["ONLY", "WRITE"]) {
-                            Some(word) => read_only = Some(word == "ONLY"),
-                            None => return Err(p.syntax_error()),
-                        }
+                        read_only = Some(p.access_mode()?);
                         Ok(())
                     })?;
                 }

@@ -463,12 +463,8 @@ impl Binder<'_> {
                 let hidden = (0..table.columns.len()).map(|column| (scope.relations.len(), column));
                 scope.hidden.extend(hidden);
             }
-            scope.add(Relation {
-                alias: alias.0.clone(),
-                schema: CompactString::default(),
-                columns,
-                nullable: false,
-            });
+            let alias = alias.0.clone();
+            scope.add(Relation::of_statement(alias, columns, false));
             scope.show_all();
         }
         self.inserted_slot = Some((new_slot, target.clone()));

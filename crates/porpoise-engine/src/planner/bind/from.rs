@@ -416,19 +416,13 @@ impl Binder<'_> {
             let kind = SourceKind::Derived {
                 query: Box::new(query),
             };
-            let source = Source {
-                slot,
-                kind,
-                hints: IndexHints::default(),
-                lock: RowLock::None,
-            };
             let relation = Relation {
                 alias,
                 schema,
                 columns,
                 nullable,
             };
-            return self.add_relation(relation, JoinTree::Leaf(Box::new(source)));
+            return self.leaf(relation, slot, kind);
         }
         let Query {
             body: Body::Select(block),
@@ -587,7 +581,8 @@ impl Binder<'_> {
             *named = true;
             let (working, columns) = (*working, columns.clone());
             let (slot, made) = self.made_columns(&alias, &columns);
-            return self.leaf(alias, slot, made, SourceKind::Working { working }, nullable);
+            let relation = Relation::of_statement(alias, made, nullable);
+            return self.leaf(relation, slot, SourceKind::Working { working });
         }
         if self.definitions[at].shared.is_none() {
             let query = self.bind_definition(at)?;
@@ -603,28 +598,17 @@ impl Binder<'_> {
             return Err(Error::no_such_table("", alias));
         };
         let (slot, made) = self.made_columns(&alias, &columns);
-        self.leaf(alias, slot, made, SourceKind::Common { number }, nullable)
+        let relation = Relation::of_statement(alias, made, nullable);
+        self.leaf(relation, slot, SourceKind::Common { number })
     }
 
-    fn leaf(
-        &mut self,
-        alias: CompactString,
-        slot: Slot,
-        columns: Columns,
-        kind: SourceKind,
-        nullable: bool,
-    ) -> Result<Part> {
+    /// Rows that the statement makes itself.
+    fn leaf(&mut self, relation: Relation, slot: Slot, kind: SourceKind) -> Result<Part> {
         let source = Source {
             slot,
             kind,
             hints: IndexHints::default(),
             lock: RowLock::None,
-        };
-        let relation = Relation {
-            alias,
-            schema: CompactString::default(),
-            columns,
-            nullable,
         };
         self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
     }

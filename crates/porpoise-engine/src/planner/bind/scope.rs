@@ -69,6 +69,18 @@ pub struct Relation {
     pub nullable: bool,
 }
 
+impl Relation {
+    /// In no schema: defined by the statement.
+    pub fn of_statement(alias: CompactString, columns: Columns, nullable: bool) -> Relation {
+        Relation {
+            alias,
+            schema: CompactString::default(),
+            columns,
+            nullable,
+        }
+    }
+}
+
 pub enum Columns {
     Table {
         slot: Slot,

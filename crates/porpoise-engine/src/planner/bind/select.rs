@@ -284,12 +284,8 @@ impl Binder<'_> {
             slot,
             columns: made.collect(),
         };
-        scope.add(Relation {
-            alias: CompactString::default(),
-            schema: CompactString::default(),
-            columns,
-            nullable: false,
-        });
+        let alias = CompactString::default();
+        scope.add(Relation::of_statement(alias, columns, false));
         scope.show_all();
         scope.items = query.columns.clone();
         scope.aliases = Aliases::Last;

@@ -323,15 +323,7 @@ pub fn covers(binder: &Binder<'_>, slot: Slot, table: &Table, index: usize) -> b
 /// Whether the primary key's order is the wanted one (`true`: turned round).
 fn order_of_primary(table: &Table, slot: Slot, wanted: &Wanted) -> Option<bool> {
     table.primary_key()?;
-    let everything = IndexRanges {
-        ranges: Vec::new(),
-        equal_parts: 0,
-        parts: 0,
-        bounded: false,
-        closed: false,
-        exact: Vec::new(),
-    };
-    order_of(table, slot, 0, &everything, wanted)
+    order_of(table, slot, 0, &IndexRanges::all(), wanted)
 }
 
 /// Whether an index's rows come in the wanted order (`true`: turned round).
@@ -476,14 +468,7 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
         whole: true,
         limited: true,
     };
-    let everything = IndexRanges {
-        ranges: Vec::new(),
-        equal_parts: 0,
-        parts: 0,
-        bounded: false,
-        closed: false,
-        exact: Vec::new(),
-    };
+    let everything = IndexRanges::all();
     let (access, reverse) = match &scan.access {
         Access::Index { index, ranges, .. } if ranges.len() == 1 => {
             let found = IndexRanges {

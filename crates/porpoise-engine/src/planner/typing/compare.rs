@@ -13,7 +13,7 @@ use porpoise_types::{Collation, DataType, Decimal, Value};
 
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Domain, Expr, ExprKind};
-use crate::planner::typing::{Class, class, coerce, collation, implicit, text_type};
+use crate::planner::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
 use crate::session::SessionState;
 
 /// The domain in which two expressions are compared.
@@ -685,19 +685,9 @@ pub fn like(
     if width(&operand) != 1 || width(&pattern) != 1 {
         return Err(Error::operand_columns(1));
     }
-    let text = |expr: Expr| match class(&expr.ty) {
-        Class::Text | Class::Bytes | Class::Null => expr,
-        Class::Member => {
-            let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
-            implicit(expr, ty)
-        }
-        _ => {
-            let ty = text_type(expr.ty.max_chars(), session.collation);
-            implicit(expr, ty)
-        }
-    };
     let common = collation::aggregate([&operand, &pattern], "like", session.collation)?;
-    let (operand, pattern) = (Box::new(text(operand)), Box::new(text(pattern)));
+    let text = |expr| Box::new(text_or_bytes(expr, session));
+    let (operand, pattern) = (text(operand), text(pattern));
     let nullable = operand.nullable || pattern.nullable;
     Ok(Expr::boolean(
         ExprKind::Like {

@@ -80,6 +80,17 @@ impl Class {
     }
 }
 
+/// What isn't a text or bytes as a text, in the connection's character set unless it has one of its own.
+pub fn text_or_bytes(expr: Expr, session: &SessionState) -> Expr {
+    let collation = match class(&expr.ty) {
+        Class::Text | Class::Bytes | Class::Null => return expr,
+        Class::Member => expr.ty.collation(),
+        _ => session.collation,
+    };
+    let ty = text_type(expr.ty.max_chars(), collation);
+    implicit(expr, ty)
+}
+
 /// A text type of at most so many characters.
 pub fn text_type(chars: u64, collation: Collation) -> DataType {
     if collation == Collation::BINARY {
@@ -392,30 +403,7 @@ pub fn slot_type(ty: &DataType) -> DataType {
 
 /// The name of a unit as a constant argument.
 pub fn unit_literal(unit: ast::TimeUnit) -> Expr {
-    use ast::TimeUnit::*;
-    let name = match unit {
-        Microsecond => "MICROSECOND",
-        Second => "SECOND",
-        Minute => "MINUTE",
-        Hour => "HOUR",
-        Day => "DAY",
-        Week => "WEEK",
-        Month => "MONTH",
-        Quarter => "QUARTER",
-        Year => "YEAR",
-        SecondMicrosecond => "SECOND_MICROSECOND",
-        MinuteMicrosecond => "MINUTE_MICROSECOND",
-        MinuteSecond => "MINUTE_SECOND",
-        HourMicrosecond => "HOUR_MICROSECOND",
-        HourSecond => "HOUR_SECOND",
-        HourMinute => "HOUR_MINUTE",
-        DayMicrosecond => "DAY_MICROSECOND",
-        DaySecond => "DAY_SECOND",
-        DayMinute => "DAY_MINUTE",
-        DayHour => "DAY_HOUR",
-        YearMonth => "YEAR_MONTH",
-    };
-    text_literal(name)
+    text_literal(unit.name())
 }
 
 /// A constant text in the server's own character set.

@@ -8,7 +8,7 @@ use crate::functions::{self, AggregateFunction, Eval, Function, Returns, Want};
 use crate::planner::typing::merge::decimal_size;
 use crate::planner::typing::{
     Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
-    shown_fraction, text_type,
+    shown_fraction, text_or_bytes, text_type,
 };
 use crate::session::SessionState;
 
@@ -204,17 +204,7 @@ pub fn case(
 pub fn collate(expr: Expr, name: &str, session: &SessionState) -> Result<Expr> {
     one_column(&expr)?;
     let to = Collation::by_name(name).ok_or_else(|| Error::unknown_collation(name))?;
-    let expr = match class(&expr.ty) {
-        Class::Text | Class::Bytes | Class::Null => expr,
-        Class::Member => {
-            let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
-            implicit(expr, ty)
-        }
-        _ => {
-            let ty = text_type(expr.ty.max_chars(), session.collation);
-            implicit(expr, ty)
-        }
-    };
+    let expr = text_or_bytes(expr, session);
     let from = expr.ty.collation();
     // Constants are in the connection's character set, whatever the collation's default is.
     if class(&expr.ty) != Class::Null && from.charset() != to.charset() {
