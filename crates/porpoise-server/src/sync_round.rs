@@ -70,9 +70,14 @@ impl SyncRound {
             .store(before - before / 4 + now, Ordering::Relaxed);
     }
 
+    /// How long syncs take lately.
+    pub fn takes(&self) -> Duration {
+        Duration::from_nanos(self.took_ns.load(Ordering::Relaxed))
+    }
+
     /// Whether more commits are likely to join the `waiting` soon.
     pub fn is_worth_holding(&self, now: Instant, waiting: usize) -> bool {
-        let took = Duration::from_nanos(self.took_ns.load(Ordering::Relaxed));
+        let took = self.takes();
         waiting < self.expected.load(Ordering::Relaxed)
             && took > SLOW
             && self.since_end(now) < (took * 3 / 4).min(HOLD_MAX)

@@ -2,7 +2,8 @@
 //!
 //! A worker syncs the commits of its connections itself when they are all it has to do: a client alone is answered without
 //! a hand-over to another thread and back. While other connections are in the midst of their transactions, these would
-//! stand still for as long as the disk takes; then the sync is this thread's.
+//! stand still for as long as the disk takes; then the sync is this thread's. Not so where clients look for their replies
+//! in shared memory and the disk is quick: they need the core that the worker leaves, and handing over takes longer.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

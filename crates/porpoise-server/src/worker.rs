@@ -4,7 +4,8 @@
 //!  ┌─► mail ──► serve each ready connection ([`Ready`]) to the end of what it sent ──► nothing ready?
 //!  │                                                                        │
 //!  │     1. look once more without sleeping; commits that wait are synced, on this thread if
-//!  │        there is nothing else to do, otherwise by the [`Syncer`](crate::syncer::Syncer)
+//!  │        there is nothing else to do or clients look for their replies themselves, otherwise by the
+//!  │        [`Syncer`](crate::syncer::Syncer)
 //!  │     2. look for a little longer, as long as that has been worth it lately ([`Spin`])
 //!  └──── 3. sleep until a socket, a letter or a deadline
 //! ```
@@ -64,6 +65,10 @@ const HOLD_MAX: Duration = Duration::from_micros(200);
 
 /// So many connections that a worker has served of late, beside those that wait for a sync, are worth a hand-over.
 const OTHERS_MIN: usize = 2;
+
+/// While a sync takes less, a worker with rings does it itself, whoever else it has served: their clients take their
+/// replies and put their next statements meanwhile, without anybody having to wake.
+const HAND_OVER_MIN: Duration = Duration::from_micros(250);
 
 /// How many turns commits may wait for more to share their sync.
 const TURNS_UNSYNCED_MAX: usize = 1;
@@ -812,7 +817,9 @@ impl EventLoop {
             let others = self.served.saturating_sub(waiting);
             self.served = 0;
             self.stretch = self.stretch.wrapping_add(1);
-            if others < OTHERS_MIN || !self.server.ask_syncer() {
+            let is_short = self.server.sync_round.takes() < HAND_OVER_MIN;
+            let is_own = others < OTHERS_MIN || is_short && !self.rings.is_empty();
+            if is_own || !self.server.ask_syncer() {
                 let begins = Instant::now();
                 let led = self.server.engine.sync_pending();
                 self.now = Instant::now();
