@@ -621,6 +621,23 @@ impl<'a> Parser<'a> {
         self.source(start)
     }
 
+    /// Goes to the end of a statement that isn't known further. With a BEGIN in it, that is the end of the text: a stored program
+    /// has semicolons of its own.
+    fn pass_statement(&mut self) {
+        let mut has_body = false;
+        while !matches!(self.kind(), TokenKind::End | TokenKind::Semicolon) {
+            has_body |= self.at("BEGIN");
+            self.advance();
+        }
+        if has_body {
+            let end = self.sql.len();
+            self.lexer = Lexer::new(self.sql, end, self.modes);
+            self.window.clear();
+            self.at = 0;
+            self.last_end = end as u32;
+        }
+    }
+
     /// The text from byte `start` to the last token consumed.
     fn source(&self, start: usize) -> Box<str> {
         String::from_utf8_lossy(self.sql.get(start..self.last_end as usize).unwrap_or(&[])).into()
@@ -696,11 +713,17 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Swallows the statement.
+    /// Swallows the rest of the statement.
     fn unsupported(&mut self, what: &'static str) -> Result<Statement> {
+        let start = self.tok(0).token.start as usize;
+        self.unsupported_from(start, what)
+    }
+
+    fn unsupported_from(&mut self, start: usize, what: &'static str) -> Result<Statement> {
+        self.pass_statement();
         Ok(Statement::Unsupported {
             what,
-            text: self.rest_of_statement(),
+            text: self.source(start),
         })
     }
 }

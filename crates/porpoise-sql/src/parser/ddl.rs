@@ -127,14 +127,6 @@ impl Parser<'_> {
         }
     }
 
-    fn unsupported_from(&mut self, start: usize, what: &'static str) -> Result<Statement> {
-        self.rest_of_statement();
-        Ok(Statement::Unsupported {
-            what,
-            text: self.source(start),
-        })
-    }
-
     fn database_options(&mut self) -> Result<DatabaseOptions> {
         let mut options = DatabaseOptions::default();
         loop {

@@ -25,11 +25,7 @@ impl Parser<'_> {
             }
             "PASSWORD" if self.password_ahead() => return self.set_password(),
             "RESOURCE" if self.at_ahead(1, "GROUP") => {
-                self.rest_of_statement();
-                return Ok(Statement::Unsupported {
-                    what: "SET RESOURCE GROUP",
-                    text: self.source(start),
-                });
+                return self.unsupported_from(start, "SET RESOURCE GROUP");
             }
             "TRANSACTION" if !self.assignment_ahead() => return self.set_transaction(None),
             _ => {}
