@@ -511,27 +511,41 @@ impl Expr {
                     && f.purity != crate::functions::Purity::Volatile
                     && all(a, b)
             }
-            // Copies of one subquery: GROUP BY's by its position or alias.
+            // Who names an expression by its alias has its subquery as well, not another that reads alike.
             (
                 ExprKind::Subquery {
                     subplan: a,
-                    kind: SubqueryKind::Scalar,
+                    kind: x,
                 },
                 ExprKind::Subquery {
                     subplan: b,
-                    kind: SubqueryKind::Scalar,
+                    kind: y,
                 },
-            ) => a.number == b.number,
-            (
-                ExprKind::Subquery {
-                    subplan: a,
-                    kind: SubqueryKind::Exists { negated: n },
-                },
-                ExprKind::Subquery {
-                    subplan: b,
-                    kind: SubqueryKind::Exists { negated: m },
-                },
-            ) => a.number == b.number && n == m,
+            ) => {
+                a.number == b.number
+                    && match (x, y) {
+                        (SubqueryKind::Scalar, SubqueryKind::Scalar) => true,
+                        (
+                            SubqueryKind::Exists { negated: n },
+                            SubqueryKind::Exists { negated: m },
+                        ) => n == m,
+                        (
+                            SubqueryKind::Quantified {
+                                operand: a,
+                                op: o,
+                                all: n,
+                                ..
+                            },
+                            SubqueryKind::Quantified {
+                                operand: b,
+                                op: p,
+                                all: m,
+                                ..
+                            },
+                        ) => o == p && n == m && a.same_as(b, literals),
+                        _ => false,
+                    }
+            }
             _ => false,
         }
     }

@@ -214,7 +214,7 @@ fn store_decimal(value: Value, precision: u8, scale: u8, unsigned: bool) -> (Val
     if stored != d {
         loss = loss.or(Loss::Rounded);
     }
-    if unsigned && stored.is_negative() {
+    if unsigned && d.is_negative() {
         return (
             Value::Decimal(Decimal::new(0, scale)),
             loss.or(Loss::OutOfRange),

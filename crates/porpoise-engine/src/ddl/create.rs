@@ -292,6 +292,7 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         slot,
         columns: filling.columns,
         source: InsertSource::Query { node, output },
+        reads_itself: false,
         duplicates: match filling.duplicates {
             ast::Duplicates::Replace => OnDuplicate::Replace,
             ast::Duplicates::Error | ast::Duplicates::Ignore => OnDuplicate::Error,

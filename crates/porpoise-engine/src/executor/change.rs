@@ -34,19 +34,32 @@ pub fn update_current(
     assignments: &[Assignment],
     checks: &[ViewCheck],
 ) -> Result<Updated> {
-    let position = slot.0 as usize;
-    let old = exec.frame.slots[position].bytes.clone();
-    let key = exec.frame.slots[position].key.clone();
-    let mut values: Vec<Value> = table
-        .columns
-        .iter()
-        .enumerate()
+    let old = exec.frame.slots[slot.0 as usize].bytes.clone();
+    let mut values = columns_of(exec, table, slot);
+    assign(exec, table, slot, assignments, &mut values)?;
+    write_values(exec, table, slot, old, assignments, values, checks)
+}
+
+/// Every column of the row in a slot.
+fn columns_of(exec: &Exec<'_>, table: &Table, slot: Slot) -> Vec<Value> {
+    let columns = table.columns.iter().enumerate();
+    columns
         .map(|(column, definition)| exec.column(slot, column, &definition.ty))
-        .collect();
+        .collect()
+}
+
+/// Assigns to the values of the row in a slot, which becomes what they are for the expressions that follow.
+fn assign(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    assignments: &[Assignment],
+    values: &mut [Value],
+) -> Result<()> {
     for (number, assignment) in assignments.iter().enumerate() {
         let column = &table.columns[assignment.column];
         if number > 0 {
-            exec.fill(slot, &values)?;
+            exec.fill(slot, values)?;
         }
         values[assignment.column] = match &assignment.value {
             None => insert::default_value(exec, column, true)?,
@@ -56,6 +69,36 @@ pub fn update_current(
             }
         };
     }
+    Ok(())
+}
+
+/// What assignments give for the row in a slot, which stays as it is.
+fn assigned(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    assignments: &[Assignment],
+) -> Result<Vec<Value>> {
+    let old = exec.frame.slots[slot.0 as usize].bytes.clone();
+    let mut values = columns_of(exec, table, slot);
+    assign(exec, table, slot, assignments, &mut values)?;
+    exec.frame.slots[slot.0 as usize].bytes = old;
+    let columns = assignments.iter().map(|assignment| assignment.column);
+    Ok(columns.map(|column| values[column].clone()).collect())
+}
+
+/// Writes the new values of the row that a slot is of; `old` is the row as it was stored.
+fn write_values(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    old: Vec<u8>,
+    assignments: &[Assignment],
+    mut values: Vec<Value>,
+    checks: &[ViewCheck],
+) -> Result<Updated> {
+    let position = slot.0 as usize;
+    let key = exec.frame.slots[position].key.clone();
     insert::finish_row(exec, table, slot, &mut values)?;
     if exec.frame.slots[position].bytes == old {
         return Ok(Updated::Same);
@@ -108,24 +151,47 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
         plan.in_place,
         plan.limit.as_ref(),
         &mut |exec| {
+            // Of several tables each reads the others as they were joined, not what was just assigned there.
+            let mut ahead: Vec<Option<Vec<Value>>> = Vec::new();
+            if plan.targets.len() > 1 {
+                let row_number = exec.row_number;
+                ahead.resize(plan.targets.len(), None);
+                for (number, target) in plan.targets.iter().enumerate() {
+                    let row = &exec.frame.slots[target.slot.0 as usize];
+                    if row.null || seen[number].contains(&row.key) {
+                        continue;
+                    }
+                    exec.row_number += 1;
+                    let (table, slot) = (&target.table, target.slot);
+                    ahead[number] = Some(assigned(exec, table, slot, &target.assignments)?);
+                }
+                exec.row_number = row_number;
+            }
             for (number, target) in plan.targets.iter().enumerate() {
-                let row = &exec.frame.slots[target.slot.0 as usize];
+                let (table, slot) = (&target.table, target.slot);
+                let row = &exec.frame.slots[slot.0 as usize];
                 if row.null || (once && !seen[number].insert(row.key.clone())) {
                     continue;
                 }
-                if once && !reread(exec, &target.table, target.slot)? {
+                if once && !reread(exec, table, slot)? {
                     continue;
                 }
                 matched += 1;
                 exec.row_number += 1;
                 let savepoint = exec.savepoint_for(plan.ignore)?;
-                let updated = match update_current(
-                    exec,
-                    &target.table,
-                    target.slot,
-                    &target.assignments,
-                    &target.checks,
-                ) {
+                let (assignments, checks) = (&target.assignments, &target.checks);
+                let updated = match ahead.get_mut(number).and_then(Option::take) {
+                    None => update_current(exec, table, slot, assignments, checks),
+                    Some(new) => {
+                        let old = exec.frame.slots[slot.0 as usize].bytes.clone();
+                        let mut values = columns_of(exec, table, slot);
+                        for (assignment, value) in assignments.iter().zip(new) {
+                            values[assignment.column] = value;
+                        }
+                        write_values(exec, table, slot, old, assignments, values, checks)
+                    }
+                };
+                let updated = match updated {
                     Err(error) if plan.ignore && insert::is_row_error(&error) => {
                         exec.undo_row(savepoint)?;
                         exec.warn(Level::Warning, error.into_condition());

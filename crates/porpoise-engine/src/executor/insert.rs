@@ -44,9 +44,23 @@ pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     let many = match &plan.source {
         InsertSource::Values(rows) => {
             counts.run_length = rows.len() as u64;
+            let mut ahead = Vec::new();
+            if plan.reads_itself {
+                ahead.reserve(rows.len());
+                for row in rows {
+                    exec.row_number += 1;
+                    ahead.push(given_values(exec, plan, row)?);
+                }
+                exec.row_number = 0;
+            }
+            let mut ahead = ahead.into_iter();
             for row in rows {
                 exec.row_number += 1;
-                insert_values(exec, plan, row, &mut counts)?;
+                let mut given = match ahead.next() {
+                    Some(given) => given,
+                    None => given_values(exec, plan, row)?,
+                };
+                insert_row_of(exec, plan, &mut given, &mut counts)?;
             }
             rows.len() > 1
         }
@@ -103,12 +117,8 @@ pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
 /// A column's value, or nothing yet: its default, or the next AUTO_INCREMENT value.
 type Given = Option<Value>;
 
-fn insert_values(
-    exec: &mut Exec<'_>,
-    plan: &Insert,
-    row: &[Option<Expr>],
-    counts: &mut Counts,
-) -> Result<()> {
+/// What a row of VALUES gives.
+fn given_values(exec: &mut Exec<'_>, plan: &Insert, row: &[Option<Expr>]) -> Result<Vec<Given>> {
     let mut given: Vec<Given> = Vec::with_capacity(row.len());
     for (position, expr) in row.iter().enumerate() {
         let column = plan.columns[position];
@@ -125,7 +135,7 @@ fn insert_values(
             }
         });
     }
-    insert_row_of(exec, plan, &mut given, counts)
+    Ok(given)
 }
 
 /// Stores a value in its column's type. An AUTO_INCREMENT column takes NULL (and 0) as "the next".

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::functions::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
 };
+use crate::planner::typing::collation::{self, Coercibility};
 use crate::session::{metadata, named_locks};
 use crate::variables;
 
@@ -25,7 +26,7 @@ pub static TABLE: &[Function] = &[
         exactly(1),
         &[Want::Any],
         Returns::Fixed(name),
-        Eval::Values(|call, _| Ok(Value::text(collation(call).charset().name()))),
+        Eval::Values(|call, _| Ok(Value::text(collation_of(call).charset().name()))),
     ),
     pure(
         "COERCIBILITY",
@@ -39,7 +40,7 @@ pub static TABLE: &[Function] = &[
         exactly(1),
         &[Want::Any],
         Returns::Fixed(name),
-        Eval::Values(|call, _| Ok(Value::text(collation(call).name()))),
+        Eval::Values(|call, _| Ok(Value::text(collation_of(call).name()))),
     ),
     stable(
         "CONNECTION_ID",
@@ -215,7 +216,7 @@ fn name() -> DataType {
     }
 }
 
-fn collation(call: &Call<'_, '_>) -> Collation {
+fn collation_of(call: &Call<'_, '_>) -> Collation {
     match call.arguments.first().map(|argument| &argument.ty) {
         Some(ty)
             if ty.is_string()
@@ -229,25 +230,8 @@ fn collation(call: &Call<'_, '_>) -> Collation {
 
 /// 2 for columns, 4 for literals and functions, 5 for numbers, 6 for NULL.
 fn coercibility(call: &Call<'_, '_>) -> i64 {
-    use crate::expr::ExprKind;
-    match call.arguments.first() {
-        Some(argument) if argument.ty == DataType::Null => 6,
-        Some(argument) if !argument.ty.is_string() => 5,
-        Some(argument) => match &argument.kind {
-            ExprKind::Column { .. } => 2,
-            ExprKind::Call { function, .. }
-                if matches!(
-                    function.name,
-                    "USER" | "CURRENT_USER" | "DATABASE" | "VERSION" | "SCHEMA"
-                ) =>
-            {
-                3
-            }
-            ExprKind::Call { function, .. } if function.name == "COLLATE" => 0,
-            _ => 4,
-        },
-        None => 6,
-    }
+    let argument = call.arguments.first();
+    argument.map_or(Coercibility::Ignorable, collation::coercibility) as i64
 }
 
 fn benchmark(call: &mut Call<'_, '_>) -> Result<Value> {

@@ -108,6 +108,9 @@ pub enum Returns {
     Bool,
     /// utf8mb4 text in the arguments' common collation, of at most so many characters.
     Text(u32),
+    /// utf8mb4 text of at most so many characters that is the function's own: in the connection's collation, and weak in
+    /// comparisons, whatever the arguments are.
+    OwnText(fn(&[Expr]) -> u64),
     /// The type of argument n.
     Same(usize),
     Fixed(fn() -> DataType),

@@ -125,7 +125,7 @@ pub static TABLE: &[Function] = &[
         "HEX",
         exactly(1),
         &[Want::Any],
-        Returns::By(hex_type),
+        Returns::OwnText(hex_chars),
         Eval::Strict(hex),
     ),
     pure(
@@ -372,7 +372,7 @@ pub static TABLE: &[Function] = &[
         "SPACE",
         exactly(1),
         &[Want::Integer],
-        Returns::By(|_| Ok(long_text(Collation::UTF8MB4_0900_AI_CI))),
+        Returns::OwnText(|_| u64::MAX),
         Eval::Strict(|call, values| repeat(call, &[Value::text(" "), values[0].clone()])),
     ),
     pure(
@@ -411,7 +411,7 @@ pub static TABLE: &[Function] = &[
         "TO_BASE64",
         exactly(1),
         &[Want::Bytes],
-        Returns::By(base64_type),
+        Returns::OwnText(base64_chars),
         Eval::Strict(to_base64),
     ),
     pure(
@@ -782,15 +782,12 @@ fn long_type(arguments: &[Expr]) -> Result<DataType> {
 }
 
 /// Four characters for three bytes, in lines of 76.
-fn base64_type(arguments: &[Expr]) -> Result<DataType> {
+fn base64_chars(arguments: &[Expr]) -> u64 {
     let bytes = arguments
         .first()
         .map_or(0, |argument| argument.ty.max_chars());
     let chars = bytes.div_ceil(3).saturating_mul(4);
-    Ok(typing::text_type(
-        chars.saturating_add(chars / 76),
-        DEFAULT_COLLATION,
-    ))
+    chars.saturating_add(chars / 76)
 }
 
 fn bytes_type(_: &[Expr]) -> Result<DataType> {
@@ -801,19 +798,12 @@ fn char_type(arguments: &[Expr]) -> Result<DataType> {
     Ok(DataType::Varbinary(arguments.len() as u32 * 4))
 }
 
-fn hex_type(arguments: &[Expr]) -> Result<DataType> {
-    let chars = arguments
+fn hex_chars(arguments: &[Expr]) -> u64 {
+    arguments
         .first()
         .map_or(0, |argument| argument.ty.max_octets(Charset::Utf8mb4))
         .saturating_mul(2)
-        .max(16);
-    Ok(match u32::try_from(chars) {
-        Ok(length) if length <= 16_383 => DataType::Varchar {
-            length,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        },
-        _ => long_text(Collation::UTF8MB4_0900_AI_CI),
-    })
+        .max(16)
 }
 
 /// Numbers become bytes, the highest first, without leading zeros.

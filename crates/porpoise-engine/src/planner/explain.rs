@@ -711,12 +711,17 @@ fn notes_of(node: &Node, notes: &mut Vec<&'static str>) {
     };
     match node {
         Node::Sort {
-            input, distinct, ..
+            input,
+            keys,
+            distinct,
+            ..
         } => {
-            if *distinct {
+            if *distinct || keys.is_empty() {
                 add("Using temporary");
             }
-            add("Using filesort");
+            if !keys.is_empty() {
+                add("Using filesort");
+            }
             notes_of(input, notes);
         }
         Node::Distinct { input, .. } | Node::Project { input, .. } => {
@@ -1070,6 +1075,11 @@ impl Tree<'_> {
             Node::Project { input, .. } => {
                 self.line(depth, "Stream results", Some(node));
                 self.node(input, depth + 1);
+            }
+            Node::Sort { input, keys, .. } if keys.is_empty() => {
+                self.line(depth, "Table scan on <temporary>", Some(node));
+                self.line(depth + 1, "Temporary table", Some(node));
+                self.node(input, depth + 2);
             }
             Node::Sort {
                 input,

@@ -366,6 +366,7 @@ pub enum Node {
         output: Vec<Expr>,
     },
     /// Sorts by keys; keeps only `limit` rows where given (offset + count). Saves and restores `slots`.
+    /// Without keys rows stay in their order, but none passes before all have come.
     Sort {
         input: Box<Node>,
         keys: Vec<SortKey>,
@@ -534,6 +535,8 @@ pub struct Insert {
     /// Positions of the columns that the source gives, in its order.
     pub columns: Vec<usize>,
     pub source: InsertSource,
+    /// The source reads the table too: all its rows are computed before the first is written.
+    pub reads_itself: bool,
     pub duplicates: OnDuplicate,
     pub ignore: bool,
     /// What views that the row goes through want of it.

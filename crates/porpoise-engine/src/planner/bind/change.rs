@@ -219,11 +219,15 @@ impl Binder<'_> {
                     }
                     scope.show_all();
                 }
-                let (node, output) = optimize::query(self, bound)?;
+                let (mut node, mut output) = optimize::query(self, bound)?;
                 self.scopes.push(scope);
+                if self.reads(&table) {
+                    (node, output) = optimize::at_once(self, node, output);
+                }
                 InsertSource::Query { node, output }
             }
         };
+        let reads_itself = self.reads(&table);
         let duplicates = match (insert.replace, insert.on_duplicate.is_empty()) {
             (true, _) => OnDuplicate::Replace,
             (false, true) => OnDuplicate::Error,
@@ -234,6 +238,7 @@ impl Binder<'_> {
             slot,
             columns,
             source,
+            reads_itself,
             duplicates,
             ignore: insert.ignore,
             checks,
@@ -244,6 +249,15 @@ impl Binder<'_> {
             }
         }
         Ok(plan)
+    }
+
+    /// Whether what is bound so far reads the table that it inserts into, besides the row that is built.
+    fn reads(&self, target: &Table) -> bool {
+        let of_target = self
+            .slots
+            .iter()
+            .filter(|slot| matches!(&slot.table, Some(table) if table.id == target.id));
+        of_target.count() > 1
     }
 
     /// LOAD DATA is an INSERT whose rows come from a file.
@@ -333,6 +347,7 @@ impl Binder<'_> {
                 targets,
                 assignments,
             }),
+            reads_itself: false,
             duplicates: if replace {
                 OnDuplicate::Replace
             } else {
@@ -546,11 +561,7 @@ impl Binder<'_> {
                 ));
             };
             let (table, slot, column) = self.changed_column(&from, at, "UPDATE")?;
-            let mut value = self.assigned(&assignment.value, column, &table)?;
-            if let Some(value) = &mut value {
-                self.check_target_unread(&table)?;
-                optimize::finish_expr(self, value)?;
-            }
+            let value = self.assigned(&assignment.value, column, &table)?;
             let assignment = Assignment { column, value };
             match targets.iter_mut().find(|target| target.slot == slot) {
                 Some(target) => target.assignments.push(assignment),
@@ -561,6 +572,15 @@ impl Binder<'_> {
                     checks: self.checks_of(slot)?,
                 }),
             }
+        }
+        for target in &targets {
+            self.check_target_unread(&target.table)?;
+        }
+        let assignments = targets
+            .iter_mut()
+            .flat_map(|target| &mut target.assignments);
+        for value in assignments.filter_map(|assignment| assignment.value.as_mut()) {
+            optimize::finish_expr(self, value)?;
         }
         for target in &targets {
             self.use_table(&target.table, TableUse::Write);

@@ -584,9 +584,10 @@ impl Binder<'_> {
                     alias = Some(self.scope().items[at].name.clone());
                     self.scope().items[at].expr.clone()
                 }
-                // FROM first, then aliases.
+                // FROM first, then aliases, also where several columns in FROM have the name.
                 (None, ast::Expr::Column(name))
-                    if name.table.is_none() && self.scopes[depth].find(name)?.is_none() =>
+                    if name.table.is_none()
+                        && !matches!(self.scopes[depth].find(name), Ok(Some(_))) =>
                 {
                     match self
                         .scope()

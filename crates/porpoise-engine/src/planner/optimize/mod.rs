@@ -105,6 +105,20 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
     ))
 }
 
+/// Lets a query's first row out only when all are computed: who writes what it reads must not feed it.
+pub fn at_once(binder: &mut Binder<'_>, node: Node, output: Vec<Expr>) -> (Node, Vec<Expr>) {
+    let (node, output, _) = projected(binder, node, output, Vec::new());
+    let slots = slots_of(&node);
+    let node = Node::Sort {
+        input: Box::new(node),
+        keys: Vec::new(),
+        limit: None,
+        distinct: false,
+        slots,
+    };
+    (node, output)
+}
+
 /// Plans the rows that UPDATE or DELETE changes.
 pub fn rows(
     binder: &mut Binder<'_>,

@@ -7,6 +7,7 @@ use porpoise_types::{Charset, Collation};
 
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
+use crate::functions::{Returns, Want};
 use crate::planner::typing::hidden;
 use crate::planner::typing::{Class, class};
 
@@ -64,11 +65,17 @@ pub fn coercibility(expr: &Expr) -> Coercibility {
             ) {
                 return Coercibility::SystemConstant;
             }
-            let strings = arguments
-                .iter()
-                .filter(|argument| class(&argument.ty).is_string());
+            if matches!(function.returns, Returns::OwnText(_)) {
+                return Coercibility::Coercible;
+            }
+            // What such a function reads as bytes has no say in the result's collation.
+            let is_text = matches!(function.returns, Returns::Text(_));
+            let strings = arguments.iter().enumerate().filter(|(at, argument)| {
+                let want = function.wants.get(*at).or(function.wants.last());
+                class(&argument.ty).is_string() && !(is_text && want == Some(&Want::Bytes))
+            });
             strings
-                .map(coercibility)
+                .map(|(_, argument)| coercibility(argument))
                 .min()
                 .unwrap_or(Coercibility::Coercible)
         }

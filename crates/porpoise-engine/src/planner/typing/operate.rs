@@ -499,6 +499,7 @@ fn result_type(
             )?;
             text_type(u64::from(chars), common)
         }
+        Returns::OwnText(chars) => text_type(chars(arguments), session.collation),
         Returns::Same(at) => arguments
             .get(at)
             .map_or(DataType::Null, |argument| argument.ty.clone()),
@@ -514,6 +515,14 @@ pub fn aggregate(
     session: &SessionState,
 ) -> Result<(Vec<Expr>, DataType, bool)> {
     let arguments = convert_arguments(arguments, function.wants, session)?;
-    let (ty, nullable) = (function.returns)(&arguments)?;
+    let (mut ty, nullable) = (function.returns)(&arguments)?;
+    if class(&ty) == Class::Text
+        && !arguments
+            .iter()
+            .any(|argument| class(&argument.ty).is_string())
+    {
+        // Numbers that are written out.
+        ty = ty.with_collation(session.collation);
+    }
     Ok((arguments, ty, nullable))
 }
