@@ -1,0 +1,780 @@
+//! Random schemas, rows and statements, all made of one seed.
+//!
+//! Expressions are kept to what both products promise to answer alike: numbers are compared with numbers, texts with texts,
+//! temporal values with such; sums are of exact numbers; a LIMIT stands only behind an ORDER BY of everything. What a query
+//! may still leave open, the order of its rows and which of two equal texts speaks for a group, is left to who compares.
+
+use std::fmt::Write;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Int,
+    Decimal,
+    Text(&'static str),
+    Date,
+    DateTime,
+}
+
+#[derive(Debug)]
+pub struct Column {
+    pub name: String,
+    kind: Kind,
+    definition: String,
+    nullable: bool,
+    pub is_generated: bool,
+}
+
+#[derive(Debug)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+    keys: Vec<String>,
+}
+
+impl Table {
+    /// CREATE TABLE, under another name if wanted, and with or without keys.
+    pub fn definition(&self, name: &str, with_keys: bool) -> String {
+        let columns = self.columns.iter();
+        let mut parts: Vec<String> = columns
+            .map(|column| format!("{} {}", column.name, column.definition))
+            .collect();
+        if with_keys {
+            parts.extend(self.keys.iter().cloned());
+        }
+        format!("CREATE TABLE {name} ({})", parts.join(", "))
+    }
+
+    /// The columns that values can be given for.
+    pub fn given(&self) -> String {
+        let given = self.columns.iter().filter(|column| !column.is_generated);
+        let names: Vec<&str> = given.map(|column| column.name.as_str()).collect();
+        names.join(", ")
+    }
+}
+
+/// A column that an expression may read, as it is written.
+#[derive(Clone, Debug)]
+struct Readable {
+    text: String,
+    kind: Kind,
+}
+
+const COLLATIONS: &[&str] = &[
+    "utf8mb4_general_ci",
+    "utf8mb4_unicode_ci",
+    "utf8mb4_bin",
+    "latin1_swedish_ci",
+];
+const TEXTS: &[&str] = &[
+    "''", "'a'", "'A'", "'b'", "'abc'", "'ABC'", "'a '", "' a'", "'é'", "'e'", "'ß'", "'ss'",
+    "'10'", "'10abc'", "'-3'", "'zz'", "'a%'", "'a_b'", "'aab'", "'Ab'", "'z'",
+];
+const INTEGERS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "5",
+    "7",
+    "10",
+    "100",
+    "127",
+    "255",
+    "65535",
+    "2147483647",
+    "-2147483648",
+];
+const DECIMALS: &[&str] = &[
+    "0.0", "1.5", "-1.50", "2.345", "0.005", "99.99", "-0.0001", "12345.67", "10.10", "0.5",
+];
+const DATES: &[&str] = &[
+    "'2024-02-29'",
+    "'1999-12-31'",
+    "'2000-01-01'",
+    "'2024-03-01'",
+    "'1000-01-01'",
+    "'9999-12-31'",
+    "'2023-06-15'",
+];
+const MOMENTS: &[&str] = &[
+    "'2024-02-29 12:30:45'",
+    "'1999-12-31 23:59:59'",
+    "'2000-01-01 00:00:00'",
+    "'2024-03-01 01:02:03.456789'",
+    "'2023-06-15'",
+];
+const UNITS: &[&str] = &[
+    "DAY", "MONTH", "YEAR", "HOUR", "SECOND", "WEEK", "QUARTER", "MINUTE",
+];
+const COMPARISONS: &[&str] = &["=", "<", ">", "<=", ">=", "<>", "<=>", "="];
+const ROWS_MAX: usize = 20;
+/// How deep queries nest in expressions.
+const NESTED_MAX: u32 = 2;
+
+pub struct Generator {
+    random: fastrand::Rng,
+    pub tables: Vec<Table>,
+    /// In how many queries of expressions the next one would stand.
+    nested: u32,
+    aliases: u32,
+}
+
+impl Generator {
+    pub fn new(seed: u64) -> Generator {
+        let mut generator = Generator {
+            random: fastrand::Rng::with_seed(seed),
+            tables: Vec::new(),
+            nested: 0,
+            aliases: 0,
+        };
+        for number in 0..generator.random.usize(2..4) {
+            let table = generator.table(number);
+            generator.tables.push(table);
+        }
+        generator
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn chance(&mut self, percent: u32) -> bool {
+        self.random.u32(0..100) < percent
+    }
+
+    fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
+        of[self.random.usize(0..of.len())]
+    }
+
+    fn alias(&mut self) -> String {
+        self.aliases += 1;
+        format!("x{}", self.aliases)
+    }
+
+    fn table(&mut self, number: usize) -> Table {
+        let id = Column {
+            name: "id".to_string(),
+            kind: Kind::Int,
+            definition: "INT NOT NULL".to_string(),
+            nullable: false,
+            is_generated: false,
+        };
+        let mut columns = vec![id];
+        for number in 0..self.random.usize(2..7) {
+            columns.push(self.column(number));
+        }
+        let mut keys = vec!["PRIMARY KEY (id)".to_string()];
+        for number in 0..self.random.usize(0..4) {
+            let mut parts: Vec<String> = Vec::new();
+            for _ in 0..self.random.usize(1..4) {
+                let column = &columns[self.random.usize(0..columns.len())];
+                if parts.iter().any(|part| part.starts_with(&column.name)) {
+                    continue;
+                }
+                let mut part = column.name.clone();
+                if column.definition.starts_with("TEXT") {
+                    part.push_str("(3)");
+                }
+                if self.random.u32(0..5) == 0 {
+                    part.push_str(" DESC");
+                }
+                parts.push(part);
+            }
+            let unique = if self.chance(20) { "UNIQUE " } else { "" };
+            keys.push(format!("{unique}KEY k{number} ({})", parts.join(", ")));
+        }
+        if self.chance(30) {
+            // Of a CHAR(n), MariaDB allows no such expression: what is read depends on the session's mode.
+            let bases: Vec<&Column> = columns
+                .iter()
+                .filter(|column| !column.definition.starts_with("CHAR"))
+                .collect();
+            let base = bases[self.random.usize(0..bases.len())];
+            let (kind, ty, expr) = match base.kind {
+                Kind::Int => (Kind::Int, "BIGINT", format!("{} + 1", base.name)),
+                Kind::Decimal => (
+                    Kind::Decimal,
+                    "DECIMAL(65,30)",
+                    format!("{} * 2", base.name),
+                ),
+                Kind::Text(_) => (
+                    Kind::Text(COLLATIONS[0]),
+                    "VARCHAR(80)",
+                    format!("CONCAT({}, 'x')", base.name),
+                ),
+                Kind::Date | Kind::DateTime => (Kind::Int, "INT", format!("YEAR({})", base.name)),
+            };
+            let stored = self.pick(&["STORED", "VIRTUAL"]);
+            columns.push(Column {
+                name: "g".to_string(),
+                kind,
+                definition: format!("{ty} AS ({expr}) {stored}"),
+                nullable: true,
+                is_generated: true,
+            });
+            if self.chance(50) {
+                keys.push("KEY kg (g)".to_string());
+            }
+        }
+        Table {
+            name: format!("t{number}"),
+            columns,
+            keys,
+        }
+    }
+
+    fn column(&mut self, number: usize) -> Column {
+        let (kind, ty) = match self.random.u32(0..10) {
+            0..4 => (
+                Kind::Int,
+                self.pick(&["SMALLINT", "INT", "BIGINT", "INT UNSIGNED", "TINYINT"])
+                    .to_string(),
+            ),
+            4 => (
+                Kind::Decimal,
+                self.pick(&["DECIMAL(10,2)", "DECIMAL(30,10)", "DECIMAL(7,4)"])
+                    .to_string(),
+            ),
+            5..8 => {
+                let collation = self.pick(COLLATIONS);
+                let charset = collation.split('_').next().unwrap_or(collation);
+                let ty = self.pick(&["VARCHAR(20)", "CHAR(8)", "TEXT", "VARCHAR(60)"]);
+                (
+                    Kind::Text(collation),
+                    format!("{ty} CHARACTER SET {charset} COLLATE {collation}"),
+                )
+            }
+            8 => (Kind::Date, "DATE".to_string()),
+            _ => (
+                Kind::DateTime,
+                self.pick(&["DATETIME", "DATETIME(3)", "DATETIME(6)"])
+                    .to_string(),
+            ),
+        };
+        let nullable = self.chance(75);
+        Column {
+            name: format!("c{number}"),
+            kind,
+            definition: format!("{ty}{}", if nullable { "" } else { " NOT NULL" }),
+            nullable,
+            is_generated: false,
+        }
+    }
+
+    /// INSERTs of a table's first rows, one each.
+    pub fn rows(&mut self, table: usize) -> Vec<String> {
+        let count = self.random.usize(0..ROWS_MAX);
+        (1..=count)
+            .map(|id| self.insert(table, "INSERT", id, ""))
+            .collect()
+    }
+
+    fn insert(&mut self, table: usize, verb: &str, id: usize, tail: &str) -> String {
+        let mut values = Vec::new();
+        for at in 0..self.tables[table].columns.len() {
+            let column = &self.tables[table].columns[at];
+            if !column.is_generated {
+                let (kind, nullable) = (column.kind, column.nullable);
+                values.push(match at {
+                    0 => id.to_string(),
+                    _ => self.value(kind, nullable),
+                });
+            }
+        }
+        let table = &self.tables[table];
+        let (name, given) = (&table.name, table.given());
+        format!(
+            "{verb} INTO {name} ({given}) VALUES ({}){tail}",
+            values.join(", ")
+        )
+    }
+
+    fn value(&mut self, kind: Kind, nullable: bool) -> String {
+        if nullable && self.chance(15) {
+            return "NULL".to_string();
+        }
+        match kind {
+            Kind::Int if self.chance(80) => self.random.i32(-3..12).to_string(),
+            kind => self.literal(kind).to_string(),
+        }
+    }
+
+    fn literal(&mut self, kind: Kind) -> &'static str {
+        self.pick(match kind {
+            Kind::Int => INTEGERS,
+            Kind::Decimal => DECIMALS,
+            Kind::Text(_) => TEXTS,
+            Kind::Date => DATES,
+            Kind::DateTime => MOMENTS,
+        })
+    }
+
+    fn readable(&self, table: usize, alias: &str) -> Vec<Readable> {
+        let columns = self.tables[table].columns.iter();
+        columns
+            .map(|column| Readable {
+                text: format!("{alias}.{}", column.name),
+                kind: column.kind,
+            })
+            .collect()
+    }
+
+    fn any_of(&mut self, scope: &[Readable], is: impl Fn(Kind) -> bool) -> Option<String> {
+        let fitting: Vec<&Readable> = scope.iter().filter(|column| is(column.kind)).collect();
+        if fitting.is_empty() {
+            return None;
+        }
+        Some(fitting[self.random.usize(0..fitting.len())].text.clone())
+    }
+
+    fn number(&mut self, scope: &[Readable], depth: u32) -> String {
+        if depth == 0 || self.chance(30) {
+            let column = self.any_of(scope, |kind| matches!(kind, Kind::Int | Kind::Decimal));
+            return match column {
+                Some(column) if self.chance(75) => column,
+                _ => self.literal(Kind::Int).to_string(),
+            };
+        }
+        let depth = depth - 1;
+        let a = self.number(scope, depth);
+        match self.random.u32(0..16) {
+            0..3 => {
+                let b = self.number(scope, depth);
+                format!("({a} {} {b})", self.pick(&["+", "-", "*", "DIV", "%", "/"]))
+            }
+            3 => format!(
+                "{}({a})",
+                self.pick(&["ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "ISNULL"])
+            ),
+            4 => format!("ROUND({a}, {})", self.pick(&["0", "1", "-1"])),
+            5 => {
+                let b = self.number(scope, depth);
+                let function =
+                    self.pick(&["GREATEST", "LEAST", "COALESCE", "IFNULL", "NULLIF", "MOD"]);
+                format!("{function}({a}, {b})")
+            }
+            6 | 7 => {
+                let (condition, b) = (self.condition(scope, depth), self.number(scope, depth));
+                format!("CASE WHEN {condition} THEN {a} ELSE {b} END")
+            }
+            8 => {
+                let text = self.text(scope, depth);
+                let function = self.pick(&["LENGTH", "CHAR_LENGTH", "ASCII", "BIT_LENGTH", "ORD"]);
+                format!("{function}({text})")
+            }
+            9 => {
+                let (a, b) = (self.text(scope, depth), self.text(scope, 0));
+                format!("{}({a}, {b})", self.pick(&["LOCATE", "INSTR"]))
+            }
+            10 => {
+                let at = self.moment(scope, depth);
+                let function = self.pick(&[
+                    "YEAR",
+                    "MONTH",
+                    "DAY",
+                    "DAYOFWEEK",
+                    "QUARTER",
+                    "TO_DAYS",
+                    "WEEKDAY",
+                ]);
+                format!("{function}({at})")
+            }
+            11 => {
+                let (a, b) = (self.moment(scope, depth), self.moment(scope, 0));
+                format!("TIMESTAMPDIFF({}, {a}, {b})", self.pick(UNITS))
+            }
+            12 => format!("(- {a})"),
+            13 => format!("({})", self.condition(scope, depth)),
+            14 if self.nested < NESTED_MAX => self.scalar(scope),
+            _ => format!("CAST({a} AS {})", self.pick(&["SIGNED", "DECIMAL(20,2)"])),
+        }
+    }
+
+    fn text(&mut self, scope: &[Readable], depth: u32) -> String {
+        if depth == 0 || self.chance(30) {
+            let column = self.any_of(scope, |kind| matches!(kind, Kind::Text(_)));
+            return match column {
+                Some(column) if self.chance(75) => column,
+                _ => self.literal(Kind::Text("")).to_string(),
+            };
+        }
+        let depth = depth - 1;
+        let a = self.text(scope, depth);
+        match self.random.u32(0..14) {
+            0 => format!(
+                "{}({a})",
+                self.pick(&["UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM", "REVERSE", "HEX"])
+            ),
+            1 => format!("CONCAT({a}, {})", self.text(scope, depth)),
+            2 => format!("CONCAT_WS('-', {a}, {})", self.text(scope, depth)),
+            3 => format!(
+                "{}({a}, {})",
+                self.pick(&["LEFT", "RIGHT"]),
+                self.pick(&["0", "1", "3", "-1"])
+            ),
+            4 => format!(
+                "SUBSTRING({a}, {}, {})",
+                self.pick(&["0", "1", "2", "-2"]),
+                self.pick(&["1", "3"])
+            ),
+            5 => format!(
+                "REPLACE({a}, {}, {})",
+                self.text(scope, 0),
+                self.text(scope, 0)
+            ),
+            6 => format!("{}({a}, 5, 'xy')", self.pick(&["LPAD", "RPAD"])),
+            7 => format!(
+                "{}({a}, {})",
+                self.pick(&["COALESCE", "IFNULL", "NULLIF"]),
+                self.text(scope, depth)
+            ),
+            8 => {
+                let (condition, b) = (self.condition(scope, depth), self.text(scope, depth));
+                format!("IF({condition}, {a}, {b})")
+            }
+            9 => format!(
+                "SUBSTRING_INDEX({a}, {}, {})",
+                self.text(scope, 0),
+                self.pick(&["1", "-1", "2"])
+            ),
+            10 => format!("REPEAT({a}, {})", self.pick(&["0", "2"])),
+            11 => format!("CONCAT({}, {a})", self.number(scope, 0)),
+            12 => format!(
+                "DATE_FORMAT({}, '%Y-%m-%d %H:%i')",
+                self.moment(scope, depth)
+            ),
+            _ => format!(
+                "INSERT({a}, {}, 1, {})",
+                self.pick(&["1", "2", "9"]),
+                self.text(scope, 0)
+            ),
+        }
+    }
+
+    fn moment(&mut self, scope: &[Readable], depth: u32) -> String {
+        let column = self.any_of(scope, |kind| matches!(kind, Kind::Date | Kind::DateTime));
+        if depth == 0 || self.chance(50) {
+            return match column {
+                Some(column) if self.chance(80) => column,
+                _ => self
+                    .pick(&[
+                        "DATE'2024-02-29'",
+                        "TIMESTAMP'2023-06-15 10:20:30'",
+                        "DATE'2000-01-01'",
+                    ])
+                    .to_string(),
+            };
+        }
+        let at = self.moment(scope, depth - 1);
+        match self.random.u32(0..4) {
+            0 => format!(
+                "({at} {} INTERVAL {} {})",
+                self.pick(&["+", "-"]),
+                self.pick(&["1", "13", "0", "31"]),
+                self.pick(UNITS)
+            ),
+            1 => format!("LAST_DAY({at})"),
+            2 => format!(
+                "CAST({at} AS {})",
+                self.pick(&["DATE", "DATETIME", "DATETIME(3)"])
+            ),
+            _ => format!("COALESCE({at}, {})", self.moment(scope, 0)),
+        }
+    }
+
+    /// Two expressions that can be compared.
+    fn pair(&mut self, scope: &[Readable], depth: u32) -> (String, String) {
+        match self.random.u32(0..6) {
+            0..3 => (self.number(scope, depth), self.number(scope, depth)),
+            3 | 4 => (self.text(scope, depth), self.text(scope, depth)),
+            _ => (self.moment(scope, depth), self.moment(scope, depth)),
+        }
+    }
+
+    fn condition(&mut self, scope: &[Readable], depth: u32) -> String {
+        let (a, b) = self.pair(scope, depth.saturating_sub(1));
+        let compared = format!("({a} {} {b})", self.pick(COMPARISONS));
+        if depth == 0 {
+            return compared;
+        }
+        let depth = depth - 1;
+        let not = self.pick(&["", "NOT "]);
+        match self.random.u32(0..13) {
+            0 | 1 => {
+                let other = self.condition(scope, depth);
+                format!("({compared} {} {other})", self.pick(&["AND", "OR", "XOR"]))
+            }
+            2 => format!("(NOT {})", self.condition(scope, depth)),
+            3 => format!("({a} IS {not}NULL)"),
+            4 => format!(
+                "({compared} IS {not}{})",
+                self.pick(&["TRUE", "FALSE", "UNKNOWN"])
+            ),
+            5 => format!("({a} {not}BETWEEN {b} AND {b})"),
+            6 => format!("({a} {not}IN ({b}, {b}, {a}))"),
+            7 => format!(
+                "({} {not}LIKE {})",
+                self.text(scope, depth),
+                self.pick(&["'a%'", "'%b%'", "'_'", "'A_'", "'%'", "''"])
+            ),
+            8 if self.nested < NESTED_MAX => {
+                let column = self.any_of(scope, |kind| kind == Kind::Int);
+                let column = column.unwrap_or_else(|| "1".to_string());
+                format!("({column} {not}IN ({}))", self.subquery(scope))
+            }
+            9 if self.nested < NESTED_MAX => format!("({not}EXISTS ({}))", self.subquery(scope)),
+            10 if self.nested < NESTED_MAX => {
+                let (op, all) = (
+                    self.pick(&["=", "<", ">", "<>"]),
+                    self.pick(&["ANY", "ALL"]),
+                );
+                format!(
+                    "({} {op} {all} ({}))",
+                    self.number(scope, 0),
+                    self.subquery(scope)
+                )
+            }
+            _ => compared,
+        }
+    }
+
+    /// A query of one integer column, which may read the query around it.
+    fn subquery(&mut self, outer: &[Readable]) -> String {
+        self.nested += 1;
+        let table = self.random.usize(0..self.tables.len());
+        let alias = self.alias();
+        let own = self.readable(table, &alias);
+        let mut scope = own.clone();
+        if self.chance(50) {
+            scope.extend_from_slice(outer);
+        }
+        let column = self.any_of(&own, |kind| kind == Kind::Int);
+        let column = column.unwrap_or_else(|| "1".to_string());
+        let condition = self.condition(&scope, 1);
+        let grouped = match self.random.u32(0..8) {
+            0 => format!(" GROUP BY {column} HAVING COUNT(*) > 1"),
+            1 => " UNION SELECT 3".to_string(),
+            _ => String::new(),
+        };
+        self.nested -= 1;
+        let name = &self.tables[table].name;
+        format!("SELECT {column} FROM {name} {alias} WHERE {condition}{grouped}")
+    }
+
+    fn scalar(&mut self, outer: &[Readable]) -> String {
+        self.nested += 1;
+        let table = self.random.usize(0..self.tables.len());
+        let alias = self.alias();
+        let own = self.readable(table, &alias);
+        let mut scope = own.clone();
+        scope.extend_from_slice(outer);
+        let function = self.pick(&["SUM", "MIN", "MAX", "COUNT"]);
+        let (number, condition) = (self.number(&own, 0), self.condition(&scope, 1));
+        self.nested -= 1;
+        let name = &self.tables[table].name;
+        format!("(SELECT {function}({number}) FROM {name} {alias} WHERE {condition})")
+    }
+
+    fn source(&mut self, scope: &mut Vec<Readable>) -> String {
+        let table = self.random.usize(0..self.tables.len());
+        let alias = self.alias();
+        let own = self.readable(table, &alias);
+        let name = self.tables[table].name.clone();
+        if self.chance(15) {
+            // A derived table, of a number and a text.
+            let derived = self.alias();
+            let (number, text) = (self.number(&own, 1), self.text(&own, 1));
+            let condition = self.condition(&own, 1);
+            let distinct = self.pick(&["", "DISTINCT "]);
+            for (column, kind) in [("n", Kind::Decimal), ("s", Kind::Text(COLLATIONS[0]))] {
+                let text = format!("{derived}.{column}");
+                scope.push(Readable { text, kind });
+            }
+            return format!(
+                "(SELECT {distinct}{number} AS n, {text} AS s FROM {name} {alias} WHERE {condition}) {derived}"
+            );
+        }
+        scope.extend(own);
+        format!("{name} {alias}")
+    }
+
+    fn from(&mut self) -> (String, Vec<Readable>) {
+        let mut scope = Vec::new();
+        let mut text = self.source(&mut scope);
+        for _ in 0..self.pick(&["", "", "j", "j", "jj"]).len() {
+            let left = scope.clone();
+            let mut own = Vec::new();
+            let right = self.source(&mut own);
+            let a = self.any_of(&left, |kind| kind == Kind::Int);
+            let b = self.any_of(&own, |kind| kind == Kind::Int);
+            scope.extend(own);
+            let mut condition = match (a, b) {
+                (Some(a), Some(b)) => {
+                    format!("{a} {} {b}", self.pick(&["=", "=", "=", "<=>", "<"]))
+                }
+                _ => self.condition(&scope, 0),
+            };
+            if self.chance(30) {
+                let other = self.condition(&scope, 1);
+                let _ = write!(condition, " {} {other}", self.pick(&["AND", "OR"]));
+            }
+            let join = self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "LEFT JOIN"]);
+            text = format!("{text} {join} {right} ON {condition}");
+        }
+        (text, scope)
+    }
+
+    fn item(&mut self, scope: &[Readable], depth: u32) -> String {
+        match self.random.u32(0..6) {
+            0 | 1 => self.number(scope, depth),
+            2 | 3 => self.text(scope, depth),
+            4 => self.moment(scope, depth),
+            _ => scope[self.random.usize(0..scope.len())].text.clone(),
+        }
+    }
+
+    fn aggregate(&mut self, scope: &[Readable]) -> String {
+        let number = self.number(scope, 1);
+        match self.random.u32(0..8) {
+            0 => "COUNT(*)".to_string(),
+            1 => format!("COUNT(DISTINCT {})", self.item(scope, 1)),
+            2 => format!("SUM(DISTINCT {number})"),
+            3 => format!("{}({})", self.pick(&["MIN", "MAX"]), self.text(scope, 1)),
+            4 => format!("BIT_XOR({number})"),
+            _ => format!(
+                "{}({number})",
+                self.pick(&["SUM", "AVG", "MIN", "MAX", "COUNT"])
+            ),
+        }
+    }
+
+    /// A query of one or more columns `e0`, `e1` …
+    pub fn query(&mut self) -> String {
+        self.nested = 0;
+        let (from, scope) = self.from();
+        let mut text = String::new();
+        let mut tail = String::new();
+        let mut items: Vec<String> = Vec::new();
+        let form = self.random.u32(0..10);
+        match form {
+            0..5 => {
+                for _ in 0..self.random.usize(1..4) {
+                    items.push(self.item(&scope, 2));
+                }
+                if form == 4 {
+                    text.push_str("DISTINCT ");
+                }
+            }
+            5 => {
+                for _ in 0..self.random.usize(1..4) {
+                    items.push(self.aggregate(&scope));
+                }
+            }
+            6 => {
+                items.push(self.item(&scope, 0));
+                let (number, part, by) = (
+                    self.number(&scope, 0),
+                    self.number(&scope, 1),
+                    self.number(&scope, 0),
+                );
+                let function = match self.random.u32(0..4) {
+                    0 => "RANK()".to_string(),
+                    1 => "DENSE_RANK()".to_string(),
+                    2 => format!("SUM({number})"),
+                    _ => format!("MAX({number})"),
+                };
+                items.push(format!(
+                    "{function} OVER (PARTITION BY {part} ORDER BY {by})"
+                ));
+            }
+            _ => {
+                let keys = self.random.usize(1..3);
+                for _ in 0..keys {
+                    items.push(self.item(&scope, 1));
+                }
+                for _ in 0..self.random.usize(1..3) {
+                    items.push(self.aggregate(&scope));
+                }
+                let names: Vec<String> = (0..keys).map(|key| format!("e{key}")).collect();
+                let _ = write!(tail, " GROUP BY {}", names.join(", "));
+                if self.chance(15) {
+                    tail.push_str(" WITH ROLLUP");
+                }
+                if self.chance(30) {
+                    let _ = write!(tail, " HAVING COUNT(*) {} 2", self.pick(&["<", ">", "="]));
+                }
+            }
+        }
+        let condition = match self.chance(60) {
+            true => format!(" WHERE {}", self.condition(&scope, 2)),
+            false => String::new(),
+        };
+        for (number, item) in items.iter().enumerate() {
+            let _ = write!(
+                text,
+                "{}{item} AS e{number}",
+                if number > 0 { ", " } else { "" }
+            );
+        }
+        if !tail.contains("ROLLUP") && self.chance(35) {
+            let order: Vec<String> = (1..=items.len()).map(|at| at.to_string()).collect();
+            let _ = write!(tail, " ORDER BY {}", order.join(", "));
+            if self.chance(60) {
+                let _ = write!(tail, " LIMIT {}", self.pick(&["1", "3", "10"]));
+            }
+        }
+        format!("SELECT {text} FROM {from}{condition}{tail}")
+    }
+
+    /// A statement that changes rows.
+    pub fn change(&mut self) -> String {
+        // A subquery would read the table that is changed (1093).
+        self.nested = NESTED_MAX;
+        let table = self.random.usize(0..self.tables.len());
+        let name = self.tables[table].name.clone();
+        let scope = self.readable(table, &name);
+        let id = self.random.usize(1..2 * ROWS_MAX);
+        let condition = self.condition(&scope, 2);
+        match self.random.u32(0..8) {
+            0 => self.insert(table, "INSERT", id, ""),
+            1 => self.insert(table, "INSERT IGNORE", id, ""),
+            2 => self.insert(table, "REPLACE", id, ""),
+            3 => {
+                let assignment = self.assignment(table, &scope);
+                self.insert(
+                    table,
+                    "INSERT",
+                    id,
+                    &format!(" ON DUPLICATE KEY UPDATE {assignment}"),
+                )
+            }
+            4 => {
+                let given = self.tables[table].given();
+                let read = given.replacen("id", "id + 20", 1);
+                format!(
+                    "INSERT INTO {name} ({given}) SELECT {read} FROM {name} WHERE {condition} ORDER BY id LIMIT 4"
+                )
+            }
+            5 => format!("DELETE FROM {name} WHERE {condition} ORDER BY id LIMIT 2"),
+            _ => {
+                let assignment = self.assignment(table, &scope);
+                format!("UPDATE {name} SET {assignment} WHERE {condition}")
+            }
+        }
+    }
+
+    fn assignment(&mut self, table: usize, scope: &[Readable]) -> String {
+        let columns = &self.tables[table].columns;
+        let mut at = self.random.usize(1..columns.len());
+        if columns[at].is_generated {
+            at = 1;
+        }
+        let column = &columns[at];
+        let (name, kind, nullable) = (column.name.clone(), column.kind, column.nullable);
+        let value = match kind {
+            _ if self.chance(40) => self.value(kind, nullable),
+            Kind::Int | Kind::Decimal => self.number(scope, 1),
+            Kind::Text(_) => self.text(scope, 1),
+            Kind::Date | Kind::DateTime => self.moment(scope, 1),
+        };
+        format!("{name} = {value}")
+    }
+}
