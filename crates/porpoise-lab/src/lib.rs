@@ -10,8 +10,9 @@
 //!    the machine does meanwhile hits all of them alike.
 //! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
 //!
-//! Two experiments are their own: [`locks`], reader-writer locks against each other, without any server; and [`connect`], clients that
-//! come and go, over every way in. [`Peer`] is a MariaDB to measure beside.
+//! Some experiments are their own: [`locks`], reader-writer locks against each other, without any server; and [`connect`], clients that
+//! come and go, over every way in. [`ceiling`] sets a server that does nothing ([`replay`]) beside the real ones. [`Peer`] is a MariaDB to
+//! measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -29,13 +30,16 @@
 #![warn(missing_docs)]
 
 pub mod bench;
+pub mod ceiling;
 pub mod connect;
 mod histogram;
 pub mod locks;
 mod peer;
 mod picture;
 mod progress;
+pub mod replay;
 mod report;
+mod sysbench;
 mod table;
 mod workload;
 
@@ -43,6 +47,7 @@ pub use bench::{BenchPlan, Target};
 pub use histogram::Histogram;
 pub use peer::Peer;
 pub use report::{Measurement, Report};
+pub use sysbench::Sysbench;
 pub use table::Table;
 pub use workload::{Mode, Workload};
 
@@ -72,6 +77,12 @@ impl std::fmt::Display for Error {
             } => write!(formatter, "{target}, {doing}: {error}"),
             Self::Plan(what) => formatter.write_str(what),
         }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Plan(error.to_string())
     }
 }
 

@@ -95,31 +95,41 @@ impl fmt::Display for Report {
             row
         });
         let table: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-        let width = |column: usize| {
-            let widths = table
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.chars().count());
-            widths.max().unwrap_or(0)
-        };
-        for row in &table {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = width(column);
-                // Names to the left, figures to the right.
-                line.push_str(&if column < 2 {
-                    format!("{cell:<width$}  ")
-                } else {
-                    format!("{cell:>width$}  ")
-                });
-            }
-            writeln!(formatter, "{}", line.trim_end())?;
-        }
-        Ok(())
+        aligned(formatter, &table, 2)
     }
 }
 
-fn rate(per_second: f64) -> String {
+/// Writes a table whose first columns hold names, and whose others figures.
+pub(crate) fn aligned(
+    formatter: &mut fmt::Formatter<'_>,
+    table: &[Vec<String>],
+    names: usize,
+) -> fmt::Result {
+    let width = |column: usize| {
+        let widths = table
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count());
+        widths.max().unwrap_or(0)
+    };
+    for row in table {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column);
+            // Names to the left, figures to the right.
+            line.push_str(&if column < names {
+                format!("{cell:<width$}  ")
+            } else {
+                format!("{cell:>width$}  ")
+            });
+        }
+        writeln!(formatter, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// A rate in whole numbers.
+pub(crate) fn rate(per_second: f64) -> String {
     grouped(per_second.round() as u64)
 }
 

@@ -1,7 +1,10 @@
 //! Short runs against MariaDB: every workload works on a server that is not ours, and its figures are plausible.
 
+use porpoise_client::{Connection, Options, Transport};
 use porpoise_e2e::server::{Product, Server};
+use porpoise_lab::replay::{Nothing, Recording};
 use porpoise_lab::{BenchPlan, Error, Mode, Peer, Target, Workload, bench};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn targets(server: &Server) -> [Target; 2] {
@@ -142,4 +145,54 @@ fn a_peer_is_started_and_ended() {
     let socket = peer.socket().to_path_buf();
     drop(peer);
     assert!(std::os::unix::net::UnixStream::connect(socket).is_err());
+}
+
+#[test]
+fn what_was_recorded_is_replayed_over_every_way_in_and_nothing_else() {
+    let server = Server::start(Product::MariaDb);
+    let [unix, _] = targets(&server);
+    let round = |options: &Options, load, clients| {
+        let target = Target {
+            name: "recorded".into(),
+            options: options.clone(),
+        };
+        let plan = BenchPlan {
+            workloads: vec![Workload::ReadWrite],
+            clients: vec![clients],
+            rows: 1_000,
+            duration: Duration::from_millis(300),
+            warm_up: Duration::ZERO,
+            load,
+            progress: false,
+            ..BenchPlan::default()
+        };
+        bench::run(&[target], &plan)
+    };
+    round(&unix.options, true, 1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Recording::of(&server.socket, folder.path(), |socket| {
+        let through = Options {
+            socket: Some(socket.to_path_buf()),
+            ..unix.options.clone()
+        };
+        round(&through, false, 1).map(drop)
+    });
+    let nothing = Nothing::start(Arc::new(recording.unwrap()), folder.path()).unwrap();
+    // It replays by itself.
+    drop(server);
+    let way = |transport| Options {
+        transport,
+        socket: Some(nothing.socket().to_path_buf()),
+        port: nothing.port(),
+        ..unix.options.clone()
+    };
+    for transport in [Transport::Unix, Transport::Tcp, Transport::SharedMemory] {
+        let report = round(&way(transport), false, 2).unwrap();
+        let measured = &report.measurements[0];
+        assert!(measured.transactions_per_second > 0.0, "{transport:?}");
+        assert_eq!(measured.errors, 0, "{transport:?}");
+        let mut connection = Connection::connect(&way(transport)).unwrap();
+        let unknown = connection.rows("SELECT 'never asked before'").unwrap_err();
+        assert_eq!(unknown.number(), Some(1105), "{transport:?}");
+    }
 }

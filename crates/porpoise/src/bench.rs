@@ -1,11 +1,14 @@
 //! `porpoise bench`: the main job, measured.
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
-//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`] and [`connect`] are experiments of their own.
+//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`], [`connect`] and
+//! [`ceiling`] are experiments of their own.
 
 mod beside;
+mod ceiling;
 mod connect;
 mod locks;
+mod serving;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -76,6 +79,8 @@ enum Experiment {
     Locks(locks::LocksOptions),
     /// Measure clients that come and go: connections a second over every way in, beside MariaDB
     Connect(connect::ConnectOptions),
+    /// Measure how near Porpoise is to a server that does nothing, which replays recorded replies, beside MariaDB
+    Ceiling(ceiling::CeilingOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -84,6 +89,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         None => measure(options),
         Some(Experiment::Locks(options)) => locks::measure(options),
         Some(Experiment::Connect(options)) => connect::measure(options),
+        Some(Experiment::Ceiling(options)) => ceiling::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

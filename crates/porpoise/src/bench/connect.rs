@@ -9,22 +9,20 @@
 //! Both servers are processes of their own, so that neither shares a table of descriptors, an allocator or a heap with its
 //! clients. Both have the account `sb` with a password, made by CREATE USER as that server makes it, and the schema `sbtest`.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
 use porpoise::Database;
-use porpoise_client::{Connection, Options, Transport};
+use porpoise_client::{Options, Transport};
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::beside::{Beside, prepare, ways_to};
+use super::serving::Serving;
 use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
@@ -59,50 +57,6 @@ pub struct ConnectOptions {
     picture: PathBuf,
 }
 
-/// `porpoise serve` in a temporary folder; ended when dropped.
-struct Serving {
-    child: Child,
-    port: u16,
-    socket: PathBuf,
-}
-
-impl Serving {
-    fn start(folder: &Path, clients: usize) -> Result<Serving, Failure> {
-        let socket = folder.join("porpoise.sock");
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["serve", "--no-defaults", "--port=0", "--loopback-fast-path"])
-            .arg(format!("--datadir={}", folder.join("porpoise").display()))
-            .arg(format!("--socket={}", socket.display()))
-            .arg(format!("--max-connections={}", clients + 100))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            // A Ctrl-C at the terminal is for who measures.
-            .process_group(0)
-            .spawn()?;
-        let stdout = child.stdout.take().ok_or("no output to read")?;
-        let mut serving = Serving {
-            child,
-            port: 0,
-            socket,
-        };
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        let port = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("127.0.0.1:")?.parse().ok());
-        serving.port = port.ok_or_else(|| format!("the server doesn't start: {line}"))?;
-        Ok(serving)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // Nothing in it has to last: the folder goes as well.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The server to measure beside that `options` ask for.
 fn find_peer(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<Beside, Failure> {
     if options.alone {
@@ -132,11 +86,7 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
     // A client over shared memory has four descriptors.
     crate::serve::raise_descriptor_limit(0);
     let serving = Serving::start(folder.path(), clients)?;
-    let root = format!(
-        "mysql://root@localhost/?transport=unix&socket={}",
-        serving.socket.display()
-    );
-    prepare(&mut Connection::open(&root)?, &["localhost"])?;
+    prepare(&mut serving.root()?, &["localhost"])?;
     let beside = find_peer(options, folder.path(), clients)?;
     let database = Database::options()
         .share(false)
