@@ -41,6 +41,9 @@ const LOG_BLOCK: usize = 4096;
 /// The log is written over from its beginning after so much, so that no sync has to grow it.
 const LOG_BYTES: u64 = 16 << 20;
 
+/// Clients that may wait at a door.
+const BACKLOG: i32 = 4096;
+
 /// Turns that rings alone may have before the system is asked for events.
 const TURNS_RINGS_ONLY_MAX: u32 = 64;
 
@@ -468,6 +471,9 @@ impl Doors {
         doors.unix.set_nonblocking(true)?;
         doors.memory.set_nonblocking(true)?;
         doors.tcp.set_nonblocking(true)?;
+        for door in doors.descriptors() {
+            rustix::net::listen(door, BACKLOG)?;
+        }
         Ok(doors)
     }
 

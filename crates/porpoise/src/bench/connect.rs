@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use clap::Args;
 use porpoise::Database;
-use porpoise_client::{Options, Transport};
+use porpoise_client::{Connection, Options, Transport};
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
+use porpoise_lab::replay::{Nothing, Recording};
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -40,9 +41,12 @@ pub struct ConnectOptions {
     /// it names a host, over its Unix socket if it names one. Without this, MariaDB is started if it is installed
     #[arg(long)]
     peer: Option<String>,
-    /// Measure nothing beside
+    /// Measure no other server beside
     #[arg(long, conflicts_with = "peer")]
     alone: bool,
+    /// Measure a server that does nothing as well: it replays what Porpoise said to one client
+    #[arg(long)]
+    nothing: bool,
     /// Milliseconds each round takes
     #[arg(long, default_value_t = 1500)]
     milliseconds: u64,
@@ -72,6 +76,27 @@ fn find_peer(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<
         );
     }
     Ok(started.unwrap_or_default())
+}
+
+/// A server that does nothing but say what the one at `way` says to a client that comes and goes.
+fn replay(way: &Options, folder: &Path, query: bool) -> Result<Nothing, Failure> {
+    let visit = |options: &Options| -> Result<(), Failure> {
+        let mut connection = Connection::connect(options)?;
+        if query {
+            connection.rows("SELECT 1")?;
+        }
+        Ok(connection.close()?)
+    };
+    let upstream = way.socket.as_deref().ok_or("no Unix socket to record at")?;
+    // The first login is longer than those after it.
+    visit(way)?;
+    let recording = Recording::of(upstream, folder, |socket| {
+        visit(&Options {
+            socket: Some(socket.to_path_buf()),
+            ..way.clone()
+        })
+    })?;
+    Ok(Nothing::start(Arc::new(recording), folder)?)
 }
 
 pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
@@ -139,6 +164,15 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
                 Entrant::by_calls("embedded", Arc::new(visit)).beside(beside_unix.as_deref())
             }
         });
+    }
+    let nothing = options
+        .nothing
+        .then(|| replay(&unix, folder.path(), options.query))
+        .transpose()?;
+    if let Some(nothing) = &nothing {
+        let [tcp, unix] = ways_to(nothing.port(), nothing.socket());
+        entrants.push(Entrant::new("nothing TCP", tcp).beside(beside_tcp.as_deref()));
+        entrants.push(Entrant::new("nothing Unix", unix).beside(beside_unix.as_deref()));
     }
     let plan = ConnectPlan {
         clients: options.clients.clone(),
