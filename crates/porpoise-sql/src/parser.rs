@@ -176,7 +176,7 @@ impl<'a> Parser<'a> {
         let last = self.tok(0).token;
         let next = match last.kind {
             TokenKind::End => self.sql.len(),
-            TokenKind::Semicolon => last.end as usize,
+            TokenKind::Semicolon => self.behind(last.end as usize),
             _ => return Err(self.syntax_error()),
         };
         Ok(Some(Parsed {
@@ -185,6 +185,18 @@ impl<'a> Parser<'a> {
             span,
             next,
         }))
+    }
+
+    /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up to the end are none.
+    fn behind(&self, semicolon_end: usize) -> usize {
+        let mut lexer = Lexer::new(self.sql, semicolon_end, self.modes);
+        loop {
+            match lexer.next().kind {
+                TokenKind::Semicolon => {}
+                TokenKind::End => return self.sql.len(),
+                _ => return semicolon_end,
+            }
+        }
     }
 
     // -- Tokens -------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@
 //! not one moment. It is enough: a transaction keeps what it holds while it waits, and releases it at its end, so a cycle
 //! once closed stays closed, and the last to join it sees all of it. (A lock that is given back at once, because there was
 //! nothing to lock after all, can at worst show a cycle that is none.) The victim is the transaction on the
-//! cycle that has written least; among equals, the youngest.
+//! cycle that has written least; among equals, the one who closed it.
 //!
 //! Transactions wait for other things than rows, too, of which nothing is known here. Whoever knows is asked
 //! ([`OuterWaits`]) where the search goes on.
@@ -466,14 +466,14 @@ impl LockTable {
         }
     }
 
-    /// Searches for a cycle through `start`, and refuses the cheapest transaction on it.
+    /// Searches for a cycle through `start`, and refuses the cheapest transaction on it, `start` among equals.
     fn break_cycle(&self, start: TxnId) {
         while let Some(cycle) = self.find_cycle(start) {
             let waiting = self.waiting.lock();
             let victim = cycle
                 .iter()
                 .filter_map(|txn| Some((waiting.get(txn)?, txn)))
-                .min_by_key(|(wait, txn)| (wait.weight, std::cmp::Reverse(**txn)));
+                .min_by_key(|(wait, txn)| (wait.weight, **txn != start));
             let Some((victim, &victim_txn)) = victim else {
                 return;
             };

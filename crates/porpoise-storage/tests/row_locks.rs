@@ -253,7 +253,7 @@ fn a_cycle_of_many_through_a_queue_is_found() {
     assert_eq!(
         last.lock(SPACE, b"a", Exclusive, LONG),
         Err(LockError::Deadlock),
-        "the youngest"
+        "the one who closes the cycle"
     );
     drop(last);
     let granted_next = [

@@ -1,7 +1,9 @@
 //! EXPLAIN: plans as people read them.
 //!
 //! The traditional form has a row a table, in the order in which tables are read; the tree form has a line an
-//! operator, each below the one it feeds (MySQL 8.4 manual, 15.8.2 and 10.8.2).
+//! operator, each below the one it feeds (MySQL 8.4 manual, 15.8.2 and 10.8.2). The JSON form is a module of its own.
+
+mod json;
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -46,7 +48,11 @@ pub fn explain(
             let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
             Ok((vec![column], vec![vec![Value::from(tree(&plan))]]))
         }
-        Some(ast::ExplainFormat::Json) => Err(Error::not_supported_yet("EXPLAIN FORMAT=JSON")),
+        Some(ast::ExplainFormat::Json) => {
+            let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
+            let text = json::json(&plan, statement);
+            Ok((vec![column], vec![vec![Value::from(text)]]))
+        }
     }
 }
 

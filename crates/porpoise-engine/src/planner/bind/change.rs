@@ -746,10 +746,11 @@ impl Binder<'_> {
         Ok((node, limit, single))
     }
 
-    /// A subquery must not read the table that the statement changes, unless it is computed first (1093).
+    /// A subquery must not read the table that the statement changes, unless it is computed first, in a derived table (1093).
     fn check_target_unread(&self, table: &Table) -> Result<()> {
-        for query in self.subqueries.iter().flatten() {
-            if query_reads(query, table) {
+        for (number, query) in self.subqueries.iter().enumerate() {
+            let Some(query) = query else { continue };
+            if query_reads(query, table) && !self.subqueries_in_derived.contains(&number) {
                 return Err(Error::update_table_used(&table.name));
             }
         }

@@ -558,8 +558,12 @@ impl Binder<'_> {
 
     /// A bound subquery's number.
     pub(super) fn keep_subquery(&mut self, query: Query) -> usize {
+        let number = self.subqueries.len();
         self.subqueries.push(Some(query));
-        self.subqueries.len() - 1
+        if self.derived_depth > 0 {
+            self.subqueries_in_derived.push(number);
+        }
+        number
     }
 
     fn subquery_node(number: usize) -> Box<Subplan> {

@@ -392,7 +392,10 @@ impl Binder<'_> {
             // Everything before it is in sight.
             self.scope().show_all();
         }
+        let computed_first = self.keeps_derived && !derived.lateral && self.scopes.len() > 1;
+        self.derived_depth += usize::from(computed_first);
         let query = self.query(&derived.query);
+        self.derived_depth -= usize::from(computed_first);
         self.scope().visible = 0..0;
         let query = rename(query?, &derived.columns)?;
         self.query_part(

@@ -88,6 +88,9 @@ pub struct Binder<'a> {
     view_checks: Vec<(Vec<Slot>, ViewCheck)>,
     /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
     keeps_derived: bool,
+    /// How many of those we are inside of, and the subqueries that are, by number.
+    derived_depth: usize,
+    subqueries_in_derived: Vec<usize>,
     /// How deep expressions and queries are nested.
     depth: usize,
 }
@@ -147,6 +150,8 @@ impl<'a> Binder<'a> {
             inserted_slot: None,
             view_checks: Vec::new(),
             keeps_derived: false,
+            derived_depth: 0,
+            subqueries_in_derived: Vec::new(),
             depth: 0,
         }
     }

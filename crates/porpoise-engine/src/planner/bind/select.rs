@@ -361,7 +361,11 @@ impl Binder<'_> {
         let (limit, offset) = self.limit(limit)?;
         let depth = self.scopes.len() - 1;
         let scope = std::mem::replace(&mut self.scopes[depth], Scope::new("field list"));
-        if order_by.is_empty() && select.from.len() == 1 && scope.relations.len() == 1 {
+        let grouped = !select.group_by.is_empty() || !scope.aggregates.is_empty();
+        // The order of a merged table's rows is the block's own, unless it makes other rows of them.
+        let keeps_rows = !grouped && !select.distinct && select.having.is_none();
+        if keeps_rows && order_by.is_empty() && select.from.len() == 1 && scope.relations.len() == 1
+        {
             order = scope.merged_order.clone();
         }
         let mut block = Block {
@@ -375,7 +379,6 @@ impl Binder<'_> {
         };
         let mut columns = scope.items;
         let drafts = scope.windows;
-        let grouped = !select.group_by.is_empty() || !scope.aggregates.is_empty();
         let mut windows = self.finish_windows(drafts);
         if grouped {
             group::Grouper::new(
