@@ -327,6 +327,8 @@ errors! {
     out_of_range_column(column, row) = 1264 "22003" "Out of range value for column '{}' at row {}";
     data_truncated(column, row) = 1265 "01000" "Data truncated for column '{}' at row {}";
     cannot_aggregate_collations(a, ca, b, cb, operation) = 1267 "HY000" "Illegal mix of collations ({},{}) and ({},{}) for operation '{}'";
+    cannot_aggregate_three_collations(a, ca, b, cb, c, cc, operation) = 1270 "HY000" "Illegal mix of collations ({},{}), ({},{}), ({},{}) for operation '{}'";
+    cannot_aggregate_many_collations(operation) = 1271 "HY000" "Illegal mix of collations for operation '{}'";
     unknown_collation(name) = 1273 "HY000" "Unknown collation: '{}'";
     too_big_row_group() = 1118 "42000" "Row size too large";
     unknown_storage_engine(name) = 1286 "42000" "Unknown storage engine '{}'";

@@ -13,10 +13,8 @@
 //! answer may come in any order, unequal digits behind the fifteenth don't count, and of texts that their collation
 //! holds equal either may stand for a group.
 //!
-//! It is a search, not a check that passes: of a hundred statements one or two differ, and somebody has to read why. MariaDB's own
-//! ways are among them (it refuses mixed collations in more functions, and computes 1140 otherwise), and known faults of
-//! Porpoise: quotients are DISTINCT by digits that aren't shown, numbers and dates that become text count as columns when
-//! collations are chosen (1267), ASCII and ORD read a latin1 column's character as UTF-8.
+//! It is a search, not a check that passes: of a hundred statements one or so differs, and somebody has to read why. MariaDB's own
+//! ways are among them (it computes 1140 otherwise).
 //!
 //! A few seeds run by default. A long run, and one seed again:
 //!

@@ -11,6 +11,7 @@ use crate::executor::{Exec, eval, key_range};
 use crate::expr::{Domain, Expr};
 use crate::functions::{Arity, Want, at_least, exactly};
 use crate::planner::plan::Aggregate;
+use crate::planner::typing;
 
 pub struct AggregateFunction {
     pub name: &'static str,
@@ -136,7 +137,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     row(
         "GROUP_CONCAT",
         at_least(1),
-        &[Want::Any],
+        &[Want::Mixed],
         concat_type,
         |call| Box::new(GroupConcat::new(call)),
     ),
@@ -286,25 +287,14 @@ fn average_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
 }
 
 fn concat_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
-    let binary = !arguments.is_empty()
-        && arguments
-            .iter()
-            .any(|argument| argument.ty.is_binary_string());
-    if binary {
-        return Ok((DataType::Blob(BlobSize::Normal), true));
-    }
-    let text = arguments
-        .iter()
-        .map(|argument| &argument.ty)
-        .find(|ty| ty.is_string());
-    let collation = text.map_or(Collation::UTF8MB4_0900_AI_CI, DataType::collation);
-    Ok((
-        DataType::Text {
-            size: BlobSize::Normal,
-            collation,
-        },
-        true,
-    ))
+    let first = arguments.iter().find(|argument| argument.ty.is_string());
+    let default = first.map_or(Collation::UTF8MB4_0900_AI_CI, |first| first.ty.collation());
+    let size = BlobSize::Normal;
+    let ty = match typing::collation::mixed(arguments, "group_concat", default)? {
+        Collation::BINARY => DataType::Blob(size),
+        collation => DataType::Text { size, collation },
+    };
+    Ok((ty, true))
 }
 
 struct Count(i64);

@@ -41,6 +41,14 @@ pub struct Function {
     pub purity: Purity,
 }
 
+impl Function {
+    /// What argument `at` is wanted as.
+    pub fn want(&self, at: usize) -> Want {
+        let want = self.wants.get(at).or(self.wants.last());
+        want.copied().unwrap_or(Want::Any)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Arity {
     pub min: usize,
@@ -78,6 +86,10 @@ pub enum Want {
     Any,
     /// `Value::Text`; or `Value::Bytes` where the argument is a binary string.
     String,
+    /// As `String`, and brought together with all arguments wanted so: texts next to bytes are their encoding.
+    Mixed,
+    /// As `Mixed`, and compared: in one collation, without which the call is refused (1267).
+    Compared,
     /// `Value::Bytes`: text comes as its encoding in its character set.
     Bytes,
     /// `Value::Int` or `Value::UInt`.

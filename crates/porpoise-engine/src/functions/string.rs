@@ -23,7 +23,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "ASCII",
         exactly(1),
-        STRING,
+        &[Want::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(Value::Int(
@@ -62,21 +62,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "CONCAT",
         at_least(1),
-        STRING,
+        &[Want::Mixed],
         Returns::By(concat_type),
         Eval::Strict(concat),
     ),
     pure(
         "CONCAT_WS",
         at_least(2),
-        STRING,
+        &[Want::Mixed],
         Returns::By(concat_type),
         Eval::Values(concat_ws),
     ),
     pure(
         "ELT",
         at_least(2),
-        &[Want::Integer, Want::String],
+        &[Want::Integer, Want::Mixed],
         Returns::By(rest_type),
         Eval::Values(elt),
     ),
@@ -85,12 +85,12 @@ pub static TABLE: &[Function] = &[
         between(3, 5),
         &[
             Want::Integer,
-            Want::String,
-            Want::String,
-            Want::String,
+            Want::Mixed,
+            Want::Mixed,
+            Want::Mixed,
             Want::Integer,
         ],
-        Returns::Text(1024),
+        Returns::By(long_type),
         Eval::Strict(export_set),
     ),
     pure(
@@ -103,7 +103,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "FIND_IN_SET",
         exactly(2),
-        STRING,
+        &[Want::Compared],
         Returns::Int,
         Eval::Strict(find_in_set),
     ),
@@ -131,14 +131,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "INSERT",
         exactly(4),
-        &[Want::String, Want::Integer, Want::Integer, Want::String],
+        &[Want::Mixed, Want::Integer, Want::Integer, Want::Mixed],
         Returns::By(concat_type),
         Eval::Strict(insert),
     ),
     pure(
         "INSTR",
         exactly(2),
-        STRING,
+        &[Want::Compared],
         Returns::Int,
         Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)))),
     ),
@@ -169,7 +169,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "LOCATE",
         between(2, 3),
-        &[Want::String, Want::String, Want::Integer],
+        &[Want::Compared, Want::Compared, Want::Integer],
         Returns::Int,
         Eval::Strict(|call, values| {
             let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
@@ -186,7 +186,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "LPAD",
         exactly(3),
-        &[Want::String, Want::Integer, Want::String],
+        &[Want::Mixed, Want::Integer, Want::Mixed],
         Returns::By(long_type),
         Eval::Strict(|call, values| pad(call, values, true)),
     ),
@@ -200,7 +200,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "MAKE_SET",
         at_least(2),
-        &[Want::Integer, Want::String],
+        &[Want::Integer, Want::Mixed],
         Returns::By(rest_type),
         Eval::Values(make_set),
     ),
@@ -304,7 +304,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "REPLACE",
         exactly(3),
-        STRING,
+        &[Want::Compared],
         Returns::By(long_type),
         Eval::Strict(replace),
     ),
@@ -329,7 +329,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "RPAD",
         exactly(3),
-        &[Want::String, Want::Integer, Want::String],
+        &[Want::Mixed, Want::Integer, Want::Mixed],
         Returns::By(long_type),
         Eval::Strict(|call, values| pad(call, values, false)),
     ),
@@ -378,7 +378,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "STRCMP",
         exactly(2),
-        STRING,
+        &[Want::Compared],
         Returns::Int,
         Eval::Strict(|call, values| {
             Ok(Value::Int(
@@ -403,7 +403,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "SUBSTRING_INDEX",
         exactly(3),
-        &[Want::String, Want::String, Want::Integer],
+        &[Want::Compared, Want::Compared, Want::Integer],
         Returns::Same(0),
         Eval::Strict(substring_index),
     ),
@@ -417,7 +417,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TRIM",
         between(1, 3),
-        STRING,
+        &[Want::Compared, Want::Compared, Want::String],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let remove = values.get(1).map_or(&b" "[..], bytes);
@@ -745,13 +745,13 @@ fn long_text(collation: Collation) -> DataType {
 }
 
 /// The common kind and collation of string arguments, with the length given.
-fn sized(arguments: &[Expr], chars: u64) -> DataType {
+fn sized(arguments: &[Expr], chars: u64) -> Result<DataType> {
     let strings = arguments.iter().filter(|argument| argument.ty.is_string());
-    let first = strings.clone().next();
-    // A mix that no comparison would allow has the first one's collation.
-    let collation = typing::collation::aggregate(strings, "concat", DEFAULT_COLLATION)
-        .unwrap_or_else(|_| first.map_or(DEFAULT_COLLATION, |first| first.ty.collation()));
-    match u32::try_from(chars) {
+    // Numbers that were written out are in the connection's collation.
+    let first = strings.clone().next().map(|first| first.ty.collation());
+    let default = first.unwrap_or(DEFAULT_COLLATION);
+    let collation = typing::collation::mixed(strings, "concat", default)?;
+    Ok(match u32::try_from(chars) {
         Ok(chars) if chars <= 16_383 && collation == Collation::BINARY => {
             DataType::Varbinary(chars)
         }
@@ -760,17 +760,17 @@ fn sized(arguments: &[Expr], chars: u64) -> DataType {
             collation,
         },
         _ => long_text(collation),
-    }
+    })
 }
 
 fn concat_type(arguments: &[Expr]) -> Result<DataType> {
-    Ok(sized(
+    sized(
         arguments,
         arguments
             .iter()
             .map(|argument| argument.ty.max_chars())
             .fold(0, u64::saturating_add),
-    ))
+    )
 }
 
 fn rest_type(arguments: &[Expr]) -> Result<DataType> {
@@ -778,7 +778,7 @@ fn rest_type(arguments: &[Expr]) -> Result<DataType> {
 }
 
 fn long_type(arguments: &[Expr]) -> Result<DataType> {
-    Ok(sized(arguments.get(..1).unwrap_or_default(), u64::MAX))
+    sized(arguments, u64::MAX)
 }
 
 /// Four characters for three bytes, in lines of 76.
@@ -867,7 +867,7 @@ fn elt(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }
 }
 
-fn export_set(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn export_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     let bits = match &values[0] {
         Value::Int(v) => *v as u64,
         other => convert::to_uint(other).0,
@@ -881,7 +881,7 @@ fn export_set(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         }
         out.extend_from_slice(bytes(&values[if bits >> bit & 1 == 1 { 1 } else { 2 }]));
     }
-    Ok(Value::text(String::from_utf8_lossy(&out)))
+    Ok(string(call, out))
 }
 
 /// Compares as strings if all are, as numbers if all are, else as DOUBLE.
@@ -1232,17 +1232,26 @@ fn substring(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(units.slice(start as usize, (start + wanted).min(length) as usize))
 }
 
-fn ord(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
-    Ok(Value::Int(match Units::of(&values[0]) {
-        Units::Text(text) => text.chars().next().map_or(0, |first| {
-            let mut buffer = [0; 4];
-            first
-                .encode_utf8(&mut buffer)
-                .bytes()
-                .fold(0i64, |code, byte| code << 8 | i64::from(byte))
-        }),
-        Units::Bytes(bytes) => bytes.first().map_or(0, |&byte| byte.into()),
-    }))
+/// A character in a character set.
+fn encoded(charset: Charset, character: char) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    charset.encode(character.encode_utf8(&mut [0; 4]), &mut bytes);
+    bytes
+}
+
+fn ord(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+    let code = match Units::of(&values[0]) {
+        Units::Text(text) => {
+            let charset = call.arguments[0].ty.collation().charset();
+            let first = text.chars().next();
+            first.map_or(Vec::new(), |first| encoded(charset, first))
+        }
+        Units::Bytes(bytes) => bytes[..bytes.len().min(1)].to_vec(),
+    };
+    let number = code
+        .iter()
+        .fold(0, |number: i64, byte| number << 8 | i64::from(*byte));
+    Ok(Value::Int(number))
 }
 
 fn quote(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Arithmetic, Comparison, Expr, ExprKind, Slot, SubqueryKind};
 use crate::functions::{self, AggregateFunction};
 use crate::planner::bind::Binder;
-use crate::planner::bind::scope::{Columns, Relation, Scope};
+use crate::planner::bind::scope::{Columns, GroupKey, Relation, Scope};
 use crate::planner::bind::select::column_name;
 use crate::planner::plan::{Aggregate, SortKey};
 use crate::planner::query::{Block, Grouping, JoinTree, OutputColumn, Query, SourceKind, Window};
@@ -184,6 +184,8 @@ pub struct Grouper<'g, 'b, 'a> {
     relations: &'g [Relation],
     slot: Slot,
     keys: Vec<Expr>,
+    /// Of each key the item of the select list that it names, which it speaks for even if another key is the same expression.
+    items: Vec<Option<usize>>,
     /// Aggregates by their number in the statement; those added here have none.
     aggregates: Vec<(Option<usize>, Aggregate)>,
     rollup: bool,
@@ -195,7 +197,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     pub fn new(
         binder: &'b mut Binder<'a>,
         block: &Block,
-        keys: Vec<Expr>,
+        keys: Vec<GroupKey>,
         aggregates: Vec<(usize, Aggregate)>,
         rollup: bool,
         relations: &'g [Relation],
@@ -205,6 +207,8 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             .from
             .for_each_source(&mut |source| local.insert(source.slot));
         let slot = binder.new_slot("<temporary>", Vec::new(), Vec::new());
+        let (keys, items): (Vec<Expr>, Vec<Option<usize>>) =
+            keys.into_iter().map(|key| (key.expr, key.item)).unzip();
         let determined = Determined::new(block, &keys);
         let aggregates = aggregates
             .into_iter()
@@ -215,6 +219,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             relations,
             slot,
             keys,
+            items,
             aggregates,
             rollup,
             local,
@@ -231,7 +236,10 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     ) -> Result<()> {
         let mut failed = Ok(());
         for (at, column) in columns.iter_mut().enumerate() {
-            self.expr(&mut column.expr, Place::SelectList(at + 1))?;
+            match self.items.iter().position(|item| *item == Some(at)) {
+                Some(key) => self.key_column(&mut column.expr, key),
+                None => self.expr(&mut column.expr, Place::SelectList(at + 1))?,
+            }
         }
         for condition in &mut block.having {
             self.expr(condition, Place::Other)?;
@@ -314,15 +322,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         }
         let literals = self.binder.cx.literals;
         if let Some(at) = self.keys.iter().position(|key| key.same_as(expr, literals)) {
-            self.binder.fix_parameters(expr);
-            let key = self.keys[at].clone();
-            self.binder.fix_parameters(&key);
-            let named = std::mem::replace(&mut expr.ty, DataType::Null);
-            *expr = self.column(at, &key.ty, key.nullable || self.rollup);
-            if named != key.ty {
-                // A comparison has given its operand another name for its type (`compare::key_pair`).
-                expr.ty = typing::slot_type(&named);
-            }
+            self.key_column(expr, at);
             return Ok(());
         }
         if let Some((slot, column)) = expr.as_column() {
@@ -354,6 +354,19 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
         });
         failed
+    }
+
+    /// Reads an expression that is key `at` from the grouping's row.
+    fn key_column(&mut self, expr: &mut Expr, at: usize) {
+        self.binder.fix_parameters(expr);
+        let key = self.keys[at].clone();
+        self.binder.fix_parameters(&key);
+        let named = std::mem::replace(&mut expr.ty, DataType::Null);
+        *expr = self.column(at, &key.ty, key.nullable || self.rollup);
+        if named != key.ty {
+            // A comparison has given its operand another name for its type (`compare::key_pair`).
+            expr.ty = typing::slot_type(&named);
+        }
     }
 
     /// Calls are the same only if their types are: an operand of IN that is a key, but for the name that its type has for the

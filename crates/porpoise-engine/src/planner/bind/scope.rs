@@ -36,7 +36,7 @@ pub struct Scope {
     pub aliases: Aliases,
     /// The select list, once it is bound.
     pub items: Vec<OutputColumn>,
-    pub group_keys: Vec<Expr>,
+    pub group_keys: Vec<GroupKey>,
     /// Aggregates met, by their number in the statement.
     pub aggregates: Vec<(usize, Aggregate)>,
     pub aggregates_allowed: bool,
@@ -48,6 +48,12 @@ pub struct Scope {
     pub locks: Vec<(CompactString, RowLock)>,
     /// ORDER BY of a merged derived table.
     pub merged_order: Vec<SortKey>,
+}
+
+/// A key of GROUP BY, and the item of the select list that it names by alias or number.
+pub struct GroupKey {
+    pub expr: Expr,
+    pub item: Option<usize>,
 }
 
 /// When the select list's aliases are looked at.
@@ -376,7 +382,7 @@ impl Binder<'_> {
         let from = scope.find(name);
         if let Ok(Some((relation, column))) = from {
             let expr = scope.relations[relation].columns.expr(column);
-            let grouped = scope.group_keys.iter().any(|key| key.same_as(&expr, &[]));
+            let grouped = (scope.group_keys.iter()).any(|key| key.expr.same_as(&expr, &[]));
             let selected = scope.items.iter().any(|item| item.expr.same_as(&expr, &[]));
             let aliased = name.table.is_none()
                 && scope

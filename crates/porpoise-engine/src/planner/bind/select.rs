@@ -10,7 +10,7 @@ use porpoise_types::{DataType, Value};
 
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
-use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope};
+use crate::planner::bind::scope::{Aliases, Columns, GroupKey, MadeColumn, Relation, Scope};
 use crate::planner::bind::{Binder, group};
 use crate::planner::plan::{OnLocked, RowLock, SetOperator, SortKey};
 use crate::planner::query::{Block, Body, OutputColumn, Query};
@@ -342,7 +342,7 @@ impl Binder<'_> {
         scope.windows_allowed = true;
         let columns = self.select_items(&select.items, &star, select.from.is_empty())?;
         self.scope().items = columns;
-        let keys = self.group_items(&select.group_by)?;
+        let keys = self.group_items(&select.group_by, select.rollup)?;
         let scope = self.scope();
         scope.group_keys = keys;
         scope.aggregates_allowed = true;
@@ -570,7 +570,7 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    fn group_items(&mut self, group_by: &[ast::OrderItem]) -> Result<Vec<Expr>> {
+    fn group_items(&mut self, group_by: &[ast::OrderItem], rollup: bool) -> Result<Vec<GroupKey>> {
         if group_by.is_empty() {
             return Ok(Vec::new());
         }
@@ -579,12 +579,14 @@ impl Binder<'_> {
         scope.clause = "group statement";
         let aggregates = scope.aggregates.len();
         scope.windows_allowed = false;
-        let mut keys: Vec<Expr> = Vec::with_capacity(group_by.len());
+        let mut keys: Vec<GroupKey> = Vec::with_capacity(group_by.len());
         for item in group_by {
             let mut alias = None;
+            let mut named = None;
             let expr = match (self.ordinal(&item.expr, "group statement")?, &item.expr) {
                 (Some(at), _) => {
                     alias = Some(self.scope().items[at].name.clone());
+                    named = Some(at);
                     self.scope().items[at].expr.clone()
                 }
                 // FROM first, then aliases, also where several columns in FROM have the name.
@@ -599,6 +601,9 @@ impl Binder<'_> {
                     {
                         Some(expr) => {
                             alias = Some(name.name.0.clone());
+                            let mut items = self.scope().items.iter();
+                            named =
+                                items.position(|item| item.name.eq_ignore_ascii_case(&name.name));
                             expr
                         }
                         None => self.resolve(name)?,
@@ -619,8 +624,12 @@ impl Binder<'_> {
                 let written = || item.expr.to_string().into();
                 return Err(Error::cannot_group_on(alias.unwrap_or_else(written)));
             }
-            if !keys.iter().any(|key| key.same_as(&expr, self.cx.literals)) {
-                keys.push(expr);
+            // A level of ROLLUP is one, whatever its key is.
+            let known = keys
+                .iter()
+                .any(|key| key.expr.same_as(&expr, self.cx.literals));
+            if rollup || !known {
+                keys.push(GroupKey { expr, item: named });
             }
         }
         Ok(keys)

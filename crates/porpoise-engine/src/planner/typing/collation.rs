@@ -4,9 +4,10 @@
 //! decide nothing: error 1267.
 
 use porpoise_types::{Charset, Collation};
+use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{CastKind, Expr, ExprKind};
 use crate::functions::{Returns, Want};
 use crate::planner::typing::hidden;
 use crate::planner::typing::{Class, class};
@@ -15,7 +16,7 @@ use crate::planner::typing::{Class, class};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coercibility {
     Explicit,
-    /// Two collations of the same strength met.
+    /// Two collations of the same strength met, in a text that is made of both.
     None,
     Implicit,
     SystemConstant,
@@ -39,15 +40,29 @@ impl Coercibility {
 }
 
 pub fn coercibility(expr: &Expr) -> Coercibility {
+    strength(expr).1
+}
+
+/// The collation that an operand brings into a mix, and how easily it gives way.
+fn strength(expr: &Expr) -> (Collation, Coercibility) {
+    let collation = expr.ty.collation();
     match class(&expr.ty) {
-        Class::Null => return Coercibility::Ignorable,
+        Class::Null => return (collation, Coercibility::Ignorable),
         Class::Text | Class::Bytes | Class::Member | Class::Json => {}
-        _ => return Coercibility::Numeric,
+        _ => return (collation, Coercibility::Numeric),
     }
     match &expr.kind {
-        ExprKind::Literal(_) | ExprKind::Parameter(_) => Coercibility::Coercible,
+        ExprKind::Literal(_) | ExprKind::Parameter(_) => (collation, Coercibility::Coercible),
+        // What an expression converts by itself is as strong as what it was.
+        ExprKind::Cast {
+            operand,
+            kind: CastKind::Implicit,
+        } => match class(&operand.ty) {
+            Class::Json => (collation, Coercibility::Implicit),
+            _ => (collation, strength(operand).1),
+        },
         ExprKind::Call { function, .. } if std::ptr::eq(*function, &hidden::COLLATE) => {
-            Coercibility::Explicit
+            (collation, Coercibility::Explicit)
         }
         ExprKind::Call {
             function,
@@ -63,21 +78,17 @@ pub fn coercibility(expr: &Expr) -> Coercibility {
                     | "DATABASE"
                     | "SCHEMA"
             ) {
-                return Coercibility::SystemConstant;
+                return (collation, Coercibility::SystemConstant);
             }
             if matches!(function.returns, Returns::OwnText(_)) {
-                return Coercibility::Coercible;
+                return (collation, Coercibility::Coercible);
             }
             // What such a function reads as bytes has no say in the result's collation.
             let is_text = matches!(function.returns, Returns::Text(_));
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
-                let want = function.wants.get(*at).or(function.wants.last());
-                class(&argument.ty).is_string() && !(is_text && want == Some(&Want::Bytes))
+                class(&argument.ty).is_string() && !(is_text && function.want(*at) == Want::Bytes)
             });
-            strings
-                .map(|(_, argument)| coercibility(argument))
-                .min()
-                .unwrap_or(Coercibility::Coercible)
+            result_strength(collation, strings.map(|(_, argument)| argument))
         }
         ExprKind::Case {
             branches,
@@ -87,42 +98,93 @@ pub fn coercibility(expr: &Expr) -> Coercibility {
                 .iter()
                 .map(|branch| &branch.1)
                 .chain(otherwise.as_deref());
-            values
-                .map(coercibility)
-                .min()
-                .unwrap_or(Coercibility::Coercible)
+            result_strength(collation, values)
         }
-        _ => Coercibility::Implicit,
+        _ => (collation, Coercibility::Implicit),
     }
 }
 
-/// The common collation of some operands; `operation` names them in error 1267. `default` where none is a string.
+/// The strength of what is made of some operands. Numbers that were written out are the connection's text.
+fn result_strength<'e>(
+    collation: Collation,
+    operands: impl Iterator<Item = &'e Expr>,
+) -> (Collation, Coercibility) {
+    let mixed = operands.map(strength).reduce(blend);
+    let strength = mixed.map_or(Coercibility::Coercible, |(_, strength)| strength);
+    match strength {
+        Coercibility::Numeric | Coercibility::Ignorable => (collation, Coercibility::Coercible),
+        strength => (collation, strength),
+    }
+}
+
+/// The common collation of some operands that are compared; `operation` names them in error 1267. `default` where none is a
+/// string.
 pub fn aggregate<'e>(
     operands: impl IntoIterator<Item = &'e Expr>,
     operation: &str,
     default: Collation,
 ) -> Result<Collation> {
-    let mut best: Option<(Collation, Coercibility)> = None;
-    for operand in operands {
-        let strength = coercibility(operand);
-        if strength >= Coercibility::Numeric {
-            continue;
-        }
-        let collation = operand.ty.collation();
-        best = Some(match best {
-            None => (collation, strength),
-            Some(held) => combine(held, (collation, strength)).ok_or_else(|| {
-                Error::cannot_aggregate_collations(
-                    held.0.name(),
-                    held.1.name(),
-                    collation.name(),
-                    strength.name(),
-                    operation,
-                )
-            })?,
-        });
+    let strings: SmallVec<[(Collation, Coercibility); 4]> = (operands.into_iter().map(strength))
+        .filter(|(_, strength)| *strength < Coercibility::Numeric)
+        .collect();
+    let mut common: Option<(Collation, Coercibility)> = None;
+    for next in &strings {
+        common = match common {
+            None => Some(*next),
+            Some(held) => Some(combine(held, *next).ok_or_else(|| refused(&strings, operation))?),
+        };
     }
-    Ok(best.map_or(default, |(collation, _)| collation))
+    match common {
+        Some((_, Coercibility::None)) if strings.len() > 1 => Err(refused(&strings, operation)),
+        common => Ok(common.map_or(default, |(collation, _)| collation)),
+    }
+}
+
+/// The collation of what is put together of some operands, which may have none in common: only a comparison minds that.
+/// `default` where none is a string.
+pub fn mixed<'e>(
+    operands: impl IntoIterator<Item = &'e Expr>,
+    operation: &str,
+    default: Collation,
+) -> Result<Collation> {
+    let strings: SmallVec<[(Collation, Coercibility); 4]> = (operands.into_iter().map(strength))
+        .filter(|(_, strength)| *strength < Coercibility::Numeric)
+        .collect();
+    let mut explicit = strings
+        .iter()
+        .filter(|held| held.1 == Coercibility::Explicit);
+    if let Some(first) = explicit.next()
+        && explicit.any(|held| held.0 != first.0)
+    {
+        return Err(refused(&strings, operation));
+    }
+    let common = strings.iter().copied().reduce(blend);
+    Ok(common.map_or(default, |(collation, _)| collation))
+}
+
+/// Error 1267 names two operands, 1270 three, 1271 none.
+fn refused(operands: &[(Collation, Coercibility)], operation: &str) -> Error {
+    let shown = |at: usize| (operands[at].0.name(), operands[at].1.name());
+    match operands.len() {
+        2 => {
+            let ((a, x), (b, y)) = (shown(0), shown(1));
+            Error::cannot_aggregate_collations(a, x, b, y, operation)
+        }
+        3 => {
+            let ((a, x), (b, y), (c, z)) = (shown(0), shown(1), shown(2));
+            Error::cannot_aggregate_three_collations(a, x, b, y, c, z, operation)
+        }
+        _ => Error::cannot_aggregate_many_collations(operation),
+    }
+}
+
+/// Two operands' collation, which is none of their own if they can't be compared.
+fn blend(a: (Collation, Coercibility), b: (Collation, Coercibility)) -> (Collation, Coercibility) {
+    combine(a, b).unwrap_or_else(|| {
+        let charset = a.0.charset();
+        let binary = Collation::by_name(&format!("{}_bin", charset.name()));
+        (binary.unwrap_or(a.0), Coercibility::None)
+    })
 }
 
 fn is_unicode(charset: Charset) -> bool {

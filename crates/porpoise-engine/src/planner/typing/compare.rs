@@ -109,7 +109,7 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
         // A quotient is compared as it would be shown, without the digits kept for further computing.
         Domain::Decimal
             if from == Class::Decimal
-                && matches!(expr.kind, ExprKind::Arithmetic { .. })
+                && !matches!(expr.kind, ExprKind::Cast { .. })
                 && expr.any(&mut |part| {
                     let divide = crate::expr::Arithmetic::Divide;
                     matches!(&part.kind, ExprKind::Arithmetic { op, .. } if *op == divide)
@@ -686,7 +686,10 @@ pub fn like(
         return Err(Error::operand_columns(1));
     }
     let common = collation::aggregate([&operand, &pattern], "like", session.collation)?;
-    let text = |expr| Box::new(text_or_bytes(expr, session));
+    let text = |expr| {
+        let text = text_or_bytes(expr, session);
+        Box::new(super::operate::into_collation(text, common, false))
+    };
     let (operand, pattern) = (text(operand), text(pattern));
     let nullable = operand.nullable || pattern.nullable;
     Ok(Expr::boolean(

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::expr::{Expr, ExprKind};
 use crate::planner::typing::{Class, bytes_type, class, collation, implicit, text_type};
 
-/// The type that can hold a value of each. NULLs don't count.
+/// The type that can hold a value of each. NULLs don't count. Only operations that compare the values mind whether their
+/// collations can be mixed.
 pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Result<DataType> {
     let mut merged: Option<DataType> = None;
     for expr in exprs {
@@ -24,7 +25,11 @@ pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Resu
     };
     Ok(match class(&merged) {
         Class::Text | Class::Bytes => {
-            let common = collation::aggregate(exprs.iter().copied(), operation, default)?;
+            let operands = exprs.iter().copied();
+            let common = match operation {
+                "CASE" | "COALESCE" | "IFNULL" => collation::mixed(operands, operation, default)?,
+                _ => collation::aggregate(operands, operation, default)?,
+            };
             if merged.collation() == common {
                 merged
             } else if common == Collation::BINARY {

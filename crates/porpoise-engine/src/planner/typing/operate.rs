@@ -183,7 +183,7 @@ pub fn case(
         .map(|branch| &branch.1)
         .chain(&otherwise)
         .collect();
-    let ty = merged_type(&values, "case", session.collation)?;
+    let ty = merged_type(&values, "CASE", session.collation)?;
     let nullable = otherwise.is_none() || values.iter().any(|value| value.nullable);
     let branches = branches
         .into_iter()
@@ -263,7 +263,7 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
             Class::Member => as_text(expr),
             _ => expr,
         },
-        Want::String => match from {
+        Want::String | Want::Mixed | Want::Compared => match from {
             Class::Text | Class::Bytes => expr,
             _ => as_text(expr),
         },
@@ -444,6 +444,18 @@ pub fn call_function(
         _ => {}
     }
     arguments = convert_arguments(arguments, function.wants, session)?;
+    let wants = match function.name {
+        // Compares strings only if all are.
+        "FIELD"
+            if arguments
+                .iter()
+                .all(|argument| class(&argument.ty).is_string()) =>
+        {
+            &[Want::Compared]
+        }
+        _ => function.wants,
+    };
+    arguments = bring_together(function.name, wants, arguments, session)?;
     let ty = result_type(function, &arguments, session)?;
     // Without arguments nothing but the session can make it NULL; with some, bad values may.
     let nullable = match (&function.eval, function.returns) {
@@ -474,6 +486,59 @@ pub fn convert_arguments(
         .collect()
 }
 
+/// Gives the arguments that a function mixes or compares their common collation, or makes bytes of them.
+fn bring_together(
+    name: &str,
+    wants: &[Want],
+    mut arguments: Vec<Expr>,
+    session: &SessionState,
+) -> Result<Vec<Expr>> {
+    let want = |at: usize| wants.get(at).or(wants.last());
+    let is_compared = wants.contains(&Want::Compared);
+    let is_mixed = |at: usize| matches!(want(at), Some(Want::Mixed | Want::Compared));
+    let strings = arguments.iter().enumerate().filter(|(at, _)| is_mixed(*at));
+    let strings = strings.map(|(_, argument)| argument);
+    if strings.clone().count() < 2 {
+        return Ok(arguments);
+    }
+    let name = name.to_ascii_lowercase();
+    let common = match is_compared {
+        true => collation::aggregate(strings, &name, session.collation)?,
+        false => collation::mixed(strings, &name, session.collation)?,
+    };
+    for (at, argument) in arguments.iter_mut().enumerate() {
+        if is_mixed(at) {
+            let expr = std::mem::replace(argument, Expr::literal(Value::Null, DataType::Null));
+            *argument = into_collation(expr, common, is_compared);
+        }
+    }
+    Ok(arguments)
+}
+
+/// A string as bytes, if the collation is that of bytes, or bytes as a text. A text may keep its own collation
+/// unless that matters.
+pub fn into_collation(expr: Expr, collation: Collation, matters: bool) -> Expr {
+    let chars = expr.ty.max_chars();
+    match (class(&expr.ty), collation == Collation::BINARY) {
+        (Class::Text, true) => {
+            let octets = u64::from(expr.ty.collation().charset().max_len());
+            implicit(expr, bytes_type(chars.saturating_mul(octets)))
+        }
+        (Class::Text, false) if matters && expr.ty.collation() != collation => {
+            let ty = text_type(chars, collation);
+            match expr.kind {
+                // A call's or a CASE's type tells how it is computed.
+                ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Column { .. } => {
+                    Expr { ty, ..expr }
+                }
+                _ => implicit(expr, ty),
+            }
+        }
+        (Class::Bytes, false) => implicit(expr, text_type(chars, collation)),
+        _ => expr,
+    }
+}
+
 fn result_type(
     function: &Function,
     arguments: &[Expr],
@@ -487,8 +552,7 @@ fn result_type(
         Returns::Text(chars) => {
             // What is read as bytes has no say in the result's collation.
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
-                let want = function.wants.get(*at).or(function.wants.last());
-                want != Some(&Want::Bytes)
+                function.want(*at) != Want::Bytes
                     && matches!(class(&argument.ty), Class::Text | Class::Bytes)
             });
             let strings = strings.map(|(_, argument)| argument);
@@ -515,6 +579,7 @@ pub fn aggregate(
     session: &SessionState,
 ) -> Result<(Vec<Expr>, DataType, bool)> {
     let arguments = convert_arguments(arguments, function.wants, session)?;
+    let arguments = bring_together(function.name, function.wants, arguments, session)?;
     let (mut ty, nullable) = (function.returns)(&arguments)?;
     if class(&ty) == Class::Text
         && !arguments
