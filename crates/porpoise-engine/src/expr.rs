@@ -14,6 +14,7 @@ use porpoise_types::{Collation, DataType, Value};
 
 use crate::functions::Function;
 use crate::planner::plan::Subplan;
+use crate::planner::typing::collation::Coercibility;
 
 /// Where a row source keeps its current row, unique in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +35,8 @@ pub enum ExprKind {
     Column {
         slot: Slot,
         column: u16,
+        /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that of what it was computed from.
+        strength: Coercibility,
     },
     UserVariable(CompactString),
     /// `@@name`: a position in [`crate::variables::VARIABLES`].
@@ -279,16 +282,25 @@ impl Expr {
             kind: ExprKind::Column {
                 slot,
                 column: column as u16,
+                strength: Coercibility::Implicit,
             },
             ty,
             nullable,
         }
     }
 
+    /// The same column, of a collation that gives way as easily as that.
+    pub fn of_strength(mut self, given: Coercibility) -> Expr {
+        if let ExprKind::Column { strength, .. } = &mut self.kind {
+            *strength = given;
+        }
+        self
+    }
+
     /// The slot and position of a bare column.
     pub fn as_column(&self) -> Option<(Slot, usize)> {
         match self.kind {
-            ExprKind::Column { slot, column } => Some((slot, column as usize)),
+            ExprKind::Column { slot, column, .. } => Some((slot, column as usize)),
             _ => None,
         }
     }
@@ -349,8 +361,8 @@ impl Expr {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals))
         };
         match (&self.kind, &other.kind) {
-            (ExprKind::Column { slot: a, column: x }, ExprKind::Column { slot: b, column: y }) => {
-                a == b && x == y
+            (ExprKind::Column { .. }, ExprKind::Column { .. }) => {
+                self.as_column() == other.as_column()
             }
             (ExprKind::Literal(a), ExprKind::Literal(b)) => a == b && self.ty == other.ty,
             (ExprKind::Parameter(a), ExprKind::Parameter(b)) => {
@@ -669,7 +681,9 @@ impl Expr {
                 Some(value) => write_value(value, &self.ty, out),
                 None => out.push('?'),
             },
-            ExprKind::Column { slot, column } => names.write_column(*slot, *column as usize, out),
+            ExprKind::Column { slot, column, .. } => {
+                names.write_column(*slot, *column as usize, out)
+            }
             ExprKind::UserVariable(name) => {
                 out.push_str("(@");
                 out.push_str(name);

@@ -22,7 +22,9 @@ impl Expr {
             ExprKind::Parameter(number) => {
                 Ok(exec.parameters.get(*number).cloned().unwrap_or(Value::Null))
             }
-            ExprKind::Column { slot, column } => Ok(exec.column(*slot, *column as usize, &self.ty)),
+            ExprKind::Column { slot, column, .. } => {
+                Ok(exec.column(*slot, *column as usize, &self.ty))
+            }
             ExprKind::UserVariable(name) => Ok(exec.session.user_variable(name)),
             ExprKind::SystemVariable { position, reads } => Ok(crate::variables::read(
                 *position,
@@ -140,7 +142,7 @@ impl Expr {
             }
             ExprKind::IsNull { operand, negated } => {
                 let is_null = match &operand.kind {
-                    ExprKind::Column { slot, column } => {
+                    ExprKind::Column { slot, column, .. } => {
                         exec.column_is_null(*slot, *column as usize)
                     }
                     _ => operand.eval(exec)?.is_null(),

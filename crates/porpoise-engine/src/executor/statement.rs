@@ -138,7 +138,7 @@ fn run_into(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result
 
 /// Writes one output column. A stored text goes from the row to the reply as it lies there.
 fn write(exec: &mut Exec<'_>, expr: &Expr, reply: &mut dyn Reply) -> Result<()> {
-    if let ExprKind::Column { slot, column } = &expr.kind {
+    if let ExprKind::Column { slot, column, .. } = &expr.kind {
         let row = &exec.frame.slots[slot.0 as usize];
         if row.null {
             reply.null();

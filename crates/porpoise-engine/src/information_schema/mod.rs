@@ -124,7 +124,7 @@ impl VirtualTable {
 
     fn column_of(&self, of: Slot, expr: &Expr) -> Option<&'static str> {
         match &expr.kind {
-            ExprKind::Column { slot, column } if *slot == of => self
+            ExprKind::Column { slot, column, .. } if *slot == of => self
                 .columns
                 .get(usize::from(*column))
                 .map(|column| column.0),

@@ -18,6 +18,7 @@ use crate::planner::plan::{
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
 use crate::planner::typing;
+use crate::planner::typing::collation::Coercibility;
 use crate::planner::{explain, optimize};
 
 /// What INSERT writes to: a table, by its own name or through a view.
@@ -462,6 +463,7 @@ impl Binder<'_> {
                     name: given.map_or_else(|| column.name.clone(), |name| name.0.clone()),
                     ty: column.ty.clone(),
                     nullable: column.nullable,
+                    strength: Coercibility::Implicit,
                     name_span: None,
                 });
             }

@@ -20,6 +20,7 @@ use crate::planner::plan::{RowLock, SetOperator, TableUse, ViewCheck};
 use crate::planner::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
 };
+use crate::planner::typing::collation::computed_strength;
 use crate::planner::typing::{self, compare};
 
 /// A common table of a WITH clause.
@@ -466,6 +467,7 @@ impl Binder<'_> {
             name: column.name.clone(),
             ty: ty.clone(),
             nullable: column.expr.nullable,
+            strength: computed_strength([&column.expr]),
             name_span: column.name_span,
         });
         let made = made.collect();

@@ -499,7 +499,9 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
 }
 
 fn fix_mask(expr: &mut Expr, slot: Slot, mask: u16) {
-    if let ExprKind::Column { slot: of, column } = &mut expr.kind
+    if let ExprKind::Column {
+        slot: of, column, ..
+    } = &mut expr.kind
         && *of == slot
         && *column == MASK
     {

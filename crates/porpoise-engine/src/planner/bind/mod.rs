@@ -35,6 +35,7 @@ use crate::planner::plan::{
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::relations::{self, Relations};
 use crate::planner::slot_set::SlotSet;
+use crate::planner::typing::collation::Coercibility;
 use crate::planner::{Context, NoRowCounts, optimize};
 use crate::reply::{ColumnKey, ResultColumn};
 use crate::session::SessionState;
@@ -547,6 +548,7 @@ pub fn table_expression(
             name: column.name.clone(),
             ty: column.ty.clone(),
             nullable: column.nullable,
+            strength: Coercibility::Implicit,
             name_span: None,
         };
         let columns = table.columns.iter().map(made).collect();

@@ -25,6 +25,7 @@ use crate::planner::bind::Binder;
 use crate::planner::bind::window::WindowDraft;
 use crate::planner::plan::{Aggregate, RowLock, SortKey};
 use crate::planner::query::{Origin, OutputColumn};
+use crate::planner::typing::collation::Coercibility;
 
 pub struct Scope {
     pub relations: Vec<Relation>,
@@ -111,6 +112,8 @@ pub struct MadeColumn {
     pub name: CompactString,
     pub ty: DataType,
     pub nullable: bool,
+    /// How easily its collation gives way.
+    pub strength: Coercibility,
     /// As [`OutputColumn::name_span`].
     pub name_span: Option<ast::Span>,
 }
@@ -252,6 +255,7 @@ impl Columns {
             Columns::Made { slot, columns } => {
                 let column = &columns[at];
                 Expr::column(*slot, at, column.ty.clone(), column.nullable)
+                    .of_strength(column.strength)
             }
             Columns::Merged { columns } => columns[at].expr.clone(),
         }
@@ -270,7 +274,7 @@ impl Binder<'_> {
 
     /// Notes that the statement reads the columns in an expression.
     pub(super) fn mark_used(&mut self, expr: &Expr) {
-        if let ExprKind::Column { slot, column } = expr.kind {
+        if let ExprKind::Column { slot, column, .. } = expr.kind {
             if let Some(used) = self
                 .slots
                 .get_mut(slot.0 as usize)

@@ -14,6 +14,7 @@ use crate::planner::bind::scope::{Aliases, Columns, GroupKey, MadeColumn, Relati
 use crate::planner::bind::{Binder, group};
 use crate::planner::plan::{OnLocked, RowLock, SetOperator, SortKey};
 use crate::planner::query::{Block, Body, OutputColumn, Query};
+use crate::planner::typing::collation::computed_strength;
 use crate::planner::typing::{self, compare};
 
 /// Parses a view's SELECT.
@@ -204,6 +205,7 @@ impl Binder<'_> {
         let session = self.session();
         let mut types = Vec::with_capacity(width);
         let mut nullable = Vec::with_capacity(width);
+        let mut strengths = Vec::with_capacity(width);
         for column in 0..width {
             let exprs: Vec<&Expr> = inputs
                 .iter()
@@ -215,6 +217,7 @@ impl Binder<'_> {
                 session.collation,
             )?));
             nullable.push(exprs.iter().any(|expr| expr.nullable));
+            strengths.push(computed_strength(exprs));
         }
         for input in &mut inputs {
             for (column, ty) in input.columns.iter_mut().zip(&types) {
@@ -233,13 +236,17 @@ impl Binder<'_> {
             });
         let names = firsts.iter().map(|(name, _)| name.clone()).collect();
         let slot = self.new_slot("<union temporary>", types.clone(), names);
-        let columns = firsts.into_iter().zip(types).zip(nullable).enumerate();
-        let columns = columns.map(|(at, (((name, name_span), ty), nullable))| OutputColumn {
-            expr: Expr::column(slot, at, ty, nullable),
-            name,
-            name_span,
-            origin: None,
-        });
+        let columns = firsts.into_iter().zip(types).zip(nullable).zip(strengths);
+        let columns = columns.enumerate();
+        let columns =
+            columns.map(
+                |(at, ((((name, name_span), ty), nullable), strength))| OutputColumn {
+                    expr: Expr::column(slot, at, ty, nullable).of_strength(strength),
+                    name,
+                    name_span,
+                    origin: None,
+                },
+            );
         let columns = columns.collect();
         Ok(Query {
             body: Body::SetOperation {
@@ -278,6 +285,7 @@ impl Binder<'_> {
             name: column.name.clone(),
             ty: column.expr.ty.clone(),
             nullable: column.expr.nullable,
+            strength: computed_strength([&column.expr]),
             name_span: None,
         });
         let columns = Columns::Made {

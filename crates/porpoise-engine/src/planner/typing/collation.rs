@@ -53,6 +53,7 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
     }
     match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Parameter(_) => (collation, Coercibility::Coercible),
+        ExprKind::Column { strength, .. } => (collation, *strength),
         // What an expression converts by itself is as strong as what it was.
         ExprKind::Cast {
             operand,
@@ -88,7 +89,8 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
                 class(&argument.ty).is_string() && !(is_text && function.want(*at) == Want::Bytes)
             });
-            result_strength(collation, strings.map(|(_, argument)| argument))
+            let strings = strings.map(|(_, argument)| argument);
+            (collation, computed_strength(strings))
         }
         ExprKind::Case {
             branches,
@@ -98,22 +100,19 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
                 .iter()
                 .map(|branch| &branch.1)
                 .chain(otherwise.as_deref());
-            result_strength(collation, values)
+            (collation, computed_strength(values))
         }
         _ => (collation, Coercibility::Implicit),
     }
 }
 
-/// The strength of what is made of some operands. Numbers that were written out are the connection's text.
-fn result_strength<'e>(
-    collation: Collation,
-    operands: impl Iterator<Item = &'e Expr>,
-) -> (Collation, Coercibility) {
-    let mixed = operands.map(strength).reduce(blend);
-    let strength = mixed.map_or(Coercibility::Coercible, |(_, strength)| strength);
-    match strength {
-        Coercibility::Numeric | Coercibility::Ignorable => (collation, Coercibility::Coercible),
-        strength => (collation, strength),
+/// The strength of what is made of some operands, or takes their values: the column of a derived table, of a view, of a set
+/// operation. Numbers that were written out are the connection's text.
+pub fn computed_strength<'e>(operands: impl IntoIterator<Item = &'e Expr>) -> Coercibility {
+    let mixed = operands.into_iter().map(strength).reduce(blend);
+    match mixed.map_or(Coercibility::Coercible, |(_, strength)| strength) {
+        Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
+        strength => strength,
     }
 }
 
