@@ -17,7 +17,7 @@ use porpoise_types::{DataType, Value};
 
 use crate::catalog::IndexKind;
 use crate::error::{Error, Result};
-use crate::expr::{Arithmetic, Comparison, Expr, ExprKind, Slot, SubqueryKind};
+use crate::expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, Slot, SubqueryKind};
 use crate::functions::{self, AggregateFunction};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Columns, GroupKey, Relation, Scope};
@@ -25,7 +25,7 @@ use crate::planner::bind::select::column_name;
 use crate::planner::plan::{Aggregate, SortKey};
 use crate::planner::query::{Block, Grouping, JoinTree, OutputColumn, Query, SourceKind, Window};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing::{self, hidden, operate};
+use crate::planner::typing::{self, compare, hidden, operate};
 
 /// The column of the rollup mask, until its position is known.
 const MASK: u16 = u16::MAX;
@@ -91,6 +91,16 @@ impl Binder<'_> {
                 descending: item.descending,
             });
         }
+        let arguments = match aggregate.distinct {
+            // Of quotients that are shown alike one counts, as it is shown.
+            true => (arguments.into_iter())
+                .map(|argument| match typing::class(&argument.ty) {
+                    typing::Class::Decimal => compare::into_domain(argument, Domain::Decimal),
+                    _ => argument,
+                })
+                .collect(),
+            false => arguments,
+        };
         let (arguments, ty, nullable) = operate::aggregate(function, arguments, self.session())?;
         let separator = aggregate
             .separator
