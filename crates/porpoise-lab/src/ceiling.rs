@@ -8,8 +8,9 @@
 //!       round 2: the peer, the server, nothing        the median of each counts
 //! ```
 //!
-//! Clients, the system's sockets and the disk cost the same whoever answers. So no server gets much beyond what nothing gets, and a ratio
-//! to a peer that is above nothing's can't be had on this machine with these clients, whatever the engine.
+//! Clients, the system's sockets and the disk cost the same whoever answers, so no server gets much beyond what nothing gets. A little
+//! it can: with threads on more cores than one, or by waking its clients in a better moment. How much of nothing a server is tells
+//! how much of the time is the engine's.
 
 use std::fmt;
 use std::path::Path;
