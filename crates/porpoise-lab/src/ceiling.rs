@@ -15,6 +15,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use porpoise_client::{Options, Transport};
@@ -95,6 +96,8 @@ pub struct CeilingPlan {
     pub driver: Driver,
     /// Whether to tell on stderr what is going on.
     pub progress: bool,
+    /// Once true, no further round begins, and there is no report.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl CeilingPlan {
@@ -210,6 +213,9 @@ pub fn run(
                         let Some((driver, to)) = entrant else {
                             continue;
                         };
+                        if plan.stop.load(Ordering::Relaxed) {
+                            return Err(Error::Plan("asked to end".into()));
+                        }
                         progress.show(&format!(
                             "{workload}, {clients} clients, {}: round {round} of {}",
                             way.name, plan.rounds

@@ -570,6 +570,7 @@ impl Replay {
             )?;
             if !was_asked && !self.rings.is_empty() {
                 spin.woke();
+                self.disarm();
             }
             for event in &events {
                 match event.data.u64() {
@@ -653,13 +654,22 @@ impl Replay {
         is_there
     }
 
+    fn disarm(&mut self) {
+        for &at in &self.rings {
+            if let Some(Link {
+                way: Way::Ring(end),
+                ..
+            }) = &mut self.links[at]
+            {
+                end.disarm();
+            }
+        }
+    }
+
     fn serve(&mut self, at: usize) {
         let Some(link) = self.links.get_mut(at).and_then(Option::as_mut) else {
             return;
         };
-        if let Way::Ring(end) = &mut link.way {
-            end.disarm();
-        }
         let mut lives = link.receive(&mut self.buffer);
         let asked = std::mem::take(&mut link.asked);
         let mut rest = &asked[..];

@@ -15,7 +15,7 @@ use porpoise_lab::ceiling::{self, CeilingPlan, Driver, Way};
 use porpoise_lab::{BenchPlan, Sysbench, Target, Workload, bench};
 
 use super::beside::{Beside, prepare, ways_to};
-use super::serving::Serving;
+use super::serving::{self, Serving};
 use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
@@ -55,6 +55,7 @@ pub struct CeilingOptions {
 }
 
 pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
+    let stop = serving::ends_when_asked()?;
     let folder = temporary_folder()?;
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     crate::serve::raise_descriptor_limit(0);
@@ -107,6 +108,7 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
             false => Driver::Generator,
         },
         progress: true,
+        stop,
     };
     let loaded = BenchPlan {
         rows: options.rows,

@@ -11,7 +11,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
@@ -20,10 +19,9 @@ use porpoise_client::{Connection, Options, Transport};
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
 use porpoise_lab::replay::{Nothing, Recording};
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::beside::{Beside, prepare, ways_to};
-use super::serving::Serving;
+use super::serving::{self, Serving};
 use super::{Failure, WayIn, temporary_folder};
 
 #[derive(Args)]
@@ -100,12 +98,7 @@ fn replay(way: &Options, folder: &Path, query: bool) -> Result<Nothing, Failure>
 }
 
 pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
-    // Whoever is asked to end takes the servers along.
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, stop.clone())?;
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+    let stop = serving::ends_when_asked()?;
     let folder = temporary_folder()?;
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     // A client over shared memory has four descriptors.

@@ -116,6 +116,16 @@ pub fn computed_strength<'e>(operands: impl IntoIterator<Item = &'e Expr>) -> Co
     }
 }
 
+/// Those of some operands that have a say: numbers, dates and NULL don't.
+fn strings_among<'e>(
+    operands: impl IntoIterator<Item = &'e Expr>,
+) -> SmallVec<[(Collation, Coercibility); 4]> {
+    let brought = operands.into_iter().map(strength);
+    brought
+        .filter(|(_, strength)| *strength < Coercibility::Numeric)
+        .collect()
+}
+
 /// The common collation of some operands that are compared; `operation` names them in error 1267. `default` where none is a
 /// string.
 pub fn aggregate<'e>(
@@ -123,9 +133,7 @@ pub fn aggregate<'e>(
     operation: &str,
     default: Collation,
 ) -> Result<Collation> {
-    let strings: SmallVec<[(Collation, Coercibility); 4]> = (operands.into_iter().map(strength))
-        .filter(|(_, strength)| *strength < Coercibility::Numeric)
-        .collect();
+    let strings = strings_among(operands);
     let mut common: Option<(Collation, Coercibility)> = None;
     for next in &strings {
         common = match common {
@@ -146,9 +154,7 @@ pub fn mixed<'e>(
     operation: &str,
     default: Collation,
 ) -> Result<Collation> {
-    let strings: SmallVec<[(Collation, Coercibility); 4]> = (operands.into_iter().map(strength))
-        .filter(|(_, strength)| *strength < Coercibility::Numeric)
-        .collect();
+    let strings = strings_among(operands);
     let mut explicit = strings
         .iter()
         .filter(|held| held.1 == Coercibility::Explicit);
