@@ -22,10 +22,14 @@
 //! PORPOISE_SEEDS=1..500 cargo test -p porpoise-e2e --test differential -- --nocapture
 //! PORPOISE_SEEDS=17..18 cargo test -p porpoise-e2e --test differential -- --nocapture
 //! ```
+//!
+//! `PORPOISE_STATEMENTS=FILE` has all that both were told written down, to be run again by hand up to the statement that differs.
 
 mod generator;
 
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Write as _;
 use std::ops::Range;
 
 use porpoise_e2e::server::{Product, Server, Way};
@@ -122,8 +126,12 @@ fn fold(value: &Option<Vec<u8>>) -> String {
     {
         return format!("{number:.14e}");
     }
-    let folded = text.trim_end().to_lowercase();
-    folded.replace('é', "e").replace('ß', "s")
+    let folded = text.trim_end().to_lowercase().replace("ss", "s");
+    // ß is s in some collations, ss in others.
+    folded
+        .replace('é', "e")
+        .replace('ß', "s")
+        .replace("ss", "s")
 }
 
 /// A pair of servers, and what they differed in.
@@ -132,10 +140,15 @@ struct Trial {
     porpoise: Wire,
     statements: usize,
     differences: usize,
+    /// Where the statements are written down, if anywhere.
+    written: Option<File>,
 }
 
 impl Trial {
     fn both(&mut self, sql: &str) -> (Answer, Answer) {
+        if let Some(file) = &mut self.written {
+            writeln!(file, "{sql};").expect("the statements can be written down");
+        }
         self.statements += 1;
         let theirs = Answer::to(&mut self.mariadb, sql);
         (theirs, Answer::to(&mut self.porpoise, sql))
@@ -266,6 +279,8 @@ fn random_statements_have_one_answer() {
         porpoise: connect(&ours),
         statements: 0,
         differences: 0,
+        written: std::env::var_os("PORPOISE_STATEMENTS")
+            .map(|path| File::create(path).expect("the file of statements can be made")),
     };
     let seeds = seeds();
     for seed in seeds.clone() {

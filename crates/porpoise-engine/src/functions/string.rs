@@ -1116,6 +1116,15 @@ fn locate(call: &Call<'_, '_>, text: &Value, wanted: &Value, from: i64) -> i64 {
     let collation = collation(call);
     let mut start = units.offset(from as usize - 1);
     let mut position = from;
+    // In a character set of single bytes a character is as long as any other, however it lies here.
+    if let Value::Text(text) = text
+        && collation.charset().max_len() == 1
+    {
+        return match collation.find(source, wanted, start) {
+            Some(found) => from + text[start..found.start].chars().count() as i64,
+            None => 0,
+        };
+    }
     while let Some(window) = source.get(start..start + wanted.len()) {
         let whole = units.is_boundary(start + wanted.len());
         if window == wanted || (whole && collation.eq(window, wanted)) {

@@ -104,6 +104,16 @@ fn null_rejecting(condition: &Expr) -> SlotSet {
             truth: false,
             negated: false,
         } => strict(operand),
+        // Not true where the operand is NULL, but not always NULL either: over an empty subquery `= ANY` is false, and `<> ALL` true.
+        ExprKind::Subquery {
+            kind:
+                SubqueryKind::Quantified {
+                    operand,
+                    all: false,
+                    ..
+                },
+            ..
+        } => strict(operand),
         _ => strict(condition),
     }
 }
@@ -143,16 +153,6 @@ fn strict(expr: &Expr) -> SlotSet {
                 .for_each(|argument| all.add(&strict(argument)));
             all
         }
-        // Over an empty subquery `= ANY` is false and `<> ALL` true, whatever the operand.
-        ExprKind::Subquery {
-            kind:
-                SubqueryKind::Quantified {
-                    operand,
-                    all: false,
-                    ..
-                },
-            ..
-        } => strict(operand),
         _ => SlotSet::default(),
     }
 }

@@ -106,10 +106,32 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
     }
 }
 
+/// The strength of a text before it was brought into the collation of what it is mixed with.
+fn own_strength(expr: &Expr) -> (Collation, Coercibility) {
+    match &expr.kind {
+        ExprKind::Cast {
+            operand,
+            kind: CastKind::Implicit,
+        } if class(&expr.ty) == Class::Text && class(&operand.ty) == Class::Text => {
+            own_strength(operand)
+        }
+        _ => strength(expr),
+    }
+}
+
+/// Refuses to look for the least or the greatest of texts that have no collation to be compared in.
+pub fn comparable(expr: &Expr, operation: &str) -> Result<()> {
+    let (collation, strength) = strength(expr);
+    match strength {
+        Coercibility::None => Err(refused(&[(collation, strength); 2], operation)),
+        _ => Ok(()),
+    }
+}
+
 /// The strength of what is made of some operands, or takes their values: the column of a derived table, of a view, of a set
 /// operation. Numbers that were written out are the connection's text.
 pub fn computed_strength<'e>(operands: impl IntoIterator<Item = &'e Expr>) -> Coercibility {
-    let mixed = operands.into_iter().map(strength).reduce(blend);
+    let mixed = operands.into_iter().map(own_strength).reduce(blend);
     match mixed.map_or(Coercibility::Coercible, |(_, strength)| strength) {
         Coercibility::Numeric | Coercibility::Ignorable => Coercibility::Coercible,
         strength => strength,

@@ -12,7 +12,7 @@
 use porpoise_types::{Collation, DataType, Decimal, Value};
 
 use crate::error::{Error, Result};
-use crate::expr::{Comparison, Domain, Expr, ExprKind};
+use crate::expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 use crate::planner::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
 use crate::session::SessionState;
 
@@ -112,7 +112,12 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
                 && !matches!(expr.kind, ExprKind::Cast { .. })
                 && expr.any(&mut |part| {
                     let divide = crate::expr::Arithmetic::Divide;
-                    matches!(&part.kind, ExprKind::Arithmetic { op, .. } if *op == divide)
+                    match &part.kind {
+                        ExprKind::Arithmetic { op, .. } => *op == divide,
+                        // What it selects may be one.
+                        ExprKind::Subquery { kind, .. } => matches!(kind, SubqueryKind::Scalar),
+                        _ => false,
+                    }
                 }) =>
         {
             let (ty, nullable) = (expr.ty.clone(), expr.nullable);

@@ -228,6 +228,17 @@ pub fn coerce(expr: Expr, ty: &DataType) -> Expr {
     if !same {
         return implicit(expr, ty.clone());
     }
+    // A collation that is taken on isn't the operand's own: what has none in common with it must be known later.
+    if class(ty) == Class::Text
+        && class(&expr.ty) == Class::Text
+        && expr.ty.collation() != ty.collation()
+        && !matches!(
+            expr.kind,
+            ExprKind::Call { .. } | ExprKind::Literal(_) | ExprKind::Parameter(_)
+        )
+    {
+        return implicit(expr, ty.clone());
+    }
     let mut expr = expr;
     if matches!(class(ty), Class::Integer | Class::Text | Class::Bytes)
         && class(&expr.ty) == class(ty)

@@ -580,6 +580,10 @@ pub fn aggregate(
 ) -> Result<(Vec<Expr>, DataType, bool)> {
     let arguments = convert_arguments(arguments, function.wants, session)?;
     let arguments = bring_together(function.name, function.wants, arguments, session)?;
+    if let ("MIN" | "MAX", [argument]) = (function.name, &arguments[..]) {
+        let operation = format!("{}(", function.name.to_ascii_lowercase());
+        collation::comparable(argument, &operation)?;
+    }
     let (mut ty, nullable) = (function.returns)(&arguments)?;
     if class(&ty) == Class::Text
         && !arguments
