@@ -4,10 +4,10 @@
 //! serves the connection; the reply is in the writer when the command is over, or already on its way
 //! to the client where it was too long to be kept.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use porpoise_engine::session::process::Control;
 use porpoise_engine::session::{Ran, Tracked};
 use porpoise_engine::{Error, Result, Session};

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::prefetch::prefetch;
+use crate::prefix::Probe;
 
 /// The sizes of pieces that are kept for the next block.
 const PIECE_BYTES: [usize; 5] = [3584, 4096, 5120, 6144, PIECE_BYTES_MAX];
@@ -135,10 +136,15 @@ impl Block {
         (!self.is_open).then(|| &self.piece[self.low_end as usize..self.high_end as usize])
     }
 
+    /// Where its places, keys and values begin: for [`prefetch_keys`](Self::prefetch_keys).
+    pub fn rows_at(&self) -> usize {
+        self.piece.as_ptr().addr()
+    }
+
     /// Has what a search looks at first brought near: places and keys.
     #[inline]
-    pub fn prefetch_keys(&self) {
-        prefetch(self.piece.as_ptr(), PREFETCHED_KEYS_BYTES);
+    pub fn prefetch_keys(rows_at: usize) {
+        prefetch(std::ptr::without_provenance(rows_at), PREFETCHED_KEYS_BYTES);
     }
 
     /// Has the value of a row, if there is such a row, brought near.
@@ -185,12 +191,14 @@ impl Block {
 
     /// The first row whose key is not below `key`.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.partition(|found| found < key)
+        let probe = Probe::new(key);
+        self.partition(|found| probe.compare(found).is_lt())
     }
 
     /// The first row whose key is above `key`.
     pub fn upper_bound(&self, key: &[u8]) -> usize {
-        self.partition(|found| found <= key)
+        let probe = Probe::new(key);
+        self.partition(|found| probe.compare(found).is_le())
     }
 
     fn partition(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {

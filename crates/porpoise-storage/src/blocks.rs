@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 
 use crate::base::{Base, Table};
 use crate::block::{Block, Fill, PIECE_BYTES_MAX, Room, pack};
-use crate::version_map::prefix;
+use crate::prefix::prefix;
 use crate::{Direction, Result, SpaceId};
 
 /// The clock has room for as many blocks again as there were when it was last full, and at least for these.
@@ -58,8 +58,30 @@ struct Node {
 
 #[derive(Clone)]
 enum Children {
-    Blocks(Vec<Arc<Block>>),
+    Blocks(Vec<Hung>),
     Nodes(Vec<Arc<Node>>),
+}
+
+/// A block in its place. Whoever looks for a row in it has two pieces of memory brought near at once, the block and its rows.
+#[derive(Clone)]
+struct Hung {
+    block: Arc<Block>,
+    /// Where its rows begin, to be prefetched.
+    rows_at: usize,
+}
+
+impl Hung {
+    fn new(block: Arc<Block>) -> Hung {
+        let rows_at = block.rows_at();
+        Hung { block, rows_at }
+    }
+
+    /// The block, of which keys are looked at next.
+    #[inline]
+    fn approach(&self) -> &Arc<Block> {
+        Block::prefetch_keys(self.rows_at);
+        &self.block
+    }
 }
 
 impl Default for Node {
@@ -74,7 +96,7 @@ impl Default for Node {
 impl Node {
     fn low_of(&self, child: usize) -> &[u8] {
         match &self.children {
-            Children::Blocks(blocks) => blocks[child].low(),
+            Children::Blocks(blocks) => blocks[child].block.low(),
             Children::Nodes(nodes) => nodes[child].low_of(0),
         }
     }
@@ -104,7 +126,7 @@ impl Node {
     fn at_or_before(&self, key: &[u8]) -> Option<&Arc<Block>> {
         let child = self.beginning_by(key).checked_sub(1)?;
         match &self.children {
-            Children::Blocks(blocks) => blocks.get(child),
+            Children::Blocks(blocks) => blocks.get(child).map(Hung::approach),
             Children::Nodes(nodes) => nodes.get(child)?.at_or_before(key),
         }
     }
@@ -113,7 +135,7 @@ impl Node {
     fn after(&self, key: &[u8]) -> Option<&Arc<Block>> {
         let child = self.beginning_by(key);
         match &self.children {
-            Children::Blocks(blocks) => blocks.get(child),
+            Children::Blocks(blocks) => blocks.get(child).map(|hung| &hung.block),
             Children::Nodes(nodes) => child
                 .checked_sub(1)
                 .and_then(|before| nodes[before].after(key))
@@ -123,7 +145,7 @@ impl Node {
 
     fn first(&self) -> Option<&Arc<Block>> {
         match &self.children {
-            Children::Blocks(blocks) => blocks.first(),
+            Children::Blocks(blocks) => blocks.first().map(|hung| &hung.block),
             Children::Nodes(nodes) => nodes.first()?.first(),
         }
     }
@@ -136,7 +158,7 @@ impl Node {
         }
         let child = self.beginning_by(key) - 1;
         match &self.children {
-            Children::Blocks(blocks) => blocks.get(child.checked_sub(1)?),
+            Children::Blocks(blocks) => blocks.get(child.checked_sub(1)?).map(|hung| &hung.block),
             Children::Nodes(nodes) => nodes[child]
                 .before(key)
                 .or_else(|| nodes.get(child.checked_sub(1)?)?.last()),
@@ -145,7 +167,7 @@ impl Node {
 
     fn last(&self) -> Option<&Arc<Block>> {
         match &self.children {
-            Children::Blocks(blocks) => blocks.last(),
+            Children::Blocks(blocks) => blocks.last().map(|hung| &hung.block),
             Children::Nodes(nodes) => nodes.last()?.last(),
         }
     }
@@ -160,7 +182,7 @@ impl Node {
             return;
         };
         match &mut self.children {
-            Children::Blocks(blocks) => blocks[child] = block,
+            Children::Blocks(blocks) => blocks[child] = Hung::new(block),
             Children::Nodes(nodes) => Arc::make_mut(&mut nodes[child]).replace(block),
         }
     }
@@ -171,7 +193,7 @@ impl Node {
         match &mut self.children {
             Children::Blocks(blocks) => {
                 self.prefixes.insert(at, prefix(block.low()));
-                blocks.insert(at, block);
+                blocks.insert(at, Hung::new(block));
             }
             Children::Nodes(nodes) => {
                 let child = at.saturating_sub(1);
@@ -264,12 +286,11 @@ impl SpaceBlocks {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let root = self.root.load();
-        if let Some(block) = root.at_or_before(key) {
-            block.prefetch_keys();
-            if block.is_below_high(key) {
-                block.note_read();
-                return Ok(block.get(key).map(read));
-            }
+        if let Some(block) = root.at_or_before(key)
+            && block.is_below_high(key)
+        {
+            block.note_read();
+            return Ok(block.get(key).map(read));
         }
         if from.is_retired.load(Ordering::Relaxed) {
             // A block would not be kept.
@@ -293,7 +314,6 @@ impl SpaceBlocks {
             (Direction::Forward, key) => {
                 let key = key.unwrap_or_default();
                 root.at_or_before(key)
-                    .inspect(|block| block.prefetch_keys())
                     .filter(|block| block.is_below_high(key))
             }
             (Direction::Backward, None) => root.last().filter(|block| block.high().is_none()),

@@ -70,6 +70,7 @@ mod options;
 mod overlay;
 mod payload;
 mod prefetch;
+mod prefix;
 mod snapshot;
 mod space_table;
 mod store;

@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::prefetch::prefetch;
+use crate::prefix::{Probe, prefix};
 
 // ── Memory ───────────────────────────────────────────────────────────────────────────────────
 
@@ -163,14 +164,6 @@ type Link = AtomicPtr<Entry>;
 /// What a version takes beside its key and value, if it is the first of its key.
 pub(crate) const ENTRY_OVERHEAD_BYTES: u64 =
     (size_of::<Entry>() + size_of::<Version>() + 2 * size_of::<Link>()) as u64;
-
-/// The first eight bytes of a key: nearly always enough to tell two apart, without a look at the rest.
-pub(crate) fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let len = key.len().min(8);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(bytes)
-}
 
 fn length(bytes: &[u8]) -> u32 {
     let len = u32::try_from(bytes.len()).ok().filter(|len| *len < DELETED);
@@ -342,23 +335,10 @@ unsafe impl Send for VersionMap {}
 // SAFETY: as above.
 unsafe impl Sync for VersionMap {}
 
-/// A key to look for.
-struct Probe<'k> {
-    prefix: u64,
-    key: &'k [u8],
-}
-
 impl Probe<'_> {
-    fn new(key: &[u8]) -> Probe<'_> {
-        Probe {
-            prefix: prefix(key),
-            key,
-        }
-    }
-
     /// How the entry lies to the probe.
-    fn compare(&self, at: At) -> Order {
-        (at.entry().prefix.cmp(&self.prefix)).then_with(|| at.key().cmp(self.key))
+    fn compare_entry(&self, at: At) -> Order {
+        self.compare_with(at.entry().prefix, || at.key())
     }
 }
 
@@ -382,10 +362,10 @@ impl VersionMap {
         let probe = Probe::new(key);
         let mut before = [self.head; HEIGHT_MAX];
         let (_, found) = self.descend(
-            |at| probe.compare(at).is_lt(),
+            |at| probe.compare_entry(at).is_lt(),
             |level, last| before[level] = last,
         );
-        if let Some(entry) = found.filter(|at| probe.compare(*at).is_eq()) {
+        if let Some(entry) = found.filter(|at| probe.compare_entry(*at).is_eq()) {
             entry.push(VersionAt::make(&self.arena, ts, value));
             return;
         }
@@ -395,11 +375,12 @@ impl VersionMap {
         for (level, before) in before.iter_mut().enumerate().take(height) {
             loop {
                 let mut after = before.next(level);
-                while let Some(at) = after.filter(|at| probe.compare(*at).is_lt()) {
+                while let Some(at) = after.filter(|at| probe.compare_entry(*at).is_lt()) {
                     *before = at;
                     after = at.next(level);
                 }
-                if let Some(at) = after.filter(|at| level == 0 && probe.compare(*at).is_eq()) {
+                if let Some(at) = after.filter(|at| level == 0 && probe.compare_entry(*at).is_eq())
+                {
                     // Somebody else was faster to add the key: the version that came with it is of use.
                     self.len.fetch_sub(1, Ordering::Relaxed);
                     let version = new.entry().newest.load(Ordering::Relaxed);
@@ -460,8 +441,8 @@ impl VersionMap {
 
     pub fn get(&self, key: &[u8]) -> Option<Found<'_>> {
         let probe = Probe::new(key);
-        self.find(|at| probe.compare(at).is_lt())
-            .filter(|found| probe.compare(found.at).is_eq())
+        self.find(|at| probe.compare_entry(at).is_lt())
+            .filter(|found| probe.compare_entry(found.at).is_eq())
     }
 
     pub fn first(&self) -> Option<Found<'_>> {
@@ -476,25 +457,25 @@ impl VersionMap {
     /// The first key that is not below the given one.
     pub fn at_or_above(&self, key: &[u8]) -> Option<Found<'_>> {
         let probe = Probe::new(key);
-        self.find(|at| probe.compare(at).is_lt())
+        self.find(|at| probe.compare_entry(at).is_lt())
     }
 
     /// The first key above the given one.
     pub fn above(&self, key: &[u8]) -> Option<Found<'_>> {
         let probe = Probe::new(key);
-        self.find(|at| probe.compare(at).is_le())
+        self.find(|at| probe.compare_entry(at).is_le())
     }
 
     /// The last key that is not above the given one.
     pub fn at_or_below(&self, key: &[u8]) -> Option<Found<'_>> {
         let probe = Probe::new(key);
-        self.find_last(|at| probe.compare(at).is_le())
+        self.find_last(|at| probe.compare_entry(at).is_le())
     }
 
     /// The last key below the given one.
     pub fn below(&self, key: &[u8]) -> Option<Found<'_>> {
         let probe = Probe::new(key);
-        self.find_last(|at| probe.compare(at).is_lt())
+        self.find_last(|at| probe.compare_entry(at).is_lt())
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► look for 100 µs
-//!     in a crowd                                              ─► look, yield, look, yield, … 40 times, or look for 5 µs
+//!     in a crowd                                              ─► glance, yield, look, yield, … 40 times, or look for 5 µs
 //!                  900  2000  40  1500 …                      ─► glance, sleep
 //! ```
 //!
@@ -33,6 +33,10 @@ const GLANCE: u32 = 40;
 /// The same where others wait for the core, who had better have it. With half as many, clients that get their answers in a third of a
 /// microsecond gave the core up before them: a quarter of the round trips.
 const GLANCE_CROWDED: u32 = 6;
+/// After so many glances in vain, one look is all: the other end needs this core, and a look costs as much as 30 ns.
+const GLANCES_IN_VAIN_MAX: u32 = 16;
+/// Who looks once has a glance again, now and then: the other end may have found another core.
+const WAITS_BETWEEN_GLANCES: u32 = 64;
 /// Looks from one look at the clock to the next.
 const LOOKS_A_CLOCK: u32 = 32;
 /// The longest time with cores to spare: about as long as two ends take to wake each other.
@@ -46,6 +50,8 @@ const TURN_MAX: Duration = Duration::from_micros(500);
 /// What longer turns may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which met none.
 const YIELD_COST_MAX: Duration = Duration::from_micros(25);
 const WAITS_AVERAGED: u32 = 512;
+/// Of so many waits in a crowd one is timed: a look at the clock costs as much as one at the ring.
+const WAITS_A_TIMED: u32 = 8;
 /// The longest time when there are none.
 const LONGEST_CROWDED: Duration = Duration::from_micros(5);
 /// About what a sleep and a wake add to a wait.
@@ -58,6 +64,12 @@ const WINS_BETWEEN_SURVEYS: u64 = 256;
 pub struct Spin {
     /// Moving average of how long it took lately.
     gap: Duration,
+    /// How long it took when it was last timed.
+    took: Duration,
+    /// Waits, as far as they fit.
+    waits: u32,
+    /// Glances in a crowd that were in vain, since one wasn't.
+    in_vain: u32,
     /// When the look that was in vain ended.
     lost_at: Option<Instant>,
     /// Moving average of what a wait cost in giving up the core to those who compute.
@@ -78,6 +90,9 @@ impl Spin {
     fn begin(crowded: bool) -> Self {
         Spin {
             gap: LONGEST / 2,
+            took: Duration::ZERO,
+            waits: 0,
+            in_vain: 0,
             lost_at: None,
             yield_cost: Duration::ZERO,
             won: 0,
@@ -95,50 +110,30 @@ impl Spin {
     /// tells when it [`woke`](Self::woke).
     #[inline]
     pub fn wait(&mut self, mut there: impl FnMut() -> bool) -> bool {
-        let mut look = |times| {
-            (0..times).any(|_| {
-                let there = there();
-                if !there {
-                    spin_loop();
-                }
-                there
-            })
-        };
-        self.yield_cost -= self.yield_cost / WAITS_AVERAGED;
-        let crowded = self.crowd.crowded;
-        let glance = if crowded { GLANCE_CROWDED } else { GLANCE };
-        if look(glance) {
-            self.win(Duration::ZERO);
+        self.waits = self.waits.wrapping_add(1);
+        if self.waits.is_multiple_of(WAITS_A_TIMED) && !self.yield_cost.is_zero() {
+            self.yield_cost -= self.yield_cost * WAITS_A_TIMED / WAITS_AVERAGED;
+        }
+        if look(self.glance(), &mut there) {
+            self.in_vain = 0;
+            self.win(Some(Duration::ZERO));
             return true;
         }
+        self.in_vain = self.in_vain.saturating_add(1);
         let mut budget = self.budget();
         if std::mem::take(&mut self.crowd.sleeps_apart) {
             budget = Duration::ZERO;
         }
+        if self.yields(budget) {
+            return self.give_up(&mut there);
+        }
         let began = Instant::now();
         let mut took = Duration::ZERO;
-        if self.yields(budget) {
-            budget = Duration::ZERO;
-            for _ in 0..YIELDS {
-                sys::yield_core();
-                let won = look(glance);
-                let before = took;
-                took = began.elapsed();
-                let turn = took - before;
-                if turn > TURN_MAX {
-                    self.yield_cost += turn / WAITS_AVERAGED;
-                }
-                if won {
-                    self.win(took);
-                    return true;
-                }
-            }
-        }
         while took < budget {
-            let won = look(LOOKS_A_CLOCK);
+            let won = look(LOOKS_A_CLOCK, &mut there);
             took = began.elapsed();
             if won {
-                self.win(took);
+                self.win(Some(took));
                 return true;
             }
             if took > LONGEST_CROWDED {
@@ -146,10 +141,31 @@ impl Spin {
                 sys::yield_core();
             }
         }
-        self.lost += 1;
-        self.lost_at = Some(began);
-        self.crowd.survey();
-        false
+        self.lose(began)
+    }
+
+    /// Gives the core up, again and again, until `there` says true.
+    #[inline]
+    fn give_up(&mut self, there: &mut impl FnMut() -> bool) -> bool {
+        let began = (self.waits.is_multiple_of(WAITS_A_TIMED)).then(Instant::now);
+        let mut took = Duration::ZERO;
+        for _ in 0..YIELDS {
+            sys::yield_core();
+            // Whoever had the core has done what there was to do.
+            let won = look(1, there);
+            if let Some(began) = began {
+                let before = std::mem::replace(&mut took, began.elapsed());
+                let turn = took - before;
+                if turn > TURN_MAX {
+                    self.yield_cost += turn * WAITS_A_TIMED / WAITS_AVERAGED;
+                }
+            }
+            if won {
+                self.win(began.map(|_| took));
+                return true;
+            }
+        }
+        self.lose(began.unwrap_or_else(Instant::now))
     }
 
     /// A sleep for what was looked for in vain has ended.
@@ -159,11 +175,31 @@ impl Spin {
         }
     }
 
-    fn win(&mut self, took: Duration) {
+    /// `took`: if it was timed.
+    fn win(&mut self, took: Option<Duration>) {
         self.won += 1;
-        self.learn(took);
+        self.took = took.unwrap_or(self.took);
+        self.learn(self.took);
         if self.won.is_multiple_of(WINS_BETWEEN_SURVEYS) {
             self.crowd.survey();
+        }
+    }
+
+    fn lose(&mut self, began: Instant) -> bool {
+        self.lost += 1;
+        self.lost_at = Some(began);
+        self.crowd.survey();
+        false
+    }
+
+    /// How many looks to begin with.
+    fn glance(&self) -> u32 {
+        let is_hopeless = self.in_vain >= GLANCES_IN_VAIN_MAX
+            && !self.waits.is_multiple_of(WAITS_BETWEEN_GLANCES);
+        match self.crowd.crowded {
+            true if is_hopeless => 1,
+            true => GLANCE_CROWDED,
+            false => GLANCE,
         }
     }
 
@@ -200,6 +236,22 @@ impl Spin {
     /// Waits that looking was in vain for.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+}
+
+/// Whether one of so many looks says true.
+#[inline]
+fn look(times: u32, there: &mut impl FnMut() -> bool) -> bool {
+    let mut left = times;
+    loop {
+        if there() {
+            return true;
+        }
+        left -= 1;
+        if left == 0 {
+            return false;
+        }
+        spin_loop();
     }
 }
 
@@ -353,7 +405,30 @@ mod tests {
         };
         assert_eq!(wait(&mut spin), GLANCE_CROWDED);
         spin.crowd.crowded = true;
-        assert_eq!(wait(&mut spin), GLANCE_CROWDED * (1 + YIELDS));
+        assert_eq!(wait(&mut spin), GLANCE_CROWDED + YIELDS);
+    }
+
+    #[test]
+    fn who_glances_in_vain_in_a_crowd_looks_once_until_a_glance_suffices_again() {
+        let mut spin = Spin::begin(true);
+        let looks_to_win = |spin: &mut Spin, at: u32| {
+            spin.crowd.crowded = true;
+            let mut looked = 0;
+            assert!(spin.wait(|| {
+                looked += 1;
+                looked == at
+            }));
+            spin.in_vain
+        };
+        // Found at the first look after the core was given up.
+        for turn in 1..=GLANCES_IN_VAIN_MAX {
+            assert_eq!(looks_to_win(&mut spin, GLANCE_CROWDED + 1), turn);
+        }
+        assert_eq!(spin.glance(), 1);
+        // The other end is somewhere else by now, and quick: it is noticed in a while.
+        let waits = (0..).take_while(|_| looks_to_win(&mut spin, 2) > 0).count();
+        assert!(waits <= WAITS_BETWEEN_GLANCES as usize, "{waits}");
+        assert_eq!(spin.glance(), GLANCE_CROWDED);
     }
 
     #[test]

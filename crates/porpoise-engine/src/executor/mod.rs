@@ -25,6 +25,7 @@ mod subquery;
 mod window;
 pub mod write;
 
+use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -81,11 +82,35 @@ pub struct Frame {
     pub slots: Vec<Row>,
 }
 
+/// What a thread keeps of its last statement's rows for the next one.
+const KEPT_SLOTS_MAX: usize = 16;
+const KEPT_ROW_BYTES_MAX: usize = 4096;
+
+thread_local! {
+    static KEPT: Cell<Vec<Row>> = const { Cell::new(Vec::new()) };
+}
+
 impl Frame {
     pub fn with_slots(count: usize) -> Frame {
-        Frame {
-            slots: std::iter::repeat_with(Row::default).take(count).collect(),
+        let mut slots = KEPT.take();
+        slots.resize_with(count, Row::default);
+        Frame { slots }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        if self.slots.is_empty() || self.slots.len() > KEPT_SLOTS_MAX {
+            return;
         }
+        for row in &mut self.slots {
+            match row.bytes.capacity() > KEPT_ROW_BYTES_MAX || row.key.spilled() {
+                true => *row = Row::default(),
+                false => row.clear(),
+            }
+        }
+        // Where the thread ends already, they are dropped.
+        let _ = KEPT.try_with(|kept| kept.set(std::mem::take(&mut self.slots)));
     }
 }
 
@@ -112,9 +137,14 @@ impl Row {
     }
 
     pub fn set_null(&mut self) {
+        self.clear();
+        self.null = true;
+    }
+
+    fn clear(&mut self) {
         self.bytes.clear();
         self.key.clear();
-        self.null = true;
+        self.null = false;
     }
 }
 

@@ -21,9 +21,9 @@ mod set;
 pub(crate) mod state;
 pub mod transaction;
 
-use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use compact_str::CompactString;
@@ -42,6 +42,7 @@ use crate::executor::{Exec, View, statement};
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
+use crate::variables::SqlMode;
 use cache::{CachedPlan, PlanKey, SessionPlans};
 use metadata::{Keeper, PlanUses, StatementTables, Taker};
 use prepared::PreparedStatement;
@@ -92,6 +93,52 @@ pub struct Session {
     pub(crate) login: Login,
     tracked: Tracked,
     multi_statements: bool,
+    environment: Environment,
+}
+
+/// What planning depends on beside text and catalog, as it last was: it seldom changes from one statement to the next.
+struct Environment {
+    schema: Option<CompactString>,
+    settings: Settings,
+    hash: u64,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Settings {
+    sql_mode: SqlMode,
+    collation: u16,
+    reads_lock: bool,
+    div_precision_increment: u8,
+    sql_safe_updates: bool,
+    sql_select_limit: u64,
+}
+
+impl Settings {
+    fn of(state: &SessionState) -> Settings {
+        Settings {
+            sql_mode: state.sql_mode,
+            collation: state.collation.id(),
+            reads_lock: state.reads_lock,
+            div_precision_increment: state.div_precision_increment,
+            sql_safe_updates: state.sql_safe_updates,
+            sql_select_limit: state.sql_select_limit,
+        }
+    }
+}
+
+impl Environment {
+    fn of(state: &SessionState) -> Environment {
+        let settings = Settings::of(state);
+        Environment {
+            hash: hash_one((&state.schema, &settings)),
+            schema: state.schema.clone(),
+            settings,
+        }
+    }
+
+    fn is_of(&self, state: &SessionState) -> bool {
+        self.schema == state.schema && self.settings == Settings::of(state)
+    }
 }
 
 /// Changes of session state that a client may ask to be told of.
@@ -119,6 +166,7 @@ impl Session {
         ));
         let state = Self::beginning(&engine, &login);
         let mut session = Session {
+            environment: Environment::of(&state),
             state,
             engine,
             transaction: TransactionState::default(),
@@ -394,15 +442,10 @@ impl Session {
     /// The hash of what planning depends on beside text and catalog.
     fn environment(&mut self) -> u64 {
         self.state.reads_lock = self.reads_lock();
-        let mut hasher = foldhash_state().build_hasher();
-        self.state.schema.hash(&mut hasher);
-        self.state.sql_mode.hash(&mut hasher);
-        self.state.collation.id().hash(&mut hasher);
-        self.state.reads_lock.hash(&mut hasher);
-        self.state.div_precision_increment.hash(&mut hasher);
-        self.state.sql_safe_updates.hash(&mut hasher);
-        self.state.sql_select_limit.hash(&mut hasher);
-        hasher.finish()
+        if !self.environment.is_of(&self.state) {
+            self.environment = Environment::of(&self.state);
+        }
+        self.environment.hash
     }
 
     /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a transaction by itself.
@@ -817,10 +860,10 @@ pub(crate) fn lock_tables_of<'a>(
     keeper.take(&PlanUses::of(plan, taker.session), taker)
 }
 
-fn foldhash_state() -> &'static std::hash::RandomState {
-    static STATE: std::sync::LazyLock<std::hash::RandomState> =
-        std::sync::LazyLock::new(std::hash::RandomState::new);
-    &STATE
+/// A hash that nobody outside of the process can know.
+fn hash_one(what: impl Hash) -> u64 {
+    static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    SEED.hash_one(what)
 }
 
 fn parse_decimal(text: &str) -> Decimal {

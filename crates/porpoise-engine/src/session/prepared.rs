@@ -4,7 +4,6 @@
 //! runs with parameters of other types than the plan was made for; plans are kept in the statement cache
 //! under the text and the types.
 
-use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use porpoise_sql::{Modes, ast};
@@ -17,7 +16,7 @@ use crate::planner::plan::{Plan, PlanKind};
 use crate::reply::{Reply, ResultColumn};
 use crate::session::cache::{CachedPlan, PlanKey};
 use crate::session::process::Command;
-use crate::session::{Ran, Session, foldhash_state, syntax_error};
+use crate::session::{Ran, Session, hash_one, syntax_error};
 
 /// What a client learns of a statement it prepared.
 #[derive(Clone, Debug)]
@@ -156,14 +155,8 @@ impl Session {
             .iter()
             .map(|value| type_of(value, &self.state))
             .collect();
-        let hashers = [1u64, 2].map(|seed| {
-            let mut hasher = foldhash_state().build_hasher();
-            seed.hash(&mut hasher);
-            prepared.sql.hash(&mut hasher);
-            types.hash(&mut hasher);
-            hasher
-        });
-        let statement = u128::from(hashers[0].finish()) << 64 | u128::from(hashers[1].finish());
+        let [high, low] = [1u64, 2].map(|half| hash_one((half, &prepared.sql, &types)));
+        let statement = u128::from(high) << 64 | u128::from(low);
         let key = PlanKey {
             statement,
             environment,
