@@ -33,6 +33,11 @@ impl Probe<'_> {
         }
     }
 
+    #[inline]
+    pub fn prefix(&self) -> u64 {
+        self.prefix
+    }
+
     /// How a key lies to the probe.
     #[inline]
     pub fn compare(&self, found: &[u8]) -> Ordering {

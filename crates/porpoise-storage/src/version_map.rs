@@ -1,25 +1,28 @@
 //! An ordered map that only grows: of each key its versions, the newest first.
 //!
-//! Keys are in a skip list, and each has a chain of versions. An entry is one piece of memory, with its links, its key and
-//! its first version side by side, so a search touches one cache line an entry, a scan reads on in the same line, and
-//! adding an entry takes no allocation of its own:
+//! Keys are in a list, and each has a chain of versions. An entry is one piece of memory, with its link, its key and
+//! its first version side by side, so a scan reads on in the same line, and adding an entry takes no allocation of its own:
 //!
 //! ```text
-//! entry   │ first 8 bytes of key │ newest │ lengths │ next₀ next₁ … │ key │ version │
+//! entry   │ first 8 bytes of key │ newest │ next │ length │ key │ version │
 //!
-//! next₂   ─────────────────────► c ───────────► ·
-//! next₁   ────────► b ─────────► c ───────────► ·
-//! next₀   ──► a ──► b ─────────► c ──► d ─────► ·
-//!             │     │            │     │
-//! versions    9     7            8     5            value or deletion, by timestamp
-//!             4                  3
+//! guide       a b │ c d                a B-tree that says where to begin ([`guide`])
+//!             │ │   │ │
+//! list    ──► a ──► b ─► c ──► d ─► ·
+//!             │     │    │     │
+//! versions    9     7    8     5       value or deletion, by timestamp
+//!             4          3
 //! ```
 //!
 //! Entries and versions lie in an [`Arena`], which gives memory in large pieces and frees all of it at once: nothing is
 //! ever taken out of the map. That makes its concurrency simple. A writer prepares an entry that nobody sees, then puts
-//! it in, one level after the other from below, by a compare-and-swap of its predecessor's link; it is there once
-//! the lowest link is set. A version of a key that is there already goes into its chain in the same way. Readers load
-//! links, and never wait or retry.
+//! it in by a compare-and-swap of its predecessor's link: there it is, and is then entered in the guide. A version of a key that is
+//! there already goes into its chain in the same way. Readers load links, and never wait.
+//!
+//! Two writers never add versions of one key at the same time if readers are to be sure to see the second: row locks see to it, which
+//! are held until the versions are in.
+
+mod guide;
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering as Order;
@@ -31,6 +34,7 @@ use parking_lot::Mutex;
 
 use crate::prefetch::prefetch;
 use crate::prefix::{Probe, prefix};
+use guide::{Guide, SLOT_BYTES};
 
 // ── Memory ───────────────────────────────────────────────────────────────────────────────────
 
@@ -133,22 +137,22 @@ impl Drop for Chunk {
 
 // ── Entries ──────────────────────────────────────────────────────────────────────────────────
 
-/// Enough for some 4^12 entries at one level in four.
-const HEIGHT_MAX: usize = 12;
-
 /// An entry with a version of two hundred bytes.
 const PREFETCHED_BYTES: usize = 256;
 
 /// The length of a value that isn't there.
 const DELETED: u32 = u32::MAX;
 
-/// What stands before an entry's links and key.
+/// How often a search that was led astray by changes under way begins anew.
+const SEARCHES_MAX: usize = 8;
+
+/// What stands before an entry's key.
 #[repr(C)]
 struct Entry {
     prefix: u64,
     newest: AtomicPtr<Version>,
+    next: AtomicPtr<Entry>,
     key_len: u32,
-    height: u32,
 }
 
 /// What stands before a version's value.
@@ -159,11 +163,9 @@ struct Version {
     value_len: u32,
 }
 
-type Link = AtomicPtr<Entry>;
-
 /// What a version takes beside its key and value, if it is the first of its key.
 pub(crate) const ENTRY_OVERHEAD_BYTES: u64 =
-    (size_of::<Entry>() + size_of::<Version>() + 2 * size_of::<Link>()) as u64;
+    (size_of::<Entry>() + size_of::<Version>() + SLOT_BYTES) as u64;
 
 fn length(bytes: &[u8]) -> u32 {
     let len = u32::try_from(bytes.len()).ok().filter(|len| *len < DELETED);
@@ -175,19 +177,9 @@ fn length(bytes: &[u8]) -> u32 {
 struct At(NonNull<Entry>);
 
 impl At {
-    /// Where the key begins, behind the head and the links.
-    const fn key_at(height: usize) -> usize {
-        size_of::<Entry>() + height * size_of::<Link>()
-    }
-
-    /// Where the first version begins.
-    fn version_at(height: usize, key: &[u8]) -> usize {
-        At::key_at(height) + key.len().next_multiple_of(ALIGNMENT)
-    }
-
-    /// An entry with no successors and one version.
-    fn make(arena: &Arena, key: &[u8], height: usize, ts: u64, value: Option<&[u8]>) -> At {
-        let version_at = At::version_at(height, key);
+    /// An entry with no successor and one version.
+    fn make(arena: &Arena, key: &[u8], ts: u64, value: Option<&[u8]>) -> At {
+        let version_at = size_of::<Entry>() + key.len().next_multiple_of(ALIGNMENT);
         let piece = arena.allocate(version_at + VersionAt::len(value));
         // SAFETY: the piece is as large as all that is written, aligned for all of it, and nobody else's yet.
         unsafe {
@@ -196,14 +188,10 @@ impl At {
             at.write(Entry {
                 prefix: prefix(key),
                 newest: AtomicPtr::new(version.0.as_ptr()),
+                next: AtomicPtr::new(ptr::null_mut()),
                 key_len: length(key),
-                height: height as u32,
             });
-            let links = at.add(1).cast::<Link>();
-            for level in 0..height {
-                links.add(level).write(Link::new(ptr::null_mut()));
-            }
-            let body = piece.add(At::key_at(height));
+            let body = piece.add(size_of::<Entry>());
             ptr::copy_nonoverlapping(key.as_ptr(), body.as_ptr(), key.len());
             At(at)
         }
@@ -216,21 +204,15 @@ impl At {
 
     fn key(&self) -> &[u8] {
         let entry = self.entry();
-        // SAFETY: `make` has written these bytes behind the links, and they aren't changed after it.
+        // SAFETY: `make` has written these bytes behind the head, and they aren't changed after it.
         unsafe {
-            let body = self.0.cast::<u8>().add(At::key_at(entry.height as usize));
+            let body = self.0.add(1).cast::<u8>();
             std::slice::from_raw_parts(body.as_ptr(), entry.key_len as usize)
         }
     }
 
-    fn link(&self, level: usize) -> &Link {
-        debug_assert!(level < self.entry().height as usize);
-        // SAFETY: `make` has written `height` links behind the head; they are changed by atomics alone.
-        unsafe { self.0.add(1).cast::<Link>().add(level).as_ref() }
-    }
-
-    fn next(&self, level: usize) -> Option<At> {
-        NonNull::new(self.link(level).load(Ordering::Acquire)).map(At)
+    fn next(&self) -> Option<At> {
+        NonNull::new(self.entry().next.load(Ordering::Acquire)).map(At)
     }
 
     /// The newest version that is not newer than `ts`.
@@ -323,10 +305,9 @@ impl VersionAt {
 
 pub(crate) struct VersionMap {
     arena: Arc<Arena>,
-    /// Comes before every entry, and has all levels.
+    /// Comes before every entry.
     head: At,
-    /// Levels in use.
-    height: AtomicUsize,
+    guide: Guide,
     len: AtomicUsize,
 }
 
@@ -344,11 +325,11 @@ impl Probe<'_> {
 
 impl VersionMap {
     pub fn new(arena: Arc<Arena>) -> VersionMap {
-        let head = At::make(&arena, &[], HEIGHT_MAX, 0, None);
+        let head = At::make(&arena, &[], 0, None);
         VersionMap {
+            guide: Guide::new(&arena, head),
             arena,
             head,
-            height: AtomicUsize::new(1),
             len: AtomicUsize::new(0),
         }
     }
@@ -360,133 +341,150 @@ impl VersionMap {
 
     pub fn insert(&self, key: &[u8], ts: u64, value: Option<&[u8]>) {
         let probe = Probe::new(key);
-        let mut before = [self.head; HEIGHT_MAX];
-        let (_, found) = self.descend(
-            |at| probe.compare_entry(at).is_lt(),
-            |level, last| before[level] = last,
-        );
-        if let Some(entry) = found.filter(|at| probe.compare_entry(*at).is_eq()) {
+        let Place {
+            mut before,
+            mut behind,
+            is_equal,
+            is_sure,
+        } = self.place_of(&probe);
+        if let Some(entry) = behind.filter(|_| is_equal) {
             entry.push(VersionAt::make(&self.arena, ts, value));
+            if !is_sure {
+                self.guide.enter(&self.arena, entry);
+            }
             return;
         }
-        let number = self.len.fetch_add(1, Ordering::Relaxed);
-        let height = random_height(number as u64);
-        let new = At::make(&self.arena, key, height, ts, value);
-        for (level, before) in before.iter_mut().enumerate().take(height) {
-            loop {
-                let mut after = before.next(level);
-                while let Some(at) = after.filter(|at| probe.compare_entry(*at).is_lt()) {
-                    *before = at;
-                    after = at.next(level);
-                }
-                if let Some(at) = after.filter(|at| level == 0 && probe.compare_entry(*at).is_eq())
-                {
-                    // Somebody else was faster to add the key: the version that came with it is of use.
-                    self.len.fetch_sub(1, Ordering::Relaxed);
-                    let version = new.entry().newest.load(Ordering::Relaxed);
-                    at.push(VersionAt(NonNull::new(version).expect("made with one")));
-                    return;
-                }
-                let after = after.map_or(ptr::null_mut(), |at| at.0.as_ptr());
-                new.link(level).store(after, Ordering::Relaxed);
-                let outcome = before.link(level).compare_exchange(
-                    after,
-                    new.0.as_ptr(),
-                    Ordering::Release,
-                    Ordering::Relaxed,
-                );
-                if outcome.is_ok() {
-                    break;
-                }
+        let new = At::make(&self.arena, key, ts, value);
+        loop {
+            let after = behind.map_or(ptr::null_mut(), |at| at.0.as_ptr());
+            new.entry().next.store(after, Ordering::Relaxed);
+            let outcome = before.entry().next.compare_exchange(
+                after,
+                new.0.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if outcome.is_ok() {
+                break;
+            }
+            (before, behind) = self.walk(&probe, before, None);
+            if let Some(at) = behind.filter(|at| probe.compare_entry(*at).is_eq()) {
+                // Somebody else was faster to add the key: the version that came with it is of use.
+                let version = new.entry().newest.load(Ordering::Relaxed);
+                at.push(VersionAt(NonNull::new(version).expect("made with one")));
+                self.guide.enter(&self.arena, at);
+                return;
             }
         }
-        // Searches that don't know of the new levels yet find it on those below.
-        self.height.fetch_max(height, Ordering::Relaxed);
+        self.len.fetch_add(1, Ordering::Relaxed);
+        self.guide.enter(&self.arena, new);
     }
 
-    /// The last entry for which `is_before` holds, the head if for none, and the one behind it. It must hold for all entries
-    /// up to some place and for none after it. `see` gets the last one of each level.
-    fn descend(
-        &self,
-        is_before: impl Fn(At) -> bool,
-        mut see: impl FnMut(usize, At),
-    ) -> (At, Option<At>) {
-        let mut last = self.head;
-        let mut behind = None;
-        for level in (0..self.height.load(Ordering::Relaxed)).rev() {
-            let mut next = last.next(level);
-            // What ended the level above ends this one, too.
-            while let Some(at) = next.filter(|at| Some(*at) != behind && is_before(*at)) {
-                last = at;
-                next = at.next(level);
-            }
-            behind = next;
-            see(level, last);
+    /// The last entry before the probe, beginning at one that is before it, and the one behind that. `known` isn't before it.
+    fn walk(&self, probe: &Probe<'_>, from: At, known: Option<At>) -> (At, Option<At>) {
+        let mut before = from;
+        let mut behind = before.next();
+        while let Some(at) =
+            behind.filter(|at| Some(*at) != known && probe.compare_entry(*at).is_lt())
+        {
+            before = at;
+            behind = at.next();
         }
-        (last, behind)
+        (before, behind)
     }
 
-    fn find(&self, is_before: impl Fn(At) -> bool) -> Option<Found<'_>> {
-        let (_, behind) = self.descend(is_before, |_, _| ());
-        behind.map(|at| Found { at, map: self })
+    /// Where the probe is, or would be.
+    #[inline]
+    fn place_of(&self, probe: &Probe<'_>) -> Place {
+        let is_at = |at: At| probe.compare_entry(at).is_eq();
+        if let Some(located) = self.guide.locate(probe)
+            && located.is_sure
+        {
+            return Place {
+                before: located.before,
+                behind: located.behind,
+                is_equal: located.may_be_equal && located.behind.is_some_and(is_at),
+                is_sure: true,
+            };
+        }
+        self.place_in_list(probe)
     }
 
-    fn find_last(&self, is_before: impl Fn(At) -> bool) -> Option<Found<'_>> {
-        let (last, _) = self.descend(is_before, |_, _| ());
-        (last != self.head).then_some(Found {
-            at: last,
-            map: self,
-        })
+    /// As [`place_of`](Self::place_of), where the guide is being changed, or has gaps.
+    #[cold]
+    fn place_in_list(&self, probe: &Probe<'_>) -> Place {
+        let from = (0..SEARCHES_MAX)
+            .filter_map(|_| self.guide.locate(probe))
+            .map(|located| located.before)
+            .find(|at| probe.compare_entry(*at).is_lt());
+        let (before, behind) = self.walk(probe, from.unwrap_or(self.head), None);
+        Place {
+            before,
+            behind,
+            is_equal: behind.is_some_and(|at| probe.compare_entry(at).is_eq()),
+            is_sure: false,
+        }
     }
 
-    pub fn get(&self, key: &[u8]) -> Option<Found<'_>> {
-        let probe = Probe::new(key);
-        self.find(|at| probe.compare_entry(at).is_lt())
-            .filter(|found| probe.compare_entry(found.at).is_eq())
-    }
-
-    pub fn first(&self) -> Option<Found<'_>> {
-        let at = self.head.next(0)?;
+    fn found(&self, at: Option<At>) -> Option<Found<'_>> {
+        let at = at.filter(|at| *at != self.head)?;
         Some(Found { at, map: self })
     }
 
+    pub fn get(&self, key: &[u8]) -> Option<Found<'_>> {
+        let place = self.place_of(&Probe::new(key));
+        self.found(place.behind.filter(|_| place.is_equal))
+    }
+
+    pub fn first(&self) -> Option<Found<'_>> {
+        self.found(self.head.next())
+    }
+
     pub fn last(&self) -> Option<Found<'_>> {
-        self.find_last(|_| true)
+        let mut last = self.guide.near_last().unwrap_or(self.head);
+        while let Some(next) = last.next() {
+            last = next;
+        }
+        self.found(Some(last))
     }
 
     /// The first key that is not below the given one.
     pub fn at_or_above(&self, key: &[u8]) -> Option<Found<'_>> {
-        let probe = Probe::new(key);
-        self.find(|at| probe.compare_entry(at).is_lt())
+        self.found(self.place_of(&Probe::new(key)).behind)
     }
 
     /// The first key above the given one.
     pub fn above(&self, key: &[u8]) -> Option<Found<'_>> {
-        let probe = Probe::new(key);
-        self.find(|at| probe.compare_entry(at).is_le())
+        let place = self.place_of(&Probe::new(key));
+        match place.behind.filter(|_| place.is_equal) {
+            Some(at) => self.found(at.next()),
+            None => self.found(place.behind),
+        }
     }
 
     /// The last key that is not above the given one.
     pub fn at_or_below(&self, key: &[u8]) -> Option<Found<'_>> {
-        let probe = Probe::new(key);
-        self.find_last(|at| probe.compare_entry(at).is_le())
+        let place = self.place_of(&Probe::new(key));
+        let at = place.behind.filter(|_| place.is_equal);
+        self.found(Some(at.unwrap_or(place.before)))
     }
 
     /// The last key below the given one.
     pub fn below(&self, key: &[u8]) -> Option<Found<'_>> {
-        let probe = Probe::new(key);
-        self.find_last(|at| probe.compare_entry(at).is_lt())
+        self.found(Some(self.place_of(&Probe::new(key)).before))
     }
 }
 
-/// How many levels the entry of this number has: one in four goes a level higher.
-fn random_height(number: u64) -> usize {
-    // The finishing steps of SplitMix64.
-    let mut bits = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^= bits >> 31;
-    (1 + bits.trailing_zeros() as usize / 2).min(HEIGHT_MAX)
+/// Where a key is in the list, or would be.
+struct Place {
+    /// The last entry before it, or the head.
+    before: At,
+    /// The first entry that isn't.
+    behind: Option<At>,
+    /// `behind` has the very key.
+    is_equal: bool,
+    /// The guide has said so.
+    is_sure: bool,
 }
 
 /// A key in the map.
@@ -516,14 +514,14 @@ impl<'m> Found<'m> {
     }
 
     pub fn next(&self) -> Option<Found<'m>> {
-        let at = self.at.next(0)?;
+        let at = self.at.next()?;
         Some(Found { at, map: self.map })
     }
 
     /// Has the next key and its first version brought to this core, while there is something else to do.
     #[inline]
     pub fn prefetch_next(&self) {
-        let next = self.at.link(0).load(Ordering::Relaxed);
+        let next = self.at.entry().next.load(Ordering::Relaxed);
         prefetch(next.cast(), PREFETCHED_BYTES);
     }
 
@@ -638,6 +636,76 @@ mod tests {
             assert_eq!(name(map.at_or_below(&key)), copy(last(from)));
             assert_eq!(name(map.below(&key)), copy(last(to)));
         }
+    }
+
+    /// In whatever order keys come, each is found without a walk along the list.
+    #[test]
+    fn the_guide_knows_every_key() {
+        let count: u32 = if cfg!(miri) { 300 } else { 50_000 };
+        let orders: [fn(u32, u32) -> u32; 4] = [
+            |number, _| number,
+            |number, count| count - 1 - number,
+            |number, count| (number as u64 * 7_919 % u64::from(count)) as u32,
+            // Runs that end in one another's midst.
+            |number, count| number / 2 + (number % 2) * (count / 2),
+        ];
+        for order in orders {
+            for behind in [&b""[..], b"a tail of eight bytes and more"] {
+                let map = map();
+                let key = |number: u32| [b"in front", &number.to_be_bytes()[..], behind].concat();
+                for number in 0..count {
+                    map.insert(&key(order(number, count)), 1, None);
+                }
+                let mut at = map.first();
+                for number in 0..count {
+                    let (key, found) = (key(number), at.unwrap());
+                    assert_eq!(found.key(), key);
+                    let place = map.place_of(&Probe::new(&key));
+                    assert!(place.is_sure && place.is_equal && place.behind == Some(found.at));
+                    let absent = [&key[..], b"0"].concat();
+                    let place = map.place_of(&Probe::new(&absent));
+                    assert!(place.is_sure && !place.is_equal && place.before == found.at);
+                    at = found.next();
+                }
+                assert!(at.is_none());
+                assert_eq!(map.last().unwrap().key(), key(count - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_found_while_others_add() {
+        let map = map();
+        let (writers, each) = if cfg!(miri) { (2, 40) } else { (3, 30_000) };
+        let key =
+            |writer: u32, number: u32| (number.wrapping_mul(2_654_435_761) ^ writer).to_be_bytes();
+        thread::scope(|scope| {
+            for writer in 0..writers {
+                let (map, key) = (&map, &key);
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(u64::from(writer));
+                    for number in 0..each {
+                        map.insert(&key(writer, number), 1, Some(&[7]));
+                        let earlier = key(writer, random.u32(0..=number));
+                        let found = map.get(&earlier).expect("added before");
+                        assert_eq!(found.visible(1), Some(Some(&[7][..])));
+                        let from = map.at_or_above(&earlier).expect("added before");
+                        assert_eq!(from.key(), earlier);
+                        assert!(
+                            map.below(&earlier)
+                                .is_none_or(|below| below.key() < &earlier[..])
+                        );
+                    }
+                });
+            }
+        });
+        let mut sorted: Vec<_> = (0..writers)
+            .flat_map(|writer| (0..each).map(move |number| (writer, number)))
+            .map(|(writer, number)| key(writer, number).to_vec())
+            .collect();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(keys(&map), sorted);
     }
 
     #[test]
