@@ -105,7 +105,40 @@ const MOMENTS: &[&str] = &[
     "'2023-06-15'",
 ];
 const UNITS: &[&str] = &[
-    "DAY", "MONTH", "YEAR", "HOUR", "SECOND", "WEEK", "QUARTER", "MINUTE",
+    "DAY",
+    "MONTH",
+    "YEAR",
+    "HOUR",
+    "SECOND",
+    "WEEK",
+    "QUARTER",
+    "MINUTE",
+    "MICROSECOND",
+];
+/// Lengths and positions, odd ones among them.
+const COUNTS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "-1",
+    "-2",
+    "NULL",
+    "40",
+    "-40",
+    "2147483648",
+    "-2147483649",
+];
+/// Which of a partition's rows a window function sees.
+const FRAMES: &[&str] = &[
+    "",
+    " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+    " ROWS BETWEEN 2 FOLLOWING AND 3 FOLLOWING",
+    " ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING",
+    " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    " ROWS 2 PRECEDING",
 ];
 const COMPARISONS: &[&str] = &["=", "<", ">", "<=", ">=", "<>", "<=>", "="];
 const ROWS_MAX: usize = 20;
@@ -116,6 +149,14 @@ const NESTED_MAX: u32 = 2;
 /// true there, whatever is NULL. So nothing is looked for in a subquery but what fits into every column.
 fn fits_every_column(number: &str) -> String {
     format!("{number} BETWEEN 0 AND 127")
+}
+
+/// The columns of a derived table.
+fn made(alias: &str) -> [Readable; 2] {
+    [("n", Kind::Decimal), ("s", Kind::Text(COLLATIONS[0]))].map(|(column, kind)| Readable {
+        text: format!("{alias}.{column}"),
+        kind,
+    })
 }
 
 /// Whether an expression may divide by zero.
@@ -131,6 +172,8 @@ pub struct Generator {
     /// In how many queries of expressions the next one would stand.
     nested: u32,
     aliases: u32,
+    /// The common tables of the query being made: names, and what they are.
+    commons: Vec<(String, String)>,
 }
 
 impl Generator {
@@ -140,6 +183,7 @@ impl Generator {
             tables: Vec::new(),
             nested: 0,
             aliases: 0,
+            commons: Vec::new(),
         };
         for number in 0..generator.random.usize(2..4) {
             let table = generator.table(number);
@@ -375,7 +419,18 @@ impl Generator {
             }
             9 => {
                 let (a, b) = (self.text(scope, depth), self.text(scope, 0));
-                format!("{}({a}, {b})", self.pick(&["LOCATE", "INSTR"]))
+                match self.random.u32(0..8) {
+                    // An empty text that is looked for behind the end is found in different places.
+                    0 => format!(
+                        "LOCATE(CONCAT({a}, 'a'), {b}, {})",
+                        self.pick(&["0", "1", "2", "-1", "NULL", "40"])
+                    ),
+                    1 => format!("FIELD({a}, {b}, 'a')"),
+                    // MariaDB finds nothing in a list that has fewer bytes.
+                    2 => format!("FIND_IN_SET({a}, CONCAT({b}, ',abcdefghijklmnop'))"),
+                    3 => format!("STRCMP({a}, {b})"),
+                    _ => format!("{}({a}, {b})", self.pick(&["LOCATE", "INSTR"])),
+                }
             }
             10 => {
                 let at = self.moment(scope, depth);
@@ -421,12 +476,12 @@ impl Generator {
             3 => format!(
                 "{}({a}, {})",
                 self.pick(&["LEFT", "RIGHT"]),
-                self.pick(&["0", "1", "3", "-1"])
+                self.pick(COUNTS)
             ),
             4 => format!(
                 "SUBSTRING({a}, {}, {})",
-                self.pick(&["0", "1", "2", "-2"]),
-                self.pick(&["1", "3"])
+                self.pick(COUNTS),
+                self.pick(COUNTS)
             ),
             // With NULL for the replacement it is NULL in MySQL 8, in MariaDB only if something is replaced.
             5 => format!(
@@ -434,7 +489,13 @@ impl Generator {
                 self.text(scope, 0),
                 self.text(scope, 0)
             ),
-            6 => format!("{}({a}, 5, 'xy')", self.pick(&["LPAD", "RPAD"])),
+            // Padded with nothing a text is empty in MySQL 8, and NULL in MariaDB.
+            6 => format!(
+                "{}({a}, {}, {})",
+                self.pick(&["LPAD", "RPAD"]),
+                self.pick(&["0", "1", "5", "9", "-1", "NULL"]),
+                self.pick(&["'xy'", "'xy'", "'é'", "NULL"])
+            ),
             7 => format!(
                 "{}({a}, {})",
                 self.pick(&["COALESCE", "IFNULL", "NULLIF"]),
@@ -447,17 +508,18 @@ impl Generator {
             9 => format!(
                 "SUBSTRING_INDEX({a}, {}, {})",
                 self.text(scope, 0),
-                self.pick(&["1", "-1", "2"])
+                self.pick(COUNTS)
             ),
-            10 => format!("REPEAT({a}, {})", self.pick(&["0", "2"])),
+            10 => format!("REPEAT({a}, {})", self.pick(&["0", "2", "-1", "NULL"])),
             11 => format!("CONCAT({}, {a})", self.number(scope, 0)),
             12 => format!(
                 "DATE_FORMAT({}, '%Y-%m-%d %H:%i')",
                 self.moment(scope, depth)
             ),
             _ => format!(
-                "INSERT({a}, {}, 1, {})",
-                self.pick(&["1", "2", "9"]),
+                "INSERT({a}, {}, {}, {})",
+                self.pick(COUNTS),
+                self.pick(COUNTS),
                 self.text(scope, 0)
             ),
         }
@@ -595,18 +657,28 @@ impl Generator {
         let own = self.readable(table, &alias);
         let name = self.tables[table].name.clone();
         if self.chance(15) {
-            // A derived table, of a number and a text.
+            // A derived table, or a common one, of a number and a text.
             let derived = self.alias();
+            if !self.commons.is_empty() && self.chance(50) {
+                // What is there already is read again.
+                let at = self.random.usize(0..self.commons.len());
+                let common = self.commons[at].0.clone();
+                scope.extend(made(&derived));
+                return format!("{common} {derived}");
+            }
             let (number, text) = (self.number(&own, 1), self.text(&own, 1));
             let condition = self.condition(&own, 1);
             let distinct = self.pick(&["", "DISTINCT "]);
-            for (column, kind) in [("n", Kind::Decimal), ("s", Kind::Text(COLLATIONS[0]))] {
-                let text = format!("{derived}.{column}");
-                scope.push(Readable { text, kind });
-            }
-            return format!(
-                "(SELECT {distinct}{number} AS n, {text} AS s FROM {name} {alias} WHERE {condition}) {derived}"
+            scope.extend(made(&derived));
+            let query = format!(
+                "(SELECT {distinct}{number} AS n, {text} AS s FROM {name} {alias} WHERE {condition})"
             );
+            if self.chance(40) {
+                let common = format!("w{}", self.commons.len());
+                self.commons.push((common.clone(), query));
+                return format!("{common} {derived}");
+            }
+            return format!("{query} {derived}");
         }
         scope.extend(own);
         format!("{name} {alias}")
@@ -652,12 +724,18 @@ impl Generator {
     fn aggregate(&mut self, scope: &[Readable]) -> String {
         let nested = std::mem::replace(&mut self.nested, NESTED_MAX - 1);
         let number = self.number(scope, 1);
-        let aggregate = match self.random.u32(0..8) {
+        let aggregate = match self.random.u32(0..9) {
             0 => "COUNT(*)".to_string(),
             1 => format!("COUNT(DISTINCT {})", self.item(scope, 1)),
             2 => format!("SUM(DISTINCT {number})"),
             3 => format!("{}({})", self.pick(&["MIN", "MAX"]), self.text(scope, 1)),
             4 => format!("BIT_XOR({number})"),
+            5 => format!(
+                "GROUP_CONCAT({}{number} ORDER BY ({number} + 0){} SEPARATOR '{}')",
+                self.pick(&["", "DISTINCT "]),
+                self.pick(&["", " DESC"]),
+                self.pick(&[",", "", "; "])
+            ),
             _ => format!(
                 "{}({number})",
                 self.pick(&["SUM", "AVG", "MIN", "MAX", "COUNT"])
@@ -670,6 +748,113 @@ impl Generator {
     /// A query of one or more columns `e0`, `e1` …
     pub fn query(&mut self) -> String {
         self.nested = 0;
+        self.commons.clear();
+        let query = match self.random.u32(0..20) {
+            0 => self.compound(),
+            1 => self.windows(),
+            _ => self.select(),
+        };
+        if self.commons.is_empty() {
+            return query;
+        }
+        let commons = self.commons.iter();
+        let commons: Vec<String> = commons
+            .map(|(name, query)| format!("{name} AS {query}"))
+            .collect();
+        format!("WITH {} {query}", commons.join(", "))
+    }
+
+    /// Queries whose columns are alike, put together.
+    fn compound(&mut self) -> String {
+        let width = self.random.usize(1..4);
+        let kinds: Vec<u32> = (0..width).map(|_| self.random.u32(0..5)).collect();
+        let mut text = String::new();
+        for at in 0..self.random.usize(2..4) {
+            if at > 0 {
+                let operator = self.pick(&["UNION", "UNION ALL", "INTERSECT", "EXCEPT"]);
+                let _ = write!(text, " {operator} ");
+            }
+            let (from, scope) = self.from();
+            let mut items = Vec::new();
+            for (number, kind) in kinds.iter().enumerate() {
+                let item = match kind {
+                    0 | 1 => self.number(&scope, 1),
+                    2 => self.text(&scope, 1),
+                    3 => self.moment(&scope, 1),
+                    // Numbers and texts become texts.
+                    _ => match at % 2 {
+                        0 => self.any_of(&scope, |kind| kind == Kind::Int),
+                        _ => self.any_of(&scope, |kind| matches!(kind, Kind::Text(_))),
+                    }
+                    .unwrap_or_else(|| "3".to_string()),
+                };
+                items.push(format!("{item} AS e{number}"));
+            }
+            let (items, condition) = (items.join(", "), self.condition(&scope, 1));
+            let _ = write!(text, "SELECT {items} FROM {from} WHERE {condition}");
+        }
+        if self.chance(40) {
+            let order: Vec<String> = (1..=width).map(|at| at.to_string()).collect();
+            let _ = write!(text, " ORDER BY {} LIMIT 5", order.join(", "));
+        }
+        text
+    }
+
+    /// Window functions over a table's rows in an order that leaves nothing open.
+    fn windows(&mut self) -> String {
+        let table = self.random.usize(0..self.tables.len());
+        let alias = self.alias();
+        let scope = self.readable(table, &alias);
+        let mut items = vec![format!("{alias}.id AS e0")];
+        for at in 1..self.random.usize(2..5) {
+            let (value, by) = (self.number(&scope, 1), self.number(&scope, 0));
+            let text = self.text(&scope, 0);
+            let function = match self.random.u32(0..13) {
+                0 => "ROW_NUMBER()".to_string(),
+                1 => format!("LAG({value}, {})", self.pick(&["0", "1", "3"])),
+                2 => format!("LEAD({value})"),
+                3 => format!("FIRST_VALUE({text})"),
+                4 => format!("LAST_VALUE({value})"),
+                5 => format!("NTH_VALUE({value}, 2)"),
+                6 => format!("NTILE({})", self.pick(&["1", "3", "40"])),
+                7 => self.pick(&["PERCENT_RANK()", "CUME_DIST()"]).to_string(),
+                8 => self.pick(&["RANK()", "DENSE_RANK()"]).to_string(),
+                9 => "COUNT(*)".to_string(),
+                _ => format!(
+                    "{}({value})",
+                    self.pick(&["SUM", "AVG", "MIN", "MAX", "COUNT"])
+                ),
+            };
+            // Functions of ranks have no frame.
+            let is_framed = ["FIRST", "LAST", "NTH", "SUM", "AVG", "MIN", "MAX", "COUNT"]
+                .iter()
+                .any(|name| function.starts_with(name));
+            let frame = if is_framed { self.pick(FRAMES) } else { "" };
+            let partition = match self.chance(50) {
+                true => format!("PARTITION BY {} ", self.number(&scope, 1)),
+                false => String::new(),
+            };
+            let descending = self.pick(&["", " DESC"]);
+            let over = format!(
+                "{function} OVER ({partition}ORDER BY {by}{descending}, {alias}.id{frame})"
+            );
+            // MariaDB's shares are decimals.
+            items.push(
+                match function.contains("_RANK()") || function.contains("CUME") {
+                    true => format!("CAST({over} AS DECIMAL(20, 6)) AS e{at}"),
+                    false => format!("{over} AS e{at}"),
+                },
+            );
+        }
+        let name = self.tables[table].name.clone();
+        let condition = self.condition(&scope, 1);
+        format!(
+            "SELECT {} FROM {name} {alias} WHERE {condition}",
+            items.join(", ")
+        )
+    }
+
+    fn select(&mut self) -> String {
         let (from, scope) = self.from();
         let mut text = String::new();
         let mut tail = String::new();
@@ -751,12 +936,22 @@ impl Generator {
     pub fn change(&mut self) -> String {
         // A subquery would read the table that is changed (1093).
         self.nested = NESTED_MAX;
+        self.commons.clear();
         let table = self.random.usize(0..self.tables.len());
         let name = self.tables[table].name.clone();
         let scope = self.readable(table, &name);
         let id = self.random.usize(1..2 * ROWS_MAX);
         let condition = self.condition(&scope, 2);
-        match self.random.u32(0..8) {
+        match self.random.u32(0..11) {
+            8 | 9 => self.change_joined(table),
+            10 => {
+                let given = self.tables[table].given();
+                let column = &self.tables[table].columns[1].name;
+                let condition = condition.replace(&format!("{name}."), "x.");
+                format!(
+                    "INSERT INTO {name} ({given}) SELECT {given} FROM {name} x WHERE {condition} ORDER BY id LIMIT 4 ON DUPLICATE KEY UPDATE {column} = VALUES({column})"
+                )
+            }
             0 => self.insert(table, "INSERT", id, ""),
             1 => self.insert(table, "INSERT IGNORE", id, ""),
             2 => self.insert(table, "REPLACE", id, ""),
@@ -783,6 +978,32 @@ impl Generator {
             _ => {
                 let assignment = self.assignment(table, &scope);
                 format!("UPDATE {name} SET {assignment} WHERE {condition}")
+            }
+        }
+    }
+
+    /// UPDATE and DELETE of joined tables. A row that several rows fit is changed once, so that its own values alone say to what.
+    fn change_joined(&mut self, table: usize) -> String {
+        let other = self.random.usize(0..self.tables.len());
+        let (own, beside) = (self.readable(table, "a"), self.readable(other, "b"));
+        let left = self.any_of(&own, |kind| kind == Kind::Int);
+        let right = self.any_of(&beside, |kind| kind == Kind::Int);
+        let joined = [own.clone(), beside].concat();
+        let condition = self.condition(&joined, 1);
+        let join = self.pick(&["JOIN", "LEFT JOIN"]);
+        let from = format!(
+            "{} a {join} {} b ON {} = {}",
+            self.tables[table].name,
+            self.tables[other].name,
+            left.unwrap_or_default(),
+            right.unwrap_or_default()
+        );
+        match self.random.u32(0..3) {
+            0 if !divides(&condition) => format!("DELETE a FROM {from} WHERE {condition}"),
+            1 if !divides(&condition) => format!("DELETE a, b FROM {from} WHERE {condition}"),
+            _ => {
+                let assignment = self.assignment(table, &own);
+                format!("UPDATE {from} SET a.{assignment} WHERE {condition}")
             }
         }
     }

@@ -13,8 +13,8 @@
 //! answer may come in any order, unequal digits behind the fifteenth don't count, and of texts that their collation
 //! holds equal either may stand for a group.
 //!
-//! It is a search, not a check that passes: of a hundred statements one or so differs, and somebody has to read why. MariaDB's own
-//! ways are among them (it computes 1140 otherwise).
+//! It is a search, not a check that passes: of some thousand statements one differs, and somebody has to read why. What is known to be
+//! MariaDB's own way the generator avoids, and says so; where an expression overflows (1690) that needn't be computed, either may refuse it.
 //!
 //! A few seeds run by default. A long run, and one seed again:
 //!
@@ -76,8 +76,18 @@ impl Answer {
             (Answer::Rows(a), Answer::Rows(b)) => agree(a, b),
             (Answer::Done(a), Answer::Done(b)) => a == b,
             (Answer::Refused(..), Answer::Refused(..)) => true,
+            (refused @ Answer::Refused(..), Answer::Rows(_)) => refused.for_fear_of_loss(),
             _ => false,
         }
+    }
+
+    /// Refused because a text that isn't a constant might have characters that latin1 lacks. A plan of Porpoise serves all literals,
+    /// so that none is looked at beforehand, and nothing is lost: texts of all character sets lie alike.
+    fn for_fear_of_loss(&self) -> bool {
+        let Answer::Refused(1267 | 1270 | 1271, message) = self else {
+            return false;
+        };
+        message.contains("latin1_swedish_ci,IMPLICIT") && message.contains("COERCIBLE")
     }
 
     fn shown(&self) -> String {

@@ -912,9 +912,11 @@ fn find_in_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         return Ok(Value::Int(0));
     }
     let collation = collation(call);
+    // Spaces behind a member count, whether or not the collation pads with them.
+    let spaces = |text: &[u8]| text.iter().rev().take_while(|&&byte| byte == b' ').count();
     let found = list
         .split(|&byte| byte == b',')
-        .position(|member| collation.eq(member, wanted));
+        .position(|member| collation.eq(member, wanted) && spaces(member) == spaces(wanted));
     Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
 }
 

@@ -80,11 +80,9 @@ impl Binder<'_> {
         let arguments = self.exprs(&aggregate.args)?;
         let mut order = Vec::with_capacity(aggregate.order_by.len());
         for item in &aggregate.order_by {
-            let expr = match self.literal_value(&item.expr) {
-                Some(Value::Int(at)) if at >= 1 && at as usize <= arguments.len() => {
-                    arguments[at as usize - 1].clone()
-                }
-                _ => self.expr(&item.expr)?,
+            let expr = match self.ordinal_among(&item.expr, arguments.len(), "order clause")? {
+                Some(at) => arguments[at].clone(),
+                None => self.expr(&item.expr)?,
             };
             order.push(SortKey {
                 expr,

@@ -531,6 +531,17 @@ impl Binder<'_> {
 
     /// The ordinal that ORDER BY 2 or GROUP BY 2 names, from 0.
     fn ordinal(&mut self, expr: &ast::Expr, clause: &str) -> Result<Option<usize>> {
+        let items = self.scope().items.len();
+        self.ordinal_among(expr, items, clause)
+    }
+
+    /// A whole number that stands for one of so many items.
+    pub(super) fn ordinal_among(
+        &mut self,
+        expr: &ast::Expr,
+        items: usize,
+        clause: &str,
+    ) -> Result<Option<usize>> {
         let value = match self.literal_value(expr) {
             Some(Value::Int(value)) => value,
             Some(Value::UInt(_)) => i64::MAX,
@@ -542,9 +553,7 @@ impl Binder<'_> {
             self.fixed_parameters.push(number);
         }
         match usize::try_from(value) {
-            Ok(position) if position >= 1 && position <= self.scope().items.len() => {
-                Ok(Some(position - 1))
-            }
+            Ok(position) if (1..=items).contains(&position) => Ok(Some(position - 1)),
             _ => Err(Error::unknown_column(value, clause)),
         }
     }
