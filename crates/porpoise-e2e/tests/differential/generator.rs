@@ -392,7 +392,34 @@ impl Generator {
         }
         let depth = depth - 1;
         let a = self.number(scope, depth);
-        match self.random.u32(0..16) {
+        match self.random.u32(0..19) {
+            16 => {
+                let b = self.number(scope, 0);
+                match self.random.u32(0..4) {
+                    0 => format!("BIT_COUNT({a})"),
+                    1 => format!("INTERVAL({a}, 0, 5, 100)"),
+                    _ => format!("({a} {} {b})", self.pick(&["&", "|", "^"])),
+                }
+            }
+            17 => format!("TRUNCATE({a}, {})", self.pick(&["0", "1", "2", "-1"])),
+            18 => {
+                let (a, b) = (self.moment(scope, depth), self.moment(scope, 0));
+                match self.random.u32(0..4) {
+                    0 => format!("DATEDIFF({a}, {b})"),
+                    1 => format!("WEEK({a}, {})", self.random.u32(0..8)),
+                    2 => format!("YEARWEEK({a}, {})", self.random.u32(0..8)),
+                    _ => format!(
+                        "EXTRACT({} FROM {a})",
+                        self.pick(&[
+                            "YEAR_MONTH",
+                            "DAY_SECOND",
+                            "MICROSECOND",
+                            "WEEK",
+                            "HOUR_MINUTE"
+                        ])
+                    ),
+                }
+            }
             0..3 => {
                 let b = self.number(scope, depth);
                 format!("({a} {} {b})", self.pick(&["+", "-", "*", "DIV", "%", "/"]))
@@ -442,6 +469,9 @@ impl Generator {
                     "QUARTER",
                     "TO_DAYS",
                     "WEEKDAY",
+                    "DAYOFYEAR",
+                    "TO_SECONDS",
+                    "HOUR",
                 ]);
                 format!("{function}({at})")
             }
@@ -513,8 +543,16 @@ impl Generator {
             10 => format!("REPEAT({a}, {})", self.pick(&["0", "2", "-1", "NULL"])),
             11 => format!("CONCAT({}, {a})", self.number(scope, 0)),
             12 => format!(
-                "DATE_FORMAT({}, '%Y-%m-%d %H:%i')",
-                self.moment(scope, depth)
+                "DATE_FORMAT({}, '{}')",
+                self.moment(scope, depth),
+                self.pick(&[
+                    "%Y-%m-%d %H:%i",
+                    "%W %M %e %D",
+                    "%j %U %u %V %v %X %x",
+                    "%H:%i:%s.%f",
+                    "%y %c %b %a %w",
+                    "%r %T %p %l %k",
+                ])
             ),
             _ => format!(
                 "INSERT({a}, {}, {}, {})",
@@ -541,11 +579,22 @@ impl Generator {
         }
         let at = self.moment(scope, depth - 1);
         match self.random.u32(0..4) {
-            0 => format!(
+            0 if self.chance(60) => format!(
                 "({at} {} INTERVAL {} {})",
                 self.pick(&["+", "-"]),
-                self.pick(&["1", "13", "0", "31"]),
+                self.pick(&["1", "13", "0", "31", "-1", "-400", "NULL"]),
                 self.pick(UNITS)
+            ),
+            0 => format!(
+                "({at} {} INTERVAL {})",
+                self.pick(&["+", "-"]),
+                self.pick(&[
+                    "'1:30' MINUTE_SECOND",
+                    "'-1 2' DAY_HOUR",
+                    "'1-2' YEAR_MONTH",
+                    "'1 2:3:4.5' DAY_MICROSECOND",
+                    "1.5 SECOND",
+                ])
             ),
             1 => format!("LAST_DAY({at})"),
             2 => format!(

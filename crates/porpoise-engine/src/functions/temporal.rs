@@ -649,21 +649,21 @@ fn literal_unit(arguments: &[Expr]) -> IntervalUnit {
     }
 }
 
-fn has_micros(unit: IntervalUnit, amount: Option<&Expr>) -> bool {
-    unit.name().contains("MICROSECOND")
-        || (unit == IntervalUnit::Second
-            && amount.is_some_and(|amount| {
-                !amount.ty.is_integer() && !matches!(amount.ty, DataType::Null)
-            }))
+/// How many digits of a second an interval can have: of seconds, as many as the amount.
+fn interval_fraction(unit: IntervalUnit, amount: Option<&Expr>) -> u8 {
+    if unit.name().contains("MICROSECOND") {
+        return 6;
+    }
+    match amount.map(|amount| &amount.ty) {
+        Some(DataType::Decimal { scale, .. }) if unit == IntervalUnit::Second => (*scale).min(6),
+        Some(ty) if unit == IntervalUnit::Second && !ty.is_integer() && *ty != DataType::Null => 6,
+        _ => 0,
+    }
 }
 
 fn shifted_type(arguments: &[Expr]) -> Result<DataType> {
     let unit = literal_unit(arguments);
-    let micros = if has_micros(unit, arguments.get(1)) {
-        6
-    } else {
-        0
-    };
+    let micros = interval_fraction(unit, arguments.get(1));
     Ok(match &arguments[0].ty {
         DataType::Date if !unit.has_time() => DataType::Date,
         DataType::Date => DataType::DateTime { fsp: micros },
