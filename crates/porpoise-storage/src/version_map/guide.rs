@@ -24,7 +24,7 @@ use std::cmp::Ordering as Order;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use super::{Arena, At};
+use super::{ALIGNMENT, Arena, At};
 use crate::prefetch::prefetch;
 use crate::prefix::Probe;
 
@@ -53,6 +53,8 @@ struct Node {
     /// Entries, or nodes of the level below.
     targets: [AtomicPtr<u8>; SLOTS],
 }
+
+const _: () = assert!(align_of::<Node>() <= ALIGNMENT);
 
 /// A node's place. It lives as long as its arena.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,7 +175,6 @@ impl Node {
     }
 
     /// As [`before`](Self::before), where the slot `from` is the first with the probe's prefix.
-    #[cold]
     fn before_of_equal(&self, probe: &Probe<'_>, from: usize, len: usize) -> (usize, bool) {
         let (mut from, mut to) = (from, len);
         while from < to {
