@@ -470,6 +470,19 @@ impl LockTable {
     fn break_cycle(&self, start: TxnId) {
         while let Some(cycle) = self.find_cycle(start) {
             let waiting = self.waiting.lock();
+            let has_outcome = |txn: &TxnId| {
+                let wait = waiting.get(txn);
+                wait.is_some_and(|wait| wait.sleeper.outcome.lock().is_some())
+            };
+            if has_outcome(&start) {
+                return;
+            }
+            if cycle.iter().any(has_outcome) {
+                // Whoever closed it at the same time has broken it already, and is about to leave its queue.
+                drop(waiting);
+                std::thread::yield_now();
+                continue;
+            }
             let victim = cycle
                 .iter()
                 .filter_map(|txn| Some((waiting.get(txn)?, txn)))

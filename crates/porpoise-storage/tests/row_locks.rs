@@ -1,7 +1,7 @@
 //! Who waits for whom, and who is refused.
 
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -214,6 +214,33 @@ fn of_two_that_wait_for_each_other_the_one_with_less_to_lose_is_refused() {
     drop(idle);
     assert_eq!(busy.recv().unwrap().0, Ok(Locked::Granted));
     assert_eq!(store.stats().deadlocks, 1);
+}
+
+#[test]
+fn of_two_that_close_a_cycle_at_the_same_time_one_is_refused() {
+    let store = store();
+    let rounds = 3_000;
+    let both_locked = Barrier::new(2);
+    let both_done = Barrier::new(2);
+    let cross = |first: &[u8], second: &[u8]| {
+        let mut refused = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            let mut work = store.begin();
+            work.lock(SPACE, first, Exclusive, Wait::NoWait).unwrap();
+            both_locked.wait();
+            refused.push(work.lock(SPACE, second, Exclusive, LONG).is_err());
+            drop(work);
+            both_done.wait();
+        }
+        refused
+    };
+    let [one, other] = thread::scope(|scope| {
+        let one = scope.spawn(|| cross(b"x", b"y"));
+        let other = scope.spawn(|| cross(b"y", b"x"));
+        [one, other].map(|thread| thread.join().unwrap())
+    });
+    assert!(one.iter().zip(&other).all(|(one, other)| one != other));
+    assert_eq!(store.stats().deadlocks, rounds as u64);
 }
 
 #[test]
