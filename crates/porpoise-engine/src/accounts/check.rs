@@ -6,18 +6,53 @@
 //! | a privilege on a table | 1142 |
 //! | a privilege on a column | 1143 |
 //! | a privilege of the server's administration | 1227 |
+//! | a right of a view's definer or invoker | 1356 |
+//!
+//! What runs a plan, or a statement that has none, takes it as a [`Privileged`], and only this module makes
+//! those: [`plan`] from what the binder noted of every table and view that was named
+//! ([`planner::access`](crate::planner::access)), [`statement`] from the statement itself. Where there is no
+//! plan but an error, [`refuse`] sees to it that the error tells nothing of what the session may not know.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use porpoise_sql::ast;
 
-use crate::accounts::Grants;
-use crate::accounts::privilege::Privilege;
+use crate::accounts::privilege::{Privilege, Set};
 use crate::accounts::role;
-use crate::catalog::{Table, TableId};
+use crate::accounts::{Accounts, Grants};
+use crate::catalog::View;
 use crate::error::{Error, Result};
-use crate::planner::plan::{InsertSource, Node, OnDuplicate, Plan, PlanKind, TableUse};
+use crate::planner::access::{Access, Accesses, Authority, PlanError};
+use crate::planner::plan::Plan;
 use crate::session::SessionState;
+
+/// What a session may run: it was compared with the session's privileges.
+#[derive(Debug)]
+pub struct Privileged<'a, T>(&'a T);
+
+impl<T> Clone for Privileged<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Privileged<'_, T> {}
+
+impl<T> Deref for Privileged<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0
+    }
+}
+
+impl<'a, T> Privileged<'a, T> {
+    /// What was checked, for as long as it lives.
+    pub fn get(self) -> &'a T {
+        self.0
+    }
+}
 
 /// The grants that count for a session; `None`: everything is allowed.
 pub fn grants(state: &SessionState) -> Option<Arc<Grants>> {
@@ -58,21 +93,6 @@ fn schema_denied(state: &SessionState, schema: &str) -> Error {
         None => (&state.user, &state.host),
     };
     Error::db_access_denied(user, host, schema)
-}
-
-/// A privilege on a table as a whole.
-pub fn check_table(
-    state: &SessionState,
-    privilege: Privilege,
-    schema: &str,
-    table: &str,
-) -> Result<()> {
-    match grants(state) {
-        Some(grants) if !grants.on_table(schema, table).has(privilege) => {
-            Err(denied(state, privilege, table))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A privilege on a schema.
@@ -127,290 +147,379 @@ pub fn check_set_global(state: &SessionState) -> Result<()> {
 // Plans
 // ---------------------------------------------------------------------------------------------------------
 
-/// Whether the session may run a plan (1142, 1143).
-pub fn check_plan(state: &SessionState, plan: &Plan) -> Result<()> {
+/// A plan that the session may run (1142, 1143, 1356).
+pub fn plan<'a>(
+    state: &SessionState,
+    accounts: &Accounts,
+    plan: &'a Plan,
+) -> Result<Privileged<'a, Plan>> {
+    check_accesses(state, accounts, &plan.accesses)?;
+    Ok(Privileged(plan))
+}
+
+/// What the session is told where there is no plan: that it may not name what the statement names, or why there is none.
+pub fn refuse(state: &SessionState, accounts: &Accounts, failed: PlanError) -> Error {
+    match check_accesses(state, accounts, &failed.accesses) {
+        Err(denied) => denied,
+        Ok(()) => failed.error,
+    }
+}
+
+/// A plan that the session may have explained: SHOW VIEW on its views, and SELECT on what is behind them (1345).
+pub fn explained<'a>(
+    state: &SessionState,
+    accounts: &Accounts,
+    explained: &'a Plan,
+) -> Result<Privileged<'a, Plan>> {
+    let privileged = plan(state, accounts, explained)?;
     let Some(grants) = grants(state) else {
-        return Ok(());
+        return Ok(privileged);
     };
-    if grants.global.contains(Privilege::Select.set()) && matches!(plan.kind, PlanKind::Query(_)) {
-        return Ok(());
+    let is_view = |access: &Access| {
+        let named = |view: &Arc<View>| view.schema == access.schema && view.name == access.name;
+        explained.views.iter().any(|(view, _)| named(view))
+    };
+    let hidden = explained.accesses.iter().any(|access| {
+        let held = grants.on_table(&access.schema, &access.name);
+        (is_view(access) && !held.has(Privilege::ShowView))
+            || (access.through.is_some() && missing(&grants, access).is_some())
+    });
+    if hidden {
+        return Err(Error::view_no_explain());
     }
-    let check = Checker {
-        state,
-        grants: &grants,
-    };
-    let node = match &plan.kind {
-        PlanKind::Query(query) => Some(&query.node),
-        PlanKind::Insert(insert) => {
-            check.columns(&insert.table, Privilege::Insert, &insert.columns)?;
-            match &insert.duplicates {
-                OnDuplicate::Error => {}
-                OnDuplicate::Replace => check.whole(&insert.table, Privilege::Delete)?,
-                OnDuplicate::Update { assignments, .. } => {
-                    let columns: Vec<usize> = assignments
-                        .iter()
-                        .map(|assignment| assignment.column)
-                        .collect();
-                    check.columns(&insert.table, Privilege::Update, &columns)?;
-                }
-            }
-            match &insert.source {
-                InsertSource::Query { node, .. } => Some(node),
-                InsertSource::Values(_) | InsertSource::Load(_) => None,
-            }
-        }
-        PlanKind::Update(update) => {
-            for target in &update.targets {
-                let columns: Vec<usize> = target
-                    .assignments
-                    .iter()
-                    .map(|assignment| assignment.column)
-                    .collect();
-                check.columns(&target.table, Privilege::Update, &columns)?;
-            }
-            Some(&update.node)
-        }
-        PlanKind::Delete(delete) => {
-            for (table, _) in &delete.targets {
-                check.whole(table, Privilege::Delete)?;
-            }
-            Some(&delete.node)
-        }
-    };
-    let mut scanned = Vec::new();
-    if let Some(node) = node {
-        check.reads(node, &mut scanned)?;
-    }
-    // Tables that only subqueries read: SELECT on the whole of them.
-    let others = plan
-        .tables
-        .iter()
-        .filter(|(table, usage)| *usage == TableUse::Read && !scanned.contains(&table.id));
-    others
-        .map(|(table, _)| check.whole(table, Privilege::Select))
-        .collect()
+    Ok(privileged)
 }
 
-struct Checker<'a> {
-    state: &'a SessionState,
-    grants: &'a Grants,
-}
-
-impl Checker<'_> {
-    fn whole(&self, table: &Table, privilege: Privilege) -> Result<()> {
-        if table.temporary
-            || self
-                .grants
-                .on_table(&table.schema, &table.name)
-                .has(privilege)
-        {
-            return Ok(());
-        }
-        Err(denied(self.state, privilege, &table.name))
+fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses) -> Result<()> {
+    let Some(account) = &state.account else {
+        return Ok(());
+    };
+    if accesses.are_allowed_by(account.grants.load().global) {
+        return Ok(());
     }
-
-    /// A privilege on the table, or on each of the columns.
-    fn columns(&self, table: &Table, privilege: Privilege, columns: &[usize]) -> Result<()> {
-        let Err(error) = self.whole(table, privilege) else {
-            return Ok(());
+    let own = grants(state).unwrap_or_default();
+    for access in accesses.iter() {
+        let grants = match &access.authority {
+            Authority::Session => Arc::clone(&own),
+            Authority::Definer(view) => definer_grants(state, accounts, view, &own)?,
         };
-        let granted = self.grants.table(&table.schema, &table.name);
-        if !granted.is_some_and(|grant| grant.columns.iter().any(|(_, set)| set.has(privilege))) {
-            return Err(error);
-        }
-        for &column in columns {
-            let name = &table.columns[column].name;
-            if !self
-                .grants
-                .on_column(&table.schema, &table.name, name)
-                .has(privilege)
-            {
-                let SessionState { user, host, .. } = self.state;
-                return Err(Error::column_access_denied(
-                    privilege.name(),
-                    user,
-                    host,
-                    name,
-                    &table.name,
-                ));
-            }
-        }
-        Ok(())
+        let Some(missing) = missing(&grants, access) else {
+            continue;
+        };
+        return Err(match &access.through {
+            Some(view) => Error::view_invalid(&view.schema, &view.name),
+            None => missing.error(state, access),
+        });
     }
+    Ok(())
+}
 
-    /// SELECT on every table, or the columns read of it, that a node scans.
-    fn reads(&self, node: &Node, scanned: &mut Vec<TableId>) -> Result<()> {
-        match node {
-            Node::One
-            | Node::Empty
-            | Node::Values { .. }
-            | Node::JsonTable { .. }
-            | Node::Virtual { .. }
-            | Node::Working { .. } => Ok(()),
-            Node::Scan(scan) => {
-                scanned.push(scan.table.id);
-                let read = scan
-                    .columns_read
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, read)| **read)
-                    .map(|(column, _)| column);
-                let read: Vec<usize> = read
-                    .filter(|column| *column < scan.table.columns.len())
-                    .collect();
-                self.columns(&scan.table, Privilege::Select, &read)
-            }
-            Node::Derived { input, .. }
-            | Node::Filter { input, .. }
-            | Node::Project { input, .. }
-            | Node::Sort { input, .. }
-            | Node::Distinct { input, .. }
-            | Node::Limit { input, .. } => self.reads(input, scanned),
-            Node::Recursive { seed, step, .. } => {
-                self.reads(seed, scanned)?;
-                self.reads(step, scanned)
-            }
-            Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
-                self.reads(left, scanned)?;
-                self.reads(right, scanned)
-            }
-            Node::Group(group) => self.reads(&group.input, scanned),
-            Node::Window(window) => self.reads(&window.input, scanned),
-            Node::SetOperation { inputs, .. } => inputs
-                .iter()
-                .try_for_each(|(input, _)| self.reads(input, scanned)),
+/// What a view's definer may do, default roles included. Error 1449 if there is no such account, for who may know.
+fn definer_grants(
+    state: &SessionState,
+    accounts: &Accounts,
+    view: &View,
+    own: &Grants,
+) -> Result<Arc<Grants>> {
+    let (user, host) = view.definer_name();
+    match accounts.get(user, host) {
+        Some(definer) => Ok(role::with_default_roles(accounts, &definer)),
+        None if own.global.has(Privilege::Super) => Err(Error::no_such_definer(user, host)),
+        None => Err(Error::access_denied(&state.user, &state.host, "YES")),
+    }
+}
+
+/// What an access lacks.
+enum Missing {
+    /// Privileges on the table as a whole.
+    Table(Set),
+    Column(Set, compact_str::CompactString),
+    /// Any privilege that a view's column may stand for.
+    Any,
+    /// A privilege to change the rows that are to be locked.
+    Lock,
+}
+
+fn missing(grants: &Grants, access: &Access) -> Option<Missing> {
+    let on_table = grants.on_table(&access.schema, &access.name);
+    let of_table = grants.table(&access.schema, &access.name);
+    let on_columns = of_table.map_or(Set::NONE, |grant| {
+        let columns = grant.columns.iter().map(|(_, set)| *set);
+        columns.fold(Set::NONE, Set::with)
+    });
+    let anywhere = on_table.with(on_columns);
+    if !access.any_of.is_empty() && !anywhere.meets(access.any_of) {
+        return Some(Missing::Any);
+    }
+    let lacking = access
+        .whole
+        .without(on_table)
+        .with(access.somewhere.without(anywhere));
+    if !lacking.is_empty() {
+        return Some(Missing::Table(lacking));
+    }
+    for (column, needed) in &access.columns {
+        let held = grants.on_column(&access.schema, &access.name, column);
+        let lacking = needed.without(held);
+        if !lacking.is_empty() {
+            return Some(Missing::Column(lacking, column.clone()));
         }
     }
+    for column in &access.shown {
+        let held = grants.on_column(&access.schema, &access.name, column);
+        if !held.meets(Set::OF_VIEWS) {
+            return Some(Missing::Column(Set::NONE, column.clone()));
+        }
+    }
+    let may_lock = [Privilege::Update, Privilege::Delete, Privilege::LockTables]
+        .iter()
+        .any(|privilege| anywhere.has(*privilege));
+    (access.locks_rows && !may_lock).then_some(Missing::Lock)
+}
+
+impl Missing {
+    fn error(self, state: &SessionState, access: &Access) -> Error {
+        let (user, host) = (&state.user, &state.host);
+        let table = |command: &str| Error::table_access_denied(command, user, host, &access.name);
+        match self {
+            Missing::Table(lacking) => table(&command(lacking)),
+            Missing::Any => table("ANY"),
+            Missing::Lock => table("SELECT with locking clause"),
+            Missing::Column(lacking, column) => Error::column_access_denied(
+                match lacking.is_empty() {
+                    true => "ANY".to_string(),
+                    false => command(lacking),
+                },
+                user,
+                host,
+                column,
+                &access.name,
+            ),
+        }
+    }
+}
+
+/// Privileges as errors 1142 and 1143 name them.
+fn command(lacking: Set) -> String {
+    lacking.names().collect::<Vec<_>>().join(", ")
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // Statements without a plan
 // ---------------------------------------------------------------------------------------------------------
 
-/// Whether the session may run a DDL, maintenance or administration statement.
-pub fn check_statement(state: &SessionState, statement: &ast::Statement) -> Result<()> {
-    use ast::Statement as S;
-    if grants(state).is_none() {
-        return Ok(());
+/// A statement that the session may run, as far as the statement itself tells: what its expressions and queries read
+/// is seen when they are planned, what its subject is (a variable, a connection, an account) by who knows the subject.
+pub fn statement<'a>(
+    state: &SessionState,
+    statement: &'a ast::Statement,
+) -> Result<Privileged<'a, ast::Statement>> {
+    if state.account.is_some() {
+        StatementCheck { state }.statement(statement)?;
     }
-    let here = |name: &ast::ObjectName| {
-        let schema = name
-            .schema
-            .as_ref()
-            .map(|schema| schema.0.clone())
-            .or_else(|| state.schema.clone())
-            .unwrap_or_default();
-        (schema, name.name.0.clone())
-    };
-    let table = |name: &ast::ObjectName, privileges: &[Privilege]| {
-        let (schema, name) = here(name);
-        if state
-            .temporary_tables
-            .contains_key(&(schema.clone(), name.clone()))
-        {
-            return Ok(());
-        }
-        privileges
-            .iter()
-            .try_for_each(|&privilege| check_table(state, privilege, &schema, &name))
-    };
-    let refers_to = |key: &ast::ForeignKey, schema: &compact_str::CompactString| {
-        let parent = &key.references.table;
-        let schema = parent.schema.as_ref().map_or(schema, |schema| &schema.0);
-        check_table(state, Privilege::References, schema, &parent.name)
-    };
-    match statement {
-        S::CreateDatabase { name, .. } => check_schema(state, Privilege::Create, name),
-        S::AlterDatabase { name, .. } => {
-            let schema = name
-                .as_ref()
-                .map(|name| name.0.clone())
-                .or_else(|| state.schema.clone())
-                .unwrap_or_default();
-            check_schema(state, Privilege::Alter, &schema)
-        }
-        S::DropDatabase { name, .. } => check_schema(state, Privilege::Drop, name),
-        S::CreateTable(create) if create.temporary => check_schema(
-            state,
-            Privilege::CreateTemporaryTables,
-            &here(&create.name).0,
-        ),
-        S::CreateTable(create) => {
-            table(&create.name, &[Privilege::Create])?;
-            if create.query.is_some() {
-                table(&create.name, &[Privilege::Insert])?;
+    Ok(Privileged(statement))
+}
+
+struct StatementCheck<'a> {
+    state: &'a SessionState,
+}
+
+impl StatementCheck<'_> {
+    /// Every kind of statement has its line here: a new one doesn't compile without.
+    fn statement(&self, statement: &ast::Statement) -> Result<()> {
+        use Privilege as P;
+        use ast::Statement as S;
+        match statement {
+            // They have plans, or expressions and statements within that have.
+            S::Query(_) | S::Insert(_) | S::Update(_) | S::Delete(_) | S::LoadData(_) => Ok(()),
+            S::Do(_) | S::Call { .. } | S::Explain(_) => Ok(()),
+            S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => Ok(()),
+            // The session's own business.
+            S::Begin { .. } | S::Commit(_) | S::Rollback(_) | S::Savepoint(_) => Ok(()),
+            S::RollbackTo(_) | S::ReleaseSavepoint(_) | S::UnlockTables | S::Help(_) => Ok(()),
+            // Checked where the variable, the connection, the schema or the account is found.
+            S::Set(_) | S::SetTransaction { .. } | S::Kill { .. } | S::Use(_) => Ok(()),
+            S::CreateUser(_) | S::AlterUser(_) | S::DropUser { .. } | S::RenameUser(_) => Ok(()),
+            S::CreateRole { .. } | S::DropRole { .. } | S::SetRole(_) => Ok(()),
+            S::SetDefaultRole { .. } | S::SetPassword { .. } => Ok(()),
+            S::Grant(_) | S::Revoke(_) | S::Show(_) | S::Describe { .. } => Ok(()),
+            S::CreateDatabase { name, .. } => self.schema(name, P::Create),
+            S::AlterDatabase { name, .. } => {
+                let named = name.as_ref().map(|name| name.0.as_str());
+                self.schema(named.or(self.state.schema.as_deref()).unwrap_or(""), P::Alter)
             }
-            let schema = here(&create.name).0;
-            create
-                .elements
-                .iter()
-                .try_for_each(|element| match element {
-                    ast::TableElement::ForeignKey(key) => refers_to(key, &schema),
-                    _ => Ok(()),
-                })
-        }
-        S::CreateTableLike {
-            temporary: true,
-            name,
-            source,
-            ..
-        } => {
-            table(source, &[Privilege::Select])?;
-            check_schema(state, Privilege::CreateTemporaryTables, &here(name).0)
-        }
-        S::CreateTableLike { name, source, .. } => {
-            table(source, &[Privilege::Select])?;
-            table(name, &[Privilege::Create])
-        }
-        S::AlterTable(alter) => {
-            table(&alter.table, &[Privilege::Alter])?;
-            for action in &alter.actions {
-                match action {
-                    ast::AlterAction::RenameTable(new) => {
-                        table(&alter.table, &[Privilege::Drop])?;
-                        table(new, &[Privilege::Create, Privilege::Insert])?;
-                    }
-                    ast::AlterAction::AddForeignKey(key) => {
-                        refers_to(key, &here(&alter.table).0)?;
-                    }
-                    _ => {}
+            S::DropDatabase { name, .. } => self.schema(name, P::Drop),
+            S::CreateTable(create) => self.create_table(create),
+            S::CreateTableLike {
+                temporary,
+                name,
+                source,
+                ..
+            } => {
+                self.relation(source, &[P::Select])?;
+                match temporary {
+                    true => self.schema_of(name, P::CreateTemporaryTables),
+                    false => self.relation(name, &[P::Create]),
                 }
             }
-            Ok(())
+            S::AlterTable(alter) => self.alter_table(alter),
+            S::CreateIndex { table, .. } | S::DropIndex { table, .. } => {
+                self.relation(table, &[P::Index])
+            }
+            S::DropTable { tables, .. } | S::DropView { views: tables, .. } => tables
+                .iter()
+                .try_for_each(|name| self.relation(name, &[P::Drop])),
+            S::Truncate(name) => self.relation(name, &[P::Drop]),
+            S::RenameTable(pairs) => pairs.iter().try_for_each(|(old, new)| {
+                self.relation(old, &[P::Alter, P::Drop])?;
+                self.relation(new, &[P::Create, P::Insert])
+            }),
+            S::CreateView(create) if create.or_replace || create.alter => {
+                self.relation(&create.name, &[P::CreateView, P::Drop])
+            }
+            S::CreateView(create) => self.relation(&create.name, &[P::CreateView]),
+            S::DropStored { name, .. } => self.schema_of(name, P::AlterRoutine),
+            S::Maintain { action, tables, .. } => {
+                let needed: &[P] = match action {
+                    ast::Maintenance::Check | ast::Maintenance::Checksum => &[P::Select],
+                    _ => &[P::Select, P::Insert],
+                };
+                tables.iter().try_for_each(|name| self.relation(name, needed))
+            }
+            S::LockTables(locks) => locks.iter().try_for_each(|lock| {
+                self.schema_of(&lock.table, P::LockTables)?;
+                self.relation(&lock.table, &[P::Select])
+            }),
+            S::LockInstance { .. } => check_admin(self.state, P::Super, "BACKUP_ADMIN"),
+            S::Flush { targets, .. } => self.flush(targets),
+            S::Reset(_) => check_admin(self.state, P::Reload, ""),
+            // It has no effect but its error.
+            S::Unsupported { .. } => Ok(()),
         }
-        S::CreateIndex { table: name, .. } | S::DropIndex { table: name, .. } => {
-            table(name, &[Privilege::Index])
+    }
+
+    /// The schema and name that a statement means, unless it means a temporary table.
+    fn lasting(&self, name: &ast::ObjectName) -> Option<(compact_str::CompactString, String)> {
+        let named = name.schema.as_ref().map(|schema| schema.0.clone());
+        let schema = named.or_else(|| self.state.schema.clone());
+        let key = (schema.unwrap_or_default(), name.name.0.clone());
+        let is_temporary = self.state.temporary_tables.contains_key(&key);
+        (!is_temporary).then(|| (key.0, key.1.to_string()))
+    }
+
+    /// Privileges on a table or view; the error names all that are missing.
+    fn relation(&self, name: &ast::ObjectName, needed: &[Privilege]) -> Result<()> {
+        let Some((schema, name)) = self.lasting(name) else {
+            return Ok(());
+        };
+        let needed = needed.iter().fold(Set::NONE, |set, one| set.with(one.set()));
+        let held = grants(self.state).unwrap_or_default();
+        let lacking = needed.without(held.on_table(&schema, &name));
+        if lacking.is_empty() {
+            return Ok(());
         }
-        S::DropTable { tables, .. } => tables
-            .iter()
-            .try_for_each(|name| table(name, &[Privilege::Drop])),
-        S::DropView { views, .. } => views
-            .iter()
-            .try_for_each(|name| table(name, &[Privilege::Drop])),
-        S::Truncate(name) => table(name, &[Privilege::Drop]),
-        S::RenameTable(pairs) => pairs.iter().try_for_each(|(old, new)| {
-            table(old, &[Privilege::Alter, Privilege::Drop])?;
-            table(new, &[Privilege::Create, Privilege::Insert])
-        }),
-        S::CreateView(create) => {
-            table(&create.name, &[Privilege::CreateView])?;
-            if create.or_replace || create.alter {
-                table(&create.name, &[Privilege::Drop])
-            } else {
-                Ok(())
+        let SessionState { user, host, .. } = self.state;
+        Err(Error::table_access_denied(command(lacking), user, host, name))
+    }
+
+    fn schema(&self, schema: &str, privilege: Privilege) -> Result<()> {
+        check_schema(self.state, privilege, schema)
+    }
+
+    /// A privilege on the schema that a name is in.
+    fn schema_of(&self, name: &ast::ObjectName, privilege: Privilege) -> Result<()> {
+        match self.lasting(name) {
+            Some((schema, _)) => self.schema(&schema, privilege),
+            None => Ok(()),
+        }
+    }
+
+    fn create_table(&self, create: &ast::CreateTable) -> Result<()> {
+        if create.temporary {
+            // There may be one of this name, which it doesn't get by.
+            let named = create.name.schema.as_ref().map(|schema| schema.0.as_str());
+            let schema = named.or(self.state.schema.as_deref()).unwrap_or("");
+            return self.schema(schema, Privilege::CreateTemporaryTables);
+        }
+        let needed: &[Privilege] = match &create.query {
+            Some(_) => &[Privilege::Create, Privilege::Insert],
+            None => &[Privilege::Create],
+        };
+        self.relation(&create.name, needed)?;
+        let keys = create.elements.iter().filter_map(|element| match element {
+            ast::TableElement::ForeignKey(key) => Some(key),
+            _ => None,
+        });
+        keys.map(|key| self.parent(&create.name, key)).collect()
+    }
+
+    fn alter_table(&self, alter: &ast::AlterTable) -> Result<()> {
+        self.relation(&alter.table, &[Privilege::Alter])?;
+        alter.actions.iter().try_for_each(|action| match action {
+            ast::AlterAction::RenameTable(new) => {
+                self.relation(&alter.table, &[Privilege::Drop])?;
+                self.relation(new, &[Privilege::Create, Privilege::Insert])
+            }
+            ast::AlterAction::AddForeignKey(key) => self.parent(&alter.table, key),
+            _ => Ok(()),
+        })
+    }
+
+    /// REFERENCES on the table that a foreign key leads to, by default in the table's own schema.
+    fn parent(&self, table: &ast::ObjectName, key: &ast::ForeignKey) -> Result<()> {
+        let mut parent = key.references.table.clone();
+        parent.schema = parent.schema.or_else(|| table.schema.clone());
+        self.relation(&parent, &[Privilege::References])
+    }
+
+    fn flush(&self, targets: &[ast::FlushTarget]) -> Result<()> {
+        check_admin(self.state, Privilege::Reload, "")?;
+        targets.iter().try_for_each(|target| match target {
+            ast::FlushTarget::Tables {
+                tables,
+                read_lock,
+                export,
+            } if *read_lock || *export => tables.iter().try_for_each(|name| {
+                self.schema_of(name, Privilege::LockTables)?;
+                self.relation(name, &[Privilege::Select])
+            }),
+            _ => Ok(()),
+        })
+    }
+}
+
+/// Whether the session may make a view run with an account's rights (1227), MySQL 8.4 manual, 27.6. What to warn of,
+/// if there is no such account (1449).
+pub fn check_definer(
+    state: &SessionState,
+    accounts: &Accounts,
+    user: &str,
+    host: &str,
+) -> Result<Option<Error>> {
+    let Some(own) = &state.account else {
+        return Ok(None);
+    };
+    let is_own = own.user == user && own.host.eq_ignore_ascii_case(host);
+    let held = grants(state).unwrap_or_default();
+    if !is_own && !held.global.has(Privilege::Super) && !held.has_dynamic("SET_ANY_DEFINER") {
+        return Err(Error::specific_access_denied("SUPER or SET_ANY_DEFINER"));
+    }
+    match accounts.get(user, host) {
+        Some(definer) => {
+            // Who may do anything to the server lends that to nobody below.
+            let powerful = role::with_default_roles(accounts, &definer).has_dynamic("SYSTEM_USER");
+            match is_own || !powerful || held.has_dynamic("SYSTEM_USER") {
+                true => Ok(None),
+                false => Err(Error::specific_access_denied("SYSTEM_USER")),
             }
         }
-        S::Maintain { action, tables, .. } => tables.iter().try_for_each(|name| match action {
-            ast::Maintenance::Check | ast::Maintenance::Checksum => {
-                table(name, &[Privilege::Select])
-            }
-            _ => table(name, &[Privilege::Select, Privilege::Insert]),
-        }),
-        S::LockTables(locks) => locks.iter().try_for_each(|lock| {
-            table(&lock.table, &[Privilege::Select])?;
-            check_schema(state, Privilege::LockTables, &here(&lock.table).0)
-        }),
-        S::Flush { .. } | S::Reset(_) => check_admin(state, Privilege::Reload, ""),
-        _ => Ok(()),
+        None if held.global.has(Privilege::Super)
+            || held.has_dynamic("ALLOW_NONEXISTENT_DEFINER") =>
+        {
+            Ok(Some(Error::no_such_definer(user, host)))
+        }
+        None => Err(Error::specific_access_denied(
+            "SUPER or ALLOW_NONEXISTENT_DEFINER",
+        )),
     }
 }

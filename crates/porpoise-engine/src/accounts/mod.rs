@@ -39,7 +39,7 @@ use parking_lot::Mutex;
 use porpoise_storage::{Store, Transaction};
 use serde::{Deserialize, Serialize};
 
-pub use check::{check_plan, check_schema_visible, check_set_global, may_kill};
+pub use check::{Privileged, check_schema_visible, check_set_global, may_kill};
 use privilege::{DYNAMIC, Privilege, Set, level};
 
 use crate::catalog::dictionary::{KIND_ACCOUNT, delete_record, put_record, read_kind};

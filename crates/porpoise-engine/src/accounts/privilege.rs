@@ -137,6 +137,12 @@ impl Privilege {
 
 impl Set {
     pub const NONE: Set = Set(0);
+    pub const SELECT: Set = Set(1 << Privilege::Select as u64);
+    /// What the columns of a view may be used for: CREATE VIEW wants one of these on what it shows.
+    pub const OF_VIEWS: Set = Set(Set::SELECT.0
+        | 1 << Privilege::Insert as u64
+        | 1 << Privilege::Update as u64
+        | 1 << Privilege::Delete as u64);
 
     /// Everything that ALL PRIVILEGES means at a level: GRANT OPTION is not among it.
     pub fn all(level: u8) -> Set {
@@ -156,6 +162,11 @@ impl Set {
 
     pub fn has(self, privilege: Privilege) -> bool {
         self.0 & privilege.set().0 != 0
+    }
+
+    /// Whether it has one of the others, at least.
+    pub fn meets(self, other: Set) -> bool {
+        self.0 & other.0 != 0
     }
 
     pub fn contains(self, other: Set) -> bool {

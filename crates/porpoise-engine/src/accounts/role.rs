@@ -105,6 +105,30 @@ pub fn with_roles(state: &SessionState, account: &Account) -> Arc<Grants> {
     Arc::new(all)
 }
 
+/// What an account may do where nobody has logged in as it: with its default roles, and those that they have.
+pub fn with_default_roles(accounts: &Accounts, account: &Account) -> Arc<Grants> {
+    let own = account.grants.load_full();
+    let mut waiting: Vec<RoleGrant> = own.roles.clone();
+    waiting.retain(|grant| grant.default);
+    if waiting.is_empty() {
+        return own;
+    }
+    let mut all = Grants::clone(&own);
+    let mut seen: Vec<RoleGrant> = Vec::new();
+    while let Some(grant) = waiting.pop() {
+        if seen.iter().any(|known| known.is(&grant.user, &grant.host)) {
+            continue;
+        }
+        if let Some(role) = accounts.get(&grant.user, &grant.host) {
+            let grants = role.grants.load();
+            all.add_all(&grants);
+            waiting.extend(grants.roles.iter().cloned());
+        }
+        seen.push(grant);
+    }
+    Arc::new(all)
+}
+
 /// CURRENT_ROLE().
 pub fn current(state: &SessionState) -> String {
     let Some(account) = &state.account else {

@@ -341,3 +341,10 @@ pub struct View {
     /// CASCADED, LOCAL or nothing.
     pub check_option: CompactString,
 }
+
+impl View {
+    /// The definer's user name and host.
+    pub fn definer_name(&self) -> (&str, &str) {
+        self.definer.rsplit_once('@').unwrap_or((&self.definer, "%"))
+    }
+}

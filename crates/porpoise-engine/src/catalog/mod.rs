@@ -110,6 +110,24 @@ pub struct VirtualTable {
     pub rows: RowMaker,
 }
 
+impl VirtualTable {
+    /// Whether everybody may read it: it shows to each what is theirs to know. Others need SELECT.
+    pub fn is_open_to_all(&self) -> bool {
+        const OPEN: &[&str] = &[
+            "global_status",
+            "global_variables",
+            "processlist",
+            "session_status",
+            "session_variables",
+        ];
+        match self.schema {
+            "information_schema" => true,
+            "performance_schema" => OPEN.contains(&self.name),
+            _ => false,
+        }
+    }
+}
+
 /// Makes a virtual table's rows, at least those that the lookup wants.
 pub type RowMaker =
     fn(&mut Exec<'_>, &Lookup, &mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>) -> Result<()>;

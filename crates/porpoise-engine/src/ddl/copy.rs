@@ -48,7 +48,7 @@ fn in_batches(
     let mut more = true;
     while more {
         let mut transaction: Transaction = ddl.shared.store.begin();
-        let mut exec = Exec::new(
+        let mut exec = Exec::of_rows(
             ddl.session,
             ddl.shared,
             &catalog,

@@ -6,6 +6,7 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{Collation, DataType};
 
+use crate::accounts::check;
 use crate::catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use crate::catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
 use crate::catalog::{Change, IndexKind, Relation, Table};
@@ -43,6 +44,11 @@ fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) 
 
 pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion> {
     let name = ddl.resolve(&create.name)?;
+    // Who may not read what the query names is told so, whether the table exists or not.
+    let query = match &create.query {
+        Some(query) => Some(ddl.plan(&ast::Statement::Query(query.clone()))?),
+        None => None,
+    };
     if exists(ddl, &name, create.temporary, create.if_not_exists)? {
         return Ok(Completion::default());
     }
@@ -80,10 +86,8 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         _ => None,
     });
     let parents = foreign_keys::named_parents(keys, &name.schema);
-    let query = match &create.query {
-        Some(query) => {
-            let statement = ast::Statement::Query(query.clone());
-            let plan = super::view::plan(ddl, &statement)?;
+    let query = match query {
+        Some(plan) => {
             let PlanKind::Query(output) = &plan.kind else {
                 return Err(Error::not_supported_yet("this query in CREATE TABLE"));
             };
@@ -194,6 +198,33 @@ struct Filling {
     duplicates: ast::Duplicates,
 }
 
+impl Filling {
+    /// The query's plan, with its rows inserted into the new table.
+    fn into_insert(self, table: &Arc<Table>) -> Result<(Plan, Slot)> {
+        let mut plan = self.plan;
+        let PlanKind::Query(Query { node, output, .. }) = plan.kind else {
+            return Err(Error::not_supported_yet("this query in CREATE TABLE"));
+        };
+        let slot = Slot(plan.slots.len() as u16);
+        plan.slots
+            .push(SlotLayout::of_rows(table.name.clone(), table));
+        plan.kind = PlanKind::Insert(Insert {
+            table: Arc::clone(table),
+            slot,
+            columns: self.columns,
+            source: InsertSource::Query { node, output },
+            reads_itself: false,
+            duplicates: match self.duplicates {
+                ast::Duplicates::Replace => OnDuplicate::Replace,
+                ast::Duplicates::Error | ast::Duplicates::Ignore => OnDuplicate::Error,
+            },
+            ignore: self.duplicates == ast::Duplicates::Ignore,
+            checks: Vec::new(),
+        });
+        Ok((plan, slot))
+    }
+}
+
 /// Makes a finished table exist: its spaces, its rows, its name.
 fn publish(
     ddl: &mut Ddl<'_>,
@@ -277,51 +308,33 @@ fn publish(
 
 /// Runs the query into the table, which nobody else sees yet.
 fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Completion> {
-    let Plan {
-        kind: PlanKind::Query(Query { node, output, .. }),
-        mut slots,
-        ..
-    } = filling.plan
-    else {
-        return Err(Error::not_supported_yet("this query in CREATE TABLE"));
-    };
-    let slot = Slot(slots.len() as u16);
-    slots.push(SlotLayout::of_rows(table.name.clone(), table));
-    let plan = Insert {
-        table: Arc::clone(table),
-        slot,
-        columns: filling.columns,
-        source: InsertSource::Query { node, output },
-        reads_itself: false,
-        duplicates: match filling.duplicates {
-            ast::Duplicates::Replace => OnDuplicate::Replace,
-            ast::Duplicates::Error | ast::Duplicates::Ignore => OnDuplicate::Error,
-        },
-        ignore: filling.duplicates == ast::Duplicates::Ignore,
-        checks: Vec::new(),
+    let (plan, slot) = filling.into_insert(table)?;
+    let plan = check::plan(ddl.session, &ddl.shared.accounts, &plan)?;
+    let PlanKind::Insert(insert) = &plan.get().kind else {
+        return Err(Error::engine_error("a table's filling"));
     };
     let catalog = ddl.shared.catalog.load_full();
     let mut transaction = ddl.shared.store.begin();
     transaction.set_interrupt(Arc::clone(&ddl.session.interrupt));
-    let mut exec = Exec::new(
+    let mut exec = Exec::of_plan(
         ddl.session,
         ddl.shared,
         &catalog,
         View::Transaction(&mut transaction),
-        &slots,
+        plan,
         &[],
     );
     if exec.session.foreign_key_checks && !table.temporary {
         let change = RowChange {
             comes: true,
-            goes: matches!(plan.duplicates, OnDuplicate::Replace),
+            goes: matches!(insert.duplicates, OnDuplicate::Replace),
             ..RowChange::default()
         };
         // Nothing refers to the new table but itself: no cascade needs a place for rows.
         let changes = [(Arc::clone(table), change)];
         exec.relations = relations(&catalog, &changes, &mut |_| slot).map(Arc::new);
     }
-    let completion = insert::run(&mut exec, &plan)?;
+    let completion = insert::run(&mut exec, insert)?;
     std::mem::drop(exec);
     transaction.commit()?.wait()?;
     Ok(completion)

@@ -31,6 +31,7 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 
+use crate::accounts::Privileged;
 use crate::accounts::statement::is_account_statement;
 use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
 use crate::catalog::{Catalog, Relation, Table};
@@ -51,16 +52,16 @@ pub struct Ddl<'a> {
 /// Runs a statement that is neither a query nor a change of rows: DDL here, SHOW and accounts in their modules.
 pub fn execute(
     session: &mut Session,
-    statement: &ast::Statement,
+    statement: Privileged<'_, ast::Statement>,
     sql: &[u8],
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
+    let statement = statement.get();
     if commits_implicitly(statement)
         && let Some(commit) = session.commit()?
     {
         commit.wait()?;
     }
-    crate::accounts::check::check_statement(&session.state, statement)?;
     let shared = Arc::clone(&session.engine.shared);
     let control = Arc::clone(&session.control);
     let _changing = match is_ddl(statement) || is_account_statement(statement) {

@@ -6,32 +6,82 @@
 use compact_str::CompactString;
 use porpoise_sql::ast;
 
+use crate::accounts::check;
 use crate::catalog::record::ViewRecord;
 use crate::catalog::{Change, Relation};
-use crate::ddl::{Ddl, check_table_name, column, lock};
-use crate::error::{Error, Result};
+use crate::ddl::{Ddl, Name, check_table_name, column, lock};
+use crate::error::{Error, Level, Result};
+use crate::planner::access::PlanError;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Completion;
 
-/// Plans a query of a definition against the newest catalog.
-pub fn plan(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Plan> {
-    let catalog = ddl.shared.catalog.load_full();
-    let context = Context {
-        catalog: &catalog,
-        session: ddl.session,
-        parameters: &[],
-        literals: &[],
-        sql: ddl.sql,
-        row_counts: &ddl.shared.store,
-    };
-    planner::plan(statement, &context)
+impl Ddl<'_> {
+    /// Plans a query whose rows a definition takes, against the newest catalog. The session may read what it names.
+    pub fn plan(&self, statement: &ast::Statement) -> Result<Plan> {
+        self.planned(|context| planner::plan(statement, context))
+    }
+
+    fn planned(
+        &self,
+        plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>,
+    ) -> Result<Plan> {
+        let catalog = self.shared.catalog.load_full();
+        let context = Context {
+            catalog: &catalog,
+            session: self.session,
+            parameters: &[],
+            literals: &[],
+            sql: self.sql,
+            row_counts: &self.shared.store,
+        };
+        let accounts = &self.shared.accounts;
+        let plan =
+            plan(&context).map_err(|failed| check::refuse(self.session, accounts, failed))?;
+        check::plan(self.session, accounts, &plan)?;
+        Ok(plan)
+    }
+
+    /// The account whose rights a view is to have: who makes it, unless DEFINER says another. (ALTER VIEW keeps none.)
+    fn definer(&mut self, create: &ast::CreateView, name: &Name) -> Result<String> {
+        let (own_user, own_host) = match &self.session.account {
+            Some(account) => (account.user.clone(), account.host.clone()),
+            None => (self.session.user.clone(), self.session.host.clone()),
+        };
+        let (user, host) = match &create.definer {
+            Some(ast::Account::Named { user, host }) => {
+                let host = host.as_ref().map_or("%", |host| host.as_str());
+                (user.0.clone(), host.to_ascii_lowercase().into())
+            }
+            _ => (own_user, own_host),
+        };
+        self.check_definer(&user, &host)?;
+        // A view that has somebody else's rights is not changed by who couldn't have given it these.
+        let old = match create.alter {
+            true => self.shared.catalog.load().relation(&name.schema, &name.table),
+            false => None,
+        };
+        if let Some(Relation::View(old)) = old {
+            let (user, host) = old.definer_name();
+            self.check_definer(user, host)?;
+        }
+        Ok(format!("{user}@{host}"))
+    }
+
+    fn check_definer(&mut self, user: &str, host: &str) -> Result<()> {
+        let accounts = &self.shared.accounts;
+        if let Some(missing) = check::check_definer(self.session, accounts, user, host)? {
+            self.session.warn(Level::Note, missing.into_condition());
+        }
+        Ok(())
+    }
 }
 
 pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion> {
     let name = ddl.resolve(&create.name)?;
     check_table_name(&name.table)?;
     ddl.check_schema(&ddl.shared.catalog.load(), &name.schema)?;
+    let definer = ddl.definer(create, &name)?;
     if create.query.into.is_some() {
         return Err(Error::new(
             1350,
@@ -39,7 +89,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
             "View's SELECT contains a 'INTO' clause",
         ));
     }
-    let plan = plan(ddl, &ast::Statement::Query(create.query.clone()))?;
+    let plan = ddl.planned(|context| planner::plan_view(&create.query, context))?;
     let PlanKind::Query(query) = &plan.kind else {
         return Err(Error::not_supported_yet("this query in a view"));
     };
@@ -76,14 +126,6 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
             return Err(Error::duplicate_column(column));
         }
     }
-    let definer = match &create.definer {
-        Some(ast::Account::Named { user, host }) => format!(
-            "{}@{}",
-            user.as_str(),
-            host.as_ref().map_or("%", |host| host.as_str())
-        ),
-        _ => format!("{}@{}", ddl.session.user, ddl.session.host),
-    };
     let record = ViewRecord {
         schema: name.schema.clone(),
         name: name.table.clone(),

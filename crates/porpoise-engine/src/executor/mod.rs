@@ -33,10 +33,11 @@ use hashbrown::HashMap;
 use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
 use porpoise_types::{DataType, DateTime, KeyBuf, Value};
 
+use crate::accounts::Privileged;
 use crate::catalog::Catalog;
 use crate::engine::Shared;
 use crate::error::{Condition, Error, Level, Result};
-use crate::planner::plan::SlotLayout;
+use crate::planner::plan::{Plan, SlotLayout};
 use crate::planner::relations::Relations;
 use crate::session::SessionState;
 use row_buffer::RowBuffer;
@@ -149,7 +150,22 @@ impl Row {
 }
 
 impl<'a> Exec<'a> {
-    pub fn new(
+    /// To run a plan, or to evaluate its expressions.
+    pub fn of_plan(
+        session: &'a mut SessionState,
+        engine: &'a Shared,
+        catalog: &'a Catalog,
+        view: View<'a>,
+        plan: Privileged<'a, Plan>,
+        parameters: &'a [Value],
+    ) -> Exec<'a> {
+        let layouts = &plan.get().slots;
+        Exec::of_rows(session, engine, catalog, view, layouts, parameters)
+    }
+
+    /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan can be run with it:
+    /// [`statement::run`] wants the plan as a [`Privileged`].
+    pub(crate) fn of_rows(
         session: &'a mut SessionState,
         engine: &'a Shared,
         catalog: &'a Catalog,

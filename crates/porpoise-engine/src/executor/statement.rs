@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use porpoise_types::{DataType, Value, convert};
 
+use crate::accounts::Privileged;
 use crate::error::Result;
 use crate::executor::{Exec, change, insert, operator};
 use crate::expr::{Expr, ExprKind};
@@ -13,7 +14,7 @@ use crate::reply::{Completion, Reply, ResultColumn};
 /// Runs a plan to its end. `columns` replaces the plan's own where their names come from the current text.
 pub fn run(
     exec: &mut Exec<'_>,
-    plan: &Plan,
+    plan: Privileged<'_, Plan>,
     columns: Option<&[ResultColumn]>,
     reply: &mut dyn Reply,
 ) -> Result<()> {

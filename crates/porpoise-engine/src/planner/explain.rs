@@ -12,6 +12,7 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{Charset, DataType, IntWidth, Value};
 
+use crate::accounts::{Accounts, check};
 use crate::catalog::{Index, Table};
 use crate::error::{Error, Result};
 use crate::expr::{ColumnNames, Expr, ExprKind, Slot, SubqueryKind};
@@ -26,6 +27,7 @@ use crate::reply::ResultColumn;
 pub fn explain(
     explain: &ast::Explain,
     context: &Context<'_>,
+    accounts: &Accounts,
 ) -> Result<(Vec<ResultColumn>, Vec<Vec<Value>>)> {
     let statement = match &explain.target {
         ast::ExplainTarget::Statement(statement) => statement,
@@ -39,7 +41,9 @@ pub fn explain(
     if explain.into.is_some() {
         return Err(Error::not_supported_yet("EXPLAIN INTO"));
     }
-    let plan = planner::plan(statement, context)?;
+    let plan = planner::plan(statement, context)
+        .map_err(|failed| check::refuse(context.session, accounts, failed))?;
+    let plan = check::explained(context.session, accounts, &plan)?;
     match explain.format {
         None | Some(ast::ExplainFormat::Traditional) => {
             Ok((traditional_columns(), traditional(&plan, statement)))

@@ -10,6 +10,7 @@
 //! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
 //! ```
 
+pub mod access;
 mod bind;
 pub mod explain;
 mod optimize;
@@ -25,6 +26,7 @@ use porpoise_types::{DataType, Value};
 use crate::catalog::{Catalog, Table};
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::planner::access::PlanError;
 use crate::session::SessionState;
 
 /// What a statement is planned against.
@@ -64,8 +66,16 @@ impl RowCounts for porpoise_storage::Store {
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
-pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan> {
+///
+/// What comes back, plan or error, is only to be had from `accounts::check`, which compares what the
+/// statement names with what its user may do.
+pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
     bind::plan(statement, context)
+}
+
+/// Plans the query of CREATE VIEW: columns that it plainly shows need any privilege, not SELECT.
+pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+    bind::view_definition(query, context)
 }
 
 /// Binds an expression over one table's row, which is in slot 0: generated columns, defaults, CHECKs.
@@ -81,7 +91,10 @@ pub fn bind_table_expression(
 
 /// Binds an expression that may hold uncorrelated subqueries but names no columns: SET, DO, LIMIT. The plan's
 /// node is one empty row and its output the expressions.
-pub fn plan_expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<plan::Plan> {
+pub fn plan_expressions(
+    exprs: &[&ast::Expr],
+    context: &Context<'_>,
+) -> Result<plan::Plan, PlanError> {
     bind::expressions(exprs, context)
 }
 

@@ -25,6 +25,7 @@ use crate::catalog::{Index, Relation, Table, TableId, View};
 use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
+use crate::planner::access::Accesses;
 use crate::planner::relations::Relations;
 use crate::reply::ResultColumn;
 
@@ -55,8 +56,8 @@ pub struct Plan {
     pub locks_rows: bool,
     /// Lifted literals on whose value, not only type, the plan depends.
     pub fixed_parameters: Vec<usize>,
-    /// What the statement's user needs privileges for.
-    pub accesses: Vec<TableAccess>,
+    /// What it needs privileges for.
+    pub accesses: Accesses,
     /// Names of each slot's columns, for EXPLAIN; empty for a table's slot.
     pub column_names: Vec<Vec<CompactString>>,
 }
@@ -83,24 +84,6 @@ impl Plan {
             )
         })
     }
-}
-
-/// What a statement does with a table or view that it names.
-#[derive(Clone, Debug)]
-pub struct TableAccess {
-    pub schema: CompactString,
-    pub table: CompactString,
-    pub privilege: Privilege,
-    /// Which columns, by name; empty: the table as a whole.
-    pub columns: Vec<CompactString>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Privilege {
-    Select,
-    Insert,
-    Update,
-    Delete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use porpoise_sql::ast::Span;
 
 use crate::catalog::{Table, VirtualTable};
 use crate::expr::{Expr, Slot};
+use crate::planner::access::AccessColumn;
 use crate::planner::plan::{Aggregate, JsonTable, Node, RowLock, SetOperator, SortKey, WindowCall};
 use crate::planner::slot_set::SlotSet;
 
@@ -103,6 +104,8 @@ pub struct Origin {
     /// `None`: a derived table's or a virtual table's column.
     pub table: Option<Arc<Table>>,
     pub column: usize,
+    /// As which table's or view's column the query named it.
+    pub access: Option<AccessColumn>,
 }
 
 #[derive(Debug)]

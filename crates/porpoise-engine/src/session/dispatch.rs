@@ -4,6 +4,8 @@ use porpoise_sql::{ParseError, ParseErrorKind, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
+use crate::accounts::Privileged;
+use crate::accounts::check;
 use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View};
@@ -26,13 +28,14 @@ pub(super) fn parse_error(error: &ParseError) -> Error {
 impl Session {
     pub(super) fn dispatch(
         &mut self,
-        statement: &ast::Statement,
+        privileged: Privileged<'_, ast::Statement>,
         sql: &[u8],
         types: &[DataType],
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         use ast::Statement as S;
+        let statement = privileged.get();
         if matches!(statement, S::Show(show) if matches!(show.what, ast::ShowWhat::Warnings { .. } | ast::ShowWhat::Errors { .. }))
         {
             self.state.keep_diagnostics();
@@ -117,7 +120,7 @@ impl Session {
             }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
             S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
-            _ => return crate::ddl::execute(self, statement, sql, reply),
+            _ => return crate::ddl::execute(self, privileged, sql, reply),
         }
         reply.ok(&Completion {
             warnings: self.state.warning_count(),
@@ -176,8 +179,10 @@ impl Session {
         let shared = self.engine.shared.clone();
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
-        let plan = planner::plan_expressions(&[expr], &context)?;
-        let PlanKind::Query(query) = &plan.kind else {
+        let plan = planner::plan_expressions(&[expr], &context);
+        let plan = plan.map_err(|failed| self.refuse(failed))?;
+        let plan = check::plan(&self.state, &shared.accounts, &plan)?;
+        let PlanKind::Query(query) = &plan.get().kind else {
             return Err(Error::engine_error("an expression's plan"));
         };
         let snapshot = shared.store.snapshot();
@@ -185,12 +190,12 @@ impl Session {
             Some(transaction) => View::Transaction(transaction),
             None => View::Snapshot(snapshot),
         };
-        let mut exec = Exec::new(
+        let mut exec = Exec::of_plan(
             &mut self.state,
             &shared,
             &catalog,
             view,
-            &plan.slots,
+            plan,
             parameters,
         );
         let Some(bound) = query.output.first() else {
@@ -212,7 +217,7 @@ impl Session {
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let _ = parameters;
-        let (columns, rows) = planner::explain::explain(explain, &context)?;
+        let (columns, rows) = planner::explain::explain(explain, &context, &shared.accounts)?;
         self.reply_rows(&columns, &rows, reply)?;
         Ok(None)
     }
@@ -227,7 +232,7 @@ impl Session {
         let shared = self.engine.shared.clone();
         let catalog = shared.catalog.load_full();
         reply.begin_rows(columns)?;
-        let exec = Exec::new(&mut self.state, &shared, &catalog, View::None, &[], &[]);
+        let exec = Exec::of_rows(&mut self.state, &shared, &catalog, View::None, &[], &[]);
         for row in rows {
             reply.begin_row();
             for (value, column) in row.iter().zip(columns) {
@@ -242,13 +247,7 @@ impl Session {
         })
     }
 
-    /// The columns that a statement without a plan answers with, for COM_STMT_PREPARE. Those of SHOW and the like
-    /// are told when they run.
-    pub(super) fn columns_of(&mut self, _statement: &ast::Statement) -> Result<Vec<ResultColumn>> {
-        Ok(Vec::new())
-    }
-
-    /// COM_FIELD_LIST: the columns of a table.
+    /// COM_FIELD_LIST: the columns of a table that the session may know of.
     pub fn field_list(&mut self, table: &str, wildcard: &str) -> Result<Vec<ResultColumn>> {
         let Some(schema) = self.state.schema.clone() else {
             return Err(Error::no_database_selected());
@@ -265,9 +264,16 @@ impl Session {
             return Err(Error::no_such_table(schema, table));
         };
         let context = self.context(&catalog, sql.as_bytes(), &[]);
-        let plan = planner::plan(&parsed.statement, &context)?;
+        let plan = planner::plan(&parsed.statement, &context);
+        let plan = plan.map_err(|failed| self.refuse(failed))?;
+        check::check_table_visible(&self.state, &schema, table)?;
         let PlanKind::Query(query) = plan.kind else {
             return Ok(Vec::new());
+        };
+        let grants = check::grants(&self.state);
+        let is_known = |column: &ResultColumn| {
+            let held = grants.as_ref().map(|grants| grants.on_column(&schema, table, &column.name));
+            held.is_none_or(|held| !held.is_empty())
         };
         let pattern = if wildcard.is_empty() { "%" } else { wildcard };
         let matches = |column: &ResultColumn| {
@@ -278,6 +284,7 @@ impl Session {
                 porpoise_types::Collation::UTF8MB4_GENERAL_CI,
             )
         };
-        Ok(query.columns.into_iter().filter(matches).collect())
+        let columns = query.columns.into_iter();
+        Ok(columns.filter(is_known).filter(matches).collect())
     }
 }

@@ -37,8 +37,9 @@ impl Session {
         }
         let catalog = self.engine.shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
-        let plan = planner::plan(statement, &context)?;
-        crate::accounts::check_plan(&self.state, &plan)?;
+        let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
+        // Before the client is asked for its file.
+        check::plan(&self.state, &self.engine.shared.accounts, &plan)?;
         // Planned again, the statement goes on with the lines it has: none of them has been read.
         if self.state.load_source.is_none() {
             self.state.load_source = Some(self.load_source(load, reply)?);

@@ -35,10 +35,13 @@ use porpoise_types::{Collation, DataType, Decimal, Value};
 pub use prepared::Prepared;
 pub use state::SessionState;
 
+use crate::accounts::Privileged;
+use crate::accounts::check;
 use crate::catalog::{Catalog, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
+use crate::planner::access::PlanError;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
@@ -370,7 +373,8 @@ impl Session {
             literals: &parameters,
             ..self.context(catalog, sql, &types)
         };
-        let plan = planner::plan(&parsed.statement, &context)?;
+        let plan = planner::plan(&parsed.statement, &context);
+        let plan = plan.map_err(|failed| self.refuse(failed))?;
         let cacheable = plan.cacheable
             && plan.fixed_parameters.is_empty()
             && self.state.temporary_tables.is_empty();
@@ -506,14 +510,23 @@ impl Session {
             | ast::Statement::Delete(_) => {
                 let catalog = self.engine.shared.catalog.load_full();
                 let context = self.context(&catalog, sql, types);
-                let plan = planner::plan(statement, &context)?;
+                let plan = planner::plan(statement, &context);
+                let plan = plan.map_err(|failed| self.refuse(failed))?;
                 self.run_plan(&plan, &catalog, parameters, None, reply)
             }
             ast::Statement::LoadData(load) => {
                 self.load_data(statement, load, sql, types, parameters, reply)
             }
-            _ => self.dispatch(statement, sql, types, parameters, reply),
+            _ => {
+                let statement = check::statement(&self.state, statement)?;
+                self.dispatch(statement, sql, types, parameters, reply)
+            }
         }
+    }
+
+    /// What the session is told where a statement has no plan.
+    pub(crate) fn refuse(&self, failed: PlanError) -> Error {
+        check::refuse(&self.state, &self.engine.shared.accounts, failed)
     }
 
     fn run_cached(
@@ -554,21 +567,21 @@ impl Session {
         columns: Option<&[crate::reply::ResultColumn]>,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        self.check_privileges(plan)?;
+        let plan = check::plan(&self.state, &self.engine.shared.accounts, plan)?;
         if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
             return Err(Error::read_only_transaction());
         }
         let in_transaction = self.transaction.open || !self.state.autocommit;
-        let ran = self.run_checked(plan, catalog, parameters, columns, in_transaction, reply);
+        let ran = self.run_privileged(plan, catalog, parameters, columns, in_transaction, reply);
         if !in_transaction {
             self.end_transaction();
         }
         ran
     }
 
-    fn run_checked(
+    fn run_privileged(
         &mut self,
-        plan: &Plan,
+        plan: Privileged<'_, Plan>,
         catalog: &Arc<Catalog>,
         parameters: &[Value],
         columns: Option<&[crate::reply::ResultColumn]>,
@@ -593,7 +606,7 @@ impl Session {
             true => Keeper::Transaction(&mut self.transaction.tables),
             false => Keeper::Statement(&mut statement_tables),
         };
-        if let Err(error) = lock_tables_of(plan, taker, &mut keeper) {
+        if let Err(error) = lock_tables_of(plan.get(), taker, &mut keeper) {
             if error.number() == crate::error::number::deadlock {
                 self.transaction.rollback(control);
             }
@@ -611,12 +624,12 @@ impl Session {
             } else {
                 View::Snapshot(shared.store.snapshot())
             };
-            let mut exec = Exec::new(
+            let mut exec = Exec::of_plan(
                 &mut self.state,
                 &shared,
                 catalog,
                 view,
-                &plan.slots,
+                plan,
                 parameters,
             );
             return statement::run(&mut exec, plan, columns, reply).map(|()| None);
@@ -652,12 +665,12 @@ impl Session {
         }
         let savepoint = storage.savepoint();
         let view = View::Transaction(&mut storage);
-        let mut exec = Exec::new(
+        let mut exec = Exec::of_plan(
             &mut self.state,
             &shared,
             catalog,
             view,
-            &plan.slots,
+            plan,
             parameters,
         );
         let ran = statement::run(&mut exec, plan, columns, reply);
@@ -684,10 +697,6 @@ impl Session {
                 Err(error)
             }
         }
-    }
-
-    fn check_privileges(&self, plan: &Plan) -> Result<()> {
-        crate::accounts::check_plan(&self.state, plan)
     }
 
     fn modes(&self) -> Modes {

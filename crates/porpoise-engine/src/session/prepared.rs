@@ -10,6 +10,7 @@ use porpoise_sql::{Modes, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
+use crate::accounts::check;
 use crate::error::{Error, Result};
 use crate::planner;
 use crate::planner::plan::{Plan, PlanKind};
@@ -74,13 +75,17 @@ impl Session {
             let types = vec![DataType::Null; placeholders];
             let catalog = self.engine.shared.catalog.load();
             let context = self.context(&catalog, sql, &types);
-            let plan = planner::plan(&parsed.statement, &context)?;
+            let plan = planner::plan(&parsed.statement, &context);
+            let plan = plan.map_err(|failed| self.refuse(failed))?;
+            check::plan(&self.state, &self.engine.shared.accounts, &plan)?;
             match plan.kind {
                 PlanKind::Query(query) if query.into.is_empty() => query.columns,
                 _ => Vec::new(),
             }
         } else {
-            self.columns_of(&parsed.statement)?
+            self.check_unplanned(&parsed.statement, sql, placeholders)?;
+            // Those of SHOW and the like are told when they run.
+            Vec::new()
         };
         let id = self.next_statement_id;
         self.next_statement_id = self.next_statement_id.wrapping_add(1).max(1);
@@ -98,6 +103,33 @@ impl Session {
             columns,
             warnings: self.state.warning_count(),
         })
+    }
+
+    /// Whether the session may run a statement that has no plan of its own, and what is planned within it.
+    fn check_unplanned(
+        &self,
+        statement: &ast::Statement,
+        sql: &[u8],
+        placeholders: usize,
+    ) -> Result<()> {
+        check::statement(&self.state, statement)?;
+        let types = vec![DataType::Null; placeholders];
+        let shared = &self.engine.shared;
+        let catalog = shared.catalog.load_full();
+        let context = self.context(&catalog, sql, &types);
+        let parts = match statement {
+            ast::Statement::CreateTable(create) => match &create.query {
+                Some(query) => planner::plan(&ast::Statement::Query(query.clone()), &context),
+                None => return Ok(()),
+            },
+            ast::Statement::CreateView(create) => planner::plan_view(&create.query, &context),
+            ast::Statement::Explain(explain) => {
+                return planner::explain::explain(explain, &context, &shared.accounts).map(drop);
+            }
+            statement => planner::plan_expressions(&expressions_of(statement), &context),
+        };
+        let parts = parts.map_err(|failed| self.refuse(failed))?;
+        check::plan(&self.state, &shared.accounts, &parts).map(drop)
     }
 
     /// Runs a prepared statement.
@@ -166,7 +198,8 @@ impl Session {
             Some(cached) => cached,
             None => {
                 let context = self.context(&catalog, &prepared.sql, &types);
-                let plan: Plan = planner::plan(&prepared.statement, &context)?;
+                let plan = planner::plan(&prepared.statement, &context);
+                let plan: Plan = plan.map_err(|failed| self.refuse(failed))?;
                 let keep = plan.cacheable && self.state.temporary_tables.is_empty();
                 let cached = Arc::new(CachedPlan {
                     plan,
@@ -203,6 +236,28 @@ impl Session {
     /// How many statements are prepared.
     pub fn prepared_count(&self) -> usize {
         self.prepared.len()
+    }
+}
+
+/// The expressions that a statement without a plan computes when it runs.
+fn expressions_of(statement: &ast::Statement) -> Vec<&ast::Expr> {
+    match statement {
+        ast::Statement::Do(expressions) => expressions.iter().collect(),
+        ast::Statement::Kill { id, .. } => vec![id],
+        ast::Statement::Set(items) => items.iter().filter_map(value_of).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What an item of SET computes; a word is a word.
+fn value_of(item: &ast::SetItem) -> Option<&ast::Expr> {
+    match item {
+        ast::SetItem::User { value, .. } => Some(value),
+        ast::SetItem::System { value, .. } => {
+            let is_word = matches!(value, ast::Expr::Default | ast::Expr::Column(_));
+            (!is_word).then_some(value)
+        }
+        ast::SetItem::Names { .. } | ast::SetItem::Charset(_) => None,
     }
 }
 

@@ -24,6 +24,7 @@ use crate::catalog::{Catalog, View};
 use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::executor::Exec;
+use crate::planner::access::PlanError;
 use crate::planner::plan::PlanKind;
 use crate::planner::{self, Context};
 use crate::reply::{Reply, ResultColumn};
@@ -124,7 +125,8 @@ fn columns_now(
         sql: sql.as_bytes(),
         row_counts: &engine.store,
     };
-    match planner::plan(&statement, &context)?.kind {
+    let plan = planner::plan(&statement, &context).map_err(PlanError::of_definition)?;
+    match plan.kind {
         PlanKind::Query(query) => Ok(query.columns),
         _ => Ok(Vec::new()),
     }

@@ -6,15 +6,17 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{Charset, DataType};
 
+use crate::accounts::privilege::{Privilege, Set};
 use crate::catalog::{ColumnDefault, Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
 use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
+use crate::planner::access::{AccessId, Need};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
 use crate::planner::plan::{
     Access, Assignment, Delete, Insert, InsertSource, Load, LoadTarget, Node, OnDuplicate,
-    OnLocked, Privilege, RowLock, SortKey, TableAccess, TableUse, Update, UpdateTarget, ViewCheck,
+    OnLocked, RowLock, SortKey, TableUse, Update, UpdateTarget, ViewCheck,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
 use crate::planner::typing;
@@ -28,6 +30,8 @@ pub struct ChangeTarget {
     slot: Slot,
     /// A view's columns by name, and where each lies in the table.
     view: Option<Vec<(CompactString, usize)>>,
+    /// None for a temporary table.
+    access: Option<AccessId>,
 }
 
 impl ChangeTarget {
@@ -39,6 +43,13 @@ impl ChangeTarget {
                 .find(|(known, _)| known.eq_ignore_ascii_case(name))
                 .map(|(_, column)| *column),
         }
+    }
+
+    /// What the target calls a column of the table.
+    fn column_name(&self, position: usize) -> CompactString {
+        let shown = self.view.iter().flatten().find(|(_, at)| *at == position);
+        let name = shown.map_or(&self.table.columns[position].name, |(name, _)| name);
+        name.clone()
     }
 
     /// The columns of an INSERT that names none.
@@ -54,9 +65,14 @@ impl ChangeTarget {
 
 impl Binder<'_> {
     /// What INSERT and REPLACE write to, as a relation that expressions can name.
-    fn target(&mut self, name: &ast::ObjectName) -> Result<(ChangeTarget, Relation)> {
+    fn target(
+        &mut self,
+        name: &ast::ObjectName,
+        somewhere: Set,
+    ) -> Result<(ChangeTarget, Relation)> {
         let schema = self.schema_of(name)?;
-        match self.find_relation(&schema, &name.name)? {
+        let (found, access) = self.open(&schema, &name.name, Need::All(somewhere))?;
+        match found {
             CatalogRelation::Table(table) => {
                 let alias = name.name.0.clone();
                 self.table_names.push((table.clone(), alias.clone()));
@@ -69,11 +85,23 @@ impl Binder<'_> {
                         table: table.clone(),
                     },
                     nullable: false,
+                    access,
                 };
-                let view = None;
-                Ok((ChangeTarget { table, slot, view }, relation))
+                let target = ChangeTarget {
+                    table,
+                    slot,
+                    view: None,
+                    access,
+                };
+                Ok((target, relation))
             }
-            CatalogRelation::View(view) => self.view_target(&view, &name.name.0),
+            CatalogRelation::View(view) => {
+                let found = self.view_target(&view, &name.name.0, access)?;
+                if let Some(access) = access {
+                    self.accesses.change(access, somewhere);
+                }
+                Ok(found)
+            }
             CatalogRelation::Virtual(_) => {
                 let session = self.session();
                 Err(Error::db_access_denied(
@@ -90,9 +118,10 @@ impl Binder<'_> {
         &mut self,
         view: &Arc<View>,
         alias: &CompactString,
+        access: Option<AccessId>,
     ) -> Result<(ChangeTarget, Relation)> {
         self.scopes.push(Scope::new("field list"));
-        let part = self.view(view, alias.clone(), false);
+        let part = self.view(view, alias.clone(), access, false);
         self.change_views();
         let scope = self.scopes.pop();
         let part = part?;
@@ -138,6 +167,7 @@ impl Binder<'_> {
             table: table.clone(),
             slot: *slot,
             view: Some(named),
+            access,
         };
         Ok((target, relation))
     }
@@ -156,37 +186,47 @@ impl Binder<'_> {
         Ok(checks)
     }
 
+    /// Notes which columns of a target are given values.
     fn written(
         &mut self,
-        table: &Table,
+        target: &ChangeTarget,
         privilege: Privilege,
         columns: impl IntoIterator<Item = usize>,
     ) {
-        let columns = columns
-            .into_iter()
-            .map(|column| table.columns[column].name.clone())
-            .collect();
-        self.written.push(TableAccess {
-            schema: table.schema.clone(),
-            table: table.name.clone(),
-            privilege,
-            columns,
-        });
+        let Some(access) = target.access else { return };
+        for column in columns {
+            let column = (access, target.column_name(column));
+            self.accesses.column(&column, privilege);
+        }
+    }
+
+    /// REPLACE deletes rows of its target.
+    fn replaced(&mut self, target: &ChangeTarget) {
+        if let Some(access) = target.access {
+            self.accesses.whole(access, Privilege::Delete);
+        }
     }
 
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
         if !insert.partitions.is_empty() {
             return Err(Error::not_supported_yet("PARTITION ()"));
         }
-        let (target, relation) = self.target(&insert.table)?;
+        let mut needed = Privilege::Insert.set();
+        if insert.replace {
+            needed = needed.with(Privilege::Delete.set());
+        }
+        if !insert.on_duplicate.is_empty() {
+            needed = needed.with(Privilege::Update.set());
+        }
+        let (target, relation) = self.target(&insert.table, needed)?;
         let (table, slot) = (target.table.clone(), target.slot);
         self.use_table(&table, TableUse::Write);
         self.slots[slot.0 as usize].used.fill(true);
         let checks = self.checks_of(slot)?;
         let columns = self.insert_columns(insert, &target)?;
-        self.written(&table, Privilege::Insert, columns.iter().copied());
+        self.written(&target, Privilege::Insert, columns.iter().copied());
         if insert.replace {
-            self.written(&table, Privilege::Delete, []);
+            self.replaced(&target);
         }
         let mut scope = Scope::new("field list");
         scope.add(relation);
@@ -269,7 +309,12 @@ impl Binder<'_> {
         if !load.partitions.is_empty() {
             return Err(Error::not_supported_yet("PARTITION ()"));
         }
-        let (target, relation) = self.target(&load.table)?;
+        let replace = load.duplicates == ast::Duplicates::Replace;
+        let mut needed = Privilege::Insert.set();
+        if replace {
+            needed = needed.with(Privilege::Delete.set());
+        }
+        let (target, relation) = self.target(&load.table, needed)?;
         let (table, slot) = (target.table.clone(), target.slot);
         self.use_table(&table, TableUse::Write);
         self.slots[slot.0 as usize].used.fill(true);
@@ -325,10 +370,9 @@ impl Binder<'_> {
             });
             assignments.push((at, value));
         }
-        self.written(&table, Privilege::Insert, columns.iter().copied());
-        let replace = load.duplicates == ast::Duplicates::Replace;
+        self.written(&target, Privilege::Insert, columns.iter().copied());
         if replace {
-            self.written(&table, Privilege::Delete, []);
+            self.replaced(&target);
         }
         let charset = match &load.charset {
             None => Charset::Utf8mb4,
@@ -508,11 +552,8 @@ impl Binder<'_> {
             assignments.push(Assignment { column, value });
         }
         self.inserted_slot = None;
-        self.written(
-            table,
-            Privilege::Update,
-            assignments.iter().map(|assignment| assignment.column),
-        );
+        let changed = assignments.iter().map(|assignment| assignment.column);
+        self.written(target, Privilege::Update, changed);
         Ok(OnDuplicate::Update {
             new_slot,
             assignments,
@@ -551,7 +592,7 @@ impl Binder<'_> {
             update.limit.is_some(),
         )?;
         self.scopes.push(Scope::new("from clause"));
-        let (mut from, _) = self.from(&update.tables)?;
+        let (mut from, _) = self.from_named_for(Privilege::Update, &update.tables)?;
         self.change_views();
         self.scope().clause = "field list";
         let mut targets: Vec<UpdateTarget> = Vec::new();
@@ -563,6 +604,11 @@ impl Binder<'_> {
                 ));
             };
             let (table, slot, column) = self.changed_column(&from, at, "UPDATE")?;
+            let named = self.scope().relations[at.0].access_column(at.1);
+            if let Some(named) = named {
+                self.accesses.change(named.0, Privilege::Update.set());
+                self.accesses.column(&named, Privilege::Update);
+            }
             let value = self.assigned(&assignment.value, column, &table)?;
             let assignment = Assignment { column, value };
             match targets.iter_mut().find(|target| target.slot == slot) {
@@ -586,14 +632,6 @@ impl Binder<'_> {
         }
         for target in &targets {
             self.use_table(&target.table, TableUse::Write);
-            let (table, columns) = (
-                target.table.clone(),
-                target
-                    .assignments
-                    .iter()
-                    .map(|assignment| assignment.column),
-            );
-            self.written(&table, Privilege::Update, columns);
         }
         let slots: Vec<Slot> = targets.iter().map(|target| target.slot).collect();
         lock_targets(&mut from, &slots);
@@ -631,7 +669,7 @@ impl Binder<'_> {
             delete.limit.is_some(),
         )?;
         self.scopes.push(Scope::new("from clause"));
-        let (mut from, _) = self.from(&delete.from)?;
+        let (mut from, _) = self.from_named_for(Privilege::Delete, &delete.from)?;
         self.change_views();
         let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
         let count = if delete.targets.is_empty() {
@@ -654,10 +692,13 @@ impl Binder<'_> {
                     .map_or("", |name| name.name.as_str());
                 return Err(Error::unknown_table_in(name, "MULTI DELETE"));
             };
+            if let Some(access) = self.scope().relations[relation].access {
+                self.accesses.change(access, Privilege::Delete.set());
+                self.accesses.whole(access, Privilege::Delete);
+            }
             let (table, slot, _) = self.changed_column(&from, (relation, 0), "DELETE")?;
             if !targets.iter().any(|(_, known)| *known == slot) {
                 self.use_table(&table, TableUse::Write);
-                self.written(&table, Privilege::Delete, []);
                 targets.push((table, slot));
             }
         }
@@ -679,6 +720,20 @@ impl Binder<'_> {
             limit,
             in_place,
         })
+    }
+
+    /// FROM of a change: a table by itself is named to be changed, of several it is seen later which are.
+    fn from_named_for(
+        &mut self,
+        change: Privilege,
+        tables: &[ast::TableRef],
+    ) -> Result<(JoinTree, Vec<(usize, usize)>)> {
+        if matches!(tables, [ast::TableRef::Table(_)]) {
+            self.reads_need = Need::All(change.set());
+        }
+        let bound = self.from(tables);
+        self.reads_need = Need::READ;
+        bound
     }
 
     /// The stored column behind a relation's column.

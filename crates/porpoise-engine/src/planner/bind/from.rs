@@ -14,8 +14,9 @@ use porpoise_types::DataType;
 use crate::catalog::{Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Expr, ExprKind, Slot};
+use crate::planner::access::{AccessColumn, AccessId, Need};
 use crate::planner::bind::scope::{Columns, MadeColumn, Relation};
-use crate::planner::bind::{AccessDraft, Binder};
+use crate::planner::bind::{Binder, is_one_block};
 use crate::planner::plan::{RowLock, SetOperator, TableUse, ViewCheck};
 use crate::planner::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
@@ -264,17 +265,21 @@ impl Binder<'_> {
             }
         }
         let schema = self.schema_of(name)?;
-        match self.find_relation(&schema, &name.name)? {
+        let (found, access) = self.open(&schema, &name.name, self.reads_need)?;
+        match found {
             CatalogRelation::Table(table) => {
                 let lock = self.lock_of(&alias);
                 self.locks_rows |= lock != RowLock::None;
+                if let (RowLock::Exclusive(_), Some(access)) = (lock, access) {
+                    self.accesses.lock_rows(access);
+                }
                 let hints = index_hints(&table, &factor.index_hints)?;
                 if matches!(lock, RowLock::Exclusive(_)) {
                     self.use_table(&table, TableUse::Write);
                 }
-                self.table(&table, alias, hints, lock, nullable)
+                self.table(&table, alias, access, hints, lock, nullable)
             }
-            CatalogRelation::View(view) => self.view(&view, alias, nullable),
+            CatalogRelation::View(view) => self.view(&view, alias, access, nullable),
             CatalogRelation::Virtual(table) => {
                 let types = table.columns.iter().map(|(_, ty, _)| ty()).collect();
                 let names = table
@@ -295,6 +300,7 @@ impl Binder<'_> {
                     schema,
                     columns: Columns::Virtual { slot, table },
                     nullable,
+                    access,
                 };
                 self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
             }
@@ -309,8 +315,15 @@ impl Binder<'_> {
             .ok_or_else(Error::no_database_selected)
     }
 
-    /// What a name in FROM stands for; 1049 or 1146 where it is nothing.
-    pub(super) fn find_relation(&mut self, schema: &str, name: &str) -> Result<CatalogRelation> {
+    /// What a name of a table or view stands for; 1049 or 1146 where it is nothing. Nothing else finds tables and
+    /// views for a statement: what is named takes `need`, whether it exists or not. Temporary tables are the session's own,
+    /// and need nothing.
+    pub(super) fn open(
+        &mut self,
+        schema: &str,
+        name: &str,
+        need: Need,
+    ) -> Result<(CatalogRelation, Option<AccessId>)> {
         let temporary = &self.session().temporary_tables;
         if !temporary.is_empty()
             && let Some(table) =
@@ -318,10 +331,21 @@ impl Binder<'_> {
         {
             // The name may stand for another table in another session.
             self.cacheable = false;
-            return Ok(CatalogRelation::Table(table.clone()));
+            return Ok((CatalogRelation::Table(table.clone()), None));
         }
-        match self.cx.catalog.relation(schema, name) {
-            Some(relation) => Ok(relation),
+        let found = self.cx.catalog.relation(schema, name);
+        let is_open = match &found {
+            Some(CatalogRelation::Virtual(table)) => table.is_open_to_all(),
+            _ => schema.eq_ignore_ascii_case("information_schema"),
+        };
+        let (named_schema, named) = match &found {
+            Some(CatalogRelation::Virtual(table)) => (table.schema, table.name),
+            _ => (schema, name),
+        };
+        let access =
+            (!is_open).then(|| self.accesses.name(named_schema, named, need));
+        match found {
+            Some(relation) => Ok((relation, access)),
             None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
                 Err(Error::unknown_database(schema))
             }
@@ -336,25 +360,15 @@ impl Binder<'_> {
         &mut self,
         table: &Arc<Table>,
         alias: CompactString,
+        access: Option<AccessId>,
         hints: IndexHints,
         lock: RowLock,
         nullable: bool,
     ) -> Result<Part> {
         let slot = self.table_slot(alias.clone(), table);
         self.use_table(table, TableUse::Read);
-        if self.view_depth == 0 {
+        if !self.accesses.is_in_view() {
             self.table_names.push((table.clone(), alias.clone()));
-            let names = table
-                .columns
-                .iter()
-                .map(|column| column.name.clone())
-                .collect();
-            self.accesses.push(AccessDraft {
-                schema: table.schema.clone(),
-                table: table.name.clone(),
-                slot,
-                names,
-            });
         }
         let source = Source {
             slot,
@@ -371,6 +385,7 @@ impl Binder<'_> {
                 table: table.clone(),
             },
             nullable,
+            access,
         };
         self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
     }
@@ -403,6 +418,7 @@ impl Binder<'_> {
             query,
             derived.alias.0.clone(),
             CompactString::default(),
+            None,
             nullable,
         )
     }
@@ -413,6 +429,7 @@ impl Binder<'_> {
         query: Query,
         alias: CompactString,
         schema: CompactString,
+        access: Option<AccessId>,
         nullable: bool,
     ) -> Result<Part> {
         if !is_mergeable(&query, nullable) || (self.keeps_derived && self.scopes.len() > 1) {
@@ -425,6 +442,7 @@ impl Binder<'_> {
                 schema,
                 columns,
                 nullable,
+                access,
             };
             return self.leaf(relation, slot, kind);
         }
@@ -453,6 +471,7 @@ impl Binder<'_> {
             schema,
             columns: Columns::Merged { columns },
             nullable,
+            access,
         };
         self.add_relation(relation, tree)
     }
@@ -485,28 +504,26 @@ impl Binder<'_> {
         &mut self,
         view: &Arc<View>,
         alias: CompactString,
+        access: Option<AccessId>,
         nullable: bool,
     ) -> Result<Part> {
         self.use_view(view);
-        let broken = || {
-            Error::new(
-                1356,
-                "HY000",
-                format!(
-                    "View '{}.{}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them",
-                    view.schema, view.name
-                ),
-            )
-        };
+        let broken = || Error::view_invalid(&view.schema, &view.name);
         let query = super::select::parse_query(&view.sql)?;
         // A view sees nothing of the statement that names it.
         let scopes = std::mem::take(&mut self.scopes);
         let visible = std::mem::take(&mut self.visible);
         let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
         let schema = self.schema.replace(view.schema.clone());
-        self.view_depth += 1;
+        let need = std::mem::replace(&mut self.reads_need, Need::READ);
+        self.accesses.enter(view);
+        self.defines_view = is_one_block(&query);
         let bound = self.nested(|binder| binder.query(&query));
-        self.view_depth -= 1;
+        self.defines_view = false;
+        let relations = self.popped.iter().filter_map(|relation| relation.access);
+        let relations: Vec<AccessId> = relations.collect();
+        self.accesses.leave();
+        self.reads_need = need;
         self.schema = schema;
         self.sql = sql;
         self.visible = visible;
@@ -526,8 +543,17 @@ impl Binder<'_> {
         for (column, name) in bound.columns.iter_mut().zip(&view.columns) {
             column.name = name.clone();
         }
+        if let Some(access) = access {
+            let shown = |column: &OutputColumn| -> (CompactString, Option<AccessColumn>) {
+                let origin = column.origin.as_ref();
+                let below = origin.and_then(|origin| origin.access.clone());
+                (column.name.clone(), below)
+            };
+            let columns = bound.columns.iter().map(shown).collect();
+            self.accesses.lead_to(access, columns, relations);
+        }
         self.note_check_option(view, &bound);
-        self.query_part(bound, alias, view.schema.clone(), nullable)
+        self.query_part(bound, alias, view.schema.clone(), access, nullable)
     }
 
     /// Keeps what WITH CHECK OPTION wants of rows that go through a view: its own conditions and, if cascaded,
@@ -593,7 +619,7 @@ impl Binder<'_> {
             let query = self.bind_definition(at)?;
             let once = self.is_named_once(at) && !self.definitions[at].recursive;
             if once || is_mergeable(&query, nullable) {
-                return self.query_part(query, alias, CompactString::default(), nullable);
+                return self.query_part(query, alias, CompactString::default(), None, nullable);
             }
             let columns = query.columns.clone();
             self.commons.push(Some(query));

@@ -50,7 +50,7 @@ impl Binder<'_> {
             offset: None,
         };
         let (alias, schema) = (table.alias.0.clone(), CompactString::default());
-        self.query_part(query, alias, schema, nullable)
+        self.query_part(query, alias, schema, None, nullable)
     }
 
     /// The rows of one path. Columns are numbered as they come, those of nested paths where they stand.

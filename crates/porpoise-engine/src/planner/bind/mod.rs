@@ -28,9 +28,9 @@ use porpoise_types::{DataType, RowLayout, Value};
 use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, View};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
+use crate::planner::access::{AccessList, Need, PlanError};
 use crate::planner::plan::{
-    Plan, PlanKind, Privilege, Query as QueryPlan, SlotLayout, Subplan, TableAccess, TableUse,
-    ViewCheck,
+    Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck,
 };
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::relations::{self, Relations};
@@ -69,8 +69,11 @@ pub struct Binder<'a> {
     tables: Vec<(Arc<Table>, TableUse)>,
     views: Vec<(Arc<View>, TableUse)>,
     table_names: Vec<(Arc<Table>, CompactString)>,
-    accesses: Vec<AccessDraft>,
-    written: Vec<TableAccess>,
+    accesses: AccessList,
+    /// What the tables that FROM names are named for: SELECT but in UPDATE's and DELETE's own FROM.
+    reads_need: Need,
+    /// The next query block is a view's: what becomes of the columns that it plainly shows is for those to say who use them.
+    defines_view: bool,
     fixed_parameters: Vec<usize>,
     locks_rows: bool,
     parameter_count: usize,
@@ -79,8 +82,6 @@ pub struct Binder<'a> {
     sql: Arc<[u8]>,
     /// Schema of unqualified names.
     schema: Option<CompactString>,
-    /// Inside a view: its tables are its definer's business.
-    view_depth: usize,
     /// Relations of the query block bound last.
     popped: Vec<Relation>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
@@ -108,13 +109,6 @@ pub struct SlotDraft {
     pub covering: Option<usize>,
 }
 
-struct AccessDraft {
-    schema: CompactString,
-    table: CompactString,
-    slot: Slot,
-    names: Vec<CompactString>,
-}
-
 /// Deeper nesting than this is refused, so that recursion can't exhaust the stack.
 const DEPTH_MAX: usize = 200;
 
@@ -138,15 +132,15 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             views: Vec::new(),
             table_names: Vec::new(),
-            accesses: Vec::new(),
-            written: Vec::new(),
+            accesses: AccessList::default(),
+            reads_need: Need::READ,
+            defines_view: false,
             fixed_parameters: Vec::new(),
             locks_rows: false,
             parameter_count: 0,
             cacheable: true,
             sql: cx.sql.into(),
             schema: cx.session.schema.clone(),
-            view_depth: 0,
             popped: Vec::new(),
             inserted_slot: None,
             view_checks: Vec::new(),
@@ -301,27 +295,9 @@ impl<'a> Binder<'a> {
         tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         let mut views = self.views;
         views.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
-        let slots: Vec<(SlotLayout, Vec<bool>)> = slots.collect();
-        let mut accesses = self.written;
-        for access in self.accesses {
-            let used = &slots[access.slot.0 as usize].1;
-            let columns = access
-                .names
-                .into_iter()
-                .zip(used)
-                .filter(|(_, used)| **used)
-                .map(|(name, _)| name)
-                .collect();
-            accesses.push(TableAccess {
-                schema: access.schema,
-                table: access.table,
-                privilege: Privilege::Select,
-                columns,
-            });
-        }
         Plan {
             kind,
-            slots: slots.into_iter().map(|(layout, _)| layout).collect(),
+            slots: slots.collect(),
             parameter_count: self.parameter_count.max(self.cx.parameters.len()),
             dependencies: tables
                 .iter()
@@ -336,16 +312,15 @@ impl<'a> Binder<'a> {
             cacheable: self.cacheable,
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
-            accesses,
+            accesses: self.accesses.finish(),
             column_names,
         }
     }
 }
 
 impl SlotDraft {
-    /// The slot's layout, and which of its columns are read.
-    fn finish(self) -> (SlotLayout, Vec<bool>) {
-        let layout = match (&self.table, self.covering) {
+    fn finish(self) -> SlotLayout {
+        match (&self.table, self.covering) {
             (Some(table), None) => SlotLayout {
                 table: self.table.clone(),
                 ..SlotLayout::of_rows(self.name, table)
@@ -376,56 +351,99 @@ impl SlotDraft {
                 types: self.types,
                 map: None,
             },
-        };
-        (layout, self.used)
+        }
     }
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
-pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan> {
+pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan, PlanError> {
+    Binder::new(cx).plan(|binder| binder.statement(statement))
+}
+
+/// Plans the query of a view's definition.
+pub fn view_definition(query: &ast::Query, cx: &Context<'_>) -> Result<Plan, PlanError> {
     let mut binder = Binder::new(cx);
-    match statement {
-        ast::Statement::Query(query) => {
-            let limited = with_select_limit(query, cx.session);
-            let query = limited.as_ref().unwrap_or(query);
-            let bound = binder.query(query)?;
-            let into = into_variables(query, bound.columns.len())?;
-            let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
-            let columns = bound.columns.iter().map(result_column).collect();
-            let name_spans = bound
-                .columns
-                .iter()
-                .map(|column| column.name_span)
-                .collect();
-            binder.counts_all = calc_found_rows;
-            let (node, output) = optimize::query(&mut binder, bound)?;
-            let kind = PlanKind::Query(QueryPlan {
-                node,
-                output,
-                columns,
-                name_spans,
-                calc_found_rows,
-                into,
+    binder.defines_view = is_one_block(query);
+    binder.plan(|binder| binder.top_query(query))
+}
+
+/// Whether a query is a block of its own, and no set operation.
+fn is_one_block(query: &ast::Query) -> bool {
+    matches!(query.body, ast::QueryBody::Select(_))
+}
+
+impl Binder<'_> {
+    /// Makes a plan of what is bound; or an error, with what had been named by then.
+    fn plan(mut self, bind: impl FnOnce(&mut Self) -> Result<PlanKind>) -> Result<Plan, PlanError> {
+        match bind(&mut self) {
+            Ok(kind) => Ok(self.finish(kind)),
+            Err(error) => Err(PlanError {
+                error,
+                accesses: self.accesses.finish(),
+            }),
+        }
+    }
+
+    fn statement(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
+        Ok(match statement {
+            ast::Statement::Query(query) => {
+                let limited = with_select_limit(query, self.session());
+                self.top_query(limited.as_ref().unwrap_or(query))?
+            }
+            ast::Statement::Insert(insert) => PlanKind::Insert(self.insert(insert)?),
+            ast::Statement::LoadData(load) => PlanKind::Insert(self.load_data(load)?),
+            ast::Statement::Update(update) => PlanKind::Update(self.update(update)?),
+            ast::Statement::Delete(delete) => PlanKind::Delete(self.delete(delete)?),
+            _ => return Err(Error::not_supported_yet("this statement in a plan")),
+        })
+    }
+
+    fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
+        let bound = self.query(query)?;
+        let into = into_variables(query, bound.columns.len())?;
+        let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
+        let columns = bound.columns.iter().map(result_column).collect();
+        let name_spans = bound
+            .columns
+            .iter()
+            .map(|column| column.name_span)
+            .collect();
+        self.counts_all = calc_found_rows;
+        let (node, output) = optimize::query(self, bound)?;
+        Ok(PlanKind::Query(QueryPlan {
+            node,
+            output,
+            columns,
+            name_spans,
+            calc_found_rows,
+            into,
+        }))
+    }
+
+    /// The expressions of SET, DO and CALL: an empty row's columns.
+    fn expressions(&mut self, exprs: &[&ast::Expr]) -> Result<PlanKind> {
+        self.scopes.push(Scope::new("field list"));
+        let mut columns = Vec::new();
+        for expr in exprs {
+            let expr = self.expr(expr)?;
+            columns.push(OutputColumn {
+                expr,
+                name: CompactString::default(),
+                name_span: None,
+                origin: None,
             });
-            Ok(binder.finish(kind))
         }
-        ast::Statement::Insert(insert) => {
-            let kind = PlanKind::Insert(binder.insert(insert)?);
-            Ok(binder.finish(kind))
-        }
-        ast::Statement::LoadData(load) => {
-            let kind = PlanKind::Insert(binder.load_data(load)?);
-            Ok(binder.finish(kind))
-        }
-        ast::Statement::Update(update) => {
-            let kind = PlanKind::Update(binder.update(update)?);
-            Ok(binder.finish(kind))
-        }
-        ast::Statement::Delete(delete) => {
-            let kind = PlanKind::Delete(binder.delete(delete)?);
-            Ok(binder.finish(kind))
-        }
-        _ => Err(Error::not_supported_yet("this statement in a plan")),
+        let results = columns.iter().map(result_column).collect();
+        let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
+        optimize::finish_exprs(self, &mut output)?;
+        Ok(PlanKind::Query(QueryPlan {
+            node: crate::planner::plan::Node::One,
+            output,
+            columns: results,
+            name_spans: Vec::new(),
+            calc_found_rows: false,
+            into: Vec::new(),
+        }))
     }
 }
 
@@ -469,32 +487,8 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
 }
 
 /// The expressions of SET, DO and CALL.
-pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan> {
-    let mut binder = Binder::new(cx);
-    binder.scopes.push(Scope::new("field list"));
-    let mut columns = Vec::new();
-    for expr in exprs {
-        let expr = binder.expr(expr)?;
-        columns.push(OutputColumn {
-            expr,
-            name: CompactString::default(),
-            name_span: None,
-            origin: None,
-        });
-    }
-    let results = columns.iter().map(result_column).collect();
-    let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
-    optimize::finish_exprs(&mut binder, &mut output)?;
-    let node = crate::planner::plan::Node::One;
-    let kind = PlanKind::Query(QueryPlan {
-        node,
-        output,
-        columns: results,
-        name_spans: Vec::new(),
-        calc_found_rows: false,
-        into: Vec::new(),
-    });
-    Ok(binder.finish(kind))
+pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan, PlanError> {
+    Binder::new(cx).plan(|binder| binder.expressions(exprs))
 }
 
 /// Binds without tables, parameters or subqueries.
@@ -559,6 +553,7 @@ pub fn table_expression(
             schema: table.schema.clone(),
             columns: Columns::Made { slot, columns },
             nullable: false,
+            access: None,
         });
         scope.show_all();
         binder.scopes.push(scope);

@@ -18,9 +18,11 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
+use crate::accounts::privilege::Privilege;
 use crate::catalog::{Table, VirtualTable};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
+use crate::planner::access::{AccessColumn, AccessId};
 use crate::planner::bind::Binder;
 use crate::planner::bind::window::WindowDraft;
 use crate::planner::plan::{Aggregate, RowLock, SortKey};
@@ -74,6 +76,16 @@ pub struct Relation {
     pub columns: Columns,
     /// On the side of an outer join that may be filled with NULLs.
     pub nullable: bool,
+    /// A table's or a view's.
+    pub access: Option<AccessId>,
+}
+
+/// What a statement does with a column that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnUse {
+    Read,
+    /// A view's definition shows it.
+    Shown,
 }
 
 impl Relation {
@@ -84,6 +96,7 @@ impl Relation {
             schema: CompactString::default(),
             columns,
             nullable,
+            access: None,
         }
     }
 }
@@ -203,6 +216,12 @@ pub fn display(name: &ast::ColumnRef) -> String {
 }
 
 impl Relation {
+    /// A column of the table or view that is named here.
+    pub fn access_column(&self, column: usize) -> Option<AccessColumn> {
+        let access = self.access?;
+        Some((access, CompactString::new(self.columns.name(column))))
+    }
+
     pub fn is_called(&self, schema: Option<&str>, name: &str) -> bool {
         self.alias == name && schema.is_none_or(|schema| self.schema == schema)
     }
@@ -302,10 +321,27 @@ impl Binder<'_> {
 
     /// A column of a relation, as an expression that reads it.
     pub(super) fn relation_column(&mut self, depth: usize, relation: usize, column: usize) -> Expr {
+        self.used_column(depth, relation, column, ColumnUse::Read)
+    }
+
+    /// A column of a relation, with the privilege that its use needs.
+    fn used_column(
+        &mut self,
+        depth: usize,
+        relation: usize,
+        column: usize,
+        usage: ColumnUse,
+    ) -> Expr {
         let relation = &self.scopes[depth].relations[relation];
         let mut expr = relation.columns.expr(column);
         if relation.nullable {
             expr.nullable = true;
+        }
+        if let Some(named) = relation.access_column(column) {
+            match usage {
+                ColumnUse::Read => self.accesses.column(&named, Privilege::Select),
+                ColumnUse::Shown => self.accesses.show(&named),
+            }
         }
         self.mark_used(&expr);
         expr
@@ -317,8 +353,9 @@ impl Binder<'_> {
         depth: usize,
         relation: usize,
         column: usize,
+        usage: ColumnUse,
     ) -> OutputColumn {
-        let expr = self.relation_column(depth, relation, column);
+        let expr = self.used_column(depth, relation, column, usage);
         let relation = &self.scopes[depth].relations[relation];
         let (table, position, name_span) = match &relation.columns {
             Columns::Table { table, .. } => (Some(table.clone()), column, None),
@@ -337,6 +374,7 @@ impl Binder<'_> {
             alias: relation.alias.clone(),
             table,
             column: position,
+            access: relation.access_column(column),
         });
         OutputColumn {
             expr,

@@ -10,7 +10,8 @@ use porpoise_types::{DataType, Value};
 
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
-use crate::planner::bind::scope::{Aliases, Columns, GroupKey, MadeColumn, Relation, Scope};
+use crate::planner::access::Need;
+use crate::planner::bind::scope::{Aliases, ColumnUse, Columns, GroupKey, MadeColumn, Relation, Scope};
 use crate::planner::bind::{Binder, group};
 use crate::planner::plan::{OnLocked, RowLock, SetOperator, SortKey};
 use crate::planner::query::{Block, Body, OutputColumn, Query};
@@ -336,8 +337,19 @@ impl Binder<'_> {
         order_by: &[ast::OrderItem],
         limit: Option<&ast::Limit>,
     ) -> Result<Query> {
+        let usage = match std::mem::take(&mut self.defines_view) {
+            true => ColumnUse::Shown,
+            false => ColumnUse::Read,
+        };
         self.scope().clause = "from clause";
-        let (from, star) = self.from(&select.from)?;
+        let need = match usage {
+            ColumnUse::Shown => Need::AnyOfView,
+            ColumnUse::Read => Need::READ,
+        };
+        let outer = std::mem::replace(&mut self.reads_need, need);
+        let bound = self.from(&select.from);
+        self.reads_need = outer;
+        let (from, star) = bound?;
         self.check_locks()?;
         self.scope().clause = "where clause";
         let conditions = match &select.selection {
@@ -348,7 +360,7 @@ impl Binder<'_> {
         scope.clause = "field list";
         scope.aggregates_allowed = true;
         scope.windows_allowed = true;
-        let columns = self.select_items(&select.items, &star, select.from.is_empty())?;
+        let columns = self.select_items(&select.items, &star, select.from.is_empty(), usage)?;
         self.scope().items = columns;
         let keys = self.group_items(&select.group_by, select.rollup)?;
         let scope = self.scope();
@@ -439,6 +451,7 @@ impl Binder<'_> {
         items: &[ast::SelectItem],
         star: &[(usize, usize)],
         no_from: bool,
+        usage: ColumnUse,
     ) -> Result<Vec<OutputColumn>> {
         let depth = self.scopes.len() - 1;
         let mut columns = Vec::with_capacity(items.len());
@@ -449,7 +462,7 @@ impl Binder<'_> {
                         return Err(Error::no_tables_used());
                     }
                     for (relation, column) in star {
-                        columns.push(self.output_column(depth, *relation, *column));
+                        columns.push(self.output_column(depth, *relation, *column, usage));
                     }
                 }
                 ast::SelectItem::QualifiedWildcard(name) => {
@@ -465,7 +478,7 @@ impl Binder<'_> {
                             .columns
                             .is_shown(column)
                         {
-                            columns.push(self.output_column(depth, relation, column));
+                            columns.push(self.output_column(depth, relation, column, usage));
                         }
                     }
                 }
@@ -473,7 +486,7 @@ impl Binder<'_> {
                     let mut column = match expr {
                         ast::Expr::Column(name) => match self.scopes[depth].find(name)? {
                             Some((relation, position)) => {
-                                let mut column = self.output_column(depth, relation, position);
+                                let mut column = self.output_column(depth, relation, position, usage);
                                 column.name = name.name.0.clone();
                                 column.name_span = None;
                                 column
@@ -512,7 +525,7 @@ impl Binder<'_> {
                 CompactString::new(text.trim())
             }
         };
-        let lifted = self.view_depth == 0 && !self.cx.literals.is_empty();
+        let lifted = !self.accesses.is_in_view() && !self.cx.literals.is_empty();
         let holds_literal = lifted
             && bound.any(&mut |part| {
                 matches!(
