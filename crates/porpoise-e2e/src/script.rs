@@ -13,6 +13,8 @@
 //! b: SELECT balance FROM account => 70
 //! b: SELECT * FROM account WHERE id = 2 => no rows
 //! b: INSERT INTO account VALUES (1, 1) => error 1062 (23000)
+//! bob logs in                                                  as an account of that name, without a password, from here on
+//! bob logs in as ann                                           as another account, in a new connection
 //! b closes                                                     the connection goes away without a word
 //! [mariadb] a: SELECT VERSION() LIKE '%MariaDB%' => 1          a line for one product only
 //! ```
@@ -25,9 +27,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::server::{Server, Way};
-use crate::slt::text;
+use crate::server::{Product, Server, Way};
+use crate::slt::{Pending, text};
 use crate::wire::{Error, Reply, Wire};
+use crate::{files_below, repository};
 
 /// A statement that has not answered after this long is one that waits.
 const WAITS_MILLISECONDS: u64 = 250;
@@ -57,6 +60,49 @@ impl Session {
             waiting: false,
         }
     }
+}
+
+/// Runs a folder's scripts: those that `PORPOISE_SLT_FILTER` names, or all. Tells of every one that goes wrong.
+///
+/// # Panics
+/// When one goes wrong, or there is none.
+pub fn assert_passes(folder: &str, product: Product, way: Way) {
+    let pending = Pending::read(folder);
+    if product == Product::Porpoise && pending.is_everything() {
+        println!("{product:?} over {way:?}: all scripts are pending");
+        return;
+    }
+    let server = Server::start(product);
+    let filter = std::env::var("PORPOISE_SLT_FILTER").unwrap_or_default();
+    let mut files = files_below(&repository(folder), "txt");
+    files.retain(|file| {
+        filter
+            .split_whitespace()
+            .any(|word| file.ends_with(format!("{word}.txt")))
+            || filter.is_empty()
+    });
+    assert!(!files.is_empty(), "no script is chosen");
+    let mut wrong = 0;
+    let mut passed = 0;
+    for file in &files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let outcome = run_file(&server, way, file);
+        passed += usize::from(outcome.is_ok());
+        match (
+            outcome,
+            product == Product::Porpoise && pending.holds(&name),
+        ) {
+            (Ok(()), false) | (Err(_), true) => continue,
+            (Ok(()), true) => println!("{name} passes: take it off {folder}/PENDING"),
+            (Err(e), false) => println!("\n──── {name} on {product:?} over {way:?}\n{e}"),
+        }
+        wrong += 1;
+    }
+    println!(
+        "\n{product:?} over {way:?}: {passed} of {} scripts pass",
+        files.len()
+    );
+    assert_eq!(wrong, 0, "scripts that went wrong");
 }
 
 /// Runs one script in a database of its own. The error tells the line and what came instead.
@@ -94,6 +140,13 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
                 sessions.remove(session);
                 Ok(())
             }
+            Step::LogsIn { session, account } => match server.log_in(way, account, &database) {
+                Ok(wire) => {
+                    sessions.insert(session.to_owned(), Session::start(wire));
+                    Ok(())
+                }
+                Err(e) => Err(e.to_string()),
+            },
             Step::Runs {
                 session,
                 sql,
@@ -225,6 +278,10 @@ enum Step<'a> {
         expected: &'a str,
     },
     Closes(&'a str),
+    LogsIn {
+        session: &'a str,
+        account: &'a str,
+    },
 }
 
 impl<'a> Step<'a> {
@@ -248,8 +305,18 @@ impl<'a> Step<'a> {
                 session: step,
                 expected,
             },
-            _ => match step.strip_suffix(" closes") {
-                Some(session) if is_name(session) => Step::Closes(session),
+            _ => match step.split_once(' ') {
+                Some((session, "closes")) if is_name(session) => Step::Closes(session),
+                Some((session, "logs in")) if is_name(session) => Step::LogsIn {
+                    session,
+                    account: session,
+                },
+                Some((session, how)) if is_name(session) && how.starts_with("logs in as ") => {
+                    Step::LogsIn {
+                        session,
+                        account: &how["logs in as ".len()..],
+                    }
+                }
                 _ => Step::Setup(line),
             },
         }

@@ -147,6 +147,23 @@ impl Server {
         }
     }
 
+    /// Logs in as an account without a password, with `database` as the current one if the account may know of it.
+    ///
+    /// # Errors
+    /// What the server answers.
+    pub fn log_in(&self, way: Way, account: &str, database: &str) -> Result<Wire, Error> {
+        let collation = match self.product {
+            Product::MariaDb => 45,
+            Product::Porpoise => 255,
+        };
+        let connect =
+            |database| Wire::connect(&self.address(way), (account, ""), database, collation);
+        match connect(database) {
+            Err(Error::Server { number: 1044, .. }) => connect(""),
+            other => other,
+        }
+    }
+
     /// What the server wrote to its log.
     pub fn log(&self) -> String {
         std::fs::read(self.folder.path().join("log"))

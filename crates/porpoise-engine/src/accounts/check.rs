@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 use porpoise_sql::ast;
 
-use crate::accounts::privilege::{Privilege, Set};
+use crate::accounts::privilege::{Privilege, Set, level};
 use crate::accounts::role;
 use crate::accounts::{Accounts, Grants};
 use crate::catalog::View;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number};
 use crate::planner::access::{Access, Accesses, Authority, PlanError};
 use crate::planner::plan::Plan;
 use crate::session::SessionState;
@@ -143,6 +143,59 @@ pub fn check_set_global(state: &SessionState) -> Result<()> {
     check_admin(state, Privilege::Super, "SYSTEM_VARIABLES_ADMIN")
 }
 
+/// Session variables that not every session may set (MySQL 8.4 manual, 7.1.9.1, and the variables' own pages), by name.
+const RESTRICTED: &[&str] = &[
+    "auto_increment_increment",
+    "auto_increment_offset",
+    "bulk_insert_buffer_size",
+    "character_set_database",
+    "character_set_filesystem",
+    "collation_database",
+    "gtid_next",
+    "pseudo_slave_mode",
+    "pseudo_thread_id",
+    "sql_log_bin",
+    "sql_log_off",
+];
+
+/// Whether the session may set its value of a variable (1227).
+pub fn check_set_session(state: &SessionState, variable: &str) -> Result<()> {
+    if RESTRICTED.binary_search(&variable).is_err() {
+        return Ok(());
+    }
+    match grants(state) {
+        Some(grants)
+            if !grants.global.has(Privilege::Super)
+                && !grants.has_dynamic("SYSTEM_VARIABLES_ADMIN")
+                && !grants.has_dynamic("SESSION_VARIABLES_ADMIN") =>
+        {
+            Err(Error::specific_access_denied(
+                "SUPER, SYSTEM_VARIABLES_ADMIN or SESSION_VARIABLES_ADMIN",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the session may know of a column: it has some privilege on it.
+pub fn sees_column(state: &SessionState, schema: &str, table: &str, column: &str) -> bool {
+    let of_columns = Set::all(level::COLUMN);
+    let has_one = |grants: Arc<Grants>| grants.on_column(schema, table, column).meets(of_columns);
+    is_open(schema) || grants(state).is_none_or(has_one)
+}
+
+/// A privilege on a table as a whole, whichever: its definition may be shown.
+pub fn check_table_shown(state: &SessionState, schema: &str, table: &str) -> Result<()> {
+    let of_tables = Set::all(level::TABLE);
+    match grants(state) {
+        Some(grants) if !is_open(schema) && !grants.on_table(schema, table).meets(of_tables) => {
+            let SessionState { user, host, .. } = state;
+            Err(Error::table_access_denied("SHOW", user, host, table))
+        }
+        _ => Ok(()),
+    }
+}
+
 // ---------------------------------------------------------------------------------------------------------
 // Plans
 // ---------------------------------------------------------------------------------------------------------
@@ -171,7 +224,10 @@ pub fn explained<'a>(
     accounts: &Accounts,
     explained: &'a Plan,
 ) -> Result<Privileged<'a, Plan>> {
-    let privileged = plan(state, accounts, explained)?;
+    let privileged = plan(state, accounts, explained).map_err(|denied| match denied.number() {
+        number::view_invalid => Error::view_no_explain(),
+        _ => denied,
+    })?;
     let Some(grants) = grants(state) else {
         return Ok(privileged);
     };
@@ -261,6 +317,9 @@ fn missing(grants: &Grants, access: &Access) -> Option<Missing> {
     for (column, needed) in &access.columns {
         let held = grants.on_column(&access.schema, &access.name, column);
         let lacking = needed.without(held);
+        if lacking.meets(access.unnamed) {
+            return Some(Missing::Table(lacking));
+        }
         if !lacking.is_empty() {
             return Some(Missing::Column(lacking, column.clone()));
         }
@@ -346,7 +405,10 @@ impl StatementCheck<'_> {
             S::CreateDatabase { name, .. } => self.schema(name, P::Create),
             S::AlterDatabase { name, .. } => {
                 let named = name.as_ref().map(|name| name.0.as_str());
-                self.schema(named.or(self.state.schema.as_deref()).unwrap_or(""), P::Alter)
+                self.schema(
+                    named.or(self.state.schema.as_deref()).unwrap_or(""),
+                    P::Alter,
+                )
             }
             S::DropDatabase { name, .. } => self.schema(name, P::Drop),
             S::CreateTable(create) => self.create_table(create),
@@ -384,7 +446,9 @@ impl StatementCheck<'_> {
                     ast::Maintenance::Check | ast::Maintenance::Checksum => &[P::Select],
                     _ => &[P::Select, P::Insert],
                 };
-                tables.iter().try_for_each(|name| self.relation(name, needed))
+                tables
+                    .iter()
+                    .try_for_each(|name| self.relation(name, needed))
             }
             S::LockTables(locks) => locks.iter().try_for_each(|lock| {
                 self.schema_of(&lock.table, P::LockTables)?;
@@ -412,14 +476,21 @@ impl StatementCheck<'_> {
         let Some((schema, name)) = self.lasting(name) else {
             return Ok(());
         };
-        let needed = needed.iter().fold(Set::NONE, |set, one| set.with(one.set()));
+        let needed = needed
+            .iter()
+            .fold(Set::NONE, |set, one| set.with(one.set()));
         let held = grants(self.state).unwrap_or_default();
         let lacking = needed.without(held.on_table(&schema, &name));
         if lacking.is_empty() {
             return Ok(());
         }
         let SessionState { user, host, .. } = self.state;
-        Err(Error::table_access_denied(command(lacking), user, host, name))
+        Err(Error::table_access_denied(
+            command(lacking),
+            user,
+            host,
+            name,
+        ))
     }
 
     fn schema(&self, schema: &str, privilege: Privilege) -> Result<()> {

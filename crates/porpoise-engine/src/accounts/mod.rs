@@ -273,10 +273,7 @@ impl Grants {
 
     /// Whether anything at all is granted on a table or a column of it.
     pub fn sees_table(&self, schema: &str, table: &str) -> bool {
-        !self
-            .on_table(schema, table)
-            .without(Privilege::GrantOption.set())
-            .is_empty()
+        self.on_table(schema, table).meets(Set::all(level::TABLE))
             || self
                 .table(schema, table)
                 .is_some_and(|grant| !grant.columns.is_empty())

@@ -686,12 +686,13 @@ impl Run<'_> {
             .with(Privilege::GrantOption.set());
         match &asked.target {
             Target::Global => {
+                let only_dynamic = asked.privileges.is_empty() && !asked.dynamic.is_empty();
                 let dynamic = asked.dynamic.iter().all(|name| {
                     own.dynamic
                         .iter()
                         .any(|(known, passes_on)| known == name && *passes_on)
                 });
-                if (asked.privileges.is_empty() || own.global.contains(needed)) && dynamic {
+                if (only_dynamic || own.global.contains(needed)) && dynamic {
                     return Ok(());
                 }
                 Err(Error::access_denied(user, host, "YES"))

@@ -345,6 +345,8 @@ pub struct View {
 impl View {
     /// The definer's user name and host.
     pub fn definer_name(&self) -> (&str, &str) {
-        self.definer.rsplit_once('@').unwrap_or((&self.definer, "%"))
+        self.definer
+            .rsplit_once('@')
+            .unwrap_or((&self.definer, "%"))
     }
 }

@@ -22,10 +22,7 @@ impl Ddl<'_> {
         self.planned(|context| planner::plan(statement, context))
     }
 
-    fn planned(
-        &self,
-        plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>,
-    ) -> Result<Plan> {
+    fn planned(&self, plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>) -> Result<Plan> {
         let catalog = self.shared.catalog.load_full();
         let context = Context {
             catalog: &catalog,
@@ -58,7 +55,11 @@ impl Ddl<'_> {
         self.check_definer(&user, &host)?;
         // A view that has somebody else's rights is not changed by who couldn't have given it these.
         let old = match create.alter {
-            true => self.shared.catalog.load().relation(&name.schema, &name.table),
+            true => self
+                .shared
+                .catalog
+                .load()
+                .relation(&name.schema, &name.table),
             false => None,
         };
         if let Some(Relation::View(old)) = old {

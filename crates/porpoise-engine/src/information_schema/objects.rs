@@ -5,7 +5,7 @@ use std::sync::Arc;
 use porpoise_types::{DataType, Value};
 
 use super::*;
-use crate::accounts::check::grants;
+use crate::accounts::check::{grants, sees_column};
 use crate::accounts::privilege::Privilege;
 use crate::catalog::{Column, ColumnDefault, Index, IndexKind, Relation, SchemaEntry, Table, View};
 use crate::planner::relations;
@@ -624,6 +624,11 @@ fn column_privileges(exec: &Exec<'_>, schema: &str, table: &str, column: &str) -
     granted.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
+/// Whether the session may know of a table's column: of its own temporary tables', or if it has a privilege on it.
+fn is_known(exec: &Exec<'_>, table: &Table, column: &str) -> bool {
+    table.temporary || sees_column(exec.session, &table.schema, &table.name, column)
+}
+
 /// The session's temporary table of the name that is asked for: SHOW tells of it and not of what it hides.
 fn hiding(exec: &Exec<'_>, lookup: &Lookup) -> Option<Arc<Table>> {
     let key = (lookup.schema.clone()?, lookup.name.clone()?);
@@ -671,6 +676,9 @@ fn columns(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
 /// Also for temporary tables, which only SHOW COLUMNS shows.
 pub fn columns_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Result<()> {
     for (position, column) in table.told_columns().enumerate() {
+        if !is_known(exec, table, &column.name) {
+            continue;
+        }
         let mut values = vec![
             text(CATALOG),
             text(&table.schema),
@@ -713,6 +721,9 @@ fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -> Result<()
         return Ok(());
     };
     for (position, (name, column)) in view.columns.iter().zip(types).enumerate() {
+        if !sees_column(exec.session, &view.schema, &view.name, name) {
+            continue;
+        }
         let mut values = vec![
             text(CATALOG),
             text(&view.schema),
@@ -775,6 +786,9 @@ pub fn statistics_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) ->
     for index in &table.indexes {
         for (position, part) in index.parts.iter().enumerate() {
             let column = &table.columns[part.column];
+            if !is_known(exec, table, &column.name) {
+                continue;
+            }
             let expression = part.expression(table);
             let values = [
                 text(CATALOG),
@@ -810,7 +824,8 @@ fn key_column_usage(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Resu
     for table in visible_tables(exec, lookup) {
         for index in table.indexes.iter().filter(|index| index.is_unique()) {
             for (position, part) in index.parts.iter().enumerate() {
-                if part.expression(&table).is_some() {
+                let column = &table.columns[part.column].name;
+                if part.expression(&table).is_some() || !is_known(exec, &table, column) {
                     continue;
                 }
                 let values = [
@@ -820,7 +835,7 @@ fn key_column_usage(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Resu
                     text(CATALOG),
                     text(&table.schema),
                     text(&table.name),
-                    text(&table.columns[part.column].name),
+                    text(column),
                     Value::UInt(position as u64 + 1),
                     Value::Null,
                     Value::Null,
@@ -834,6 +849,9 @@ fn key_column_usage(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Resu
             for (position, (&column, parent_column)) in
                 key.columns.iter().zip(&key.parent_columns).enumerate()
             {
+                if !is_known(exec, &table, &table.columns[column].name) {
+                    continue;
+                }
                 let values = [
                     text(CATALOG),
                     text(&table.schema),
@@ -938,13 +956,21 @@ fn check_constraints(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Res
     Ok(())
 }
 
+/// Whether the session may see how a view is defined.
+fn may_show(exec: &Exec<'_>, view: &View) -> bool {
+    grants(exec.session).is_none_or(|grants| {
+        let held = grants.on_table(&view.schema, &view.name);
+        held.has(Privilege::ShowView)
+    })
+}
+
 fn views(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
     for view in visible_views(exec, lookup) {
         let values = [
             text(CATALOG),
             text(&view.schema),
             text(&view.name),
-            text(&view.sql),
+            text(if may_show(exec, &view) { &view.sql } else { "" }),
             text(if view.check_option.is_empty() {
                 "NONE"
             } else {

@@ -37,6 +37,9 @@ pub struct Access {
     pub any_of: Set,
     /// Needed on a column, or on the whole.
     pub columns: Vec<(CompactString, Set)>,
+    /// Needed on all columns, because the statement names none (`*`, an INSERT without a list): they are among
+    /// `columns`, but the error names the table.
+    pub unnamed: Set,
     /// Columns that a view's definition shows: any privilege on each will do.
     pub shown: Vec<CompactString>,
     /// Its rows are locked by a read: that takes the right to change them, too.
@@ -123,6 +126,7 @@ impl AccessList {
             somewhere,
             any_of,
             columns: Vec::new(),
+            unnamed: Set::NONE,
             shown: Vec::new(),
             locks_rows: false,
             authority: match definer {
@@ -192,6 +196,12 @@ impl AccessList {
         }
     }
 
+    /// All columns are used without being named.
+    pub fn unnamed(&mut self, access: AccessId, privilege: Privilege) {
+        let noted = &mut self.accesses[access.0];
+        noted.unnamed = noted.unnamed.with(privilege.set());
+    }
+
     /// A column is shown by a view's definition, for whatever use.
     pub fn show(&mut self, (access, name): &AccessColumn) {
         let shown = &mut self.accesses[access.0].shown;
@@ -240,10 +250,10 @@ pub struct Accesses {
 impl Accesses {
     fn new(list: Vec<Access>) -> Accesses {
         let of_session = |access: &Access| matches!(access.authority, Authority::Session);
-        let enough = list
-            .iter()
-            .all(of_session)
-            .then(|| list.iter().fold(Set::NONE, |set, access| set.with(access.enough())));
+        let enough = list.iter().all(of_session).then(|| {
+            list.iter()
+                .fold(Set::NONE, |set, access| set.with(access.enough()))
+        });
         Accesses { list, enough }
     }
 

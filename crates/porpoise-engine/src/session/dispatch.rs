@@ -190,14 +190,7 @@ impl Session {
             Some(transaction) => View::Transaction(transaction),
             None => View::Snapshot(snapshot),
         };
-        let mut exec = Exec::of_plan(
-            &mut self.state,
-            &shared,
-            &catalog,
-            view,
-            plan,
-            parameters,
-        );
+        let mut exec = Exec::of_plan(&mut self.state, &shared, &catalog, view, plan, parameters);
         let Some(bound) = query.output.first() else {
             return Err(Error::engine_error("an expression's plan"));
         };
@@ -272,7 +265,9 @@ impl Session {
         };
         let grants = check::grants(&self.state);
         let is_known = |column: &ResultColumn| {
-            let held = grants.as_ref().map(|grants| grants.on_column(&schema, table, &column.name));
+            let held = grants
+                .as_ref()
+                .map(|grants| grants.on_column(&schema, table, &column.name));
             held.is_none_or(|held| !held.is_empty())
         };
         let pattern = if wildcard.is_empty() { "%" } else { wildcard };

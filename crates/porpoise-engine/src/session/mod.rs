@@ -624,14 +624,7 @@ impl Session {
             } else {
                 View::Snapshot(shared.store.snapshot())
             };
-            let mut exec = Exec::of_plan(
-                &mut self.state,
-                &shared,
-                catalog,
-                view,
-                plan,
-                parameters,
-            );
+            let mut exec = Exec::of_plan(&mut self.state, &shared, catalog, view, plan, parameters);
             return statement::run(&mut exec, plan, columns, reply).map(|()| None);
         }
         if in_transaction && !plan.tables.is_empty() {
@@ -665,14 +658,7 @@ impl Session {
         }
         let savepoint = storage.savepoint();
         let view = View::Transaction(&mut storage);
-        let mut exec = Exec::of_plan(
-            &mut self.state,
-            &shared,
-            catalog,
-            view,
-            plan,
-            parameters,
-        );
+        let mut exec = Exec::of_plan(&mut self.state, &shared, catalog, view, plan, parameters);
         let ran = statement::run(&mut exec, plan, columns, reply);
         drop(exec);
         self.state.ignore_errors = false;

@@ -137,6 +137,8 @@ impl Session {
         };
         if scope == Reads::Global {
             crate::accounts::check_set_global(&self.state)?;
+        } else {
+            crate::accounts::check::check_set_session(&self.state, &name)?;
         }
         let was_autocommit = self.state.autocommit;
         let shared = self.engine.shared.clone();

@@ -26,8 +26,26 @@ fn number(name: &str) -> ResultColumn {
     ResultColumn::expression(name, DataType::BIGINT_UNSIGNED, false)
 }
 
+/// Whether the session may ask for it (1227).
+fn check_asked(session: &Session, what: &ShowWhat) -> Result<()> {
+    let needed = match what {
+        ShowWhat::BinaryLogs | ShowWhat::BinaryLogStatus | ShowWhat::ReplicaStatus => {
+            Privilege::ReplicationClient
+        }
+        ShowWhat::BinlogEvents | ShowWhat::Replicas => Privilege::ReplicationSlave,
+        _ => return Ok(()),
+    };
+    match check::grants(&session.state) {
+        Some(held) if !held.global.has(needed) && !held.global.has(Privilege::Super) => Err(
+            Error::specific_access_denied(format_args!("SUPER, {}", needed.name())),
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// The answer, if the SHOW is one of these.
 pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
+    check_asked(session, &show.what)?;
     Ok(Some(match &show.what {
         ShowWhat::CreateDatabase {
             name,
@@ -173,10 +191,14 @@ fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -
             .relation(&schema, &name),
     };
     let wants_view = matches!(what, ShowWhat::CreateView(_));
+    if !matches!(&relation, Some(Relation::Table(table)) if table.temporary) {
+        check::check_table_shown(&session.state, &schema, &name)?;
+    }
     match relation {
         Some(Relation::View(view)) => {
+            let needed = Privilege::ShowView.set().with(Privilege::Select.set());
             if check::grants(&session.state)
-                .is_some_and(|grants| !grants.on_table(&schema, &name).has(Privilege::ShowView))
+                .is_some_and(|grants| !grants.on_table(&schema, &name).contains(needed))
             {
                 return Err(Error::table_access_denied(
                     "SHOW VIEW",

@@ -415,6 +415,9 @@ impl Binder<'_> {
             if empty_row {
                 return Ok(Vec::new());
             }
+            if let Some(access) = target.access {
+                self.accesses.unnamed(access, Privilege::Insert);
+            }
             return Ok(target.columns());
         };
         let mut columns = Vec::with_capacity(names.len());
@@ -425,7 +428,8 @@ impl Binder<'_> {
                 .is_none_or(|of| **of == *insert.table.name);
             let position = target.column_position(&name.name).filter(|_| named_here);
             let Some(position) = position else {
-                return Err(Error::unknown_column(display(name), "field list"));
+                let looked_for = target.access.map(|access| (access, name.name.0.clone()));
+                return Err(self.unknown_column(name, "field list", looked_for, Privilege::Insert));
             };
             if columns.contains(&position) {
                 return Err(Error::field_specified_twice(&table.columns[position].name));
@@ -598,10 +602,9 @@ impl Binder<'_> {
         let mut targets: Vec<UpdateTarget> = Vec::new();
         for assignment in &update.assignments {
             let Some(at) = self.scope().find(&assignment.column)? else {
-                return Err(Error::unknown_column(
-                    display(&assignment.column),
-                    "field list",
-                ));
+                let name = &assignment.column;
+                let looked_for = self.scope().might_be_of(name);
+                return Err(self.unknown_column(name, "field list", looked_for, Privilege::Update));
             };
             let (table, slot, column) = self.changed_column(&from, at, "UPDATE")?;
             let named = self.scope().relations[at.0].access_column(at.1);

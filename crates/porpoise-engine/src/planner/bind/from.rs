@@ -342,8 +342,7 @@ impl Binder<'_> {
             Some(CatalogRelation::Virtual(table)) => (table.schema, table.name),
             _ => (schema, name),
         };
-        let access =
-            (!is_open).then(|| self.accesses.name(named_schema, named, need));
+        let access = (!is_open).then(|| self.accesses.name(named_schema, named, need));
         match found {
             Some(relation) => Ok((relation, access)),
             None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {

@@ -184,6 +184,20 @@ impl Scope {
         Ok(found)
     }
 
+    /// The column that a name stood for, if one of the tables had it.
+    pub fn might_be_of(&self, name: &ast::ColumnRef) -> Option<AccessColumn> {
+        let is_meant = |relation: &&Relation| match &name.table {
+            Some(table) => relation.is_called(name.schema.as_deref(), table),
+            None => true,
+        };
+        let access = self
+            .relations
+            .iter()
+            .filter(is_meant)
+            .find_map(|r| r.access)?;
+        Some((access, name.name.0.clone()))
+    }
+
     /// The select list's item with this alias. Items of one name must say the same.
     pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
         let mut found: Option<&OutputColumn> = None;
@@ -416,7 +430,23 @@ impl Binder<'_> {
         } else {
             clause
         };
-        Err(Error::unknown_column(display(name), clause))
+        let might_be_of = |scope: &Scope| scope.might_be_of(name);
+        let looked_for = self.scopes.iter().rev().find_map(might_be_of);
+        Err(self.unknown_column(name, clause, looked_for, Privilege::Select))
+    }
+
+    /// Error 1054. Who has privileges on some columns of a table alone isn't told which others there are not.
+    pub(super) fn unknown_column(
+        &mut self,
+        name: &ast::ColumnRef,
+        clause: &str,
+        looked_for: Option<AccessColumn>,
+        privilege: Privilege,
+    ) -> Error {
+        if let Some(column) = looked_for {
+            self.accesses.column(&column, privilege);
+        }
+        Error::unknown_column(display(name), clause)
     }
 
     fn resolve_in_having(&mut self, depth: usize, name: &ast::ColumnRef) -> Result<Option<Expr>> {

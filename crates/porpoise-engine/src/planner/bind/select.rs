@@ -8,10 +8,13 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
+use crate::accounts::privilege::Privilege;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
 use crate::planner::access::Need;
-use crate::planner::bind::scope::{Aliases, ColumnUse, Columns, GroupKey, MadeColumn, Relation, Scope};
+use crate::planner::bind::scope::{
+    Aliases, ColumnUse, Columns, GroupKey, MadeColumn, Relation, Scope,
+};
 use crate::planner::bind::{Binder, group};
 use crate::planner::plan::{OnLocked, RowLock, SetOperator, SortKey};
 use crate::planner::query::{Block, Body, OutputColumn, Query};
@@ -462,6 +465,7 @@ impl Binder<'_> {
                         return Err(Error::no_tables_used());
                     }
                     for (relation, column) in star {
+                        self.note_star(depth, *relation);
                         columns.push(self.output_column(depth, *relation, *column, usage));
                     }
                 }
@@ -473,6 +477,7 @@ impl Binder<'_> {
                     let Some(relation) = relation else {
                         return Err(Error::unknown_table(name.name.as_str()));
                     };
+                    self.note_star(depth, relation);
                     for column in 0..self.scopes[depth].relations[relation].columns.len() {
                         if self.scopes[depth].relations[relation]
                             .columns
@@ -486,7 +491,8 @@ impl Binder<'_> {
                     let mut column = match expr {
                         ast::Expr::Column(name) => match self.scopes[depth].find(name)? {
                             Some((relation, position)) => {
-                                let mut column = self.output_column(depth, relation, position, usage);
+                                let mut column =
+                                    self.output_column(depth, relation, position, usage);
                                 column.name = name.name.0.clone();
                                 column.name_span = None;
                                 column
@@ -513,6 +519,13 @@ impl Binder<'_> {
             }
         }
         Ok(columns)
+    }
+
+    /// `*` reads a relation's columns without naming them.
+    fn note_star(&mut self, depth: usize, relation: usize) {
+        if let Some(access) = self.scopes[depth].relations[relation].access {
+            self.accesses.unnamed(access, Privilege::Select);
+        }
     }
 
     /// An expression named by its text.
