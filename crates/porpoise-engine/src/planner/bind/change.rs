@@ -596,7 +596,7 @@ impl Binder<'_> {
             update.limit.is_some(),
         )?;
         self.scopes.push(Scope::new("from clause"));
-        let (mut from, _) = self.from_named_for(Privilege::Update, &update.tables)?;
+        let (mut from, _) = self.changed_from(Privilege::Update, &update.tables)?;
         self.change_views();
         self.scope().clause = "field list";
         let mut targets: Vec<UpdateTarget> = Vec::new();
@@ -672,7 +672,7 @@ impl Binder<'_> {
             delete.limit.is_some(),
         )?;
         self.scopes.push(Scope::new("from clause"));
-        let (mut from, _) = self.from_named_for(Privilege::Delete, &delete.from)?;
+        let (mut from, _) = self.changed_from(Privilege::Delete, &delete.from)?;
         self.change_views();
         let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
         let count = if delete.targets.is_empty() {
@@ -726,7 +726,7 @@ impl Binder<'_> {
     }
 
     /// FROM of a change: a table by itself is named to be changed, of several it is seen later which are.
-    fn from_named_for(
+    fn changed_from(
         &mut self,
         change: Privilege,
         tables: &[ast::TableRef],
