@@ -240,6 +240,7 @@ errors! {
     primary_invisible() = 3522 "HY000" "A primary key index cannot be invisible";
     alter_not_supported(what, why, instead) = 1846 "0A000" "{} is not supported. Reason: {}. Try {}.";
     constraint_not_found(name) = 3940 "HY000" "Constraint '{}' does not exist.";
+    undeclared_variable(name) = 1327 "42000" "Undeclared variable: {}";
     view_no_explain() = 1345 "HY000" "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table";
     no_such_definer(user, host) = 1449 "HY000" "The user specified as a definer ('{}'@'{}') does not exist";
     view_invalid(schema, view) = 1356 "HY000" "View '{}.{}' references invalid table(s) or column(s) or function(s) or definer/invoker of view lack rights to use them";

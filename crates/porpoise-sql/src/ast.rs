@@ -1929,7 +1929,7 @@ pub enum Statement {
         action: Maintenance,
         /// Which.
         tables: Vec<ObjectName>,
-        /// `QUICK`, `EXTENDED`, `FOR UPGRADE`… in upper case; the text of `ANALYZE … HISTOGRAM`.
+        /// `QUICK`, `EXTENDED`, `FOR UPGRADE`… in upper case.
         options: Vec<Box<str>>,
     },
     /// `FLUSH …`.

@@ -22,6 +22,8 @@
 //! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
 
 pub mod check;
+#[cfg(test)]
+mod forbidden;
 pub mod host;
 pub mod privilege;
 pub mod role;

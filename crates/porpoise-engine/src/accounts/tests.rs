@@ -14,7 +14,7 @@ fn with_user() -> (Db, Db) {
     (root, user)
 }
 
-fn login(db: &Db, user: &str) -> Db {
+pub(super) fn login(db: &Db, user: &str) -> Db {
     let account = db
         .engine
         .account_for(user, "192.0.2.1", "192.0.2.1".parse().ok())

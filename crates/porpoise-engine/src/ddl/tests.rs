@@ -141,6 +141,16 @@ impl Db {
         Ok(answers.ok)
     }
 
+    /// Runs a prepared statement without parameters.
+    pub fn execute(&mut self, id: u32) -> Result<Completion> {
+        let mut answers = Answers::default();
+        let ran = self.session.execute(id, &[], &mut answers)?;
+        if let Some(commit) = ran.commit {
+            commit.wait()?;
+        }
+        Ok(answers.ok)
+    }
+
     #[track_caller]
     pub fn run(&mut self, sql: &str) -> Completion {
         match self.try_run(sql) {

@@ -37,6 +37,9 @@ pub fn show(
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     if let Some((columns, rows)) = told::tell(session, show)? {
+        if show.filter.is_some() {
+            return Err(Error::not_supported_yet("LIKE or WHERE in this SHOW"));
+        }
         session.reply_rows(&columns, &rows, reply)?;
         return Ok(None);
     }

@@ -122,11 +122,6 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
                 vec![vec!["InnoDB".into(), "".into(), status.into()]],
             )
         }
-        ShowWhat::OpenTables { .. } => {
-            let mut columns = texts(&["Database", "Table"]);
-            columns.extend(["In_use", "Name_locked"].map(number));
-            (columns, Vec::new())
-        }
         ShowWhat::Profiles => (texts(&["Query_ID", "Duration", "Query"]), Vec::new()),
         ShowWhat::Profile { .. } => (texts(&["Status", "Duration"]), Vec::new()),
         ShowWhat::BinaryLogs => {
@@ -335,15 +330,17 @@ fn conditions(session: &Session, show: &ast::Show, count: bool, least: Level) ->
     }
     let bound = |expr: Option<&ast::Expr>, otherwise: usize| match expr {
         Some(ast::Expr::Literal(ast::Literal::Int(count))) => {
-            usize::try_from(*count).unwrap_or(usize::MAX)
+            Ok(usize::try_from(*count).unwrap_or(usize::MAX))
         }
-        _ => otherwise,
+        // A stored program's variable, as MySQL's grammar has it.
+        Some(ast::Expr::Column(name)) => Err(Error::undeclared_variable(name.name.as_str())),
+        _ => Ok(otherwise),
     };
     let skip = bound(
         show.limit.as_ref().and_then(|limit| limit.offset.as_ref()),
         0,
-    );
-    let take = bound(show.limit.as_ref().map(|limit| &limit.count), usize::MAX);
+    )?;
+    let take = bound(show.limit.as_ref().map(|limit| &limit.count), usize::MAX)?;
     let rows = wanted
         .into_iter()
         .skip(skip)

@@ -430,8 +430,10 @@ impl Parser<'_> {
         }
         let tables = self.list(Self::object_name)?;
         let mut options = Vec::new();
-        if action == Maintenance::Analyze && (self.at("UPDATE") || self.at("DROP")) {
-            options.push(self.rest_of_statement());
+        if action == Maintenance::Analyze
+            && let Some(verb) = self.eat_any(&["UPDATE", "DROP"])
+        {
+            return self.histogram(verb == "UPDATE");
         }
         while self.at_any(&[
             "FOR", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM",
@@ -447,6 +449,30 @@ impl Parser<'_> {
             action,
             tables,
             options,
+        })
+    }
+
+    /// What follows `ANALYZE TABLE t UPDATE | DROP`.
+    fn histogram(&mut self, update: bool) -> Result<Statement> {
+        let start = self.tok(0).token.start as usize;
+        self.expect("HISTOGRAM")?;
+        self.expect("ON")?;
+        self.list(Self::ident)?;
+        if update {
+            if self.eat("WITH") {
+                self.u64()?;
+                self.expect("BUCKETS")?;
+            }
+            if self.eat_any(&["MANUAL", "AUTO"]).is_some() {
+                self.expect("UPDATE")?;
+            }
+            if self.eat_all(&["USING", "DATA"]) {
+                self.string()?;
+            }
+        }
+        Ok(Statement::Unsupported {
+            what: "ANALYZE TABLE ... HISTOGRAM",
+            text: self.source(start),
         })
     }
 

@@ -474,11 +474,7 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
             }
             let name = |target: &ast::IntoTarget| match target {
                 ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),
-                ast::IntoTarget::Local(name) => Err(Error::new(
-                    1327,
-                    "42000",
-                    format!("Undeclared variable: {}", name.as_str()),
-                )),
+                ast::IntoTarget::Local(name) => Err(Error::undeclared_variable(name.as_str())),
             };
             targets.iter().map(name).collect()
         }
