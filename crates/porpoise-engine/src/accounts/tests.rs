@@ -245,3 +245,44 @@ fn a_role_counts_while_it_is_active_and_granted() {
     let kept = again.get("v", "%").expect("v").grants.load_full();
     assert!(kept.roles[0].default && kept.roles[0].is("u", "%"));
 }
+
+#[test]
+fn a_connection_that_changes_its_user_takes_no_rights_along() {
+    let (root, _) = with_user();
+    let mut beside = crate::ddl::tests::beside(&root);
+    beside.run("INSERT INTO t VALUES (1, 2)");
+    beside.run("CREATE TEMPORARY TABLE mine (a INT)");
+    let prepared = beside
+        .session
+        .prepare(b"SELECT b FROM d.t")
+        .expect("prepared");
+    assert_eq!(beside.rows("SELECT b FROM d.t"), ["2"]);
+    let account = root.engine.account_for("u", "192.0.2.1", None);
+    beside
+        .session
+        .change_user(crate::session::Login {
+            account,
+            user: "u".into(),
+            host: "192.0.2.1".into(),
+            ..Default::default()
+        })
+        .expect("changes");
+    beside.fails("SELECT b FROM d.t", 1142);
+    beside.fails("SELECT a FROM d.mine", 1142);
+    assert_eq!(beside.execute(prepared.id).unwrap_err().number(), 1243);
+}
+
+#[test]
+fn com_field_list_tells_the_columns_that_one_may_know() {
+    let (mut root, mut user) = with_user();
+    root.run("GRANT CREATE ON d.* TO u");
+    root.run("CREATE TABLE secret (a INT, b INT)");
+    user.run("USE d");
+    root.run("REVOKE CREATE ON d.* FROM u");
+    let refused = user.session.field_list("secret", "").unwrap_err();
+    assert_eq!(refused.number(), 1142);
+    root.run("GRANT UPDATE (b) ON d.secret TO u");
+    let columns = user.session.field_list("secret", "").expect("columns");
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    assert_eq!(names, ["b"]);
+}
