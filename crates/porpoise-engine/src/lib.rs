@@ -23,6 +23,7 @@ pub mod functions;
 pub mod hosts;
 pub mod information_schema;
 pub mod planner;
+pub mod quote;
 pub mod reply;
 pub mod session;
 pub mod show;

@@ -189,7 +189,7 @@ pub fn check_table_shown(state: &SessionState, schema: &str, table: &str) -> Res
     let of_tables = Set::all(level::TABLE);
     match grants(state) {
         Some(grants) if !is_open(schema) && !grants.on_table(schema, table).meets(of_tables) => {
-            let SessionState { user, host, .. } = state;
+            let (user, host) = (&state.user, &state.host);
             Err(Error::table_access_denied("SHOW", user, host, table))
         }
         _ => Ok(()),
@@ -484,7 +484,7 @@ impl StatementCheck<'_> {
         if lacking.is_empty() {
             return Ok(());
         }
-        let SessionState { user, host, .. } = self.state;
+        let (user, host) = (&self.state.user, &self.state.host);
         Err(Error::table_access_denied(
             command(lacking),
             user,

@@ -38,7 +38,7 @@ impl RoleGrant {
 
 /// A role as it is printed: `` `user`@`host` ``.
 pub fn quoted(user: &str, host: &str) -> String {
-    let name = crate::show::create_text::name;
+    let name = crate::quote::name;
     format!("{}@{}", name(user), name(host))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::accounts::privilege::{PRIVILEGES, Privilege, Set, level};
 use crate::accounts::{AUTH_SOCKET, Account, Grants};
-use crate::show::create_text::{name, quoted};
+use crate::quote::{name, quoted};
 
 /// SHOW GRANTS: a row each.
 pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::Table;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind};
 use crate::functions::Purity;
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 
 /// Parses a kept expression. The text doesn't depend on any session's sql_mode.
 pub fn parse(sql: &str) -> Result<ast::Expr> {
@@ -22,7 +22,7 @@ pub fn parse(sql: &str) -> Result<ast::Expr> {
 
 /// Parses a kept expression and binds it over its table: the row is slot 0 of the frame.
 pub fn bind(sql: &str, table: &Table, clause: &'static str) -> Result<Expr> {
-    crate::planner::bind_table_expression(&parse(sql)?, table, clause, &SessionState::new(0))
+    crate::planner::bind_table_expression(&parse(sql)?, table, clause, &SessionVars::new(0))
 }
 
 /// Calls back for every node of a bound expression, subqueries' insides left out.

@@ -4,6 +4,7 @@
 //! `ArcSwap`. A statement takes one picture and keeps it to its end. DDL makes a new picture and
 //! publishes it when its storage transaction is durable.
 
+pub mod create_text;
 mod definition;
 pub mod dictionary;
 pub mod expression;
@@ -35,6 +36,9 @@ pub struct Catalog {
 
 /// A schema's and a table's name.
 pub type TableName = (CompactString, CompactString);
+
+/// A session's own tables.
+pub type TemporaryTables = HashMap<TableName, Arc<Table>>;
 
 #[derive(Clone, Debug)]
 pub struct SchemaEntry {

@@ -20,10 +20,11 @@ use crate::catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use crate::catalog::expression;
 use crate::catalog::record::{ColumnRecord, DefaultRecord, IndexRecord, TableRecord};
 use crate::catalog::{Change, IndexKind, Relation, Table};
-use crate::ddl::column::{self, ColumnContext, resolve_collation};
+use crate::ddl::column;
 use crate::ddl::table::{self, Options};
 use crate::ddl::{Ddl, Name, check_table_name, copy, foreign_keys, lock, rename};
 use crate::error::{Error, Result};
+use crate::planner::typing::declared::{TypeContext, resolve_collation};
 use crate::reply::Completion;
 use crate::session::metadata::Mode;
 
@@ -323,7 +324,7 @@ fn edit(
         A::SetDefault(name, default) => {
             let at = find_column(record, name)?;
             let now_us = ddl.now_us();
-            let mut cx = ColumnContext {
+            let mut cx = TypeContext {
                 session: ddl.session,
                 collation: Collation::BINARY,
                 now_us,
@@ -466,7 +467,7 @@ fn make_column(
     let now_us = ddl.now_us();
     column::column(
         def,
-        &mut ColumnContext {
+        &mut TypeContext {
             session: ddl.session,
             collation,
             now_us,

@@ -10,7 +10,7 @@ use crate::accounts::check;
 use crate::catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use crate::catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
 use crate::catalog::{Change, IndexKind, Relation, Table};
-use crate::ddl::column::{self, ColumnContext};
+use crate::ddl::column;
 use crate::ddl::table::{self, Options};
 use crate::ddl::{Ddl, Name, check_table_name, foreign_keys};
 use crate::error::{Error, Level, Result};
@@ -18,6 +18,7 @@ use crate::executor::{Exec, View, insert};
 use crate::expr::Slot;
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout};
 use crate::planner::relations::{RowChange, relations};
+use crate::planner::typing::declared::TypeContext;
 use crate::reply::{Completion, ResultColumn};
 use crate::session::lock_tables_of;
 use crate::session::metadata::{Grant, HeldTables, Keeper, Mode, Taker};
@@ -155,7 +156,7 @@ fn add_elements(
     for element in elements {
         match element {
             ast::TableElement::Column(def) => {
-                let mut cx = ColumnContext {
+                let mut cx = TypeContext {
                     session: ddl.session,
                     collation,
                     now_us,

@@ -4,9 +4,9 @@ use porpoise_sql::ast;
 use porpoise_types::Collation;
 
 use crate::catalog::{Change, Relation, Schema};
-use crate::ddl::column::resolve_collation;
 use crate::ddl::{Ddl, Name, foreign_keys, is_built_in, lock};
 use crate::error::{Error, Level, Result};
+use crate::planner::typing::declared::resolve_collation;
 use crate::reply::Completion;
 use crate::session::metadata::Mode;
 

@@ -22,8 +22,8 @@ use crate::catalog::record::{ForeignKeyRecord, IndexRecord, PartRecord, TableRec
 use crate::catalog::{Catalog, Change, IndexKind, ReferenceAction, SchemaEntry, Table};
 use crate::ddl::{Ddl, Name, column, lock as metadata};
 use crate::error::{Error, Result, number};
+use crate::quote;
 use crate::session::metadata::{Grant, Mode};
-use crate::show::create_text;
 
 // ---------------------------------------------------------------------------------------------------------
 // Locks
@@ -600,9 +600,9 @@ pub fn check_truncated(ddl: &Ddl<'_>, table: &Table) -> Result<()> {
         if let Some(key) = referring(child, table) {
             return Err(Error::truncate_referenced(format_args!(
                 "{}.{}, CONSTRAINT {}",
-                create_text::name(&child.schema),
-                create_text::name(&child.name),
-                create_text::name(&key.name)
+                quote::name(&child.schema),
+                quote::name(&child.name),
+                quote::name(&key.name)
             )));
         }
     }

@@ -10,8 +10,9 @@ use porpoise_types::{Collation, DataType};
 use crate::catalog::expression;
 use crate::catalog::record::*;
 use crate::catalog::{IndexKind, Table};
-use crate::ddl::column::{self, resolve_collation, text};
+use crate::ddl::column::{self, text};
 use crate::error::{Error, Level, Result, number};
+use crate::planner::typing::declared::resolve_collation;
 use crate::session::SessionState;
 
 const COLUMNS_MAX: usize = 4096;

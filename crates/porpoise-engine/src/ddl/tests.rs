@@ -5,12 +5,12 @@ use std::sync::Arc;
 use porpoise_storage::{Options, Store};
 use porpoise_types::{Date, DateTime, Time};
 
+use crate::catalog::create_text;
 use crate::catalog::{Dictionary, Relation, Table};
 use crate::engine::{Engine, EngineOptions};
 use crate::error::Result;
 use crate::reply::{Completion, Reply, ResultColumn};
 use crate::session::{Login, Session};
-use crate::show::create_text;
 
 /// Keeps the last answer: its OK, or its rows as text.
 #[derive(Default)]

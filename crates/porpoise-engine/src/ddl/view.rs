@@ -27,6 +27,7 @@ impl Ddl<'_> {
         let context = Context {
             catalog: &catalog,
             session: self.session,
+            temporary_tables: &self.session.temporary_tables,
             parameters: &[],
             literals: &[],
             sql: self.sql,

@@ -304,7 +304,7 @@ fn for_each_row(
         }
         return Ok(());
     }
-    let slots = operator::slots_of(node);
+    let slots = crate::planner::plan::slots_of(node);
     let mut rows = RowBuffer::default();
     while left > 0 && input.next(exec)? {
         left -= 1;

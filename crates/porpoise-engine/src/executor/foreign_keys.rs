@@ -17,12 +17,13 @@ use std::ops::Bound;
 use porpoise_storage::{Direction, LockMode, SpaceId, Wait};
 use porpoise_types::{KeyBuf, Value, convert, encode_key_part, successor_of_prefix};
 
+use crate::catalog::create_text;
 use crate::catalog::{ForeignKey, Index, IndexKind, ReferenceAction, Table};
 use crate::error::{Error, Result};
 use crate::executor::write::Written;
 use crate::executor::{Exec, index_entry, insert};
 use crate::planner::relations::{ChildEdge, ParentEdge, Relations};
-use crate::show::create_text;
+use crate::quote;
 
 /// How many levels of cascades a row's change may set off.
 const CASCADE_DEPTH_MAX: usize = 15;
@@ -500,8 +501,8 @@ fn values_text(table: &Table, columns: &[usize], row: &[u8]) -> String {
 pub fn violated(table: &Table, key: &ForeignKey) -> String {
     format!(
         "{}.{}, {}",
-        create_text::name(&table.schema),
-        create_text::name(&table.name),
+        quote::name(&table.schema),
+        quote::name(&table.name),
         create_text::foreign_key(table, key)
     )
 }

@@ -11,12 +11,12 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use porpoise_sql::ast;
 use porpoise_types::{Charset, DataType, Value};
 
 use crate::error::{Error, Result};
 use crate::executor::Exec;
 use crate::executor::insert::{Counts, insert_row_of, store_given, with_defaults};
+use crate::planner::file_format::FileFormat;
 use crate::planner::plan::{Insert, Load, LoadTarget, OnDuplicate};
 use crate::reply::Completion;
 
@@ -30,48 +30,12 @@ pub enum Field {
     Bytes(Vec<u8>),
 }
 
-/// How a file says where fields and lines end.
-#[derive(Clone, Debug)]
-pub struct Format {
-    fields_terminated: Vec<u8>,
-    enclosed: Option<u8>,
-    escaped: Option<u8>,
-    lines_starting: Vec<u8>,
-    lines_terminated: Vec<u8>,
-}
-
-impl Format {
-    pub fn of(written: &ast::FileFormat) -> Result<Format> {
-        let or =
-            |part: &Option<Box<[u8]>>, default: &[u8]| part.as_deref().unwrap_or(default).to_vec();
-        // Error 1083: a separator that must be one character is longer.
-        let single = |part: &Option<Box<[u8]>>, default: &[u8]| match or(part, default).as_slice() {
-            [] => Ok(None),
-            [byte] => Ok(Some(*byte)),
-            _ => Err(Error::wrong_field_terminators()),
-        };
-        let format = Format {
-            fields_terminated: or(&written.fields_terminated, b"\t"),
-            enclosed: single(&written.fields_enclosed, b"")?,
-            escaped: single(&written.fields_escaped, b"\\")?,
-            lines_starting: or(&written.lines_starting, b""),
-            lines_terminated: or(&written.lines_terminated, b"\n"),
-        };
-        if format.fields_terminated.is_empty() || format.lines_terminated.is_empty() {
-            return Err(Error::not_supported_yet(
-                "LOAD DATA of fields of fixed size",
-            ));
-        }
-        Ok(format)
-    }
-}
-
 /// Reads a file field by field.
 pub struct Fields {
     input: BufReader<Source>,
     /// Bytes that were looked at and given back, the next one last.
     given_back: Vec<u8>,
-    format: Format,
+    format: FileFormat,
 }
 
 /// What ended a field.
@@ -83,7 +47,7 @@ enum Ended {
 }
 
 impl Fields {
-    pub fn new(source: Source, format: Format) -> Fields {
+    pub fn new(source: Source, format: FileFormat) -> Fields {
         Fields {
             input: BufReader::with_capacity(64 << 10, source),
             given_back: Vec::new(),
@@ -323,10 +287,12 @@ pub fn completion(plan: &Insert, counts: &Counts, warnings: usize) -> Completion
 
 #[cfg(test)]
 mod tests {
+    use porpoise_sql::ast;
+
     use super::*;
 
     fn rows(text: &str, format: ast::FileFormat) -> Vec<Vec<Option<String>>> {
-        let format = Format::of(&format).expect("a format");
+        let format = FileFormat::of(&format).expect("a format");
         let mut fields = Fields::new(
             Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
             format,

@@ -7,9 +7,9 @@ use porpoise_types::{DataType, Value};
 use super::*;
 use crate::accounts::check::{grants, sees_column};
 use crate::accounts::privilege::Privilege;
+use crate::catalog::create_text;
 use crate::catalog::{Column, ColumnDefault, Index, IndexKind, Relation, SchemaEntry, Table, View};
 use crate::planner::relations;
-use crate::show::create_text;
 
 pub const TABLES: &[VirtualTable] = &[
     VirtualTable {

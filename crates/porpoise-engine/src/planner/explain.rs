@@ -12,7 +12,6 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{Charset, DataType, IntWidth, Value};
 
-use crate::accounts::{Accounts, check};
 use crate::catalog::{Index, Table};
 use crate::error::{Error, Result};
 use crate::expr::{ColumnNames, Expr, ExprKind, Slot, SubqueryKind};
@@ -20,15 +19,14 @@ use crate::planner::plan::{
     Access, FrameBound, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator, SortKey,
     Subplan,
 };
-use crate::planner::{self, Context, optimize};
+use crate::planner::{self, optimize};
 use crate::reply::ResultColumn;
 
-/// The rows of an EXPLAIN.
-pub fn explain(
-    explain: &ast::Explain,
-    context: &Context<'_>,
-    accounts: &Accounts,
-) -> Result<(Vec<ResultColumn>, Vec<Vec<Value>>)> {
+/// The statement that is to be explained.
+///
+/// # Errors
+/// 1235 for forms of EXPLAIN that there aren't.
+pub fn explained_statement(explain: &ast::Explain) -> Result<&ast::Statement> {
     let statement = match &explain.target {
         ast::ExplainTarget::Statement(statement) => statement,
         ast::ExplainTarget::Connection(_) => {
@@ -41,22 +39,25 @@ pub fn explain(
     if explain.into.is_some() {
         return Err(Error::not_supported_yet("EXPLAIN INTO"));
     }
-    let plan = planner::plan(statement, context)
-        .map_err(|failed| check::refuse(context.session, accounts, failed))?;
-    let plan = check::explained(context.session, accounts, &plan)?;
-    match explain.format {
+    Ok(statement)
+}
+
+/// The columns and rows of an EXPLAIN, in the format it asks for.
+pub fn explain(
+    plan: &Plan,
+    statement: &ast::Statement,
+    format: Option<ast::ExplainFormat>,
+) -> (Vec<ResultColumn>, Vec<Vec<Value>>) {
+    let text = |text: String| {
+        let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
+        (vec![column], vec![vec![Value::from(text)]])
+    };
+    match format {
         None | Some(ast::ExplainFormat::Traditional) => {
-            Ok((traditional_columns(), traditional(&plan, statement)))
+            (traditional_columns(), traditional(plan, statement))
         }
-        Some(ast::ExplainFormat::Tree) => {
-            let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
-            Ok((vec![column], vec![vec![Value::from(tree(&plan))]]))
-        }
-        Some(ast::ExplainFormat::Json) => {
-            let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
-            let text = json::json(&plan, statement);
-            Ok((vec![column], vec![vec![Value::from(text)]]))
-        }
+        Some(ast::ExplainFormat::Tree) => text(tree(plan)),
+        Some(ast::ExplainFormat::Json) => text(json::json(plan, statement)),
     }
 }
 

@@ -13,6 +13,7 @@
 pub mod access;
 mod bind;
 pub mod explain;
+pub mod file_format;
 mod optimize;
 pub mod plan;
 mod query;
@@ -23,16 +24,18 @@ pub mod typing;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, Table, TemporaryTables};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::planner::access::PlanError;
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 
 /// What a statement is planned against.
 pub struct Context<'a> {
     pub catalog: &'a Catalog,
-    pub session: &'a SessionState,
+    pub session: &'a SessionVars,
+    /// Tables of the session's own, by schema and name: they hide others.
+    pub temporary_tables: &'a TemporaryTables,
     /// The types of the parameters' values, where they are known; a `?` of unknown type (`DataType::Null`)
     /// compares as what it meets.
     pub parameters: &'a [DataType],
@@ -84,7 +87,7 @@ pub fn bind_table_expression(
     expr: &ast::Expr,
     table: &Table,
     clause: &'static str,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     bind::table_expression(expr, table, clause, session)
 }
@@ -99,7 +102,7 @@ pub fn plan_expressions(
 }
 
 /// Binds one expression without columns or subqueries.
-pub fn bind_standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
+pub fn bind_standalone(expr: &ast::Expr, session: &SessionVars) -> Result<Expr> {
     bind::standalone(expr, session)
 }
 

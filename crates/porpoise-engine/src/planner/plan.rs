@@ -22,10 +22,10 @@ use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
 use crate::catalog::{Index, Relation, Table, TableId, View};
-use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
 use crate::planner::access::Accesses;
+use crate::planner::file_format::FileFormat;
 use crate::planner::relations::Relations;
 use crate::reply::ResultColumn;
 
@@ -541,7 +541,7 @@ pub enum InsertSource {
 /// LOAD DATA: how a file's lines become rows.
 #[derive(Debug)]
 pub struct Load {
-    pub format: Format,
+    pub format: FileFormat,
     pub charset: Charset,
     pub ignore_lines: u64,
     /// Where each field goes.
@@ -612,4 +612,46 @@ pub struct Delete {
     pub ignore: bool,
     pub limit: Option<Expr>,
     pub in_place: bool,
+}
+
+/// The slots a node's rows live in: what has to be kept to keep its row.
+pub fn slots_of(node: &Node) -> Vec<Slot> {
+    match node {
+        Node::One | Node::Empty => Vec::new(),
+        Node::Scan(scan) => vec![scan.slot],
+        Node::Values { slot, .. }
+        | Node::JsonTable { slot, .. }
+        | Node::Virtual { slot, .. }
+        | Node::Derived { slot, .. }
+        | Node::Recursive { slot, .. }
+        | Node::Working { slot, .. }
+        | Node::SetOperation { slot, .. } => vec![*slot],
+        Node::Group(group) => vec![group.slot],
+        Node::Filter { input, .. }
+        | Node::Distinct { input, .. }
+        | Node::Limit { input, .. }
+        | Node::Sort { input, .. } => slots_of(input),
+        Node::Project { input, slot, .. } => {
+            let mut slots = slots_of(input);
+            slots.push(*slot);
+            slots
+        }
+        Node::NestedLoop {
+            left, right, kind, ..
+        }
+        | Node::HashJoin {
+            left, right, kind, ..
+        } => {
+            let mut slots = slots_of(left);
+            if matches!(kind, JoinKind::Inner | JoinKind::Left) {
+                slots.extend(slots_of(right));
+            }
+            slots
+        }
+        Node::Window(window) => {
+            let mut slots = slots_of(&window.input);
+            slots.push(window.slot);
+            slots
+        }
+    }
 }

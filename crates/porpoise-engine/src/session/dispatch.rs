@@ -210,7 +210,10 @@ impl Session {
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let _ = parameters;
-        let (columns, rows) = planner::explain::explain(explain, &context, &shared.accounts)?;
+        let statement = planner::explain::explained_statement(explain)?;
+        let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
+        let plan = check::explained(&self.state, &shared.accounts, &plan)?;
+        let (columns, rows) = planner::explain::explain(plan.get(), statement, explain.format);
         self.reply_rows(&columns, &rows, reply)?;
         Ok(None)
     }

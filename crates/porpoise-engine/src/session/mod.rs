@@ -45,7 +45,7 @@ use crate::planner::access::PlanError;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
-use crate::variables::SqlMode;
+use crate::variables::{Isolation, SqlMode};
 use cache::{CachedPlan, PlanKey, SessionPlans};
 use metadata::{Keeper, PlanUses, StatementTables, Taker};
 use prepared::PreparedStatement;
@@ -191,7 +191,7 @@ impl Session {
 
     fn beginning(engine: &Engine, login: &Login) -> SessionState {
         let globals = &engine.shared.variables;
-        globals.begin_session(login.connection_id, login.collation)
+        SessionState::new(globals.begin_session(login.connection_id, login.collation))
     }
 
     /// Makes a state that has just begun somebody's.
@@ -454,7 +454,7 @@ impl Session {
 
     /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a transaction by itself.
     fn reads_lock(&self) -> bool {
-        self.transaction.isolation == transaction::Isolation::Serializable
+        self.transaction.isolation == Isolation::Serializable
             && (self.transaction.open || !self.state.autocommit)
     }
 
@@ -487,6 +487,7 @@ impl Session {
         Context {
             catalog,
             session: &self.state,
+            temporary_tables: &self.state.temporary_tables,
             parameters: types,
             literals: &[],
             sql,
@@ -751,7 +752,7 @@ impl Session {
         };
         // With the global character sets, not with what the client said when it logged in.
         let globals = &self.engine.shared.variables;
-        self.state = globals.begin_session(login.connection_id, None);
+        self.state = SessionState::new(globals.begin_session(login.connection_id, None));
         self.log_in(login)?;
         self.state.schema = schema;
         Ok(())

@@ -124,7 +124,10 @@ impl Session {
             },
             ast::Statement::CreateView(create) => planner::plan_view(&create.query, &context),
             ast::Statement::Explain(explain) => {
-                return planner::explain::explain(explain, &context, &shared.accounts).map(drop);
+                let statement = planner::explain::explained_statement(explain)?;
+                let plan = planner::plan(statement, &context);
+                let plan = plan.map_err(|failed| self.refuse(failed))?;
+                return check::explained(&self.state, &shared.accounts, &plan).map(drop);
             }
             statement => planner::plan_expressions(&expressions_of(statement), &context),
         };

@@ -5,8 +5,7 @@ use porpoise_types::{Charset, Collation, DataType, Value};
 
 use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::session::transaction::Isolation;
-use crate::variables::{self, Reads};
+use crate::variables::{self, Isolation, Reads};
 
 impl Session {
     pub(super) fn set(

@@ -17,46 +17,7 @@ use crate::error::{Error, Result};
 use crate::session::SessionState;
 use crate::session::metadata::HeldTables;
 use crate::session::process::Control;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Isolation {
-    ReadUncommitted,
-    ReadCommitted,
-    #[default]
-    RepeatableRead,
-    Serializable,
-}
-
-impl Isolation {
-    pub fn name(self) -> &'static str {
-        match self {
-            Isolation::ReadUncommitted => "READ-UNCOMMITTED",
-            Isolation::ReadCommitted => "READ-COMMITTED",
-            Isolation::RepeatableRead => "REPEATABLE-READ",
-            Isolation::Serializable => "SERIALIZABLE",
-        }
-    }
-
-    pub fn by_name(name: &str) -> Option<Isolation> {
-        [
-            Isolation::ReadUncommitted,
-            Isolation::ReadCommitted,
-            Isolation::RepeatableRead,
-            Isolation::Serializable,
-        ]
-        .into_iter()
-        .find(|isolation| {
-            isolation
-                .name()
-                .eq_ignore_ascii_case(&name.replace(' ', "-"))
-        })
-    }
-
-    /// Whether each statement reads what is newest.
-    pub fn refreshes(self) -> bool {
-        matches!(self, Isolation::ReadCommitted | Isolation::ReadUncommitted)
-    }
-}
+use crate::variables::Isolation;
 
 /// The session's current transaction.
 #[derive(Default)]

@@ -11,7 +11,6 @@
 //!      WHERE `Tables_in_d (t%)` LIKE 't%'
 //! ```
 
-pub mod create_text;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -27,6 +26,7 @@ use crate::executor::Exec;
 use crate::planner::access::PlanError;
 use crate::planner::plan::PlanKind;
 use crate::planner::{self, Context};
+use crate::quote;
 use crate::reply::{Reply, ResultColumn};
 use crate::session::{Session, SessionState};
 
@@ -80,8 +80,8 @@ fn run(
         let pattern = String::from_utf8_lossy(pattern);
         sql.push_str(&format!(
             " WHERE {} LIKE {}",
-            create_text::name(&select.first),
-            create_text::quoted(&pattern)
+            quote::name(&select.first),
+            quote::quoted(&pattern)
         ));
     }
     let mut statement = parse(&sql)?;
@@ -116,13 +116,14 @@ fn columns_now(
 ) -> Result<Vec<ResultColumn>> {
     let sql = format!(
         "SELECT * FROM {}.{}",
-        create_text::name(&view.schema),
-        create_text::name(&view.name)
+        quote::name(&view.schema),
+        quote::name(&view.name)
     );
     let statement = parse(&sql)?;
     let context = Context {
         catalog,
         session,
+        temporary_tables: &session.temporary_tables,
         parameters: &[],
         literals: &[],
         sql: sql.as_bytes(),

@@ -2,10 +2,10 @@
 
 use porpoise_sql::ast::{self, ShowWhat};
 
-use super::create_text::{name, quoted};
 use crate::accounts::check;
 use crate::catalog::Relation;
 use crate::error::{Error, Result};
+use crate::quote::{name, quoted};
 use crate::session::Session;
 
 /// A SELECT, and the name of its first column, which LIKE is about.

@@ -3,13 +3,15 @@
 use porpoise_sql::ast::{self, ShowWhat};
 use porpoise_types::{DataType, Value};
 
-use super::{create_text, select};
+use super::select;
 use crate::accounts::check::{self, check_admin};
 use crate::accounts::privilege::Privilege;
 use crate::accounts::{Account, role, show as account_text};
+use crate::catalog::create_text;
 use crate::catalog::{Relation, Table};
 use crate::error::{Error, Level, Result};
 use crate::information_schema::privileges::privilege_rows;
+use crate::quote;
 use crate::reply::ResultColumn;
 use crate::session::{Session, SessionState};
 
@@ -238,12 +240,12 @@ fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -
                     } else {
                         "NOT NULL"
                     };
-                    format!("  {} {} {null}", create_text::name(name), ty().sql_name())
+                    format!("  {} {} {null}", quote::name(name), ty().sql_name())
                 })
                 .collect();
             let text = format!(
                 "CREATE TEMPORARY TABLE {} (\n{}\n) ENGINE=MEMORY DEFAULT CHARSET=utf8mb3",
-                create_text::name(table.name),
+                quote::name(table.name),
                 columns.join(",\n")
             );
             Ok((

@@ -14,9 +14,8 @@ use porpoise_types::{Collation, Value};
 
 use super::kind::{Kind, unsigned};
 use super::table::{Position, VARIABLES, find};
-use super::{VERSION, set_names};
+use super::{SessionVars, VERSION, set_names};
 use crate::error::{Error, Result};
-use crate::session::SessionState;
 
 /// The global values, and what is derived from them for readers without a lock.
 pub struct GlobalVariables {
@@ -196,7 +195,7 @@ impl GlobalVariables {
     /// of the `collation` if there is one.
     ///
     /// Sessions begin alike until a global is set: what is derived from the values is derived once, then copied.
-    pub fn begin_session(&self, connection_id: u64, collation: Option<Collation>) -> SessionState {
+    pub fn begin_session(&self, connection_id: u64, collation: Option<Collation>) -> SessionVars {
         let values = self.values.load();
         let beginnings = self.beginnings.load();
         let known = beginnings
@@ -225,12 +224,12 @@ impl GlobalVariables {
 struct Beginning {
     /// The global values that it was made from.
     globals: Arc<Vec<Value>>,
-    state: SessionState,
+    state: SessionVars,
 }
 
 impl Beginning {
     fn new(globals: Arc<Vec<Value>>, collation: Option<Collation>) -> Beginning {
-        let mut state = SessionState::new(0);
+        let mut state = SessionVars::new(0);
         state.variables = globals.clone();
         for (variable, value) in VARIABLES.iter().zip(globals.iter()) {
             if let Some(apply) = variable.apply {

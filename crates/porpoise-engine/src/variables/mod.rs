@@ -3,7 +3,8 @@
 //! 1. [`table`] has a row a variable. Adding a variable is adding a row.
 //! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one that is a set of flags.
 //! 3. [`globals`] holds the global values, and hands new sessions theirs.
-//! 4. Here: which of a variable's values is meant, reading it, and changing it.
+//! 4. [`session`] holds what a session's values are read as.
+//! 5. Here: which of a variable's values is meant, reading it, and changing it.
 //!
 //! Values lie in two arrays in the table's order: the global ones, and each session's, which shares the global array it
 //! started with until its first SET. What the engine reads often is kept in a field of its own by the row's `apply`.
@@ -11,7 +12,9 @@
 //! Source: MySQL 8.4 Reference Manual, Server System Variables.
 
 mod globals;
+mod isolation;
 mod kind;
+mod session;
 mod sql_mode;
 mod table;
 
@@ -20,13 +23,14 @@ use std::sync::Arc;
 use porpoise_types::{Charset, Collation, Value, convert};
 
 pub use globals::GlobalVariables;
+pub use isolation::Isolation;
 pub use kind::Kind;
 use kind::{text, unsigned};
+pub use session::{Diagnostics, SessionVars, random_step};
 pub use sql_mode::SqlMode;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
 
 use crate::error::{Error, Level, Result};
-use crate::session::SessionState;
 
 /// What the server says it is.
 pub const VERSION: &str = "8.4.7-Porpoise";
@@ -60,7 +64,7 @@ pub fn resolve(name: &str, scope: Option<Reads>) -> Result<(Position, Reads)> {
 pub fn read(
     position: Position,
     reads: Reads,
-    state: &SessionState,
+    state: &SessionVars,
     globals: &GlobalVariables,
 ) -> Value {
     if reads == Reads::Global {
@@ -92,7 +96,7 @@ pub fn set(
     position: Position,
     scope: Reads,
     value: Option<Value>,
-    state: &mut SessionState,
+    state: &mut SessionVars,
     globals: &GlobalVariables,
 ) -> Result<()> {
     let variable = &VARIABLES[position];
@@ -205,7 +209,7 @@ pub fn set(
 }
 
 /// SET NAMES: the three character sets of a connection at once.
-pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionState) {
+pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionVars) {
     for (name, value) in [
         ("character_set_client", charset.name()),
         ("character_set_results", charset.name()),
@@ -227,7 +231,7 @@ pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionStat
 }
 
 /// CLIENT_INTERACTIVE: a person at the other end is given `interactive_timeout` to think.
-pub fn make_interactive(state: &mut SessionState) {
+pub fn make_interactive(state: &mut SessionVars) {
     if let Some(position) = find("wait_timeout")
         && state.wait_timeout_s != state.interactive_timeout_s
     {

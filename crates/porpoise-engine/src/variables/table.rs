@@ -11,8 +11,7 @@ use porpoise_types::{Charset, Collation, TimeZone, Value};
 
 use super::kind::{Kind, text, unsigned};
 use super::sql_mode::SqlMode;
-use crate::session::SessionState;
-use crate::session::transaction::Isolation;
+use super::{Isolation, SessionVars};
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +42,7 @@ pub struct Variable {
     pub default: &'static str,
     pub usage: Use,
     /// Puts a session's new value where the engine reads it.
-    pub(super) apply: Option<fn(&mut SessionState, &Value)>,
+    pub(super) apply: Option<fn(&mut SessionVars, &Value)>,
 }
 
 impl std::fmt::Debug for Variable {
@@ -73,7 +72,7 @@ const fn applied(
     name: &'static str,
     kind: Kind,
     default: &'static str,
-    apply: fn(&mut SessionState, &Value),
+    apply: fn(&mut SessionVars, &Value),
 ) -> Variable {
     Variable {
         name,

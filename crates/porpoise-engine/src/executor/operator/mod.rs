@@ -33,7 +33,7 @@ use crate::executor::row_buffer::RowBuffer;
 use crate::executor::window::WindowOperator;
 use crate::executor::{Exec, key_range};
 use crate::expr::{Expr, Slot};
-use crate::planner::plan::{JoinKind, Node, SortKey};
+use crate::planner::plan::{Node, SortKey};
 
 pub use limit::count_of;
 
@@ -154,48 +154,6 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             inputs,
         } => Box::new(SetOperation::new(*slot, *op, *distinct, inputs)),
         Node::Window(window) => Box::new(WindowOperator::new(window)),
-    }
-}
-
-/// The slots a node's rows live in: what has to be kept to keep its row.
-pub fn slots_of(node: &Node) -> Vec<Slot> {
-    match node {
-        Node::One | Node::Empty => Vec::new(),
-        Node::Scan(scan) => vec![scan.slot],
-        Node::Values { slot, .. }
-        | Node::JsonTable { slot, .. }
-        | Node::Virtual { slot, .. }
-        | Node::Derived { slot, .. }
-        | Node::Recursive { slot, .. }
-        | Node::Working { slot, .. }
-        | Node::SetOperation { slot, .. } => vec![*slot],
-        Node::Group(group) => vec![group.slot],
-        Node::Filter { input, .. }
-        | Node::Distinct { input, .. }
-        | Node::Limit { input, .. }
-        | Node::Sort { input, .. } => slots_of(input),
-        Node::Project { input, slot, .. } => {
-            let mut slots = slots_of(input);
-            slots.push(*slot);
-            slots
-        }
-        Node::NestedLoop {
-            left, right, kind, ..
-        }
-        | Node::HashJoin {
-            left, right, kind, ..
-        } => {
-            let mut slots = slots_of(left);
-            if matches!(kind, JoinKind::Inner | JoinKind::Left) {
-                slots.extend(slots_of(right));
-            }
-            slots
-        }
-        Node::Window(window) => {
-            let mut slots = slots_of(&window.input);
-            slots.push(window.slot);
-            slots
-        }
     }
 }
 

@@ -5,7 +5,8 @@ use crate::executor::Exec;
 use crate::expr::{Expr, Slot};
 use crate::planner::plan::{JoinKind, Node};
 
-use super::{BoxedOperator, Operator, all_true, build, slots_of};
+use super::{BoxedOperator, Operator, all_true, build};
+use crate::planner::plan::slots_of;
 
 enum LoopState {
     NeedLeft,

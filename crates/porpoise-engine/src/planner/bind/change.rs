@@ -9,11 +9,11 @@ use porpoise_types::{Charset, DataType};
 use crate::accounts::privilege::{Privilege, Set};
 use crate::catalog::{ColumnDefault, Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
-use crate::executor::load::Format;
 use crate::expr::{Expr, Slot};
 use crate::planner::access::{AccessId, Need};
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
+use crate::planner::file_format::FileFormat;
 use crate::planner::plan::{
     Access, Assignment, Delete, Insert, InsertSource, Load, LoadTarget, Node, OnDuplicate,
     OnLocked, RowLock, SortKey, TableUse, Update, UpdateTarget, ViewCheck,
@@ -386,7 +386,7 @@ impl Binder<'_> {
             slot,
             columns,
             source: InsertSource::Load(Load {
-                format: Format::of(&load.format)?,
+                format: FileFormat::of(&load.format)?,
                 charset,
                 ignore_lines: load.ignore_lines,
                 targets,

@@ -324,7 +324,7 @@ impl Binder<'_> {
         name: &str,
         need: Need,
     ) -> Result<(CatalogRelation, Option<AccessId>)> {
-        let temporary = &self.session().temporary_tables;
+        let temporary = self.cx.temporary_tables;
         if !temporary.is_empty()
             && let Some(table) =
                 temporary.get(&(CompactString::new(schema), CompactString::new(name)))

@@ -9,7 +9,6 @@ use porpoise_sql::ast;
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{DataType, IntWidth, Json};
 
-use crate::ddl::column::{ColumnContext, data_type};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::planner::bind::Binder;
@@ -17,7 +16,8 @@ use crate::planner::bind::from::Part;
 use crate::planner::plan::{JsonColumn, JsonOtherwise, JsonSource, JsonTable};
 use crate::planner::query::{Body, OutputColumn, Query};
 use crate::planner::typing;
-use crate::session::SessionState;
+use crate::planner::typing::declared::{TypeContext, data_type};
+use crate::variables::SessionVars;
 
 impl Binder<'_> {
     pub(super) fn json_table(&mut self, table: &ast::JsonTable, nullable: bool) -> Result<Part> {
@@ -128,9 +128,9 @@ impl Binder<'_> {
     ) -> Result<DataType> {
         let session = self.session();
         // What a column definition only warns of goes unsaid here.
-        let mut unheard = SessionState::new(session.connection_id);
+        let mut unheard = SessionVars::new(session.connection_id);
         unheard.sql_mode = session.sql_mode;
-        let mut cx = ColumnContext {
+        let mut cx = TypeContext {
             session: &mut unheard,
             collation: session.collation,
             now_us: session.statement_started_us,

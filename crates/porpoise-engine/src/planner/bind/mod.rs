@@ -25,7 +25,7 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, RowLayout, Value};
 
-use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, View};
+use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, TemporaryTables, View};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::access::{AccessList, Need, PlanError};
@@ -38,7 +38,7 @@ use crate::planner::slot_set::SlotSet;
 use crate::planner::typing::collation::Coercibility;
 use crate::planner::{Context, NoRowCounts, optimize};
 use crate::reply::{ColumnKey, ResultColumn};
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 use change::ChangeTarget;
 use scope::{Columns, MadeColumn, Relation, Scope};
 
@@ -151,7 +151,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    pub fn session(&self) -> &'a SessionState {
+    pub fn session(&self) -> &'a SessionVars {
         self.cx.session
     }
 
@@ -448,7 +448,7 @@ impl Binder<'_> {
 }
 
 /// The query with `sql_select_limit`, if that bounds it.
-fn with_select_limit(query: &ast::Query, session: &SessionState) -> Option<ast::Query> {
+fn with_select_limit(query: &ast::Query, session: &SessionVars) -> Option<ast::Query> {
     if session.sql_select_limit == u64::MAX || query.limit.is_some() {
         return None;
     }
@@ -489,13 +489,14 @@ pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan, PlanE
 
 /// Binds without tables, parameters or subqueries.
 fn bind_alone<R>(
-    session: &SessionState,
+    session: &SessionVars,
     bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
 ) -> Result<R> {
     let catalog = Catalog::default();
     let cx = Context {
         catalog: &catalog,
         session,
+        temporary_tables: &TemporaryTables::new(),
         parameters: &[],
         literals: &[],
         sql: b"",
@@ -510,7 +511,7 @@ fn bind_alone<R>(
     }
 }
 
-pub fn standalone(expr: &ast::Expr, session: &SessionState) -> Result<Expr> {
+pub fn standalone(expr: &ast::Expr, session: &SessionVars) -> Result<Expr> {
     bind_alone(session, |binder| {
         binder.scopes.push(Scope::new("field list"));
         binder.expr(expr)
@@ -521,7 +522,7 @@ pub fn table_expression(
     expr: &ast::Expr,
     table: &Table,
     clause: &'static str,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     bind_alone(session, |binder| {
         let types: Vec<DataType> = table

@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
-use crate::executor::operator::slots_of;
 use crate::expr::{Comparison, Expr, ExprKind};
 use crate::planner::bind::Binder;
 use crate::planner::optimize::{Joined, Wanted, access, expr_slots, filtered, is_false, outer};
+use crate::planner::plan::slots_of;
 use crate::planner::plan::{JoinKind, Node};
 use crate::planner::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::planner::slot_set::SlotSet;

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use porpoise_types::{DataType, Value};
 
 use crate::error::Result;
-use crate::executor::operator::slots_of;
 use crate::expr::{Arithmetic, Expr, ExprKind, Slot, SubqueryKind};
 use crate::planner::bind::Binder;
+use crate::planner::plan::slots_of;
 use crate::planner::plan::{Group, Node, SortKey, Subplan, Window};
 use crate::planner::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::planner::slot_set::SlotSet;

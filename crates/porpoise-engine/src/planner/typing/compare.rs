@@ -14,15 +14,10 @@ use porpoise_types::{Collation, DataType, Decimal, Value};
 use crate::error::{Error, Result};
 use crate::expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 use crate::planner::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 
 /// The domain in which two expressions are compared.
-pub fn domain(
-    left: &Expr,
-    right: &Expr,
-    operation: &str,
-    session: &SessionState,
-) -> Result<Domain> {
+pub fn domain(left: &Expr, right: &Expr, operation: &str, session: &SessionVars) -> Result<Domain> {
     let (a, b) = (class(&left.ty), class(&right.ty));
     Ok(match (a, b) {
         (Class::Null, Class::Null) => Domain::Integer,
@@ -206,7 +201,7 @@ fn align(
     left: Expr,
     right: Expr,
     operation: &str,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<(Domain, Expr, Expr)> {
     let left = exact_number(left, &right);
     let right = exact_number(right, &left);
@@ -219,7 +214,7 @@ fn align(
 }
 
 /// `left op right`.
-pub fn compare(op: Comparison, left: Expr, right: Expr, session: &SessionState) -> Result<Expr> {
+pub fn compare(op: Comparison, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
     match (left.kind, right.kind) {
         (ExprKind::Row(left), ExprKind::Row(right)) => compare_rows(op, left, right, session),
         (ExprKind::Row(row), _) | (_, ExprKind::Row(row)) => Err(Error::operand_columns(row.len())),
@@ -253,7 +248,7 @@ fn compare_rows(
     op: Comparison,
     left: Vec<Expr>,
     right: Vec<Expr>,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     if left.len() != right.len() {
         return Err(Error::operand_columns(left.len()));
@@ -292,7 +287,7 @@ fn align_rows(
     left: Vec<Expr>,
     right: Vec<Expr>,
     operation: &str,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<(Vec<Expr>, Vec<Expr>)> {
     let mut rows = (
         Vec::with_capacity(left.len()),
@@ -512,7 +507,7 @@ fn common_domain(
     operand: &Expr,
     others: &[Expr],
     operation: &str,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Domain> {
     let mut common: Option<Domain> = None;
     for other in others {
@@ -565,7 +560,7 @@ pub fn between(
     low: Expr,
     high: Expr,
     negated: bool,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     if [&operand, &low, &high].iter().any(|expr| width(expr) != 1) {
         return Err(Error::operand_columns(1));
@@ -592,7 +587,7 @@ pub fn in_list(
     operand: Expr,
     list: Vec<Expr>,
     negated: bool,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     if let ExprKind::Row(items) = &operand.kind {
         return in_rows(items.clone(), list, negated, session);
@@ -661,7 +656,7 @@ fn in_rows(
     operand: Vec<Expr>,
     list: Vec<Expr>,
     negated: bool,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     let parts: Result<Vec<Expr>> = list
         .into_iter()
@@ -685,7 +680,7 @@ pub fn like(
     pattern: Expr,
     escape: Option<char>,
     negated: bool,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     if width(&operand) != 1 || width(&pattern) != 1 {
         return Err(Error::operand_columns(1));

@@ -11,6 +11,7 @@
 
 pub mod collation;
 pub mod compare;
+pub mod declared;
 pub mod hidden;
 pub mod merge;
 pub mod operate;
@@ -27,7 +28,7 @@ use porpoise_types::{
 
 use crate::error::{Error, Result};
 use crate::expr::{CastKind, Expr, ExprKind};
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 
 /// The longest VARCHAR an expression yields; longer results are TEXT.
 const VARCHAR_CHARS_MAX: u64 = 16_383;
@@ -81,7 +82,7 @@ impl Class {
 }
 
 /// What isn't a text or bytes as a text, in the connection's character set unless it has one of its own.
-pub fn text_or_bytes(expr: Expr, session: &SessionState) -> Expr {
+pub fn text_or_bytes(expr: Expr, session: &SessionVars) -> Expr {
     let collation = match class(&expr.ty) {
         Class::Text | Class::Bytes | Class::Null => return expr,
         Class::Member => expr.ty.collation(),
@@ -132,7 +133,7 @@ pub fn bigint(unsigned: bool, digits: Option<u8>) -> DataType {
 }
 
 /// The type of a literal's value, as a digest that lifted it out of the text should declare it.
-pub fn literal_type(value: &Value, session: &SessionState) -> DataType {
+pub fn literal_type(value: &Value, session: &SessionVars) -> DataType {
     match value {
         Value::Null => DataType::Null,
         Value::Int(v) => bigint(false, Some(digits(v.unsigned_abs()) + u8::from(*v < 0))),
@@ -177,7 +178,7 @@ fn shown_fraction(text: &str) -> u8 {
 }
 
 /// The one value of a constant in the text.
-pub fn literal(literal: &ast::Literal, session: &SessionState) -> Result<Expr> {
+pub fn literal(literal: &ast::Literal, session: &SessionVars) -> Result<Expr> {
     let typed = |value: Value| {
         let ty = literal_type(&value, session);
         Expr::literal(value, ty)
@@ -321,7 +322,7 @@ fn fold(value: &Value, ty: &DataType) -> Option<Value> {
 }
 
 /// The type CAST yields.
-pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionState) -> Result<DataType> {
+pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Result<DataType> {
     let fsp = |fsp: &Option<u32>| match fsp.unwrap_or(0) {
         fsp @ 0..=6 => Ok(fsp as u8),
         fsp => Err(Error::new(

@@ -10,7 +10,7 @@ use crate::planner::typing::{
     Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
     shown_fraction, text_or_bytes, text_type,
 };
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 
 const SCALE_MAX: u8 = 30;
 const PRECISION_MAX: u32 = 65;
@@ -52,7 +52,7 @@ fn one_column(expr: &Expr) -> Result<()> {
 }
 
 /// `left op right`.
-pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionState) -> Result<Expr> {
+pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
     one_column(&left)?;
     one_column(&right)?;
     let (left, right) = (number(left), number(right));
@@ -172,7 +172,7 @@ pub fn negate(operand: Expr) -> Result<Expr> {
 pub fn case(
     branches: Vec<(Expr, Expr)>,
     otherwise: Option<Expr>,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     for (condition, value) in &branches {
         one_column(condition)?;
@@ -201,7 +201,7 @@ pub fn case(
 }
 
 /// `expr COLLATE collation`.
-pub fn collate(expr: Expr, name: &str, session: &SessionState) -> Result<Expr> {
+pub fn collate(expr: Expr, name: &str, session: &SessionVars) -> Result<Expr> {
     one_column(&expr)?;
     let to = Collation::by_name(name).ok_or_else(|| Error::unknown_collation(name))?;
     let expr = text_or_bytes(expr, session);
@@ -241,7 +241,7 @@ fn fraction_of(expr: &Expr) -> u8 {
 }
 
 /// An argument as the kind of value a function wants.
-pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr> {
+pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr> {
     one_column(&expr)?;
     let from = class(&expr.ty);
     if from == Class::Null {
@@ -359,7 +359,7 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionState) -> Result<Expr
 }
 
 /// A call of a function by name.
-pub fn call(name: &str, arguments: Vec<Expr>, session: &SessionState) -> Result<Expr> {
+pub fn call(name: &str, arguments: Vec<Expr>, session: &SessionVars) -> Result<Expr> {
     call_as(name, name, arguments, session)
 }
 
@@ -368,7 +368,7 @@ pub fn call_as(
     name: &str,
     written: &str,
     arguments: Vec<Expr>,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     let Some(function) = functions::find(name) else {
         let schema = session.schema.as_deref().unwrap_or_default();
@@ -388,7 +388,7 @@ pub fn call_as(
 pub fn call_function(
     function: &'static Function,
     mut arguments: Vec<Expr>,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Expr> {
     if !function.arity.admits(arguments.len()) {
         return Err(Error::parameter_count(function.name));
@@ -476,7 +476,7 @@ pub fn call_function(
 pub fn convert_arguments(
     arguments: Vec<Expr>,
     wants: &[Want],
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Vec<Expr>> {
     let want = |at: usize| wants.get(at).or(wants.last()).copied().unwrap_or(Want::Any);
     arguments
@@ -491,7 +491,7 @@ fn bring_together(
     name: &str,
     wants: &[Want],
     mut arguments: Vec<Expr>,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<Vec<Expr>> {
     let want = |at: usize| wants.get(at).or(wants.last());
     let is_compared = wants.contains(&Want::Compared);
@@ -539,11 +539,7 @@ pub fn into_collation(expr: Expr, collation: Collation, matters: bool) -> Expr {
     }
 }
 
-fn result_type(
-    function: &Function,
-    arguments: &[Expr],
-    session: &SessionState,
-) -> Result<DataType> {
+fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -> Result<DataType> {
     Ok(match function.returns {
         Returns::Int => DataType::BIGINT,
         Returns::UInt => DataType::BIGINT_UNSIGNED,
@@ -576,7 +572,7 @@ fn result_type(
 pub fn aggregate(
     function: &'static AggregateFunction,
     arguments: Vec<Expr>,
-    session: &SessionState,
+    session: &SessionVars,
 ) -> Result<(Vec<Expr>, DataType, bool)> {
     let arguments = convert_arguments(arguments, function.wants, session)?;
     let arguments = bring_together(function.name, function.wants, arguments, session)?;

@@ -9,33 +9,11 @@ use crate::catalog::{
     Check, Column, ColumnDefault, ForeignKey, Index, IndexKind, ReferenceAction, Schema, Table,
     View,
 };
-use crate::session::SessionState;
-
-/// A name between backticks.
-pub fn name(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
-/// A text between quotes, in the form comments and defaults have: quotes doubled, the rest escaped.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('\'');
-    for c in text.chars() {
-        match c {
-            '\'' => out.push_str("''"),
-            '\\' => out.push_str("\\\\"),
-            '\0' => out.push_str("\\0"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            c => out.push(c),
-        }
-    }
-    out.push('\'');
-    out
-}
+use crate::quote::{name, quoted};
+use crate::variables::SessionVars;
 
 /// SHOW CREATE TABLE's text. `next_auto_increment` is printed when above 1.
-pub fn table(table: &Table, session: &SessionState, next_auto_increment: u64) -> String {
+pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> String {
     let mut out = String::from(if table.temporary {
         "CREATE TEMPORARY TABLE "
     } else {
@@ -84,7 +62,7 @@ fn shows_collation(collation: Collation) -> bool {
     !collation.is_default() || collation == Collation::UTF8MB4_0900_AI_CI
 }
 
-fn column(table: &Table, column: &Column, session: &SessionState) -> String {
+fn column(table: &Table, column: &Column, session: &SessionVars) -> String {
     let mut out = name(&column.name);
     out.push(' ');
     out.push_str(&column.ty.sql_name());
@@ -158,7 +136,7 @@ pub fn now(ty: &DataType) -> String {
 }
 
 /// A literal default's text, without quotes: also information_schema's COLUMN_DEFAULT.
-pub fn default_text(value: &Value, ty: &DataType, session: &SessionState) -> Option<String> {
+pub fn default_text(value: &Value, ty: &DataType, session: &SessionVars) -> Option<String> {
     match (value, ty) {
         (Value::Null, _) => None,
         (Value::UInt(bits), DataType::Bit(_)) => Some(format!("b'{bits:b}'")),
@@ -183,7 +161,7 @@ pub fn default_text(value: &Value, ty: &DataType, session: &SessionState) -> Opt
     }
 }
 
-fn default_clause(column: &Column, session: &SessionState) -> Option<String> {
+fn default_clause(column: &Column, session: &SessionVars) -> Option<String> {
     if column.generated.is_some() {
         return None;
     }
