@@ -7,10 +7,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use porpoise_engine::mdl::{HeldTables, MdlScope, StatementTables, Use};
 use porpoise_engine::planner::plan::TableUse;
 use porpoise_engine::reply::{Completion, Reply, ResultColumn};
 use porpoise_engine::session::Login;
-use porpoise_engine::session::metadata::{self, HeldTables, Keeper, StatementTables, Use};
 use porpoise_engine::{Engine, EngineOptions, Result, Session};
 use porpoise_storage::{Location, SpaceId};
 use porpoise_types::{DataType, Date, DateTime, KeyBuf, Time, Value, encode_key_part};
@@ -164,19 +164,29 @@ fn main() {
     ] {
         measure(name, |_| {
             let _changing = (usage == TableUse::Write).then(|| {
-                metadata::begin_change(&engine.shared, &session.state, session.control())
+                session
+                    .state
+                    .begin_change(&engine.shared.locks, session.control())
                     .expect("a change")
             });
             let mut tables = StatementTables::none(session.control());
-            let used = Use::of(&table, usage);
-            assert!(Keeper::Statement(&mut tables).try_take(used, session.control()));
+            let used = Use {
+                id: table.id,
+                state: &table.state,
+                usage,
+            };
+            assert!(MdlScope::Statement(&mut tables).try_take(used, session.control()));
             black_box(&tables);
         });
     }
     let mut held = HeldTables::default();
     measure("metadata lock: of a transaction", |_| {
-        let used = Use::of(&table, TableUse::Read);
-        assert!(Keeper::Transaction(&mut held).try_take(used, session.control()));
+        let used = Use {
+            id: table.id,
+            state: &table.state,
+            usage: TableUse::Read,
+        };
+        assert!(MdlScope::Transaction(&mut held).try_take(used, session.control()));
         held.release(session.control());
     });
     let space: SpaceId = table.space;

@@ -11,11 +11,9 @@ use crate::accounts::{Account, Accounts};
 use crate::catalog::{Catalog, Dictionary};
 use crate::error::Result;
 use crate::hosts::Hosts;
+use crate::mdl::{self, BlockHook, Locks, MetadataLocks};
 use crate::session::cache::PlanCache;
-use crate::session::metadata::{GlobalReadLock, MetadataLocks};
-use crate::session::named_locks::NamedLocks;
-use crate::session::process::Processes;
-use crate::session::{Login, Session, metadata};
+use crate::session::{Login, Session};
 use crate::variables::GlobalVariables;
 
 /// What all sessions of a database share.
@@ -24,20 +22,13 @@ pub struct Shared {
     pub catalog: ArcSwap<Catalog>,
     pub variables: GlobalVariables,
     pub plans: PlanCache,
-    pub processes: Processes,
-    pub named_locks: NamedLocks,
-    pub metadata_locks: Arc<MetadataLocks>,
-    pub global_read_lock: GlobalReadLock,
+    pub locks: Locks,
     pub hosts: Hosts,
     connection_ids: AtomicU64,
-    block_hook: RwLock<Option<BlockHook>>,
     fronts: RwLock<Vec<(u64, Front)>>,
     pub dictionary: Dictionary,
     pub accounts: Accounts,
 }
-
-/// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
-pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
 /// A server in front of the engine, as far as the engine needs it. There may be several.
 #[derive(Clone)]
@@ -81,19 +72,15 @@ impl Engine {
         let (dictionary, catalog) = Dictionary::open(&store, lock_kind, &metadata_locks)?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
+            locks: Locks::new(metadata_locks, store.clone()),
             store,
             catalog: ArcSwap::from_pointee(catalog),
             dictionary,
             accounts,
             variables,
             plans: PlanCache::default(),
-            processes: Processes::default(),
-            named_locks: NamedLocks::default(),
-            global_read_lock: GlobalReadLock::new(&metadata_locks),
-            metadata_locks,
             hosts: Hosts::default(),
             connection_ids: AtomicU64::new(1),
-            block_hook: RwLock::new(None),
             fronts: RwLock::default(),
         };
         let shared = Arc::new(shared);
@@ -102,7 +89,7 @@ impl Engine {
             .store
             .set_outer_waits(Some(Arc::new(move |transaction| {
                 weak.upgrade().map_or_else(Vec::new, |shared| {
-                    metadata::rows_behind(&shared, transaction)
+                    mdl::rows_behind(&shared.locks, transaction)
                 })
             })));
         Ok(Engine { shared })
@@ -140,7 +127,7 @@ impl Engine {
         format!(
             "Uptime: {}  Threads: {}",
             (now_s - started_s).max(0),
-            self.shared.processes.all().len()
+            self.shared.locks.sessions.all().len()
         )
     }
 
@@ -182,7 +169,7 @@ impl Engine {
     }
 
     pub fn set_block_hook(&self, hook: BlockHook) {
-        *self.shared.block_hook.write() = Some(hook.clone());
+        self.shared.locks.set_block_hook(hook.clone());
         self.shared
             .store
             .set_block_hook(Some(Arc::new(move |blocking| {
@@ -217,12 +204,5 @@ impl Shared {
             }
         }
         sums
-    }
-
-    /// Tells the event loop that this thread is about to wait.
-    pub fn before_waiting(&self) {
-        if let Some(hook) = &*self.block_hook.read() {
-            hook();
-        }
     }
 }

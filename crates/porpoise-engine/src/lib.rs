@@ -22,6 +22,7 @@ pub mod expr;
 pub mod functions;
 pub mod hosts;
 pub mod information_schema;
+pub mod mdl;
 pub mod planner;
 pub mod quote;
 pub mod reply;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use porpoise_engine::session::process::Control;
+use porpoise_engine::mdl::process::Control;
 use porpoise_engine::session::{Ran, Tracked};
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;

@@ -25,11 +25,8 @@ use porpoise_storage::SpaceId;
 use porpoise_types::{Collation, DataType, RowLayout, Value};
 
 use crate::expr::Expr;
-use crate::session::metadata::{Door, HasDoor, MetadataLocks};
-
-/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long as the server runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TableId(pub u32);
+pub use crate::mdl::TableId;
+use crate::mdl::{HasFastPath, MdlFastPath, MetadataLocks};
 
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -75,7 +72,7 @@ pub struct TableState {
     /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots see none there.
     pub rebuilt_ts: AtomicU64,
     /// The metadata lock, as statements go through it.
-    pub door: Door,
+    pub fast_path: MdlFastPath,
 }
 
 /// What ANALYZE TABLE found; the planner's guesses where it was never run.
@@ -299,7 +296,7 @@ impl TableState {
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
             rebuilt_ts: AtomicU64::new(0),
-            door: Door::new(kind, locks),
+            fast_path: MdlFastPath::new(kind, locks),
         }
     }
 
@@ -315,9 +312,9 @@ impl Default for TableState {
     }
 }
 
-impl HasDoor for TableState {
-    fn door(&self) -> &Door {
-        &self.door
+impl HasFastPath for TableState {
+    fn fast_path(&self) -> &MdlFastPath {
+        &self.fast_path
     }
 }
 

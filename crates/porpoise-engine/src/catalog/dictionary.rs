@@ -39,7 +39,7 @@ use super::{
 };
 use crate::engine::Shared;
 use crate::error::{Error, Result};
-use crate::session::metadata::MetadataLocks;
+use crate::mdl::MetadataLocks;
 
 /// Where the dictionary lives.
 pub const DICTIONARY_SPACE: SpaceId = SpaceId(0);

@@ -24,9 +24,9 @@ use crate::ddl::column;
 use crate::ddl::table::{self, Options};
 use crate::ddl::{Ddl, Name, check_table_name, copy, foreign_keys, lock, rename};
 use crate::error::{Error, Result};
+use crate::mdl::Mode;
 use crate::planner::typing::declared::{TypeContext, resolve_collation};
 use crate::reply::Completion;
-use crate::session::metadata::Mode;
 
 /// What the actions say beside the edited record.
 #[derive(Default)]

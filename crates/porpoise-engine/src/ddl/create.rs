@@ -16,12 +16,12 @@ use crate::ddl::{Ddl, Name, check_table_name, foreign_keys};
 use crate::error::{Error, Level, Result};
 use crate::executor::{Exec, View, insert};
 use crate::expr::Slot;
+use crate::mdl::{HeldTables, MdlContext, MdlScope, MdlTicket, Mode};
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout};
 use crate::planner::relations::{RowChange, relations};
 use crate::planner::typing::declared::TypeContext;
 use crate::reply::{Completion, ResultColumn};
 use crate::session::lock_tables_of;
-use crate::session::metadata::{Grant, HeldTables, Keeper, Mode, Taker};
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
 fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {
@@ -100,7 +100,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
     foreign_keys::complete(&mut record)?;
     table::complete(&mut record, &explicit_null, ddl.session)?;
     let _held = if record.temporary {
-        Grant::default()
+        MdlTicket::default()
     } else {
         let (_, held) = foreign_keys::lock(ddl, &name, false, &parents, Mode::Exclusive)?;
         foreign_keys::check_new(ddl, &record)?;
@@ -108,15 +108,17 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
         held
     };
     let mut read = HeldTables::default();
-    let control = ddl.shared.processes.find(ddl.session.connection_id);
+    let control = ddl.shared.locks.sessions.find(ddl.session.connection_id);
     // A temporary table's rows are read as a transaction's that may have begun before.
     if let (Some((plan, _)), Some(control), false) = (&query, &control, record.temporary) {
-        let taker = Taker {
-            shared: ddl.shared,
-            session: ddl.session,
-            control,
-        };
-        lock_tables_of(plan, taker, &mut Keeper::Transaction(&mut read))?;
+        let requester = ddl.session.requester(&ddl.shared.locks);
+        let taker = MdlContext { requester, control };
+        lock_tables_of(
+            plan,
+            ddl.session,
+            taker,
+            &mut MdlScope::Transaction(&mut read),
+        )?;
     }
     let finish = || {
         place(ddl, &mut record);

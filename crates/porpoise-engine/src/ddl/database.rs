@@ -6,9 +6,9 @@ use porpoise_types::Collation;
 use crate::catalog::{Change, Relation, Schema};
 use crate::ddl::{Ddl, Name, foreign_keys, is_built_in, lock};
 use crate::error::{Error, Level, Result};
+use crate::mdl::Mode;
 use crate::planner::typing::declared::resolve_collation;
 use crate::reply::Completion;
-use crate::session::metadata::Mode;
 
 fn collation(options: &ast::DatabaseOptions, inherited: Collation) -> Result<Collation> {
     let name = |name: &Option<ast::Ident>| name.as_ref().map(|name| name.as_str().to_string());

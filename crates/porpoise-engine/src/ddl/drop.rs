@@ -10,8 +10,8 @@ use crate::catalog::record::TableRecord;
 use crate::catalog::{Change, IndexKind, Relation, Table};
 use crate::ddl::{Ddl, Name, foreign_keys, lock};
 use crate::error::{Error, Level, Result};
+use crate::mdl::{MdlTicket, Mode};
 use crate::reply::Completion;
-use crate::session::metadata::{Grant, Mode};
 
 /// Drops all of the tables or, if one is missing, none.
 pub fn drop_tables(
@@ -57,7 +57,7 @@ pub fn drop_tables(
     if !base.is_empty() {
         let (dropped, _held) = match lock::tables(ddl, &base, Mode::Exclusive) {
             Err(error) if error.number() == crate::error::number::no_such_table && if_exists => {
-                (Vec::new(), Grant::default())
+                (Vec::new(), MdlTicket::default())
             }
             locked => locked?,
         };

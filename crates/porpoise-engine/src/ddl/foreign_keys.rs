@@ -22,8 +22,8 @@ use crate::catalog::record::{ForeignKeyRecord, IndexRecord, PartRecord, TableRec
 use crate::catalog::{Catalog, Change, IndexKind, ReferenceAction, SchemaEntry, Table};
 use crate::ddl::{Ddl, Name, column, lock as metadata};
 use crate::error::{Error, Result, number};
+use crate::mdl::{MdlTicket, Mode};
 use crate::quote;
-use crate::session::metadata::{Grant, Mode};
 
 // ---------------------------------------------------------------------------------------------------------
 // Locks
@@ -65,7 +65,7 @@ pub fn lock(
     exists: bool,
     parents: &[Name],
     mode: Mode,
-) -> Result<(Vec<Arc<Table>>, Grant)> {
+) -> Result<(Vec<Arc<Table>>, MdlTicket)> {
     loop {
         let related = related(ddl, name, parents);
         let mut wanted = related.clone();

@@ -1,7 +1,7 @@
 //! Metadata locks that DDL takes, and LOCK TABLES.
 //!
 //! A statement asks for all of its tables and views at once, and holds none of them while it waits: it stands in front of
-//! newcomers on each of them ([`crate::session::metadata::queue`]). A table may be dropped, renamed or altered meanwhile: then
+//! newcomers on each of them ([`crate::mdl::queue`]). A table may be dropped, renamed or altered meanwhile: then
 //! the names are looked up again.
 //!
 //! ```text
@@ -21,8 +21,10 @@ use porpoise_sql::ast;
 use crate::catalog::{Relation, Table, TableId, TableState};
 use crate::ddl::{Ddl, Name};
 use crate::error::{Error, Result};
+use crate::mdl::{
+    self as metadata, Duration, HasFastPath, MdlRequest, MdlRequester, MdlTicket, Object,
+};
 use crate::planner::plan::TableUse;
-use crate::session::metadata::{self, Asker, Duration, Grant, HasDoor, Object, Want};
 
 /// What can be locked of a relation.
 fn lockable(relation: &Relation) -> Option<(TableId, &Arc<TableState>)> {
@@ -33,40 +35,42 @@ fn lockable(relation: &Relation) -> Option<(TableId, &Arc<TableState>)> {
     }
 }
 
-fn want(id: TableId, state: &Arc<TableState>, mode: metadata::Mode, duration: Duration) -> Want {
-    let door: Arc<dyn HasDoor> = Arc::<TableState>::clone(state);
-    Want {
+fn want(
+    id: TableId,
+    state: &Arc<TableState>,
+    mode: metadata::Mode,
+    duration: Duration,
+) -> MdlRequest {
+    let fast_path: Arc<dyn HasFastPath> = Arc::<TableState>::clone(state);
+    MdlRequest {
         object: Object::Table(id),
         mode,
         duration,
-        door: Some(door),
+        fast_path: Some(fast_path),
     }
 }
 
-fn schema_want(schema: &CompactString, mode: metadata::Mode, duration: Duration) -> Want {
-    Want {
+fn schema_want(schema: &CompactString, mode: metadata::Mode, duration: Duration) -> MdlRequest {
+    MdlRequest {
         object: Object::Schema(schema.clone()),
         mode,
         duration,
-        door: None,
+        fast_path: None,
     }
 }
 
 impl Ddl<'_> {
-    fn asker(&self) -> Asker<'_> {
-        Asker {
-            shared: self.shared,
-            session: self.session,
-        }
+    fn requester(&self) -> MdlRequester<'_> {
+        self.session.requester(&self.shared.locks)
     }
 
-    fn acquire(&self, wants: Vec<Want>) -> Result<Grant> {
-        self.shared.metadata_locks.acquire(self.asker(), wants)
+    fn acquire(&self, wants: Vec<MdlRequest>) -> Result<MdlTicket> {
+        self.shared.locks.metadata.acquire(self.requester(), wants)
     }
 
     /// Makes locks stronger.
-    pub fn upgrade(&self, grant: &mut Grant, mode: metadata::Mode) -> Result<()> {
-        grant.upgrade(self.asker(), mode)
+    pub fn upgrade(&self, grant: &mut MdlTicket, mode: metadata::Mode) -> Result<()> {
+        grant.upgrade(self.requester(), mode)
     }
 }
 
@@ -75,7 +79,7 @@ pub fn schemas<'n>(
     ddl: &Ddl<'_>,
     names: impl IntoIterator<Item = &'n CompactString>,
     mode: metadata::Mode,
-) -> Result<Grant> {
+) -> Result<MdlTicket> {
     let mut names: Vec<&CompactString> = names.into_iter().collect();
     names.sort();
     names.dedup();
@@ -88,14 +92,14 @@ pub fn tables(
     ddl: &Ddl<'_>,
     names: &[Name],
     mode: metadata::Mode,
-) -> Result<(Vec<Arc<Table>>, Grant)> {
+) -> Result<(Vec<Arc<Table>>, MdlTicket)> {
     loop {
         let find = || {
             let tables = names.iter().map(|name| ddl.table(name));
             tables.collect::<Result<Vec<Arc<Table>>>>()
         };
         let tables = find()?;
-        let mut wants: Vec<Want> = Vec::with_capacity(tables.len());
+        let mut wants: Vec<MdlRequest> = Vec::with_capacity(tables.len());
         for table in &tables {
             let own = ddl.session.locked_tables.mode(&table.state);
             if own == Some(Mode::Read) && !table.temporary {
@@ -121,7 +125,7 @@ pub fn tables(
 }
 
 /// Finds a base table and locks it exclusive.
-pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Grant)> {
+pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, MdlTicket)> {
     let (tables, grant) = tables(ddl, std::slice::from_ref(name), metadata::Mode::Exclusive)?;
     let table = tables.into_iter().next();
     let table = table.ok_or_else(|| Error::no_such_table(&name.schema, &name.table))?;
@@ -129,7 +133,7 @@ pub fn table(ddl: &Ddl<'_>, name: &Name) -> Result<(Arc<Table>, Grant)> {
 }
 
 /// Locks exclusive what there is of these names, tables and views; temporary tables don't count.
-pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<Grant> {
+pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<MdlTicket> {
     loop {
         let find = || {
             let catalog = ddl.shared.catalog.load();
@@ -181,7 +185,7 @@ impl Mode {
 #[derive(Default)]
 pub struct LockedTables {
     tables: Vec<Locked>,
-    _grant: Grant,
+    _grant: MdlTicket,
 }
 
 /// A table that LOCK TABLES holds, by one name or several.
@@ -276,7 +280,7 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     };
     let (tables, grant) = loop {
         let tables = find(ddl)?;
-        let mut wants: Vec<Want> = Vec::with_capacity(tables.len());
+        let mut wants: Vec<MdlRequest> = Vec::with_capacity(tables.len());
         for (table, (name, mode, _)) in tables.iter().zip(&wanted) {
             // What may be altered under the lock needs its schema.
             let intention = metadata::Mode::IntentionExclusive;

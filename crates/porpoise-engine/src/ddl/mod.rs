@@ -37,8 +37,9 @@ use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
 use crate::catalog::{Catalog, Relation, Table};
 use crate::engine::Shared;
 use crate::error::{Error, Level, Result};
+use crate::mdl as metadata;
 use crate::reply::{Completion, Reply};
-use crate::session::{Session, SessionState, metadata};
+use crate::session::{Session, SessionState};
 use crate::show::told::no_routine;
 
 /// A DDL statement on its way.
@@ -65,7 +66,7 @@ pub fn execute(
     let shared = Arc::clone(&session.engine.shared);
     let control = Arc::clone(&session.control);
     let _changing = match is_ddl(statement) || is_account_statement(statement) {
-        true => Some(metadata::begin_change(&shared, &session.state, &control)?),
+        true => Some(session.state.begin_change(&shared.locks, &control)?),
         false => None,
     };
     let mut completion = if is_ddl(statement) {
@@ -251,11 +252,11 @@ fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
     let shared = Arc::clone(&session.engine.shared);
     let writes = locks.iter().any(|lock| lock.write);
     let _changing = match writes {
-        true => Some(metadata::begin_change(
-            &shared,
-            &session.state,
-            &session.control,
-        )?),
+        true => Some(
+            session
+                .state
+                .begin_change(&shared.locks, &session.control)?,
+        ),
         false => None,
     };
     lock::lock_tables(
@@ -284,7 +285,8 @@ fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Re
         return lock_tables(session, &locks);
     }
     if session.state.global_read_lock.is_none() {
-        let held = metadata::take_global_read_lock(&session.engine.shared, &session.state)?;
+        let requester = session.state.requester(&session.engine.shared.locks);
+        let held = metadata::take_global_read_lock(requester)?;
         session.state.global_read_lock = Some(held);
     }
     Ok(())

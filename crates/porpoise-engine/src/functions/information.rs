@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::functions::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
 };
+use crate::mdl::{self, named_locks};
 use crate::planner::typing::collation::{self, Coercibility};
-use crate::session::{metadata, named_locks};
 use crate::variables;
 
 pub static TABLE: &[Function] = &[
@@ -160,7 +160,7 @@ pub static TABLE: &[Function] = &[
         &[Want::String],
         Returns::Int,
         Eval::Values(|call, values| {
-            let owner = call.exec.engine.named_locks.owner(&lock_name(values)?);
+            let owner = call.exec.engine.locks.named.owner(&lock_name(values)?);
             Ok(Value::Int(owner.is_none().into()))
         }),
     ),
@@ -170,7 +170,7 @@ pub static TABLE: &[Function] = &[
         &[Want::String],
         Returns::UInt,
         Eval::Values(|call, values| {
-            let owner = call.exec.engine.named_locks.owner(&lock_name(values)?);
+            let owner = call.exec.engine.locks.named.owner(&lock_name(values)?);
             Ok(owner.map_or(Value::Null, Value::UInt))
         }),
     ),
@@ -181,7 +181,7 @@ pub static TABLE: &[Function] = &[
         Returns::UInt,
         Eval::Values(|call, _| {
             let id = call.exec.session.connection_id;
-            Ok(Value::UInt(call.exec.engine.named_locks.release_all(id)))
+            Ok(Value::UInt(call.exec.engine.locks.named.release_all(id)))
         }),
     ),
     volatile(
@@ -194,7 +194,8 @@ pub static TABLE: &[Function] = &[
             let released = call
                 .exec
                 .engine
-                .named_locks
+                .locks
+                .named
                 .release(&lock_name(values)?, id);
             Ok(released.map_or(Value::Null, Value::from))
         }),
@@ -292,12 +293,12 @@ fn get_lock(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         _ => Some(Duration::ZERO),
     };
     let exec = &*call.exec;
-    let taken = exec.engine.named_locks.get(
+    let taken = exec.engine.locks.named.get(
         &name,
         exec.session.connection_id,
         timeout,
-        || exec.engine.before_waiting(),
-        || metadata::closes_cycle(exec.engine, exec.session.connection_id),
+        || exec.engine.locks.before_waiting(),
+        || mdl::closes_cycle(&exec.engine.locks, exec.session.connection_id),
         || exec.check_interrupt(),
     )?;
     Ok(Value::from(taken))
@@ -313,7 +314,7 @@ fn sleep(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     if seconds < 0.0 {
         return Err(Error::wrong_arguments("sleep"));
     }
-    call.exec.engine.before_waiting();
+    call.exec.engine.locks.before_waiting();
     let end = std::time::Instant::now() + Duration::from_secs_f64(seconds.min(31_536_000.0));
     while let Some(left) = end.checked_duration_since(std::time::Instant::now()) {
         if call.exec.session.interrupt.is_set() {

@@ -6,8 +6,8 @@ use porpoise_types::{Collation, DataType, Value};
 
 use super::*;
 use crate::catalog::{Relation, TableId};
-use crate::session::metadata::queue::Shown;
-use crate::session::metadata::{Duration, Mode, Object};
+use crate::mdl::queue::MdlRow;
+use crate::mdl::{Duration, Mode, Object};
 
 pub const TABLES: &[VirtualTable] = &[VirtualTable {
     schema: "performance_schema",
@@ -89,9 +89,9 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
             names.insert(id, (entry.schema.name.clone(), relation_name.clone()));
         }
     }
-    let mut found = exec.engine.metadata_locks.shown();
-    for session in exec.engine.processes.all() {
-        let inside = |object, mode, duration| Shown {
+    let mut found = exec.engine.locks.metadata.shown();
+    for session in exec.engine.locks.sessions.all() {
+        let inside = |object, mode, duration| MdlRow {
             session: session.id,
             object,
             mode,
@@ -106,7 +106,7 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
             tables.map(|(table, mode)| inside(Object::Table(table), mode, Duration::Transaction)),
         );
     }
-    let lock = |shown: Shown| {
+    let lock = |shown: MdlRow| {
         let (kind, object) = match shown.object {
             Object::Global => ("GLOBAL", (None, None, 0)),
             Object::Commit => ("COMMIT", (None, None, 0)),
@@ -127,7 +127,7 @@ fn all_locks(exec: &Exec<'_>) -> Vec<Lock> {
         })
     };
     let mut locks: Vec<Lock> = found.into_iter().filter_map(lock).collect();
-    let (held, waiting) = exec.engine.named_locks.all();
+    let (held, waiting) = exec.engine.locks.named.all();
     let named = held.into_iter().map(|lock| (lock, true));
     for ((name, session), is_granted) in named.chain(waiting.into_iter().map(|lock| (lock, false)))
     {

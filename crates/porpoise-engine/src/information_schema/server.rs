@@ -6,7 +6,7 @@ use super::*;
 use crate::accounts::check::has_global;
 use crate::accounts::privilege::Privilege;
 use crate::hosts::{Host, Refusal};
-use crate::session::process::Process;
+use crate::mdl::process::Process;
 use crate::variables::VERSION;
 
 pub const TABLES: &[VirtualTable] = &[
@@ -312,7 +312,8 @@ pub fn visible_processes(exec: &Exec<'_>) -> Vec<Process> {
     let all = has_global(exec.session, Privilege::Process);
     let processes = exec
         .engine
-        .processes
+        .locks
+        .sessions
         .all()
         .into_iter()
         .map(|control| control.process());

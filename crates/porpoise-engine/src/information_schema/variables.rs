@@ -61,7 +61,7 @@ fn session_variables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<(
 
 /// Status counters by name. What nobody counts is not in the list.
 fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
-    let processes = exec.engine.processes.all();
+    let processes = exec.engine.locks.sessions.all();
     let running = processes
         .iter()
         .filter(|control| control.process().sql.is_some())

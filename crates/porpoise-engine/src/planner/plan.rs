@@ -24,6 +24,7 @@ use porpoise_types::{Charset, DataType, Json, RowLayout};
 use crate::catalog::{Index, Relation, Table, TableId, View};
 use crate::expr::{Expr, Slot};
 use crate::functions::AggregateFunction;
+pub use crate::mdl::TableUse;
 use crate::planner::access::Accesses;
 use crate::planner::file_format::FileFormat;
 use crate::planner::relations::Relations;
@@ -84,12 +85,6 @@ impl Plan {
             )
         })
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableUse {
-    Read,
-    Write,
 }
 
 #[derive(Clone, Debug)]

@@ -151,7 +151,7 @@ impl Session {
     }
 
     fn kill(&mut self, id: u64, query: bool) -> Result<()> {
-        let Some(control) = self.engine.shared.processes.find(id) else {
+        let Some(control) = self.engine.shared.locks.sessions.find(id) else {
             return Err(Error::no_such_thread(id));
         };
         if control.user() != self.state.user && !crate::accounts::may_kill(&self.state) {

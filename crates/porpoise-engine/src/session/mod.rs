@@ -13,10 +13,10 @@
 pub mod cache;
 mod dispatch;
 mod load;
-pub mod metadata;
-pub mod named_locks;
+#[cfg(test)]
+mod metadata_tests;
+mod plan_uses;
 mod prepared;
-pub mod process;
 mod set;
 pub(crate) mod state;
 pub mod transaction;
@@ -37,19 +37,21 @@ pub use state::SessionState;
 
 use crate::accounts::Privileged;
 use crate::accounts::check;
+use crate::catalog::TableState;
 use crate::catalog::{Catalog, Table};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
+use crate::mdl::process::{Command, Control};
+use crate::mdl::{MdlContext, MdlScope, StatementTables};
 use crate::planner::access::PlanError;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
 use crate::variables::{Isolation, SqlMode};
 use cache::{CachedPlan, PlanKey, SessionPlans};
-use metadata::{Keeper, PlanUses, StatementTables, Taker};
+use plan_uses::PlanUses;
 use prepared::PreparedStatement;
-use process::{Command, Control};
 use transaction::TransactionState;
 
 /// Who comes in, proven by the caller.
@@ -185,7 +187,12 @@ impl Session {
             multi_statements: true,
         };
         session.log_in(login)?;
-        session.engine.shared.processes.add(session.control.clone());
+        session
+            .engine
+            .shared
+            .locks
+            .sessions
+            .add(session.control.clone());
         Ok(session)
     }
 
@@ -593,21 +600,20 @@ impl Session {
         let writes = plan.writes();
         let control: &Control = &self.control;
         let _changing = match writes {
-            true => Some(metadata::begin_change(&shared, &self.state, control)?),
+            true => Some(self.state.begin_change(&shared.locks, control)?),
             false => None,
         };
         // A statement that is a transaction by itself gives its tables back when it ends.
         let mut statement_tables = StatementTables::none(control);
-        let taker = Taker {
-            shared: &shared,
-            session: &self.state,
+        let taker = MdlContext {
+            requester: self.state.requester(&shared.locks),
             control,
         };
         let mut keeper = match in_transaction {
-            true => Keeper::Transaction(&mut self.transaction.tables),
-            false => Keeper::Statement(&mut statement_tables),
+            true => MdlScope::Transaction(&mut self.transaction.tables),
+            false => MdlScope::Statement(&mut statement_tables),
         };
-        if let Err(error) = lock_tables_of(plan.get(), taker, &mut keeper) {
+        if let Err(error) = lock_tables_of(plan.get(), &self.state, taker, &mut keeper) {
             if error.number() == crate::error::number::deadlock {
                 self.transaction.rollback(control);
             }
@@ -767,7 +773,7 @@ impl Session {
     }
 
     fn release_named_locks(&self) {
-        let locks = &self.engine.shared.named_locks;
+        let locks = &self.engine.shared.locks.named;
         locks.release_all(self.state.connection_id);
     }
 
@@ -806,7 +812,7 @@ impl Session {
         let control = Arc::clone(&self.control);
         let writes = self.transaction.storage.as_ref();
         let _changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
-            true => Some(metadata::begin_commit(&shared, &self.state, &control)?),
+            true => Some(self.state.begin_commit(&shared.locks, &control)?),
             false => None,
         };
         let commit = self.transaction.commit(&control);
@@ -832,7 +838,7 @@ impl Drop for Session {
         self.release_named_locks();
         // A failure here leaves spaces that nothing names: dropped at the next start.
         let _ = self.drop_temporary_tables();
-        self.engine.shared.processes.remove(self.control.id);
+        self.engine.shared.locks.sessions.remove(self.control.id);
     }
 }
 
@@ -840,10 +846,11 @@ impl Drop for Session {
 /// holds them already.
 pub(crate) fn lock_tables_of<'a>(
     plan: &'a Plan,
-    taker: Taker<'_>,
-    keeper: &mut Keeper<'_, 'a>,
+    session: &SessionState,
+    taker: MdlContext<'_>,
+    keeper: &mut MdlScope<'_, 'a, TableState>,
 ) -> Result<()> {
-    let locked = &taker.session.locked_tables;
+    let locked = &session.locked_tables;
     if !locked.is_empty() {
         for (table, name) in &plan.table_names {
             locked.admits_name(table, name)?;
@@ -853,7 +860,7 @@ pub(crate) fn lock_tables_of<'a>(
             locked.admits(table, *usage)?;
         }
     }
-    keeper.take(&PlanUses::of(plan, taker.session), taker)
+    keeper.take(&PlanUses::of(plan, session), taker)
 }
 
 /// A hash that nobody outside of the process can know.

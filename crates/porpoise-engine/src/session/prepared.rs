@@ -12,11 +12,11 @@ use porpoise_types::{DataType, Value};
 
 use crate::accounts::check;
 use crate::error::{Error, Result};
+use crate::mdl::process::Command;
 use crate::planner;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::reply::{Reply, ResultColumn};
 use crate::session::cache::{CachedPlan, PlanKey};
-use crate::session::process::Command;
 use crate::session::{Ran, Session, hash_one, syntax_error};
 
 /// What a client learns of a statement it prepared.

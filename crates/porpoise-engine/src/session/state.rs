@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::accounts::Account;
 use crate::catalog::TemporaryTables;
 use crate::ddl::lock::LockedTables;
-use crate::session::metadata::{Bell, Grant};
+use crate::error::Result;
+use crate::mdl::process::Control;
+use crate::mdl::{self, Changing, Locks, MdlRequester, MdlTicket, Waiter};
 use crate::variables::SessionVars;
 
 /// Variables, and what the session holds: temporary tables, locked ones, its account and roles. What reads variables alone
@@ -15,7 +17,7 @@ pub struct SessionState {
     pub vars: SessionVars,
     pub temporary_tables: TemporaryTables,
     /// Rung by KILL, and by who hands over a metadata lock.
-    pub bell: Arc<Bell>,
+    pub bell: Arc<Waiter>,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
     /// The file of the LOAD DATA that runs.
@@ -25,7 +27,7 @@ pub struct SessionState {
     pub reached_roles: Vec<Arc<Account>>,
     pub locked_tables: LockedTables,
     /// FLUSH TABLES WITH READ LOCK.
-    pub global_read_lock: Option<[Grant; 2]>,
+    pub global_read_lock: Option<[MdlTicket; 2]>,
 }
 
 impl SessionState {
@@ -42,6 +44,38 @@ impl SessionState {
             locked_tables: LockedTables::default(),
             global_read_lock: None,
         }
+    }
+}
+
+impl SessionState {
+    /// The session, as who asks for locks.
+    pub fn requester<'a>(&'a self, locks: &'a Locks) -> MdlRequester<'a> {
+        MdlRequester {
+            locks,
+            session: &self.vars,
+            bell: &self.bell,
+        }
+    }
+
+    /// Begins a statement that changes something; waits while another session has the global read lock.
+    #[inline]
+    pub fn begin_change<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
+        mdl::begin_change(
+            locks,
+            self.requester(locks),
+            self.global_read_lock.is_some(),
+            control,
+        )
+    }
+
+    /// Begins the commit of a transaction.
+    pub fn begin_commit<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
+        mdl::begin_commit(
+            locks,
+            self.requester(locks),
+            self.global_read_lock.is_some(),
+            control,
+        )
     }
 }
 

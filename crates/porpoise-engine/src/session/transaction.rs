@@ -12,11 +12,12 @@
 use compact_str::CompactString;
 use porpoise_storage::{Commit, Savepoint, Transaction};
 
+use crate::catalog::TableState;
 use crate::engine::Shared;
 use crate::error::{Error, Result};
+use crate::mdl::HeldTables;
+use crate::mdl::process::Control;
 use crate::session::SessionState;
-use crate::session::metadata::HeldTables;
-use crate::session::process::Control;
 use crate::variables::Isolation;
 
 /// The session's current transaction.
@@ -28,7 +29,7 @@ pub struct TransactionState {
     pub storage: Option<Transaction>,
     pub isolation: Isolation,
     savepoints: Vec<(CompactString, Savepoint)>,
-    pub tables: HeldTables,
+    pub tables: HeldTables<TableState>,
 }
 
 impl TransactionState {

@@ -175,3 +175,24 @@ mod tests {
         assert!(Mode::ALL.iter().all(|mode| X.waits_for(*mode)));
     }
 }
+
+/// What a statement does with the rows of a table or view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableUse {
+    Read,
+    Write,
+}
+
+impl TableUse {
+    /// The lock that a use takes.
+    pub fn mode(self) -> Mode {
+        match self {
+            TableUse::Read => Mode::SharedRead,
+            TableUse::Write => Mode::SharedWrite,
+        }
+    }
+}
+
+/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long as the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub u32);

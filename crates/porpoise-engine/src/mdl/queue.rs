@@ -5,14 +5,14 @@
 //! newcomers on every one of its objects, so it isn't overtaken either.
 //!
 //! ```text
-//! request ─► pending ─┬─ nobody holds against it, nobody goes first, the doors are drained ─► granted: tickets
+//! request ─► pending ─┬─ nobody holds against it, nobody goes first, fast paths are free ─► granted: tickets
 //!                     ├─ lock_wait_timeout (1205), KILL (1317)
 //!                     └─ it is the one to give way on a cycle of waits (1213)
 //! ```
 //!
-//! Whenever something goes (a ticket, a request, one of the many through a watched door), whoever took it away looks
+//! Whenever something goes (a ticket, a request, an unobtrusive lock whose gate is watched), whoever took it away looks
 //! through those who wait, in the order they came, and hands over what they wanted. All of this is behind one mutex, which
-//! statements that meet no DDL never touch ([`super::door`]).
+//! statements that meet no DDL never touch ([`super::fast_path`]).
 //!
 //! An upgrade is a request by one who holds tickets already. Waiters that wait for the tickets themselves don't go before
 //! it: they could not.
@@ -26,13 +26,12 @@ use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
-use super::door::{self, HasDoor};
+use super::Locks;
+use super::fast_path::{self, HasFastPath};
 use super::graph;
-use super::mode::Mode;
-use crate::catalog::TableId;
-use crate::engine::Shared;
+use super::mode::{Mode, TableId};
 use crate::error::{Error, Result};
-use crate::session::SessionState;
+use crate::variables::SessionVars;
 
 /// What is locked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,37 +76,39 @@ impl Duration {
     }
 }
 
-/// One object of a request. Schemas have no door: nobody holds them but by tickets.
+/// One object of a request. Schemas have no fast_path: nobody holds them but by tickets.
 #[derive(Clone)]
-pub struct Want {
+pub struct MdlRequest {
     pub object: Object,
     pub mode: Mode,
     pub duration: Duration,
-    pub door: Option<Arc<dyn HasDoor>>,
+    pub fast_path: Option<Arc<dyn HasFastPath>>,
 }
 
-impl Want {
-    /// Whether the lock, once granted, is one of the many that are inside a door.
-    fn is_of_the_many(&self) -> bool {
-        self.door.is_some() && door::side(self.mode).is_some()
+impl MdlRequest {
+    /// Whether the lock, once granted, is an unobtrusive one that the fast path counts.
+    fn is_unobtrusive(&self) -> bool {
+        self.fast_path.is_some() && fast_path::side(self.mode).is_some()
     }
 }
 
 /// Who asks.
 #[derive(Clone, Copy)]
-pub struct Asker<'a> {
-    pub shared: &'a Shared,
-    pub session: &'a SessionState,
+pub struct MdlRequester<'a> {
+    pub locks: &'a Locks,
+    pub session: &'a SessionVars,
+    /// Wakes it.
+    pub bell: &'a Arc<Waiter>,
 }
 
 /// What a sleeping session is woken by. It stays rung until somebody hears it.
 #[derive(Default)]
-pub struct Bell {
+pub struct Waiter {
     rung: Mutex<bool>,
     ringing: Condvar,
 }
 
-impl Bell {
+impl Waiter {
     pub fn ring(&self) {
         *self.rung.lock() = true;
         self.ringing.notify_all();
@@ -137,11 +138,11 @@ const REFUSED: u8 = 2;
 struct Request {
     number: u64,
     session: u64,
-    wants: Vec<Want>,
+    wants: Vec<MdlRequest>,
     /// The tickets that it makes stronger, by their grant.
     upgrades: Option<u64>,
     outcome: AtomicU8,
-    bell: Arc<Bell>,
+    bell: Arc<Waiter>,
 }
 
 impl Request {
@@ -197,8 +198,8 @@ impl Queue {
         holders.chain(waiters)
     }
 
-    fn gate(&self) -> door::Gate {
-        door::gate(
+    fn gate(&self) -> fast_path::Gate {
+        fast_path::gate(
             self.tickets.iter().map(|ticket| ticket.mode),
             self.pending.iter().map(|pending| pending.mode),
         )
@@ -218,12 +219,12 @@ struct State {
 }
 
 impl State {
-    /// Gives a door the gate that its queue asks for.
-    fn set_gate(&mut self, want: &Want) {
+    /// Sets the gate of a fast path as its queue asks.
+    fn set_gate(&mut self, want: &MdlRequest) {
         let queue = self.queues.get(&want.object);
-        if let Some(door) = &want.door {
+        if let Some(fast_path) = &want.fast_path {
             let gate = queue.map_or_else(|| Queue::default().gate(), Queue::gate);
-            door.door().set_gate(&gate);
+            fast_path.fast_path().set_gate(&gate);
         }
         if queue.is_some_and(Queue::is_empty) {
             self.queues.remove(&want.object);
@@ -274,8 +275,8 @@ impl State {
         }
         self.remove_pending(request);
         for want in &request.wants {
-            match (&want.door, door::side(want.mode)) {
-                (Some(door), Some(side)) => door.door().enter(side),
+            match (&want.fast_path, fast_path::side(want.mode)) {
+                (Some(fast_path), Some(side)) => fast_path.fast_path().enter(side),
                 _ => self.give_ticket(request, want),
             }
             self.set_gate(want);
@@ -283,34 +284,34 @@ impl State {
         true
     }
 
-    /// Whether all of the many have left that a request waits for. If so, the doors stay barred to others.
+    /// Whether all unobtrusive locks are released that a request waits for. If so, the gates stay closed to others.
     fn are_drained(&mut self, request: &Request) -> bool {
-        let drains = |want: &&Want| door::drains(want.mode);
-        let doors: SmallVec<[(&Want, &Arc<dyn HasDoor>); 4]> = request
+        let drains = |want: &&MdlRequest| fast_path::drains(want.mode);
+        let fast_paths: SmallVec<[(&MdlRequest, &Arc<dyn HasFastPath>); 4]> = request
             .wants
             .iter()
             .filter(drains)
-            .filter_map(|want| want.door.as_ref().map(|door| (want, door)))
+            .filter_map(|want| want.fast_path.as_ref().map(|fast_path| (want, fast_path)))
             .collect();
-        if doors.is_empty() {
+        if fast_paths.is_empty() {
             return true;
         }
-        for (want, door) in &doors {
-            door.door().bar_for(want.mode);
+        for (want, fast_path) in &fast_paths {
+            fast_path.fast_path().bar_for(want.mode);
         }
-        door::fence();
-        let drained = doors
+        fast_path::fence();
+        let drained = fast_paths
             .iter()
-            .all(|(want, door)| door.door().is_drained_for(want.mode));
+            .all(|(want, fast_path)| fast_path.fast_path().is_drained_for(want.mode));
         if !drained {
-            for (want, _) in doors {
+            for (want, _) in fast_paths {
                 self.set_gate(want);
             }
         }
         drained
     }
 
-    fn give_ticket(&mut self, request: &Request, want: &Want) {
+    fn give_ticket(&mut self, request: &Request, want: &MdlRequest) {
         let queue = self.queues.entry(want.object.clone()).or_default();
         let old = request.upgrades.and_then(|grant| {
             let mut tickets = queue.tickets.iter_mut();
@@ -343,7 +344,7 @@ impl State {
 }
 
 /// A lock as `performance_schema.metadata_locks` shows it.
-pub struct Shown {
+pub struct MdlRow {
     pub session: u64,
     pub object: Object,
     pub mode: Mode,
@@ -366,15 +367,15 @@ impl std::fmt::Debug for MetadataLocks {
 
 /// What a session holds by tickets, until dropped.
 #[derive(Default)]
-pub struct Grant {
+pub struct MdlTicket {
     number: u64,
-    wants: Vec<Want>,
+    wants: Vec<MdlRequest>,
     locks: Option<Arc<MetadataLocks>>,
 }
 
-impl Grant {
+impl MdlTicket {
     /// Makes all of it stronger. If that fails, it is held as it was.
-    pub fn upgrade(&mut self, asker: Asker<'_>, mode: Mode) -> Result<()> {
+    pub fn upgrade(&mut self, requester: MdlRequester<'_>, mode: Mode) -> Result<()> {
         let Some(locks) = self.locks.clone() else {
             return Ok(());
         };
@@ -382,11 +383,11 @@ impl Grant {
         for want in &mut wants {
             want.mode = mode;
         }
-        locks.ask(asker, wants, Some(self.number)).map(|_| ())
+        locks.ask(requester, wants, Some(self.number)).map(|_| ())
     }
 }
 
-impl Drop for Grant {
+impl Drop for MdlTicket {
     fn drop(&mut self) {
         if let Some(locks) = self.locks.take() {
             locks.release(self.number, &self.wants);
@@ -396,27 +397,36 @@ impl Drop for Grant {
 
 impl MetadataLocks {
     /// Waits for locks that are held by tickets.
-    pub fn acquire(self: &Arc<Self>, asker: Asker<'_>, wants: Vec<Want>) -> Result<Grant> {
+    pub fn acquire(
+        self: &Arc<Self>,
+        requester: MdlRequester<'_>,
+        wants: Vec<MdlRequest>,
+    ) -> Result<MdlTicket> {
         if wants.is_empty() {
-            return Ok(Grant::default());
+            return Ok(MdlTicket::default());
         }
-        let number = self.ask(asker, wants.clone(), None)?;
-        Ok(Grant {
+        let number = self.ask(requester, wants.clone(), None)?;
+        Ok(MdlTicket {
             number,
             wants,
             locks: Some(Arc::clone(self)),
         })
     }
 
-    /// Waits for locks that are held by being inside a door: the asker leaves each, when it has done.
-    pub fn enter(&self, asker: Asker<'_>, wants: Vec<Want>) -> Result<()> {
-        debug_assert!(wants.iter().all(Want::is_of_the_many));
-        self.ask(asker, wants, None).map(|_| ())
+    /// Waits for locks that are held by being inside a fast_path: the requester leaves each, when it has done.
+    pub fn enter(&self, requester: MdlRequester<'_>, wants: Vec<MdlRequest>) -> Result<()> {
+        debug_assert!(wants.iter().all(MdlRequest::is_unobtrusive));
+        self.ask(requester, wants, None).map(|_| ())
     }
 
     #[cold]
-    fn ask(&self, asker: Asker<'_>, wants: Vec<Want>, upgrades: Option<u64>) -> Result<u64> {
-        let session = asker.session;
+    fn ask(
+        &self,
+        requester: MdlRequester<'_>,
+        wants: Vec<MdlRequest>,
+        upgrades: Option<u64>,
+    ) -> Result<u64> {
+        let session = requester.session;
         let mut state = self.state.lock();
         state.last += 1;
         let request = Arc::new(Request {
@@ -425,7 +435,7 @@ impl MetadataLocks {
             wants,
             upgrades,
             outcome: AtomicU8::new(WAITING),
-            bell: Arc::clone(&session.bell),
+            bell: Arc::clone(requester.bell),
         });
         // Watched from here on, so that whoever leaves after the first look tells of it.
         state.add(&request);
@@ -435,7 +445,7 @@ impl MetadataLocks {
         }
         self.waiters.fetch_add(1, Ordering::SeqCst);
         drop(state);
-        let ended = self.sleep(asker, &request);
+        let ended = self.sleep(requester, &request);
         self.waiters.fetch_sub(1, Ordering::SeqCst);
         if ended.is_err() {
             let mut state = self.state.lock();
@@ -449,15 +459,19 @@ impl MetadataLocks {
         ended.map(|()| request.number)
     }
 
-    fn sleep(&self, asker: Asker<'_>, request: &Request) -> Result<()> {
-        let Asker { shared, session } = asker;
+    fn sleep(&self, requester: MdlRequester<'_>, request: &Request) -> Result<()> {
+        let MdlRequester {
+            locks,
+            session,
+            bell,
+        } = requester;
         let deadline = Instant::now().checked_add(session.metadata_lock_timeout());
-        let control = shared.processes.find(session.connection_id);
+        let control = locks.sessions.find(session.connection_id);
         if let (Some(control), Some(want)) = (&control, request.wants.first()) {
             control.set_state(want.object.waiting_state());
         }
-        let ended = graph::break_cycles(shared, session.connection_id).and_then(|()| {
-            shared.before_waiting();
+        let ended = graph::break_cycles(locks, session.connection_id).and_then(|()| {
+            locks.before_waiting();
             loop {
                 match request.outcome.load(Ordering::SeqCst) {
                     GRANTED => return Ok(()),
@@ -470,7 +484,7 @@ impl MetadataLocks {
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                     return Err(Error::lock_wait_timeout());
                 }
-                session.bell.hear(deadline);
+                bell.hear(deadline);
             }
         });
         if let Some(control) = &control {
@@ -479,7 +493,7 @@ impl MetadataLocks {
         ended
     }
 
-    fn release(&self, grant: u64, wants: &[Want]) {
+    fn release(&self, grant: u64, wants: &[MdlRequest]) {
         let mut state = self.state.lock();
         for want in wants {
             if let Some(queue) = state.queues.get_mut(&want.object) {
@@ -490,10 +504,15 @@ impl MetadataLocks {
         state.hand_over(|_| true);
     }
 
-    /// One of the many has left a door that is watched.
+    /// An unobtrusive lock was released whose gate is watched.
     #[cold]
-    pub(super) fn somebody_left(&self) {
-        let drains = |request: &Request| request.wants.iter().any(|want| door::drains(want.mode));
+    pub(super) fn holder_released(&self) {
+        let drains = |request: &Request| {
+            request
+                .wants
+                .iter()
+                .any(|want| fast_path::drains(want.mode))
+        };
         self.state.lock().hand_over(drains);
     }
 
@@ -501,6 +520,11 @@ impl MetadataLocks {
 
     pub(super) fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) > 0
+    }
+
+    /// How many sessions wait.
+    pub fn waiting(&self) -> usize {
+        self.waiters.load(Ordering::SeqCst)
     }
 
     /// What each waiting session wants, and whom it waits for by name.
@@ -534,11 +558,11 @@ impl MetadataLocks {
     }
 
     /// All tickets and requests.
-    pub fn shown(&self) -> Vec<Shown> {
+    pub fn shown(&self) -> Vec<MdlRow> {
         let state = self.state.lock();
         let mut shown = Vec::new();
         for (object, queue) in &state.queues {
-            shown.extend(queue.tickets.iter().map(|ticket| Shown {
+            shown.extend(queue.tickets.iter().map(|ticket| MdlRow {
                 session: ticket.session,
                 object: object.clone(),
                 mode: ticket.mode,
@@ -547,7 +571,7 @@ impl MetadataLocks {
             }));
         }
         for request in &state.requests {
-            shown.extend(request.wants.iter().map(|want| Shown {
+            shown.extend(request.wants.iter().map(|want| MdlRow {
                 session: request.session,
                 object: want.object.clone(),
                 mode: want.mode,

@@ -1,31 +1,32 @@
-//! A door: how the many come in and go without meeting anybody, until somebody bars it.
+//! The fast path of an object's metadata lock: unobtrusive locks are counted here, and meet nobody until an obtrusive
+//! lock closes it. (The terms are MySQL's: unobtrusive modes are compatible with each other and taken by statements,
+//! obtrusive ones are taken by DDL.)
 //!
 //! ```text
-//!           ┌──────────┬──────────┬──────┐
-//!   door    │ readers  │ writers  │ gate │      a reader-writer lock each (`metadata_lock_kind`), and a byte
-//!           └──────────┴──────────┴──────┘
-//! one of the many                            one of the few (`queue`)
-//! 1. enters `readers` or `writers`, shared   1. raises the gate
-//!    light fence (the lock's own)               heavy fence
-//! 2. gate open? then it is in                2. `readers`, `writers` empty? then it has the lock
-//!    else it leaves, and queues                 else it waits until somebody leaves
+//!              ┌──────────┬──────────┬──────┐
+//!   fast path  │ readers  │ writers  │ gate │   a reader-writer lock each (`metadata_lock_kind`), and a byte
+//!              └──────────┴──────────┴──────┘
+//! unobtrusive                                   obtrusive (`queue`)
+//! 1. takes `readers` or `writers` shared        1. closes the gate
+//!    light fence (the lock's own)                  heavy fence
+//! 2. gate open? then the lock is granted        2. `readers`, `writers` free? then the lock is granted
+//!    else it releases the lock, and queues         else it waits until a holder releases
 //!
-//! on leaving: leaves the lock, light fence, gate watched? then it tells those who wait
+//! on release: releases the lock, light fence, gate watched? then it wakes the waiters
 //! ```
 //!
-//! Both do first what the other looks at second, so one of the two sees the other. Of the many there are SHARED_READ
-//! and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on everything; each enters one lock once. The other modes are
-//! few, and stand in [`super::queue`] by name. The lock in the door counts; it decides nothing about who goes
-//! first, and nobody ever sleeps in it.
+//! Each side writes first what the other reads second, so at least one of the two sees the other. Unobtrusive are SHARED_READ
+//! and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on everything; each takes one of the locks once. The other
+//! modes are tickets in [`super::queue`]. The reader-writer locks only count holders: the queue decides who goes first, and
+//! nobody sleeps in them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use porpoise_locks::{AnyLock, Kind, Owner, ReaderWriter, heavy_fence, light_fence};
 
-use super::mode::Mode;
+use super::mode::{Mode, TableUse};
 use super::queue::MetadataLocks;
-use crate::planner::plan::TableUse;
 
 /// Readers queue.
 const BARS_READERS: u8 = 1;
@@ -37,16 +38,16 @@ const WATCHES_READERS: u8 = BARS_READERS << WATCH_SHIFT;
 const WATCHES_WRITERS: u8 = BARS_WRITERS << WATCH_SHIFT;
 const WATCH_SHIFT: u32 = 2;
 
-/// What the many go through, of one object.
+/// Where unobtrusive locks of one object are counted.
 #[derive(Debug)]
-pub struct Door {
+pub struct MdlFastPath {
     readers: AnyLock,
     writers: AnyLock,
     gate: AtomicU8,
     locks: Arc<MetadataLocks>,
 }
 
-/// As one of the many: on which side of a door it goes in.
+/// Which of the two locks an unobtrusive mode takes; `None` for an obtrusive one.
 pub(super) fn side(mode: Mode) -> Option<TableUse> {
     match mode {
         Mode::SharedRead => Some(TableUse::Read),
@@ -55,7 +56,7 @@ pub(super) fn side(mode: Mode) -> Option<TableUse> {
     }
 }
 
-/// What a lock of the few does to the gate: the bits when it is held.
+/// The gate's bits while an obtrusive lock is held.
 fn bars_held(mode: Mode) -> u8 {
     bits(|many| many.waits_for(mode))
 }
@@ -75,7 +76,7 @@ fn bits(is_barred: impl Fn(Mode) -> bool) -> u8 {
     readers | if writers { BARS_WRITERS } else { 0 }
 }
 
-/// Whose leaving one waits for who wants a lock of the few.
+/// The gate's bits that have releases told to the queue, for an obtrusive lock that is waited for.
 fn watches(mode: Mode) -> u8 {
     match side(mode) {
         None => bars_held(mode) << WATCH_SHIFT,
@@ -83,7 +84,7 @@ fn watches(mode: Mode) -> u8 {
     }
 }
 
-/// Whether a lock needs some of the many to leave first.
+/// Whether a lock is compatible only once some unobtrusive locks are released.
 pub(super) fn drains(mode: Mode) -> bool {
     watches(mode) != 0
 }
@@ -97,20 +98,20 @@ pub(super) fn gate(held: impl Iterator<Item = Mode>, wanted: impl Iterator<Item 
 /// What a gate is to be.
 pub(super) struct Gate(u8);
 
-/// What has a door.
-pub trait HasDoor: Send + Sync {
-    fn door(&self) -> &Door;
+/// An object whose metadata lock has a fast path.
+pub trait HasFastPath: Send + Sync {
+    fn fast_path(&self) -> &MdlFastPath;
 }
 
-impl HasDoor for Door {
-    fn door(&self) -> &Door {
+impl HasFastPath for MdlFastPath {
+    fn fast_path(&self) -> &MdlFastPath {
         self
     }
 }
 
-impl Door {
-    pub fn new(kind: Kind, locks: &Arc<MetadataLocks>) -> Door {
-        Door {
+impl MdlFastPath {
+    pub fn new(kind: Kind, locks: &Arc<MetadataLocks>) -> MdlFastPath {
+        MdlFastPath {
             readers: AnyLock::new(kind),
             writers: AnyLock::new(kind),
             gate: AtomicU8::new(0),
@@ -126,7 +127,7 @@ impl Door {
         }
     }
 
-    /// Goes in, unless the door is barred.
+    /// Takes an unobtrusive lock, unless the gate is closed to it.
     #[inline]
     pub fn try_enter(&self, usage: TableUse) -> bool {
         let bar = match usage {
@@ -143,7 +144,7 @@ impl Door {
         false
     }
 
-    /// Goes out.
+    /// Releases an unobtrusive lock.
     #[inline]
     pub fn leave(&self, usage: TableUse) {
         self.lock(usage).unlock_shared();
@@ -153,13 +154,13 @@ impl Door {
             TableUse::Write => WATCHES_WRITERS,
         };
         if self.gate.load(Ordering::Relaxed) & watch != 0 {
-            self.locks.somebody_left();
+            self.locks.holder_released();
         }
     }
 
     // The rest is for the queue, which calls it one at a time.
 
-    /// Goes in whatever the gate says.
+    /// Takes an unobtrusive lock whatever the gate says: the queue has granted it.
     pub(super) fn enter(&self, usage: TableUse) {
         self.lock(usage).shared();
     }
@@ -168,13 +169,13 @@ impl Door {
         self.gate.store(gate.0, Ordering::SeqCst);
     }
 
-    /// Bars the door as if the lock was held: what is seen inside after [`heavy_fence`] is all there is.
+    /// Closes the gate as if the lock was held: the holders that are seen after [`heavy_fence`] are all there are.
     pub(super) fn bar_for(&self, mode: Mode) {
         self.gate
             .fetch_or(bars_held(mode) | watches(mode), Ordering::SeqCst);
     }
 
-    /// Whether all have left that a lock waits for. The door is barred.
+    /// Whether all holders have released that a lock waits for. The gate is closed.
     pub(super) fn is_drained_for(&self, mode: Mode) -> bool {
         let bars = bars_held(mode);
         let is_empty = |bit, lock: &AnyLock| bars & bit == 0 || is_empty(lock);
@@ -191,7 +192,7 @@ fn is_empty(lock: &AnyLock) -> bool {
     is_empty
 }
 
-/// After [`Door::bar_for`], before [`Door::is_drained_for`].
+/// After [`MdlFastPath::bar_for`], before [`MdlFastPath::is_drained_for`].
 pub(super) fn fence() {
     heavy_fence();
 }

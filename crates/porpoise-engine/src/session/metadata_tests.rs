@@ -3,30 +3,7 @@
 use std::thread::JoinHandle;
 use std::time::{Duration as Time, Instant};
 
-use super::*;
 use crate::ddl::tests::{Db, beside};
-
-#[test]
-fn a_word_holds_a_table_and_a_use() {
-    for usage in [TableUse::Read, TableUse::Write] {
-        let word = encode(TableId(7), usage);
-        assert_eq!(decode(word), Some((TableId(7), usage.mode())));
-    }
-    assert_eq!(decode(0), None);
-}
-
-#[test]
-fn others_see_all_tables_of_a_transaction() {
-    let held = Held::default();
-    for number in 0..FIRST + 3 {
-        held.put(number, TableId(number as u32), TableUse::Read);
-    }
-    assert_eq!(held.tables().len(), FIRST + 3);
-    held.clear(FIRST + 1, FIRST + 3);
-    assert_eq!(held.tables().len(), FIRST + 1);
-    held.clear(0, FIRST + 1);
-    assert!(held.tables().is_empty());
-}
 
 /// Runs statements beside the test: the result of the last one, by its error's number.
 fn beside_the_test(mut db: Db, statements: &[&str]) -> JoinHandle<(Db, Option<u16>)> {
@@ -43,7 +20,7 @@ fn beside_the_test(mut db: Db, statements: &[&str]) -> JoinHandle<(Db, Option<u1
 /// Waits until so many sessions wait for locks.
 fn until_waiting(db: &Db, sessions: usize) {
     let began = Instant::now();
-    while db.engine.shared.metadata_locks.waits().len() != sessions {
+    while db.engine.shared.locks.metadata.waiting() != sessions {
         assert!(began.elapsed() < Time::from_secs(30), "nobody waits");
         std::thread::sleep(Time::from_millis(2));
     }

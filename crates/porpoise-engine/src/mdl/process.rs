@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_storage::Interrupt;
 
-use crate::session::metadata::{Bell, Held};
+use super::{Held, Waiter};
 
 /// As much of a statement's text as the process list keeps.
 const STATEMENT_BYTES_MAX: usize = 1024;
@@ -27,7 +27,7 @@ pub struct Control {
     pub interrupt: Arc<Interrupt>,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
     /// Wakes it from waiting for a metadata lock.
-    pub bell: Arc<Bell>,
+    pub bell: Arc<Waiter>,
     /// The metadata locks it holds.
     pub held: Held,
 }

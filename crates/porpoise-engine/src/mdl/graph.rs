@@ -17,32 +17,32 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use porpoise_storage::TxnId;
 
+use super::Locks;
 use super::mode::Mode;
+use super::process::Control;
 use super::queue::{Object, Wait};
-use crate::engine::Shared;
 use crate::error::{Error, Result};
-use crate::session::process::Control;
 
 /// All sessions at a moment of the search.
 struct Graph<'a> {
-    shared: &'a Shared,
+    locks: &'a Locks,
     sessions: Vec<Arc<Control>>,
     waits: HashMap<u64, Wait>,
 }
 
 impl Graph<'_> {
-    fn of(shared: &Shared) -> Graph<'_> {
+    fn of(locks: &Locks) -> Graph<'_> {
         Graph {
-            shared,
-            waits: shared.metadata_locks.waits(),
-            sessions: shared.processes.all(),
+            locks,
+            waits: locks.metadata.waits(),
+            sessions: locks.sessions.all(),
         }
     }
 
     /// Whom a session waits for outside of row locks.
     fn before(&self, session: u64) -> Vec<u64> {
         let Some(wait) = self.waits.get(&session) else {
-            let named_locks = &self.shared.named_locks;
+            let named_locks = &self.locks.named;
             return named_locks.waits_for(session).into_iter().collect();
         };
         let mut found = wait.obstacles.clone();
@@ -81,7 +81,7 @@ impl Graph<'_> {
     fn next(&self, session: u64) -> Vec<u64> {
         let mut next = self.before(session);
         if let Some(transaction) = self.transaction_of(session) {
-            let holders = self.shared.store.row_lock_obstacles(transaction);
+            let holders = self.locks.rows.row_lock_obstacles(transaction);
             next.extend(holders.into_iter().filter_map(|txn| self.session_of(txn)));
         }
         next
@@ -117,16 +117,16 @@ impl Graph<'_> {
 }
 
 /// Whether a session that has said what it waits for waits for itself, through others.
-pub fn closes_cycle(shared: &Shared, session: u64) -> bool {
-    Graph::of(shared).cycle(session).is_some()
+pub fn closes_cycle(locks: &Locks, session: u64) -> bool {
+    Graph::of(locks).cycle(session).is_some()
 }
 
 /// Breaks the cycles that a session's request has closed: by an error, if it is the one to give way.
-pub(super) fn break_cycles(shared: &Shared, session: u64) -> Result<()> {
+pub(super) fn break_cycles(locks: &Locks, session: u64) -> Result<()> {
     /// Each round a cycle less. One that others break meanwhile is gone too.
     const ROUNDS_MAX: u32 = 1_000;
     for _ in 0..ROUNDS_MAX {
-        let graph = Graph::of(shared);
+        let graph = Graph::of(locks);
         let Some(cycle) = graph.cycle(session) else {
             return Ok(());
         };
@@ -134,7 +134,7 @@ pub(super) fn break_cycles(shared: &Shared, session: u64) -> Result<()> {
         // The session itself is the first, and so the one of equals.
         let waiters = cycle.iter().filter(|session| weight(session).is_some());
         match waiters.min_by_key(|session| weight(session)) {
-            Some(&lightest) if lightest != session => shared.metadata_locks.refuse(lightest),
+            Some(&lightest) if lightest != session => locks.metadata.refuse(lightest),
             _ => return Err(Error::deadlock()),
         }
     }
@@ -142,11 +142,11 @@ pub(super) fn break_cycles(shared: &Shared, session: u64) -> Result<()> {
 }
 
 /// The transactions that one waits for, which waits for something else than a row.
-pub fn rows_behind(shared: &Shared, transaction: TxnId) -> Vec<TxnId> {
-    if !shared.metadata_locks.has_waiters() && !shared.named_locks.has_waiters() {
+pub fn rows_behind(locks: &Locks, transaction: TxnId) -> Vec<TxnId> {
+    if !locks.metadata.has_waiters() && !locks.named.has_waiters() {
         return Vec::new();
     }
-    let graph = Graph::of(shared);
+    let graph = Graph::of(locks);
     let mut seen = hashbrown::HashSet::new();
     let mut found = Vec::new();
     let mut rest: Vec<u64> = graph.session_of(transaction).into_iter().collect();

@@ -1,50 +1,37 @@
 //! Metadata locks as sessions hold them: for a statement or a transaction.
 //!
-//! 1. A statement enters the [`door`] of each table and view that its plan names, as a reader or a writer, and notes in a few
+//! 1. A statement takes the [`fast_path`] of each table and view that its plan names, as a reader or a writer, and notes in a few
 //!    words of its own ([`Held`]) that it did. Nobody else writes there, and no mutex is taken.
-//! 2. Where a door is barred it goes out again from all that it entered, and asks for them all at once in the [`queue`].
+//! 2. Where a fast path is closed it releases all that it took, and requests them all at once in the [`queue`].
 //! 3. DDL and LOCK TABLES ask there always ([`crate::ddl::lock`]); so does FLUSH TABLES WITH READ LOCK ([`global`]).
 //! 4. Who has to wait looks for a cycle first, through all that sessions wait for each other for ([`graph`]).
 //!
 //! Which modes there are, and who waits for whom: [`mode`].
 
-pub mod door;
+pub mod fast_path;
 pub mod global;
 pub mod graph;
 pub mod mode;
+pub mod named_locks;
+pub mod process;
 pub mod queue;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::Mutex;
-use porpoise_storage::TxnId;
+use parking_lot::{Mutex, RwLock};
+use porpoise_storage::{Store, TxnId};
 use smallvec::SmallVec;
 
-pub use door::{Door, HasDoor};
-pub use global::{GlobalReadLock, begin_change, begin_commit, take_global_read_lock};
+pub use fast_path::{HasFastPath, MdlFastPath};
+pub use global::{Changing, GlobalReadLock, begin_change, begin_commit, take_global_read_lock};
 pub use graph::{closes_cycle, rows_behind};
-pub use mode::Mode;
-pub use queue::{Asker, Bell, Duration, Grant, MetadataLocks, Object, Want};
+pub use mode::{Mode, TableId, TableUse};
+pub use queue::{Duration, MdlRequest, MdlRequester, MdlTicket, MetadataLocks, Object, Waiter};
 
-use crate::catalog::{Table, TableId, TableState};
-use crate::engine::Shared;
 use crate::error::Result;
-use crate::planner::plan::{Plan, TableUse};
-use crate::session::SessionState;
-use crate::session::process::Control;
-
-impl TableUse {
-    /// The lock that a use takes.
-    pub fn mode(self) -> Mode {
-        match self {
-            TableUse::Read => Mode::SharedRead,
-            TableUse::Write => Mode::SharedWrite,
-        }
-    }
-}
+use named_locks::NamedLocks;
+use process::{Control, Processes};
 
 /// A table's lock in a word; 0 stands for none.
 fn encode(table: TableId, usage: TableUse) -> u64 {
@@ -63,7 +50,7 @@ fn decode(word: u64) -> Option<(TableId, Mode)> {
 /// As many tables of a statement or transaction are told of without a mutex.
 const FIRST: usize = 8;
 
-/// What a session holds by being inside of doors, as others see it. Only the session itself changes it. What it holds by
+/// The unobtrusive locks that a session holds, as others see them. Only the session itself changes it. What it holds by
 /// tickets, the queue knows.
 #[derive(Default)]
 pub struct Held {
@@ -147,50 +134,98 @@ impl Held {
     }
 }
 
-/// Who takes locks: a session, and where it says so.
-#[derive(Clone, Copy)]
-pub struct Taker<'a> {
-    pub shared: &'a Shared,
-    pub session: &'a SessionState,
-    pub control: &'a Control,
+/// All that the sessions of a database wait for each other for.
+pub struct Locks {
+    pub metadata: Arc<MetadataLocks>,
+    pub global_read: GlobalReadLock,
+    pub named: NamedLocks,
+    /// Locks of rows.
+    pub rows: Store,
+    pub sessions: Processes,
+    hook: RwLock<Option<BlockHook>>,
 }
 
-/// A table or view that a statement uses.
-#[derive(Clone, Copy)]
-pub struct Use<'a> {
-    pub id: TableId,
-    pub state: &'a Arc<TableState>,
-    pub usage: TableUse,
-}
+/// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
+pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
-impl<'a> Use<'a> {
-    pub fn of(table: &'a Table, usage: TableUse) -> Use<'a> {
-        Use {
-            id: table.id,
-            state: &table.state,
-            usage,
+impl Locks {
+    pub fn new(metadata: Arc<MetadataLocks>, rows: Store) -> Locks {
+        Locks {
+            global_read: GlobalReadLock::new(&metadata),
+            metadata,
+            named: NamedLocks::default(),
+            rows,
+            sessions: Processes::default(),
+            hook: RwLock::new(None),
         }
     }
 
-    fn want(self) -> Want {
-        let door: Arc<dyn HasDoor> = Arc::<TableState>::clone(self.state);
-        Want {
+    /// Has `hook` called before a thread waits.
+    pub fn set_block_hook(&self, hook: BlockHook) {
+        *self.hook.write() = Some(hook);
+    }
+
+    /// Tells the event loop that this thread is about to wait.
+    pub fn before_waiting(&self) {
+        if let Some(hook) = &*self.hook.read() {
+            hook();
+        }
+    }
+}
+
+/// Who takes locks: a session, and where it says so.
+#[derive(Clone, Copy)]
+pub struct MdlContext<'a> {
+    pub requester: MdlRequester<'a>,
+    pub control: &'a Control,
+}
+
+/// What a statement uses, one after the other, as often as it is asked.
+pub trait Uses<'a, S: 'a> {
+    fn each(&self, take: impl FnMut(Use<'a, S>));
+}
+
+/// A table or view that a statement uses.
+pub struct Use<'a, S> {
+    pub id: TableId,
+    /// What the versions of its definition share, the metadata lock among it.
+    pub state: &'a Arc<S>,
+    pub usage: TableUse,
+}
+
+impl<S> Clone for Use<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Use<'_, S> {}
+
+impl<S: HasFastPath + 'static> Use<'_, S> {
+    fn want(self) -> MdlRequest {
+        let fast_path: Arc<dyn HasFastPath> = Arc::<S>::clone(self.state);
+        MdlRequest {
             object: Object::Table(self.id),
             mode: self.usage.mode(),
             duration: Duration::Transaction,
-            door: Some(door),
+            fast_path: Some(fast_path),
         }
     }
 }
 
 /// The locks of a transaction: each table and view it used, by the state that all its versions share.
-#[derive(Default)]
-pub struct HeldTables(Vec<(Arc<TableState>, TableUse)>);
+pub struct HeldTables<S: HasFastPath>(Vec<(Arc<S>, TableUse)>);
 
-impl HeldTables {
+impl<S: HasFastPath> Default for HeldTables<S> {
+    fn default() -> Self {
+        HeldTables(Vec::new())
+    }
+}
+
+impl<S: HasFastPath> HeldTables<S> {
     /// Whether a use is covered: who may write may read.
     #[inline]
-    fn covers(&self, used: Use<'_>) -> bool {
+    fn covers(&self, used: Use<'_, S>) -> bool {
         self.0.iter().any(|(state, usage)| {
             Arc::ptr_eq(state, used.state)
                 && (*usage == TableUse::Write || used.usage == TableUse::Read)
@@ -198,7 +233,7 @@ impl HeldTables {
     }
 
     #[inline]
-    fn put(&mut self, used: Use<'_>, control: &Control) {
+    fn put(&mut self, used: Use<'_, S>, control: &Control) {
         control.held.put(self.0.len(), used.id, used.usage);
         self.0.push((Arc::clone(used.state), used.usage));
     }
@@ -207,7 +242,7 @@ impl HeldTables {
     fn release_from(&mut self, from: usize, control: &Control) {
         control.held.clear(from, self.0.len());
         for (state, usage) in self.0.drain(from..) {
-            state.door.leave(usage);
+            state.fast_path().leave(usage);
         }
     }
 
@@ -219,22 +254,22 @@ impl HeldTables {
     }
 }
 
-impl Drop for HeldTables {
+impl<S: HasFastPath> Drop for HeldTables<S> {
     fn drop(&mut self) {
         for (state, usage) in self.0.drain(..) {
-            state.door.leave(usage);
+            state.fast_path().leave(usage);
         }
     }
 }
 
 /// The locks of a statement that is its own transaction: on what its plan names, which outlives it.
-pub struct StatementTables<'a> {
-    tables: SmallVec<[(&'a TableState, TableUse); 4]>,
+pub struct StatementTables<'a, S: HasFastPath> {
+    tables: SmallVec<[(&'a S, TableUse); 4]>,
     control: &'a Control,
 }
 
-impl<'a> StatementTables<'a> {
-    pub fn none(control: &'a Control) -> StatementTables<'a> {
+impl<'a, S: HasFastPath> StatementTables<'a, S> {
+    pub fn none(control: &'a Control) -> StatementTables<'a, S> {
         StatementTables {
             tables: SmallVec::new(),
             control,
@@ -242,7 +277,7 @@ impl<'a> StatementTables<'a> {
     }
 
     #[inline]
-    fn put(&mut self, used: Use<'a>) {
+    fn put(&mut self, used: Use<'a, S>) {
         self.control
             .held
             .put(self.tables.len(), used.id, used.usage);
@@ -253,13 +288,13 @@ impl<'a> StatementTables<'a> {
     fn release(&mut self) {
         self.control.held.clear(0, self.tables.len());
         for (state, usage) in &self.tables {
-            state.door.leave(*usage);
+            state.fast_path().leave(*usage);
         }
         self.tables.clear();
     }
 }
 
-impl Drop for StatementTables<'_> {
+impl<S: HasFastPath> Drop for StatementTables<'_, S> {
     #[inline]
     fn drop(&mut self) {
         self.release();
@@ -267,27 +302,27 @@ impl Drop for StatementTables<'_> {
 }
 
 /// Who keeps the locks of a statement.
-pub enum Keeper<'k, 'a> {
-    Statement(&'k mut StatementTables<'a>),
-    Transaction(&'k mut HeldTables),
+pub enum MdlScope<'k, 'a, S: HasFastPath> {
+    Statement(&'k mut StatementTables<'a, S>),
+    Transaction(&'k mut HeldTables<S>),
 }
 
-impl<'a> Keeper<'_, 'a> {
-    /// Enters a door, unless it is barred.
+impl<'a, S: HasFastPath + 'static> MdlScope<'_, 'a, S> {
+    /// Takes a lock on the fast path, unless that is closed.
     #[inline]
-    pub fn try_take(&mut self, used: Use<'a>, control: &Control) -> bool {
+    pub fn try_take(&mut self, used: Use<'a, S>, control: &Control) -> bool {
         match self {
-            Keeper::Statement(tables) => {
-                if !used.state.door.try_enter(used.usage) {
+            MdlScope::Statement(tables) => {
+                if !used.state.fast_path().try_enter(used.usage) {
                     return false;
                 }
                 tables.put(used);
             }
-            Keeper::Transaction(tables) => {
+            MdlScope::Transaction(tables) => {
                 if tables.covers(used) {
                     return true;
                 }
-                if !used.state.door.try_enter(used.usage) {
+                if !used.state.fast_path().try_enter(used.usage) {
                     return false;
                 }
                 tables.put(used, control);
@@ -298,83 +333,81 @@ impl<'a> Keeper<'_, 'a> {
 
     fn len(&self) -> usize {
         match self {
-            Keeper::Statement(_) => 0,
-            Keeper::Transaction(tables) => tables.0.len(),
+            MdlScope::Statement(_) => 0,
+            MdlScope::Transaction(tables) => tables.0.len(),
         }
     }
 
     /// Takes the locks of all that a statement uses. While it waits it holds none of them, but those of its transaction from
     /// before.
     #[inline]
-    pub fn take(&mut self, plan_uses: &PlanUses<'a, '_>, taker: Taker<'_>) -> Result<()> {
+    pub fn take(&mut self, uses: &impl Uses<'a, S>, context: MdlContext<'_>) -> Result<()> {
         let before = self.len();
         let mut is_barred = false;
-        plan_uses.each(|used| {
-            is_barred = is_barred || !self.try_take(used, taker.control);
+        uses.each(|used| {
+            is_barred = is_barred || !self.try_take(used, context.control);
         });
         match is_barred {
             false => Ok(()),
-            true => self.wait(plan_uses, before, taker),
+            true => self.wait(uses, before, context),
         }
     }
 
     #[cold]
     fn wait(
         &mut self,
-        plan_uses: &PlanUses<'a, '_>,
+        uses: &impl Uses<'a, S>,
         before: usize,
-        taker: Taker<'_>,
+        context: MdlContext<'_>,
     ) -> Result<()> {
         match self {
-            Keeper::Statement(tables) => tables.release(),
-            Keeper::Transaction(tables) => tables.release_from(before, taker.control),
+            MdlScope::Statement(tables) => tables.release(),
+            MdlScope::Transaction(tables) => tables.release_from(before, context.control),
         }
-        let mut missing: SmallVec<[Use<'a>; 8]> = SmallVec::new();
-        plan_uses.each(|used| match self {
-            Keeper::Transaction(tables) if tables.covers(used) => {}
+        let mut missing: SmallVec<[Use<'a, S>; 8]> = SmallVec::new();
+        uses.each(|used| match self {
+            MdlScope::Transaction(tables) if tables.covers(used) => {}
             _ => missing.push(used),
         });
-        let asker = Asker {
-            shared: taker.shared,
-            session: taker.session,
-        };
         let wants = missing.iter().map(|used| used.want()).collect();
-        taker.shared.metadata_locks.enter(asker, wants)?;
+        context
+            .requester
+            .locks
+            .metadata
+            .enter(context.requester, wants)?;
         for used in missing {
             match self {
-                Keeper::Statement(tables) => tables.put(used),
-                Keeper::Transaction(tables) => tables.put(used, taker.control),
+                MdlScope::Statement(tables) => tables.put(used),
+                MdlScope::Transaction(tables) => tables.put(used, context.control),
             }
         }
         Ok(())
     }
 }
 
-/// What a plan uses that needs a lock: not what is temporary, nor what LOCK TABLES holds.
-pub struct PlanUses<'a, 's> {
-    plan: &'a Plan,
-    session: &'s SessionState,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'a, 's> PlanUses<'a, 's> {
-    pub fn of(plan: &'a Plan, session: &'s SessionState) -> PlanUses<'a, 's> {
-        PlanUses { plan, session }
+    #[test]
+    fn a_word_holds_a_table_and_a_use() {
+        for usage in [TableUse::Read, TableUse::Write] {
+            let word = encode(TableId(7), usage);
+            assert_eq!(decode(word), Some((TableId(7), usage.mode())));
+        }
+        assert_eq!(decode(0), None);
     }
 
-    #[inline]
-    fn each(&self, mut take: impl FnMut(Use<'a>)) {
-        let locked = &self.session.locked_tables;
-        for (table, usage) in self.plan.tables.iter().chain(&self.plan.related) {
-            if !table.temporary && (locked.is_empty() || locked.mode(&table.state).is_none()) {
-                take(Use::of(table, *usage));
-            }
+    #[test]
+    fn others_see_all_tables_of_a_transaction() {
+        let held = Held::default();
+        for number in 0..FIRST + 3 {
+            held.put(number, TableId(number as u32), TableUse::Read);
         }
-        for (view, usage) in &self.plan.views {
-            take(Use {
-                id: view.id,
-                state: &view.state,
-                usage: *usage,
-            });
-        }
+        assert_eq!(held.tables().len(), FIRST + 3);
+        held.clear(FIRST + 1, FIRST + 3);
+        assert_eq!(held.tables().len(), FIRST + 1);
+        held.clear(0, FIRST + 1);
+        assert!(held.tables().is_empty());
     }
 }

@@ -1,0 +1,41 @@
+//! What a plan needs metadata locks for.
+
+use crate::catalog::TableState;
+use crate::mdl::{Use, Uses};
+use crate::planner::plan::Plan;
+use crate::session::SessionState;
+
+/// The tables and views of a plan, but not what is temporary, nor what LOCK TABLES holds.
+pub struct PlanUses<'a, 's> {
+    plan: &'a Plan,
+    session: &'s SessionState,
+}
+
+impl<'a, 's> PlanUses<'a, 's> {
+    pub fn of(plan: &'a Plan, session: &'s SessionState) -> PlanUses<'a, 's> {
+        PlanUses { plan, session }
+    }
+}
+
+impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
+    #[inline]
+    fn each(&self, mut take: impl FnMut(Use<'a, TableState>)) {
+        let locked = &self.session.locked_tables;
+        for (table, usage) in self.plan.tables.iter().chain(&self.plan.related) {
+            if !table.temporary && (locked.is_empty() || locked.mode(&table.state).is_none()) {
+                take(Use {
+                    id: table.id,
+                    state: &table.state,
+                    usage: *usage,
+                });
+            }
+        }
+        for (view, usage) in &self.plan.views {
+            take(Use {
+                id: view.id,
+                state: &view.state,
+                usage: *usage,
+            });
+        }
+    }
+}
