@@ -8,36 +8,14 @@ use parking_lot::RwLock;
 use porpoise_storage::{Location, Store};
 
 use crate::accounts::{Account, Accounts};
-use crate::catalog::{Catalog, Dictionary};
+use crate::catalog::Dictionary;
 use crate::error::Result;
 use crate::hosts::Hosts;
 use crate::mdl::{self, BlockHook, Locks, MetadataLocks};
-use crate::session::cache::PlanCache;
+use crate::plan_cache::PlanCache;
 use crate::session::{Login, Session};
+pub use crate::shared::{Front, Shared};
 use crate::variables::GlobalVariables;
-
-/// What all sessions of a database share.
-pub struct Shared {
-    pub store: Store,
-    pub catalog: ArcSwap<Catalog>,
-    pub variables: GlobalVariables,
-    pub plans: PlanCache,
-    pub locks: Locks,
-    pub hosts: Hosts,
-    connection_ids: AtomicU64,
-    fronts: RwLock<Vec<(u64, Front)>>,
-    pub dictionary: Dictionary,
-    pub accounts: Accounts,
-}
-
-/// A server in front of the engine, as far as the engine needs it. There may be several.
-#[derive(Clone)]
-pub struct Front {
-    /// Called when commits wait for somebody to call [`Engine::sync_pending`].
-    pub lead: BlockHook,
-    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in `_time` are seconds since 1970.
-    pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
-}
 
 /// A running database.
 #[derive(Clone)]
@@ -160,7 +138,7 @@ impl Engine {
 
     /// Opens a session for somebody whose identity has been proven.
     pub fn connect(&self, login: Login) -> Result<Session> {
-        Session::open(self.clone(), login)
+        Session::open(Arc::clone(&self.shared), login)
     }
 
     /// Syncs the log on this thread if commits wait and nobody is at it.
@@ -182,27 +160,5 @@ impl Engine {
     /// Writes a checkpoint and lets the folder go.
     pub fn close(&self) -> Result<()> {
         Ok(self.shared.store.close()?)
-    }
-}
-
-impl Shared {
-    /// How many connections there have been.
-    pub fn connections(&self) -> u64 {
-        self.connection_ids.load(Ordering::Relaxed) - 1
-    }
-
-    /// The counters of the servers in front of this engine, added up.
-    pub fn server_status(&self) -> Vec<(&'static str, u64)> {
-        let fronts = self.fronts.read().clone();
-        let mut sums: Vec<(&'static str, u64)> = Vec::new();
-        for (name, count) in fronts.iter().flat_map(|(_, front)| (front.status)()) {
-            match sums.iter_mut().find(|(known, _)| *known == name) {
-                // Of times the last counts.
-                Some((_, last)) if name.ends_with("_time") => *last = count.max(*last),
-                Some((_, sum)) => *sum += count,
-                None => sums.push((name, count)),
-            }
-        }
-        sums
     }
 }

@@ -22,11 +22,15 @@ pub mod expr;
 pub mod functions;
 pub mod hosts;
 pub mod information_schema;
+pub mod locked_tables;
 pub mod mdl;
+pub mod plan_cache;
 pub mod planner;
 pub mod quote;
 pub mod reply;
 pub mod session;
+pub mod session_state;
+pub mod shared;
 pub mod show;
 pub mod variables;
 

@@ -570,7 +570,7 @@ impl Client {
     }
 
     fn shut_down(&mut self, writer: &mut PacketWriter) -> Result<Done> {
-        if !porpoise_engine::accounts::may_kill(&self.session.state) {
+        if !porpoise_engine::accounts::check::may_kill(&self.session.state) {
             return Err(Error::specific_access_denied("SHUTDOWN"));
         }
         self.server.request_stop();

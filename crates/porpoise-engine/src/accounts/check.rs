@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use porpoise_sql::ast;
 
+use crate::accounts::active_roles;
 use crate::accounts::privilege::{Privilege, Set, level};
 use crate::accounts::role;
 use crate::accounts::{Accounts, Grants};
@@ -25,7 +26,7 @@ use crate::catalog::View;
 use crate::error::{Error, Result, number};
 use crate::planner::access::{Access, Accesses, Authority, PlanError};
 use crate::planner::plan::Plan;
-use crate::session::SessionState;
+use crate::session_state::SessionState;
 
 /// What a session may run: it was compared with the session's privileges.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ pub fn grants(state: &SessionState) -> Option<Arc<Grants>> {
     if state.active_roles.is_empty() {
         return Some(account.grants.load_full());
     }
-    Some(role::with_roles(state, account))
+    Some(active_roles::with_roles(state, account))
 }
 
 /// Whether a session has a privilege at the global level.

@@ -21,6 +21,7 @@
 //!
 //! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
 
+pub mod active_roles;
 pub mod check;
 #[cfg(test)]
 mod forbidden;
@@ -41,7 +42,6 @@ use parking_lot::Mutex;
 use porpoise_storage::{Store, Transaction};
 use serde::{Deserialize, Serialize};
 
-pub use check::{Privileged, check_schema_visible, check_set_global, may_kill};
 use privilege::{DYNAMIC, Privilege, Set, level};
 
 use crate::catalog::dictionary::{KIND_ACCOUNT, delete_record, put_record, read_kind};

@@ -8,6 +8,7 @@ use compact_str::CompactString;
 use porpoise_protocol::auth::{caching_sha2, native};
 use porpoise_sql::ast;
 
+use crate::accounts::active_roles;
 use crate::accounts::check::{check_admin, grants};
 use crate::accounts::privilege::{DYNAMIC, PRIVILEGES, Privilege, Set, level};
 use crate::accounts::{
@@ -16,10 +17,10 @@ use crate::accounts::{
     role::{self, RoleGrant},
 };
 use crate::catalog::Relation;
-use crate::ddl::column::text;
-use crate::engine::Shared;
 use crate::error::{Error, Level, Result};
-use crate::session::SessionState;
+use crate::quote::text;
+use crate::session_state::SessionState;
+use crate::shared::Shared;
 
 /// The most characters of a user name and of a host name.
 const USER_CHARS_MAX: usize = 32;
@@ -83,7 +84,7 @@ pub fn execute(
         S::DropRole { if_exists, roles } => run.drop_roles(*if_exists, roles)?,
         S::SetRole(roles) => {
             drop(run);
-            return role::set(state, &shared.accounts, roles);
+            return active_roles::set(state, &shared.accounts, roles);
         }
         S::SetDefaultRole { roles, users } => run.set_default_roles(roles, users)?,
         _ => return Err(Error::not_supported_yet("this statement")),

@@ -24,6 +24,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use compact_str::CompactString;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
@@ -37,7 +38,6 @@ use super::record::{SchemaRecord, TableRecord, ViewRecord};
 use super::{
     Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableId, TableName, TableState, View,
 };
-use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::mdl::MetadataLocks;
 
@@ -317,9 +317,17 @@ fn parents_of(relation: &Relation) -> Vec<TableName> {
     }
 }
 
+/// A database's definitions: where they lie, how they are now, and what names new ones.
+#[derive(Clone, Copy)]
+pub struct Definitions<'a> {
+    pub store: &'a Store,
+    pub catalog: &'a ArcSwap<Catalog>,
+    pub dictionary: &'a Dictionary,
+}
+
 /// A change of the catalog on its way. Dropped without `commit`, nothing happened.
 pub struct Change<'a> {
-    shared: &'a Shared,
+    definitions: Definitions<'a>,
     transaction: Transaction,
     catalog: Catalog,
     _one_at_a_time: MutexGuard<'a, ()>,
@@ -327,12 +335,12 @@ pub struct Change<'a> {
 
 impl<'a> Change<'a> {
     /// Waits for other changes to end, and starts from the newest picture.
-    pub fn begin(shared: &'a Shared) -> Change<'a> {
-        let one_at_a_time = shared.dictionary.change.lock();
-        let newest = shared.catalog.load();
+    pub fn begin(definitions: Definitions<'a>) -> Change<'a> {
+        let one_at_a_time = definitions.dictionary.change.lock();
+        let newest = definitions.catalog.load();
         Change {
-            shared,
-            transaction: shared.store.begin(),
+            definitions,
+            transaction: definitions.store.begin(),
             catalog: Catalog {
                 version: newest.version + 1,
                 schemas: newest.schemas.clone(),
@@ -406,7 +414,7 @@ impl<'a> Change<'a> {
         let (id, state) = match old {
             Some(old) => (old.id, Arc::clone(&old.state)),
             None => {
-                let dictionary = &self.shared.dictionary;
+                let dictionary = &self.definitions.dictionary;
                 let id = TableId(dictionary.next_table_id());
                 (id, Arc::new(dictionary.new_state()))
             }
@@ -458,7 +466,7 @@ impl<'a> Change<'a> {
     /// Makes the change durable, then visible.
     pub fn commit(self) -> Result<()> {
         self.transaction.commit()?.wait()?;
-        self.shared.catalog.store(Arc::new(self.catalog));
+        self.definitions.catalog.store(Arc::new(self.catalog));
         Ok(())
     }
 }
@@ -490,14 +498,14 @@ pub fn drop_unclaimed(store: &Store, spaces: &[SpaceId]) -> Result<()> {
 }
 
 /// Keeps what ANALYZE TABLE found.
-pub fn write_statistics(shared: &Shared, table: &Table, statistics: Statistics) -> Result<()> {
+pub fn write_statistics(store: &Store, table: &Table, statistics: Statistics) -> Result<()> {
     if !table.temporary {
         let cardinality = statistics
             .cardinality
             .iter()
             .map(|(name, counts)| (name.clone(), counts.clone()))
             .collect();
-        let mut transaction = shared.store.begin();
+        let mut transaction = store.begin();
         put_record(
             &mut transaction,
             KIND_STATISTICS,

@@ -220,7 +220,7 @@ fn rename_view(
         [ast::AlterAction::RenameTable(new)] if is_view && ddl.temporary(name).is_none() => {
             let new = ddl.resolve(new)?;
             let _held = lock::relations(ddl, &[name.clone(), new.clone()])?;
-            let mut change = Change::begin(ddl.shared);
+            let mut change = Change::begin(ddl.shared.definitions());
             rename::move_relation(ddl, &mut change, name, &new)?;
             change.commit()?;
             Ok(Some(Completion::default()))
@@ -826,7 +826,7 @@ fn install(
             .insert((table.schema.clone(), table.name.clone()), table);
         drop_unclaimed(&ddl.shared.store, &unused)?;
     } else {
-        let mut change = Change::begin(ddl.shared);
+        let mut change = Change::begin(ddl.shared.definitions());
         if let Some(name) = &target {
             ddl.check_schema(change.catalog(), &name.schema)?;
             if change

@@ -10,6 +10,7 @@ use crate::error::{Error, Level, Result};
 use crate::planner::typing::declared::{
     TypeContext, charset_named, data_type, decode, hexadecimal,
 };
+use crate::quote::text;
 use crate::variables::SessionVars;
 
 const NAME_CHARS_MAX: usize = 64;
@@ -101,11 +102,6 @@ pub fn check_name(name: &str) -> Result<()> {
         return Err(Error::wrong_column_name(name));
     }
     Ok(())
-}
-
-/// Comments and other free text: bytes of the connection's character set, which is UTF-8 or decoded before.
-pub fn text(bytes: Option<&[u8]>) -> String {
-    String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -261,7 +261,7 @@ fn publish(
             .insert((table.schema.clone(), table.name.clone()), table);
         return Ok(completion);
     }
-    let mut change = Change::begin(ddl.shared);
+    let mut change = Change::begin(ddl.shared.definitions());
     let schema = change.catalog().schema(&record.schema).cloned();
     let taken = schema
         .as_ref()

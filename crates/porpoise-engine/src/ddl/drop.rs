@@ -61,7 +61,7 @@ pub fn drop_tables(
             }
             locked => locked?,
         };
-        let mut change = Change::begin(ddl.shared);
+        let mut change = Change::begin(ddl.shared.definitions());
         foreign_keys::check_unreferenced(ddl, change.catalog(), &dropped)?;
         for table in &dropped {
             change.drop_relation(&table.schema, &table.name);
@@ -87,7 +87,7 @@ pub fn drop_temporary(ddl: &mut Ddl<'_>, name: &Name) -> Result<()> {
 }
 
 /// Gives back what a temporary table holds; also for sessions that end.
-pub fn drop_temporary_spaces(shared: &crate::engine::Shared, table: &Table) -> Result<()> {
+pub fn drop_temporary_spaces(shared: &crate::shared::Shared, table: &Table) -> Result<()> {
     drop_unclaimed(&shared.store, &table.spaces().collect::<Vec<_>>())
 }
 
@@ -101,7 +101,7 @@ pub fn drop_views(
         .map(|view| ddl.resolve(view))
         .collect::<Result<Vec<Name>>>()?;
     let _held = lock::relations(ddl, &names)?;
-    let mut change = Change::begin(ddl.shared);
+    let mut change = Change::begin(ddl.shared.definitions());
     let mut missing = Vec::new();
     for name in &names {
         match change.catalog().relation(&name.schema, &name.table) {
@@ -149,7 +149,7 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
             .insert((name.schema, name.table), emptied);
         drop_temporary_spaces(ddl.shared, &table)?;
     } else {
-        let mut change = Change::begin(ddl.shared);
+        let mut change = Change::begin(ddl.shared.definitions());
         for space in emptied.spaces() {
             change.transaction().create_space(space);
         }

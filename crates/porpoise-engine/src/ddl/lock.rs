@@ -21,10 +21,10 @@ use porpoise_sql::ast;
 use crate::catalog::{Relation, Table, TableId, TableState};
 use crate::ddl::{Ddl, Name};
 use crate::error::{Error, Result};
+use crate::locked_tables::{Locked, LockedMode, LockedTables};
 use crate::mdl::{
     self as metadata, Duration, HasFastPath, MdlRequest, MdlRequester, MdlTicket, Object,
 };
-use crate::planner::plan::TableUse;
 
 /// What can be locked of a relation.
 fn lockable(relation: &Relation) -> Option<(TableId, &Arc<TableState>)> {
@@ -102,10 +102,10 @@ pub fn tables(
         let mut wants: Vec<MdlRequest> = Vec::with_capacity(tables.len());
         for table in &tables {
             let own = ddl.session.locked_tables.mode(&table.state);
-            if own == Some(Mode::Read) && !table.temporary {
+            if own == Some(LockedMode::Read) && !table.temporary {
                 return Err(Error::table_not_locked_for_write(&table.name));
             }
-            let is_own = own == Some(Mode::Write);
+            let is_own = own == Some(LockedMode::Write);
             let wanted = want(table.id, &table.state, mode, Duration::Transaction);
             let is_known = wants.iter().any(|known| known.object == wanted.object);
             if !table.temporary && !is_own && !is_known {
@@ -149,7 +149,7 @@ pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<MdlTicket> {
             found
         };
         let found = find();
-        let is_own = |state| ddl.session.locked_tables.mode(state) == Some(Mode::Write);
+        let is_own = |state| ddl.session.locked_tables.mode(state) == Some(LockedMode::Write);
         let wants = found.iter().filter(|(_, state)| !is_own(state));
         let exclusive = |(id, state): &(TableId, Arc<TableState>)| {
             want(*id, state, metadata::Mode::Exclusive, Duration::Transaction)
@@ -166,91 +166,17 @@ pub fn relations(ddl: &Ddl<'_>, names: &[Name]) -> Result<MdlTicket> {
 // LOCK TABLES
 // ---------------------------------------------------------------------------------------------------------
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Read,
-    Write,
-}
-
-impl Mode {
-    fn metadata(self) -> metadata::Mode {
-        match self {
-            Mode::Read => metadata::Mode::SharedReadOnly,
-            Mode::Write => metadata::Mode::SharedNoReadWrite,
-        }
-    }
-}
-
-/// The tables that a session has locked by LOCK TABLES; given free when dropped.
-#[derive(Default)]
-pub struct LockedTables {
-    tables: Vec<Locked>,
-    _grant: MdlTicket,
-}
-
-/// A table that LOCK TABLES holds, by one name or several.
-struct Locked {
-    table: Arc<Table>,
-    mode: Mode,
-    names: Vec<CompactString>,
-}
-
-impl LockedTables {
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.tables.is_empty()
-    }
-
-    pub fn mode(&self, state: &Arc<TableState>) -> Option<Mode> {
-        self.tables
-            .iter()
-            .find(|held| Arc::ptr_eq(&held.table.state, state))
-            .map(|held| held.mode)
-    }
-
-    /// Refuses a name that LOCK TABLES did not say (1100): a table is locked under its aliases.
-    #[inline]
-    pub fn admits_name(&self, table: &Table, name: &str) -> Result<()> {
-        if self.is_empty() || table.temporary {
-            return Ok(());
-        }
-        let said = self.tables.iter().any(|held| {
-            Arc::ptr_eq(&held.table.state, &table.state)
-                && held.names.iter().any(|known| known == name)
-        });
-        match said {
-            true => Ok(()),
-            false => Err(Error::table_not_locked(name)),
-        }
-    }
-
-    /// Refuses a table that LOCK TABLES did not lock, or not for what is done to it (1099, 1100).
-    pub fn admits(&self, table: &Table, usage: TableUse) -> Result<()> {
-        if self.is_empty() || table.temporary {
-            return Ok(());
-        }
-        match (self.mode(&table.state), usage) {
-            (None, _) => Err(Error::table_not_locked(&table.name)),
-            (Some(Mode::Read), TableUse::Write) => {
-                Err(Error::table_not_locked_for_write(&table.name))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// UNLOCK TABLES.
-    pub fn clear(&mut self) {
-        *self = LockedTables::default();
-    }
-}
-
 /// LOCK TABLES: all of them, or none. None is held while one of them is waited for.
 pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     ddl.session.locked_tables.clear();
-    let mut wanted: Vec<(Name, Mode, Vec<CompactString>)> = Vec::with_capacity(locks.len());
+    let mut wanted: Vec<(Name, LockedMode, Vec<CompactString>)> = Vec::with_capacity(locks.len());
     for lock in locks {
         let name = ddl.resolve(&lock.table)?;
-        let mode = if lock.write { Mode::Write } else { Mode::Read };
+        let mode = if lock.write {
+            LockedMode::Write
+        } else {
+            LockedMode::Read
+        };
         match ddl
             .shared
             .catalog
@@ -264,7 +190,7 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
                 let called = lock.alias.as_ref().unwrap_or(&lock.table.name).0.clone();
                 match wanted.iter_mut().find(|(known, ..)| *known == name) {
                     Some((_, known, names)) => {
-                        if mode == Mode::Write {
+                        if mode == LockedMode::Write {
                             *known = mode;
                         }
                         names.push(called);
@@ -286,7 +212,7 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
             let intention = metadata::Mode::IntentionExclusive;
             let schema = schema_want(&name.schema, intention, Duration::Explicit);
             let is_known = wants.iter().any(|known| known.object == schema.object);
-            if *mode == Mode::Write && !is_known {
+            if *mode == LockedMode::Write && !is_known {
                 wants.push(schema);
             }
             wants.push(want(
@@ -307,7 +233,7 @@ pub fn lock_tables(ddl: &mut Ddl<'_>, locks: &[ast::LockTable]) -> Result<()> {
     let held = |(table, (_, mode, names))| Locked { table, mode, names };
     ddl.session.locked_tables = LockedTables {
         tables: tables.into_iter().zip(wanted).map(held).collect(),
-        _grant: grant,
+        ticket: grant,
     };
     Ok(())
 }

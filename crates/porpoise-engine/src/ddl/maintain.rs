@@ -69,7 +69,7 @@ pub fn maintain(
             }
             continue;
         };
-        let snapshot = session.engine.shared.store.snapshot();
+        let snapshot = session.shared.store.snapshot();
         match action {
             Maintenance::Check => match check(session, &table, &snapshot)? {
                 problems if problems.is_empty() => tell("status", "OK".into()),
@@ -92,7 +92,7 @@ pub fn maintain(
                     );
                 }
                 let statistics = analyze(session, &table, &snapshot)?;
-                dictionary::write_statistics(&session.engine.shared, &table, statistics)?;
+                dictionary::write_statistics(&session.shared.store, &table, statistics)?;
                 tell("status", "OK".into());
             }
         }
@@ -113,7 +113,6 @@ fn find(session: &Session, name: &Name) -> Option<Option<std::sync::Arc<Table>>>
         return Some(Some(table.clone()));
     }
     match session
-        .engine
         .shared
         .catalog
         .load()
@@ -152,7 +151,7 @@ fn interrupted(session: &Session) -> Result<()> {
 
 /// Counts distinct values of every index's first 1, 2, … parts.
 fn analyze(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Statistics> {
-    let rows = session.engine.shared.store.approximate_len(table.space);
+    let rows = session.shared.store.approximate_len(table.space);
     let mut cardinality: HashMap<CompactString, Vec<u64>> = HashMap::new();
     for index in &table.indexes {
         let space = if index.kind == IndexKind::Primary {
@@ -269,7 +268,7 @@ fn checksum(session: &mut Session, names: &[Name], reply: &mut dyn Reply) -> Res
     for name in names {
         let sum = match find(session, name) {
             Some(Some(table)) => {
-                let snapshot = session.engine.shared.store.snapshot();
+                let snapshot = session.shared.store.snapshot();
                 let mut sum = 0u32;
                 each(&snapshot, table.space, |_, row| {
                     interrupted(session)?;

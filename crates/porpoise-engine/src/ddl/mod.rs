@@ -31,15 +31,16 @@ use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 
-use crate::accounts::Privileged;
+use crate::accounts::check::Privileged;
 use crate::accounts::statement::is_account_statement;
 use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
 use crate::catalog::{Catalog, Relation, Table};
-use crate::engine::Shared;
 use crate::error::{Error, Level, Result};
 use crate::mdl as metadata;
 use crate::reply::{Completion, Reply};
-use crate::session::{Session, SessionState};
+use crate::session::Session;
+use crate::session_state::SessionState;
+use crate::shared::Shared;
 use crate::show::told::no_routine;
 
 /// A DDL statement on its way.
@@ -63,7 +64,7 @@ pub fn execute(
     {
         commit.wait()?;
     }
-    let shared = Arc::clone(&session.engine.shared);
+    let shared = Arc::clone(&session.shared);
     let control = Arc::clone(&session.control);
     let _changing = match is_ddl(statement) || is_account_statement(statement) {
         true => Some(session.state.begin_change(&shared.locks, &control)?),
@@ -117,7 +118,7 @@ fn other(
                 if let ast::FlushTarget::Other(what) = target
                     && what.eq_ignore_ascii_case("HOSTS")
                 {
-                    session.engine.hosts().forget();
+                    session.shared.hosts.forget();
                 }
                 if let ast::FlushTarget::Tables {
                     tables,
@@ -249,7 +250,7 @@ fn schemas_changed(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Vec<Comp
 }
 
 fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
-    let shared = Arc::clone(&session.engine.shared);
+    let shared = Arc::clone(&session.shared);
     let writes = locks.iter().any(|lock| lock.write);
     let _changing = match writes {
         true => Some(
@@ -285,7 +286,7 @@ fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Re
         return lock_tables(session, &locks);
     }
     if session.state.global_read_lock.is_none() {
-        let requester = session.state.requester(&session.engine.shared.locks);
+        let requester = session.state.requester(&session.shared.locks);
         let held = metadata::take_global_read_lock(requester)?;
         session.state.global_read_lock = Some(held);
     }

@@ -44,7 +44,7 @@ pub fn rename(
     names.sort();
     names.dedup();
     let _held = lock::relations(ddl, &names)?;
-    let mut change = Change::begin(ddl.shared);
+    let mut change = Change::begin(ddl.shared.definitions());
     for (old, new) in &steps {
         ddl.check_schema(change.catalog(), &old.schema)?;
         ddl.check_schema(change.catalog(), &new.schema)?;

@@ -10,10 +10,11 @@ use porpoise_types::{Collation, DataType};
 use crate::catalog::expression;
 use crate::catalog::record::*;
 use crate::catalog::{IndexKind, Table};
-use crate::ddl::column::{self, text};
+use crate::ddl::column;
 use crate::error::{Error, Level, Result, number};
 use crate::planner::typing::declared::resolve_collation;
-use crate::session::SessionState;
+use crate::quote::text;
+use crate::session_state::SessionState;
 
 const COLUMNS_MAX: usize = 4096;
 /// Without counting the primary key.

@@ -147,7 +147,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
         },
     };
     let _held = lock::relations(ddl, std::slice::from_ref(&name))?;
-    let mut change = Change::begin(ddl.shared);
+    let mut change = Change::begin(ddl.shared.definitions());
     let old = change.catalog().relation(&name.schema, &name.table);
     match &old {
         None if create.alter => return Err(Error::no_such_table(&name.schema, &name.table)),

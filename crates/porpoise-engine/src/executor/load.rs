@@ -9,7 +9,7 @@
 //!
 //! MySQL 8.4 manual, 15.2.9 (LOAD DATA Statement).
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 
 use porpoise_types::{Charset, DataType, Value};
 
@@ -19,9 +19,7 @@ use crate::executor::insert::{Counts, insert_row_of, store_given, with_defaults}
 use crate::planner::file_format::FileFormat;
 use crate::planner::plan::{Insert, Load, LoadTarget, OnDuplicate};
 use crate::reply::Completion;
-
-/// Where LOAD DATA reads from.
-pub type Source = Box<dyn Read + Send + Sync>;
+use crate::session_state::Source;
 
 /// One field of a line.
 #[derive(Debug, PartialEq, Eq)]

@@ -33,13 +33,13 @@ use hashbrown::HashMap;
 use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
 use porpoise_types::{DataType, DateTime, KeyBuf, Value};
 
-use crate::accounts::Privileged;
+use crate::accounts::check::Privileged;
 use crate::catalog::Catalog;
-use crate::engine::Shared;
 use crate::error::{Condition, Error, Level, Result};
 use crate::planner::plan::{Plan, SlotLayout};
 use crate::planner::relations::Relations;
-use crate::session::SessionState;
+use crate::session_state::SessionState;
+use crate::shared::Shared;
 use row_buffer::RowBuffer;
 use subquery::SubplanResult;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use porpoise_types::{DataType, Value, convert};
 
-use crate::accounts::Privileged;
+use crate::accounts::check::Privileged;
 use crate::error::Result;
 use crate::executor::{Exec, change, insert, operator};
 use crate::expr::{Expr, ExprKind};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use porpoise_types::{Collation, CompactString, DataType, Value, convert};
 
-use crate::accounts::role;
+use crate::accounts::active_roles;
 use crate::error::{Error, Result};
 use crate::functions::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
@@ -54,7 +54,7 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::Text(64),
-        Eval::Values(|call, _| Ok(Value::text(role::current(call.exec.session)))),
+        Eval::Values(|call, _| Ok(Value::text(active_roles::current(call.exec.session)))),
     ),
     stable(
         "CURRENT_USER",

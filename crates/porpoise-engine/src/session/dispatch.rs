@@ -4,15 +4,15 @@ use porpoise_sql::{ParseError, ParseErrorKind, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
-use crate::accounts::Privileged;
 use crate::accounts::check;
-use crate::engine::Shared;
+use crate::accounts::check::Privileged;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View};
 use crate::planner;
 use crate::planner::plan::PlanKind;
 use crate::reply::{Completion, Reply, ResultColumn};
 use crate::session::Session;
+use crate::shared::Shared;
 
 pub(super) fn parse_error(error: &ParseError) -> Error {
     match error.kind {
@@ -56,7 +56,7 @@ impl Session {
                     self.transaction.read_only = *read_only;
                 }
                 if *consistent_snapshot {
-                    let shared = self.engine.shared.clone();
+                    let shared = self.shared.clone();
                     self.transaction.storage(&shared, &self.state).read_view();
                 }
             }
@@ -70,7 +70,7 @@ impl Session {
             }
             S::Savepoint(name) => {
                 if self.transaction.open || !self.state.autocommit {
-                    let shared = self.engine.shared.clone();
+                    let shared = self.shared.clone();
                     self.transaction.open = true;
                     self.transaction.set_savepoint(name, &shared, &self.state);
                 }
@@ -151,10 +151,10 @@ impl Session {
     }
 
     fn kill(&mut self, id: u64, query: bool) -> Result<()> {
-        let Some(control) = self.engine.shared.locks.sessions.find(id) else {
+        let Some(control) = self.shared.locks.sessions.find(id) else {
             return Err(Error::no_such_thread(id));
         };
-        if control.user() != self.state.user && !crate::accounts::may_kill(&self.state) {
+        if control.user() != self.state.user && !crate::accounts::check::may_kill(&self.state) {
             return Err(Error::kill_denied(id));
         }
         if query {
@@ -176,7 +176,7 @@ impl Session {
         types: &[DataType],
         parameters: &[Value],
     ) -> Result<(Value, DataType)> {
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let plan = planner::plan_expressions(&[expr], &context);
@@ -206,7 +206,7 @@ impl Session {
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let shared: std::sync::Arc<Shared> = self.engine.shared.clone();
+        let shared: std::sync::Arc<Shared> = self.shared.clone();
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let _ = parameters;
@@ -225,7 +225,7 @@ impl Session {
         rows: &[Vec<Value>],
         reply: &mut dyn Reply,
     ) -> Result<()> {
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let catalog = shared.catalog.load_full();
         reply.begin_rows(columns)?;
         let exec = Exec::of_rows(&mut self.state, &shared, &catalog, View::None, &[], &[]);
@@ -248,7 +248,7 @@ impl Session {
         let Some(schema) = self.state.schema.clone() else {
             return Err(Error::no_database_selected());
         };
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let catalog = shared.catalog.load_full();
         let sql = format!(
             "SELECT * FROM `{}`.`{}`",

@@ -12,10 +12,10 @@ use porpoise_types::{DataType, Value};
 use crate::accounts::check;
 use crate::accounts::privilege::Privilege;
 use crate::error::{Error, Result};
-use crate::executor::load::Source;
 use crate::planner;
 use crate::reply::Reply;
 use crate::session::Session;
+use crate::session_state::Source;
 
 impl Session {
     pub(super) fn load_data(
@@ -35,11 +35,11 @@ impl Session {
                     .set_user_variable(&name, Value::text(""), DataType::varchar(0));
             }
         }
-        let catalog = self.engine.shared.catalog.load_full();
+        let catalog = self.shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
         // Before the client is asked for its file.
-        check::plan(&self.state, &self.engine.shared.accounts, &plan)?;
+        check::plan(&self.state, &self.shared.accounts, &plan)?;
         // Planned again, the statement goes on with the lines it has: none of them has been read.
         if self.state.load_source.is_none() {
             self.state.load_source = Some(self.load_source(load, reply)?);
@@ -49,7 +49,7 @@ impl Session {
 
     fn load_source(&self, load: &ast::LoadData, reply: &mut dyn Reply) -> Result<Source> {
         if load.local {
-            if self.engine.shared.variables.get_u64("local_infile") == 0 {
+            if self.shared.variables.get_u64("local_infile") == 0 {
                 return Err(Error::local_data_disabled());
             }
             return Ok(Box::new(std::io::Cursor::new(
@@ -71,7 +71,7 @@ impl Session {
             ));
         }
         let refused = || Error::read_only_option("--secure-file-priv");
-        let variables = &self.engine.shared.variables;
+        let variables = &self.shared.variables;
         let Value::Text(folder) = variables.get("secure_file_priv") else {
             return Err(refused());
         };

@@ -10,7 +10,6 @@
 //!
 //! Statements that have no plan (SET, SHOW, DDL, transactions, accounts) go from the parser to [`dispatch`].
 
-pub mod cache;
 mod dispatch;
 mod load;
 #[cfg(test)]
@@ -18,7 +17,6 @@ mod metadata_tests;
 mod plan_uses;
 mod prepared;
 mod set;
-pub(crate) mod state;
 pub mod transaction;
 
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -32,24 +30,24 @@ use porpoise_sql::{LiteralValue, Literals, Modes, ParamMask, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{Collation, DataType, Decimal, Value};
 
+pub use crate::session_state::SessionState;
 pub use prepared::Prepared;
-pub use state::SessionState;
 
-use crate::accounts::Privileged;
 use crate::accounts::check;
+use crate::accounts::check::Privileged;
 use crate::catalog::TableState;
 use crate::catalog::{Catalog, Table};
-use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
 use crate::mdl::process::{Command, Control};
 use crate::mdl::{MdlContext, MdlScope, StatementTables};
+use crate::plan_cache::{CachedPlan, PlanKey, SessionPlans};
 use crate::planner::access::PlanError;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
+use crate::shared::Shared;
 use crate::variables::{Isolation, SqlMode};
-use cache::{CachedPlan, PlanKey, SessionPlans};
 use plan_uses::PlanUses;
 use prepared::PreparedStatement;
 use transaction::TransactionState;
@@ -86,7 +84,7 @@ pub struct Ran {
 /// One connection's state.
 pub struct Session {
     pub state: SessionState,
-    pub(crate) engine: Engine,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) transaction: TransactionState,
     pub(crate) control: Arc<Control>,
     plans: SessionPlans,
@@ -163,17 +161,17 @@ fn now_us() -> i64 {
 }
 
 impl Session {
-    pub(crate) fn open(engine: Engine, login: Login) -> Result<Session> {
+    pub(crate) fn open(shared: Arc<Shared>, login: Login) -> Result<Session> {
         let control = Arc::new(Control::new(
             login.connection_id,
             login.user.clone(),
             login.peer.clone(),
         ));
-        let state = Self::beginning(&engine, &login);
+        let state = Self::beginning(&shared, &login);
         let mut session = Session {
             environment: Environment::of(&state),
             state,
-            engine,
+            shared,
             transaction: TransactionState::default(),
             control,
             plans: SessionPlans::default(),
@@ -187,17 +185,12 @@ impl Session {
             multi_statements: true,
         };
         session.log_in(login)?;
-        session
-            .engine
-            .shared
-            .locks
-            .sessions
-            .add(session.control.clone());
+        session.shared.locks.sessions.add(session.control.clone());
         Ok(session)
     }
 
-    fn beginning(engine: &Engine, login: &Login) -> SessionState {
-        let globals = &engine.shared.variables;
+    fn beginning(shared: &Shared, login: &Login) -> SessionState {
+        let globals = &shared.variables;
         SessionState::new(globals.begin_session(login.connection_id, login.collation))
     }
 
@@ -213,7 +206,7 @@ impl Session {
         if login.interactive {
             crate::variables::make_interactive(state);
         }
-        crate::accounts::role::log_in(state, &self.engine.shared.accounts)?;
+        crate::accounts::active_roles::log_in(state, &self.shared.accounts)?;
         self.end_transaction();
         self.login = login;
         if let Some(schema) = self.login.schema.clone() {
@@ -275,10 +268,10 @@ impl Session {
     fn replanning<T>(&mut self, mut run: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
         /// Then DDL comes faster than statements.
         const PLANS_MAX: u32 = 100;
-        let mut version = self.engine.shared.catalog.load().version;
+        let mut version = self.shared.catalog.load().version;
         let mut ran = run(self);
         for _ in 1..PLANS_MAX {
-            let newest = self.engine.shared.catalog.load().version;
+            let newest = self.shared.catalog.load().version;
             let is_stale = |error: &Error| {
                 error.number() == crate::error::number::table_definition_changed
                     && newest != version
@@ -300,9 +293,9 @@ impl Session {
             self.literals = literals;
             return self.parse_and_run(sql, modes, reply);
         };
-        let catalog = self.engine.shared.catalog.load();
+        let catalog = self.shared.catalog.load();
         let environment = self.environment();
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let mut found = self.plans.find(
             &shared.plans,
             PlanKey {
@@ -397,7 +390,7 @@ impl Session {
                 statement: digest.key(sql, literals, &mask),
                 environment,
             };
-            let shared = &self.engine.shared.plans;
+            let shared = &self.shared.plans;
             if key.statement != digest.shape {
                 shared.keep_mask(digest.shape, mask);
             }
@@ -498,7 +491,7 @@ impl Session {
             parameters: types,
             literals: &[],
             sql,
-            row_counts: &self.engine.shared.store,
+            row_counts: &self.shared.store,
         }
     }
 
@@ -516,7 +509,7 @@ impl Session {
             | ast::Statement::Insert(_)
             | ast::Statement::Update(_)
             | ast::Statement::Delete(_) => {
-                let catalog = self.engine.shared.catalog.load_full();
+                let catalog = self.shared.catalog.load_full();
                 let context = self.context(&catalog, sql, types);
                 let plan = planner::plan(statement, &context);
                 let plan = plan.map_err(|failed| self.refuse(failed))?;
@@ -534,7 +527,7 @@ impl Session {
 
     /// What the session is told where a statement has no plan.
     pub(crate) fn refuse(&self, failed: PlanError) -> Error {
-        check::refuse(&self.state, &self.engine.shared.accounts, failed)
+        check::refuse(&self.state, &self.shared.accounts, failed)
     }
 
     fn run_cached(
@@ -575,7 +568,7 @@ impl Session {
         columns: Option<&[crate::reply::ResultColumn]>,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let plan = check::plan(&self.state, &self.engine.shared.accounts, plan)?;
+        let plan = check::plan(&self.state, &self.shared.accounts, plan)?;
         if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
             return Err(Error::read_only_transaction());
         }
@@ -596,7 +589,7 @@ impl Session {
         in_transaction: bool,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let writes = plan.writes();
         let control: &Control = &self.control;
         let _changing = match writes {
@@ -736,8 +729,8 @@ impl Session {
 
     /// USE, and COM_INIT_DB.
     pub fn init_db(&mut self, name: &str) -> Result<()> {
-        crate::accounts::check_schema_visible(&self.state, name)?;
-        let catalog = self.engine.shared.catalog.load();
+        crate::accounts::check::check_schema_visible(&self.state, name)?;
+        let catalog = self.shared.catalog.load();
         let Some(schema) = catalog.schema_name(name) else {
             return Err(Error::unknown_database(name));
         };
@@ -757,7 +750,7 @@ impl Session {
             ..self.login.clone()
         };
         // With the global character sets, not with what the client said when it logged in.
-        let globals = &self.engine.shared.variables;
+        let globals = &self.shared.variables;
         self.state = SessionState::new(globals.begin_session(login.connection_id, None));
         self.log_in(login)?;
         self.state.schema = schema;
@@ -767,13 +760,13 @@ impl Session {
     /// COM_CHANGE_USER, after the new user has proven who they are.
     pub fn change_user(&mut self, login: Login) -> Result<()> {
         self.clear()?;
-        self.state = Self::beginning(&self.engine, &login);
+        self.state = Self::beginning(&self.shared, &login);
         self.control.set_user(login.user.clone());
         self.log_in(login)
     }
 
     fn release_named_locks(&self) {
-        let locks = &self.engine.shared.locks.named;
+        let locks = &self.shared.locks.named;
         locks.release_all(self.state.connection_id);
     }
 
@@ -792,7 +785,7 @@ impl Session {
         if self.state.temporary_tables.is_empty() {
             return Ok(());
         }
-        let mut transaction = self.engine.shared.store.begin();
+        let mut transaction = self.shared.store.begin();
         for (_, table) in self.state.temporary_tables.drain() {
             transaction.drop_space(table.space);
             for index in table
@@ -808,7 +801,7 @@ impl Session {
     }
 
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let control = Arc::clone(&self.control);
         let writes = self.transaction.storage.as_ref();
         let _changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
@@ -838,7 +831,7 @@ impl Drop for Session {
         self.release_named_locks();
         // A failure here leaves spaces that nothing names: dropped at the next start.
         let _ = self.drop_temporary_tables();
-        self.engine.shared.locks.sessions.remove(self.control.id);
+        self.shared.locks.sessions.remove(self.control.id);
     }
 }
 

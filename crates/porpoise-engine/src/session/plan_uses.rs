@@ -3,7 +3,7 @@
 use crate::catalog::TableState;
 use crate::mdl::{Use, Uses};
 use crate::planner::plan::Plan;
-use crate::session::SessionState;
+use crate::session_state::SessionState;
 
 /// The tables and views of a plan, but not what is temporary, nor what LOCK TABLES holds.
 pub struct PlanUses<'a, 's> {

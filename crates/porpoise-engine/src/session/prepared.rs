@@ -13,10 +13,10 @@ use porpoise_types::{DataType, Value};
 use crate::accounts::check;
 use crate::error::{Error, Result};
 use crate::mdl::process::Command;
+use crate::plan_cache::{CachedPlan, PlanKey};
 use crate::planner;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::reply::{Reply, ResultColumn};
-use crate::session::cache::{CachedPlan, PlanKey};
 use crate::session::{Ran, Session, hash_one, syntax_error};
 
 /// What a client learns of a statement it prepared.
@@ -73,11 +73,11 @@ impl Session {
         let placeholders = parsed.placeholders as usize;
         let columns = if plannable(&parsed.statement) {
             let types = vec![DataType::Null; placeholders];
-            let catalog = self.engine.shared.catalog.load();
+            let catalog = self.shared.catalog.load();
             let context = self.context(&catalog, sql, &types);
             let plan = planner::plan(&parsed.statement, &context);
             let plan = plan.map_err(|failed| self.refuse(failed))?;
-            check::plan(&self.state, &self.engine.shared.accounts, &plan)?;
+            check::plan(&self.state, &self.shared.accounts, &plan)?;
             match plan.kind {
                 PlanKind::Query(query) if query.into.is_empty() => query.columns,
                 _ => Vec::new(),
@@ -114,7 +114,7 @@ impl Session {
     ) -> Result<()> {
         check::statement(&self.state, statement)?;
         let types = vec![DataType::Null; placeholders];
-        let shared = &self.engine.shared;
+        let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, &types);
         let parts = match statement {
@@ -172,7 +172,7 @@ impl Session {
                 .collect();
             return self.run_parsed(&statement, &sql, &types, parameters, reply);
         }
-        let catalog = self.engine.shared.catalog.load();
+        let catalog = self.shared.catalog.load();
         // The plan that ran last fits unless types, catalog or environment changed.
         if let Some((types, for_environment, cached)) = &prepared.last {
             let fits = cached.catalog_version == catalog.version
@@ -196,7 +196,7 @@ impl Session {
             statement,
             environment,
         };
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let cached = match self.plans.find(&shared.plans, key, catalog.version) {
             Some(cached) => cached,
             None => {
@@ -298,7 +298,7 @@ fn same_class(ty: &DataType, value: &Value) -> bool {
 }
 
 /// The type a parameter's value stands for. Lengths don't matter: they would make plans of their own.
-pub(crate) fn type_of(value: &Value, state: &crate::session::SessionState) -> DataType {
+pub(crate) fn type_of(value: &Value, state: &crate::session_state::SessionState) -> DataType {
     /// Longer than any parameter.
     const LENGTH: u32 = 65_535;
     match value {

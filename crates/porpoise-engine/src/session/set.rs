@@ -85,7 +85,7 @@ impl Session {
                     None => Charset::Utf8mb4,
                 };
                 // The connection's character set becomes the current schema's.
-                let catalog = self.engine.shared.catalog.load();
+                let catalog = self.shared.catalog.load();
                 let schema = self
                     .state
                     .schema
@@ -135,12 +135,12 @@ impl Session {
             },
         };
         if scope == Reads::Global {
-            crate::accounts::check_set_global(&self.state)?;
+            crate::accounts::check::check_set_global(&self.state)?;
         } else {
             crate::accounts::check::check_set_session(&self.state, &name)?;
         }
         let was_autocommit = self.state.autocommit;
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         variables::set(position, scope, value, &mut self.state, &shared.variables)?;
         if scope == Reads::Session {
             let definition = &variables::VARIABLES[position];
@@ -185,12 +185,12 @@ impl Session {
                 return Ok(());
             }
             Some(VariableScope::Global) => {
-                crate::accounts::check_set_global(&self.state)?;
+                crate::accounts::check::check_set_global(&self.state)?;
                 Reads::Global
             }
             Some(_) => Reads::Session,
         };
-        let shared = self.engine.shared.clone();
+        let shared = self.shared.clone();
         let mut set = |name: &str, value: Value| {
             let position =
                 variables::find(name).ok_or_else(|| Error::unknown_system_variable(name))?;

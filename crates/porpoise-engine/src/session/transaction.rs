@@ -13,11 +13,11 @@ use compact_str::CompactString;
 use porpoise_storage::{Commit, Savepoint, Transaction};
 
 use crate::catalog::TableState;
-use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::mdl::HeldTables;
 use crate::mdl::process::Control;
-use crate::session::SessionState;
+use crate::session_state::SessionState;
+use crate::shared::Shared;
 use crate::variables::Isolation;
 
 /// The session's current transaction.

@@ -20,7 +20,6 @@ use porpoise_sql::ast::{self, ShowFilter};
 use porpoise_storage::Commit;
 
 use crate::catalog::{Catalog, View};
-use crate::engine::Shared;
 use crate::error::{Error, Result};
 use crate::executor::Exec;
 use crate::planner::access::PlanError;
@@ -28,7 +27,9 @@ use crate::planner::plan::PlanKind;
 use crate::planner::{self, Context};
 use crate::quote;
 use crate::reply::{Reply, ResultColumn};
-use crate::session::{Session, SessionState};
+use crate::session::Session;
+use crate::session_state::SessionState;
+use crate::shared::Shared;
 
 /// Runs SHOW.
 pub fn show(

@@ -319,7 +319,7 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
 pub fn schema(session: &Session, named: Option<&ast::Ident>) -> Result<String> {
     let name = session.state.schema_or_current(named)?;
     check::check_schema_visible(&session.state, &name)?;
-    let found = session.engine.shared.catalog.load().schema_name(&name);
+    let found = session.shared.catalog.load().schema_name(&name);
     found
         .map(|name| name.to_string())
         .ok_or_else(|| Error::unknown_database(name))
@@ -338,7 +338,7 @@ pub fn table(session: &Session, named: &ast::ObjectName) -> Result<(String, Stri
         return Ok((schema, name.to_string()));
     }
     check::check_table_visible(&session.state, &schema, name)?;
-    match session.engine.shared.catalog.load().relation(&schema, name) {
+    match session.shared.catalog.load().relation(&schema, name) {
         Some(Relation::Virtual(table)) => Ok((table.schema.to_string(), table.name.to_string())),
         Some(_) => Ok((schema, name.to_string())),
         None => Err(Error::no_such_table(&schema, name)),
@@ -348,7 +348,7 @@ pub fn table(session: &Session, named: &ast::ObjectName) -> Result<(String, Stri
 /// A view whose tables are gone has no columns to show, which is an error.
 fn check_view(session: &Session, named: &ast::ObjectName) -> Result<()> {
     let (schema, name) = table(session, named)?;
-    let shared = &session.engine.shared;
+    let shared = &session.shared;
     let catalog = shared.catalog.load_full();
     let hidden = (schema.as_str().into(), name.as_str().into());
     match catalog.relation(&schema, &name) {

@@ -13,7 +13,8 @@ use crate::error::{Error, Level, Result};
 use crate::information_schema::privileges::privilege_rows;
 use crate::quote;
 use crate::reply::ResultColumn;
-use crate::session::{Session, SessionState};
+use crate::session::Session;
+use crate::session_state::SessionState;
 
 type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
 
@@ -54,7 +55,7 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
             if_not_exists,
         } => {
             let name = select::schema(session, Some(name))?;
-            let catalog = session.engine.shared.catalog.load_full();
+            let catalog = session.shared.catalog.load_full();
             let entry = catalog
                 .schema(&name)
                 .ok_or_else(|| Error::unknown_database(&name))?;
@@ -90,7 +91,7 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
                     let own = (account.user.as_str(), account.host.as_str());
                     return Err(role::not_granted((&user, &host), own));
                 }
-                if let Some(role) = session.engine.shared.accounts.get(&user, &host) {
+                if let Some(role) = session.shared.accounts.get(&user, &host) {
                     std::sync::Arc::make_mut(&mut shown).add_all(&role.grants.load());
                 }
             }
@@ -110,7 +111,7 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
         }
         ShowWhat::Engine(..) => {
             check_admin(&session.state, Privilege::Process, "")?;
-            let stats = session.engine.shared.store.stats();
+            let stats = session.shared.store.stats();
             let status = format!(
                 "\n=====================================\nTRANSACTIONS\n------------\nCommits {}\nLock waits {}, waiting now {}\nDeadlocks {}\nVersions in memory {} bytes\n",
                 stats.commits,
@@ -180,12 +181,7 @@ fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -
         .cloned();
     let relation = match temporary {
         Some(table) => Some(Relation::Table(table)),
-        None => session
-            .engine
-            .shared
-            .catalog
-            .load()
-            .relation(&schema, &name),
+        None => session.shared.catalog.load().relation(&schema, &name),
     };
     let wants_view = matches!(what, ShowWhat::CreateView(_));
     if !matches!(&relation, Some(Relation::Table(table)) if table.temporary) {
@@ -265,7 +261,7 @@ fn next_auto_increment(session: &Session, table: &Table) -> u64 {
     if loaded > 0 {
         loaded
     } else {
-        session.engine.shared.store.counter(table.space)
+        session.shared.store.counter(table.space)
     }
 }
 
@@ -311,7 +307,7 @@ fn find_account(session: &Session, asked: &ast::Account) -> Result<std::sync::Ar
             "mysql",
         ));
     }
-    let found = session.engine.shared.accounts.get(&user, &host);
+    let found = session.shared.accounts.get(&user, &host);
     found.ok_or_else(|| Error::no_such_grant(user, host))
 }
 

@@ -1,7 +1,7 @@
 //! What a session's expressions read: the values of its variables, the names it came with, its warnings, and the
 //! counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
 //!
-//! Values only: what a session holds (tables, locks, an account) is the session's ([`crate::session::SessionState`]).
+//! Values only: what a session holds (tables, locks, an account) is the session's ([`crate::session_state::SessionState`]).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};

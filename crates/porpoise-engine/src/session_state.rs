@@ -1,15 +1,19 @@
 //! A session's state between its statements: its variables, and what it holds.
 
+use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::accounts::Account;
 use crate::catalog::TemporaryTables;
-use crate::ddl::lock::LockedTables;
 use crate::error::Result;
+use crate::locked_tables::LockedTables;
 use crate::mdl::process::Control;
 use crate::mdl::{self, Changing, Locks, MdlRequester, MdlTicket, Waiter};
 use crate::variables::SessionVars;
+
+/// Where LOAD DATA reads from.
+pub type Source = Box<dyn Read + Send + Sync>;
 
 /// Variables, and what the session holds: temporary tables, locked ones, its account and roles. What reads variables alone
 /// takes the [`SessionVars`], which it dereferences to.
@@ -21,7 +25,7 @@ pub struct SessionState {
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
     /// The file of the LOAD DATA that runs.
-    pub load_source: Option<crate::executor::load::Source>,
+    pub load_source: Option<Source>,
     /// Roles that SET ROLE or the login made active, and all that the account reaches.
     pub active_roles: Vec<Arc<Account>>,
     pub reached_roles: Vec<Arc<Account>>,
