@@ -14,12 +14,12 @@
 //! Others may take descriptors, too (the program that has the database embedded), or the limit may be lowered. Where `accept` finds none, the
 //! [`Spare`] is given up for a moment: the client is accepted, told that there are too many connections, and gone.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
 
 /// What is opened while the server runs, beside its connections: the next log segment and the folder to sync it in, a
@@ -114,27 +114,58 @@ pub(crate) fn are_used_up(error: &io::Error) -> bool {
 }
 
 /// A descriptor that is held for nothing, to be there when there is no other.
+///
+/// Clients are accepted [`beside`](Self::beside) it, or, one at a time, [in its place](Self::lend): nobody who is accepted takes the descriptor that it
+/// needs to be whole again. Somebody else may (storage); then the next client that is accepted gives up its own.
 #[derive(Debug)]
-pub(crate) struct Spare(Mutex<Option<OwnedFd>>);
+pub(crate) struct Spare(RwLock<Option<OwnedFd>>);
 
 impl Default for Spare {
     fn default() -> Spare {
-        Spare(Mutex::new(Spare::take()))
+        Spare(RwLock::new(Spare::take().ok()))
     }
 }
 
 impl Spare {
-    fn take() -> Option<OwnedFd> {
-        File::open("/dev/null").ok().map(OwnedFd::from)
+    /// A socket needs no file to be there.
+    fn take() -> io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC;
+        Ok(socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            flags,
+            None,
+        )?)
     }
 
-    /// Does something that takes one descriptor and gives it back. Another thread may be quicker to take it.
+    /// Does something that takes a descriptor, and tells whether the spare one is there.
+    pub fn beside<R>(&self, what: impl FnOnce() -> R) -> (R, bool) {
+        let spare = self.0.read();
+        (what(), spare.is_some())
+    }
+
+    /// Does something that takes one descriptor and gives it back.
     pub fn lend<R>(&self, to: impl FnOnce() -> R) -> R {
-        let mut spare = self.0.lock();
+        let mut spare = self.0.write();
         drop(spare.take());
         let result = to();
-        *spare = Spare::take();
+        *spare = Spare::take().ok();
         result
+    }
+
+    /// Is whole again, if it wasn't. False: there is no descriptor for it.
+    pub fn restore(&self) -> bool {
+        let mut spare = self.0.write();
+        if spare.is_some() {
+            return true;
+        }
+        match Spare::take() {
+            Ok(taken) => {
+                *spare = Some(taken);
+                true
+            }
+            Err(error) => !are_used_up(&error),
+        }
     }
 }
 
@@ -187,8 +218,11 @@ mod tests {
     fn the_spare_is_there_again_after_it_was_lent() {
         let spare = Spare::default();
         for _ in 0..3 {
-            let lent = spare.lend(|| File::open("/dev/null").is_ok());
-            assert!(lent && spare.0.lock().is_some());
+            assert!(spare.lend(|| Spare::take().is_ok()));
+            assert!(spare.beside(|| ()).1);
         }
+        drop(spare.0.write().take());
+        assert!(!spare.beside(|| ()).1);
+        assert!(spare.restore() && spare.beside(|| ()).1);
     }
 }

@@ -184,8 +184,16 @@ impl Acceptor {
         now: Instant,
     ) -> Result<Option<(Stream, Peer)>, Nobody> {
         let listener = self.listeners.get(at).ok_or(Nobody)?;
-        let error = match listener.accept() {
-            Ok(client) => return Ok(Some(client)),
+        let spare = &self.server.spare_descriptor;
+        let (accepted, is_whole) = spare.beside(|| listener.accept());
+        let error = match accepted {
+            Ok(client) if is_whole || spare.restore() => return Ok(Some(client)),
+            Ok((stream, _)) => {
+                let (traffic, writer) = (self.traffic.clone(), &mut self.greetings);
+                Connection::turn_away(stream, &self.server, traffic, writer);
+                spare.restore();
+                return Ok(None);
+            }
             Err(error) => error,
         };
         match error.kind() {
