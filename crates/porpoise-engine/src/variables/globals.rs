@@ -294,4 +294,17 @@ mod tests {
         assert_eq!(globals.max_connections(), 1);
         assert!(GlobalVariables::new(&[("no_such".into(), "1".into())]).is_err());
     }
+
+    #[test]
+    fn max_connections_goes_down_to_what_the_system_bears_and_never_up() {
+        let globals = GlobalVariables::new(&[("max_connections".into(), "2000".into())]);
+        let globals = globals.expect("start-up values");
+        globals.limit_connections(3000);
+        assert_eq!(globals.max_connections(), 2000);
+        globals.limit_connections(400);
+        assert_eq!(globals.max_connections(), 400);
+        assert_eq!(globals.get_u64("max_connections"), 400);
+        globals.limit_connections(3000);
+        assert_eq!(globals.max_connections(), 400);
+    }
 }
