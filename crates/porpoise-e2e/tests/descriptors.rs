@@ -1,9 +1,10 @@
 //! A server whose limit of file descriptors is lower than what its clients would take.
 //!
 //! ```text
-//!   ulimit -n 1024, max_connections = 2000    1,500 clients dial and say nothing: those who are over the limit hear 1040,
-//!                                             storage goes on to new log segments and checkpoints
-//!   the limit is lowered while it runs        accept finds no descriptor: 1040 at once, without a busy loop, until there are some again
+//!   ulimit -n 1024,            1,500 clients dial and say nothing: those over the limit hear 1040,
+//!   max_connections = 2000     storage goes on to new log segments and checkpoints
+//!   the limit is lowered       accept finds no descriptor: 1040 at once, without a busy loop,
+//!   while it runs              until there are some again
 //! ```
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! How long a server takes to refuse: users that don't exist, wrong passwords, locked accounts.
 //!
-//! What is said is compared by `login` in `porpoise-server`. This compares the time, which a test can't judge on a machine that does
-//! other things, too: it prints a table, to be read by somebody.
+//! What is said is compared by `login` in `porpoise-server`. This compares the time, which a test
+//! can't judge on a machine that does other things, too: it prints a table, to be read by somebody.
 //!
 //! ```sh
 //! PORPOISE_LOGIN_TRIES=2000 PORPOISE_BIN=$PWD/target/release/porpoise \
@@ -23,7 +23,8 @@ use porpoise_protocol::reply::ErrPacket;
 
 const TRIES: usize = 5;
 
-/// Who is tried: kinds that nobody may be able to tell from each other, the first a user that doesn't exist.
+/// Who is tried: kinds that nobody may be able to tell from each other, the first a user that
+/// doesn't exist.
 const USERS: [&str; 6] = ["nobody", "strange", "known", "logged", "locked", "role"];
 
 #[derive(Clone, Copy, Debug)]

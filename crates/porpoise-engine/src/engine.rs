@@ -131,7 +131,8 @@ impl Engine {
         self.shared.accounts.find(user, host, ip)
     }
 
-    /// The plugin by which a user is asked for a password that has no account, or none with a password: the same at each try.
+    /// The plugin by which a user is asked for a password that has no account, or none with a
+    /// password: the same at each try.
     pub fn decoy_plugin(&self, user: &str) -> &'static str {
         self.shared.accounts.decoy_plugin(user)
     }

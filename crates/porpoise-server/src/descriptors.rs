@@ -1,18 +1,19 @@
 //! File descriptors: as many connections as the process' limit bears beside what storage needs.
 //!
-//! Clients never take the descriptors that storage opens its next log segment with: they are given away before the first client
-//! comes.
+//! Clients never take the descriptors that storage opens its next log segment with: they are given
+//! away before the first client comes.
 //!
 //! ```text
-//!   open when the server starts     storage's files, doors, event loops: counted
-//! + RESERVED, and some a worker     log segments, checkpoints, files of statements, rings on their way to a client
-//! + rings kept for clients          that may come back
-//! + max_connections and one more    each with a socket, and a doorbell where rings are offered
-//! ≤ RLIMIT_NOFILE                   as many as are wanted, or max_connections is lowered, with a warning in mysqld's words
+//!   open when the server starts   storage's files, doors, event loops: counted
+//! + RESERVED, and some a worker   log segments, checkpoints, files of statements, rings in transit
+//! + rings kept for clients        that may come back
+//! + max_connections and one more  each with a socket, and a doorbell where rings are offered
+//! ≤ RLIMIT_NOFILE                 or max_connections is lowered, with a warning in mysqld's words
 //! ```
 //!
-//! Others may take descriptors, too (the program that has the database embedded), or the limit may be lowered. Where `accept` finds none, the
-//! [`Spare`] is given up for a moment: the client is accepted, told that there are too many connections, and gone.
+//! Others may take descriptors, too (the program that has the database embedded), or the limit may
+//! be lowered. Where `accept` finds none, the [`Spare`] is given up for a moment: the client is
+//! accepted, told that there are too many connections, and gone.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,10 +23,12 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
 
-/// What is opened while the server runs, beside its connections: the next log segment and the folder to sync it in, a
-/// checkpoint's files, the files of statements (LOAD DATA, INTO OUTFILE), the system's list of users.
+/// What is opened while the server runs, beside its connections: the next log segment and the
+/// folder to sync it in, a checkpoint's files, the files of statements (LOAD DATA, INTO OUTFILE),
+/// the system's list of users.
 const RESERVED: u64 = 32;
-/// For each worker: a client that is turned away or waits at the door, and rings on their way to one that dials.
+/// For each worker: a client that is turned away or waits at the door, and rings on their way to
+/// one that dials.
 const RESERVED_A_WORKER: u64 = 8;
 
 /// Connections with rings have a socket and a doorbell.
@@ -115,8 +118,9 @@ pub(crate) fn are_used_up(error: &io::Error) -> bool {
 
 /// A descriptor that is held for nothing, to be there when there is no other.
 ///
-/// Clients are accepted [`beside`](Self::beside) it, or, one at a time, [in its place](Self::lend): nobody who is accepted takes the descriptor that it
-/// needs to be whole again. Somebody else may (storage); then the next client that is accepted gives up its own.
+/// Clients are accepted [`beside`](Self::beside) it, or, one at a time, [in its place](Self::lend):
+/// nobody who is accepted takes the descriptor that it needs to be whole again. Somebody else may
+/// (storage); then the next client that is accepted gives up its own.
 #[derive(Debug)]
 pub(crate) struct Spare(RwLock<Option<OwnedFd>>);
 

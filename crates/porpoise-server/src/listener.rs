@@ -119,7 +119,8 @@ impl Listener {
         }
     }
 
-    /// The next client, to be told that it isn't let in; nothing of one that waits for rings, which is gone then. It takes one descriptor.
+    /// The next client, to be told that it isn't let in; nothing of one that waits for rings, which
+    /// is gone then. It takes one descriptor.
     pub fn accept_to_refuse(&self) -> io::Result<Option<(Stream, Peer)>> {
         match self {
             Listener::Unix {

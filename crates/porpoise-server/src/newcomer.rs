@@ -9,16 +9,19 @@
 //! rings ([`porpoise_transport::loopback`]) before anything else is done with the login; the authentication then is the
 //! first thing to go over them. Accounts see the client where it came from: it is a TCP client still.
 //!
-//! Who doesn't know an account's password can't tell whether there is such an account: they are asked the same questions, and
-//! refused with the same words after the same steps and as much work. A user without an account is asked by a plugin that
-//! others have ([`Engine::decoy_plugin`](porpoise_engine::Engine::decoy_plugin)), and checked with a hash that no password
-//! has. That an account is locked, or its password expired, is told to who has its password; an empty one proves nothing.
+//! Who doesn't know an account's password can't tell whether there is such an account: they are
+//! asked the same questions, and refused with the same words after the same steps and as much work.
+//! A user without an account is asked by a plugin that others have
+//! ([`Engine::decoy_plugin`](porpoise_engine::Engine::decoy_plugin)), and checked with a hash that
+//! no password has. That an account is locked, or its password expired, is told to who has its
+//! password; an empty one proves nothing.
 //!
-//! An account with the plugin `auth_socket` has no password: it is for the operating system's user of the
-//! same name, at the other end of a Unix socket. For `root` that is also the user that runs the server:
-//! who can read the database's files needs no password to read the database. The owner is let in whatever password the client
-//! was given, by an exchange that the client's plugin can follow ([`auth::accept`]). Everybody else is asked as if there were
-//! no such account: MySQL says 1698 to them, which tells that there is.
+//! An account with the plugin `auth_socket` has no password: it is for the operating system's user
+//! of the same name, at the other end of a Unix socket. For `root` that is also the user that runs
+//! the server: who can read the database's files needs no password to read the database. The owner
+//! is let in whatever password the client was given, by an exchange that the client's plugin can
+//! follow ([`auth::accept`]). Everybody else is asked as if there were no such account: MySQL says
+//! 1698 to them, which tells that there is.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -156,7 +159,8 @@ impl Gate {
         }
     }
 
-    /// What somebody is checked with for whom no password is right. It takes what finding an account's credential takes.
+    /// What somebody is checked with for whom no password is right. It takes what finding an
+    /// account's credential takes.
     fn decoy(&self, user: &str, plugin: &str) -> Credential {
         if plugin == auth::NATIVE_PASSWORD {
             return self.decoys.native.clone();
@@ -210,8 +214,9 @@ pub(crate) struct Proof {
 enum Method {
     /// By the account's password. Without an account none is right.
     Password(Exchange, Option<Arc<Account>>),
-    /// By who the operating system says is at the other end: as the account, or without one as somebody who shares the process or
-    /// its user. The exchange is for the client, not for the server.
+    /// By who the operating system says is at the other end: as the account, or without one as
+    /// somebody who shares the process or its user. The exchange is for the client, not for the
+    /// server.
     Given(Option<Arc<Account>>),
 }
 
@@ -390,7 +395,8 @@ impl Proof {
     }
 }
 
-/// Whether a packet has the number that its client's next has to have: the writer's next is the one after it.
+/// Whether a packet has the number that its client's next has to have: the writer's next is the one
+/// after it.
 fn is_in_order(expected: u8, writer: &PacketWriter) -> bool {
     writer.sequence() == expected.wrapping_add(1)
 }

@@ -6,8 +6,9 @@
 //! !include extra.cnf             --innodb-buffer-pool-size=1G
 //! ```
 //!
-//! A file that nobody named may be missing, or be one that can't be read: the start isn't refused for what lies in a home. A file
-//! that everybody may write is never read. Whatever is passed over is told, except what isn't there.
+//! A file that nobody named may be missing, or be one that can't be read: the start isn't refused
+//! for what lies in a home. A file that everybody may write is never read. Whatever is passed over
+//! is told, except what isn't there.
 //!
 //! A name is the same with dashes and underscores. What a value means is left to whoever owns the variable;
 //! this module only knows, from [`Known`], which names there are and whether they take a value.
@@ -116,8 +117,9 @@ impl Options {
         pairs
     }
 
-    /// Reads an option file's `groups`. A file that can't be read is an error only if it is `required`, as are those that it includes.
-    /// What is wrong in a file that can be read is an error always.
+    /// Reads an option file's `groups`. A file that can't be read is an error only if it is
+    /// `required`, as are those that it includes. What is wrong in a file that can be read is an
+    /// error always.
     pub fn read_file(
         &mut self,
         path: &Path,

@@ -156,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// Lowers `max_connections` to what the limit of descriptors bears, now that all is open that is before the first client.
+    /// Lowers `max_connections` to what the limit of descriptors bears, now that all is open that
+    /// is before the first client.
     fn divide_descriptors(&self, workers: usize, rings: bool) {
         let variables = self.engine.variables();
         let wishes = Wishes {
@@ -235,7 +236,8 @@ impl Shared {
         }
     }
 
-    /// Whether clients from there are heard: error 1129 if they have broken off too often, 1130 if no account is for them.
+    /// Whether clients from there are heard: error 1129 if they have broken off too often, 1130 if
+    /// no account is for them.
     pub fn hears(&self, peer: Peer) -> Result<(), Error> {
         self.has_patience_with(peer)?;
         if peer == Peer::Neighbour || self.engine.hears_host(&peer.host(), peer.ip()) {

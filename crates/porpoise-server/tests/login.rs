@@ -1,7 +1,8 @@
 //! What strangers learn from a login: nothing but that they aren't let in.
 //!
-//! A *dialogue* is every packet that a server says to somebody who knows no password, nonces and names masked. It is compared
-//! between accounts and users that don't exist. How long it takes is measured by `login_timing` in `porpoise-e2e`.
+//! A *dialogue* is every packet that a server says to somebody who knows no password, nonces and
+//! names masked. It is compared between accounts and users that don't exist. How long it takes is
+//! measured by `login_timing` in `porpoise-e2e`.
 
 pub mod common;
 
@@ -298,7 +299,8 @@ fn the_owner_of_a_peer_credential_account_is_let_in_whatever_the_client_answers(
     }
 }
 
-/// What a server says to bytes in place of a login: the number of the error, after which it has closed the connection.
+/// What a server says to bytes in place of a login: the number of the error, after which it has
+/// closed the connection.
 fn refusal_of(running: &Running, bytes: &[u8]) -> Option<u16> {
     let mut client = greeted(running, Way::Unix);
     // It may have gone before all of it was said.

@@ -293,8 +293,8 @@ fn default_socket() -> PathBuf {
     }
 }
 
-/// As many file descriptors as the system lets this process have, or `wanted`, which only the machine's root may have if it is
-/// more. Told is how many there are then.
+/// As many file descriptors as the system lets this process have, or `wanted`, which only the
+/// machine's root may have if it is more. Told is how many there are then.
 pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map(|most| most.max(wanted));

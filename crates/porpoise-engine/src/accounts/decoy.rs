@@ -1,8 +1,9 @@
 //! How users are asked for a password that have no account, so that the question doesn't tell.
 //!
-//! The plugin that asks is one that accounts of this database have; which of several, a keyed hash of the user's name says.
-//! The key is kept with the accounts: whoever asks again, also after a restart, is asked in the same way, as a user with an
-//! account is. It changes when the first account gets a plugin that no other has, or the last one loses it.
+//! The plugin that asks is one that accounts of this database have; which of several, a keyed hash
+//! of the user's name says. The key is kept with the accounts: whoever asks again, also after a
+//! restart, is asked in the same way, as a user with an account is. Some are asked otherwise only
+//! when an account gets a plugin that no other has, or the last one loses it.
 
 use porpoise_storage::Store;
 use serde::{Deserialize, Serialize};

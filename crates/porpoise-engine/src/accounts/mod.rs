@@ -301,7 +301,8 @@ pub struct Accounts {
     change: Mutex<()>,
 }
 
-/// The accounts at one time, to be found in a time that tells nobody how many there are, or whether one is among them.
+/// The accounts at one time, to be found in a time that tells nobody how many there are, or whether
+/// one is among them.
 struct Listing {
     /// The most specific first.
     all: Vec<Arc<Account>>,
@@ -378,7 +379,8 @@ impl Accounts {
         Some(listing.all[at].clone())
     }
 
-    /// The plugin by which a user is asked for a password that has no account, or none with a password.
+    /// The plugin by which a user is asked for a password that has no account, or none with a
+    /// password.
     pub fn decoy_plugin(&self, user: &str) -> &'static str {
         self.decoys.plugin(user, &self.listing.load().plugins)
     }

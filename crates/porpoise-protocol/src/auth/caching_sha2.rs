@@ -55,7 +55,8 @@ impl Cached {
         Self(sha256(&[&sha256(&[password])]))
     }
 
-    /// Takes as long to verify as any other, for whoever hasn't logged in yet. What it says means nothing.
+    /// Takes as long to verify as any other, for whoever hasn't logged in yet. What it says means
+    /// nothing.
     pub(crate) const NOBODYS: Self = Self([0; 32]);
 
     /// Whether `answer` to `nonce` was made of the password.
@@ -91,7 +92,8 @@ impl Stored {
         )
     }
 
-    /// Takes as long to verify as any other, for whoever has no password. What it says means nothing.
+    /// Takes as long to verify as any other, for whoever has no password. What it says means
+    /// nothing.
     pub(crate) const NOBODYS: Self = Self {
         rounds_units: ROUNDS_DEFAULT / ROUNDS_UNIT,
         salt: [0; SALT_BYTES],

@@ -9,8 +9,9 @@
 //!                                                     right or wrong by the slow hash
 //! ```
 //!
-//! Whoever doesn't know the password sees the same packets, after the same work, whether there is an account or not
-//! ([`Credential::decoy`]), and whether it has a password, or has been logged in to.
+//! Whoever doesn't know the password sees the same packets, after the same work, whether there is
+//! an account or not ([`Credential::decoy`]), and whether it has a password, or has been logged in
+//! to.
 
 use super::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, caching_sha2, native, public_key::ServerKey};
 use crate::Error;
@@ -32,8 +33,8 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// What a user without an account is checked with, by this plugin: no password is right. Of plugins that aren't known here,
-    /// `caching_sha2_password`'s.
+    /// What a user without an account is checked with, by this plugin: no password is right. Of
+    /// plugins that aren't known here, `caching_sha2_password`'s.
     pub fn decoy(plugin: &str) -> Credential {
         match plugin {
             NATIVE_PASSWORD => Self::Native(Some(native::Stored::decoy())),
@@ -64,8 +65,9 @@ pub enum Outcome {
     Denied,
 }
 
-/// The end of an exchange with a client that is let in whatever it has answered, because something else than a password
-/// has proven who it is. A client waits for more than an OK if its plugin does.
+/// The end of an exchange with a client that is let in whatever it has answered, because something
+/// else than a password has proven who it is. A client waits for more than an OK if its plugin
+/// does.
 pub fn accept(
     client_plugin: Option<&[u8]>,
     answer: &[u8],
@@ -76,7 +78,8 @@ pub fn accept(
     const NATIVE: &[u8] = NATIVE_PASSWORD.as_bytes();
     let plugin = client_plugin.unwrap_or(NATIVE);
     if plugin == SHA2 {
-        // With a password, OK has to follow the word that the fast answer was right; without one, nothing is waited for.
+        // With a password, OK has to follow the word that the fast answer was right; without one,
+        // nothing is waited for.
         if !is_no_password(answer) {
             AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
         }
@@ -91,8 +94,9 @@ pub fn accept(
     Outcome::Continue
 }
 
-/// A client that was told to use `mysql_native_password`, whatever the greeting says, may wait for a nonce that is for this plugin
-/// before it answers: libmariadb and libmysqlclient do. What it says meanwhile is the same as without a password.
+/// A client that was told to use `mysql_native_password`, whatever the greeting says, may wait for
+/// a nonce that is for this plugin before it answers: libmariadb and libmysqlclient do. What it
+/// says meanwhile is the same as without a password.
 fn waits_first(client_plugin: Option<&[u8]>, answer: &[u8]) -> bool {
     client_plugin == Some(NATIVE_PASSWORD.as_bytes()) && is_no_password(answer)
 }
@@ -210,7 +214,8 @@ impl Exchange {
                     AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
                     return Ok(Outcome::Accepted(None));
                 }
-                // A wrong fast answer gets the slow check too: the password may have changed since it was cached.
+                // A wrong fast answer gets the slow check too: the password may have changed since
+                // it was cached.
                 AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
                 self.expecting = Expecting::PasswordOrKeyRequest;
                 Ok(Outcome::Continue)

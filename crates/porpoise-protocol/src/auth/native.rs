@@ -27,7 +27,8 @@ impl Stored {
         Self(super::random())
     }
 
-    /// Takes as long to verify as any other, for whoever has no password. What it says means nothing.
+    /// Takes as long to verify as any other, for whoever has no password. What it says means
+    /// nothing.
     pub(crate) const NOBODYS: Self = Self([0; 20]);
 
     /// From `authentication_string`: a star and forty hexadecimal digits.

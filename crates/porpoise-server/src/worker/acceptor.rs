@@ -13,8 +13,10 @@
 //! Other workers give seats away, too. A client who was accepted for a seat that another worker has meanwhile given away waits
 //! *at the door*, inside, and goes before all who come later.
 //!
-//! When `accept` fails, the doors are left for ACCEPT_PAUSE; but where only the descriptors are used up, the client is turned away at once, with the
-//! one that is held for that ([`Spare`](crate::descriptors::Spare)): its connection would be at the door for as long as it waits.
+//! When `accept` fails, the doors are left for ACCEPT_PAUSE; but where only the descriptors are
+//! used up, the client is turned away at once, with the one that is held for that
+//! ([`Spare`](crate::descriptors::Spare)): its connection would be at the door for as long as it
+//! waits.
 
 use std::io;
 use std::sync::Arc;
@@ -214,7 +216,8 @@ impl Acceptor {
         Err(Nobody)
     }
 
-    /// Tells the client at a door that there are too many connections, though there is no descriptor for it. False: that couldn't be done.
+    /// Tells the client at a door that there are too many connections, though there is no
+    /// descriptor for it. False: that couldn't be done.
     fn turns_away(&mut self, at: usize) -> bool {
         let Some(listener) = self.listeners.get(at) else {
             return false;
@@ -230,7 +233,8 @@ impl Acceptor {
         });
         match accepted {
             Ok(()) => true,
-            // It has left, another worker has told it, or it was accepted before its rings couldn't be made.
+            // It has left, another worker has told it, or it was accepted before its rings couldn't
+            // be made.
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
     }
