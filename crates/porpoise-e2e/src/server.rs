@@ -82,17 +82,39 @@ impl Server {
     /// # Panics
     /// As `start`.
     pub fn start_in(product: Product, options: &[&str], environment: &[(&str, &str)]) -> Server {
+        Server::start_by(product, options, |command| {
+            command.envs(environment.iter().copied());
+        })
+    }
+
+    /// As [`start_with`](Self::start_with), with no more than so many file descriptors.
+    ///
+    /// # Panics
+    /// As `start`; and when `prlimit` (of Debian's util-linux) isn't there.
+    pub fn start_limited(product: Product, options: &[&str], descriptors: u64) -> Server {
+        Server::start_by(product, options, |command| {
+            let mut limited = Command::new("prlimit");
+            limited
+                .arg(format!("--nofile={descriptors}:{descriptors}"))
+                .arg(command.get_program())
+                .args(command.get_args());
+            *command = limited;
+        })
+    }
+
+    fn start_by(product: Product, options: &[&str], alter: impl FnOnce(&mut Command)) -> Server {
         let folder = TempDir::with_prefix("porpoise-e2e-").expect("a temporary folder can be made");
         let port = free_port();
         let socket = folder.path().join("s.sock");
         let data = folder.path().join("data");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log can be made");
         let mut command = command(product, &data);
-        let child = command
+        command
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--port={port}"))
-            .args(options)
-            .envs(environment.iter().copied())
+            .args(options);
+        alter(&mut command);
+        let child = command
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file handle can be copied"))
             .stderr(log)

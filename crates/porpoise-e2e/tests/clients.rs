@@ -93,4 +93,4 @@ macro_rules! clients {
     )*};
 }
 
-clients! { pymysql sqlalchemy go node jdbc shell sysbench }
+clients! { pymysql sqlalchemy go node jdbc shell sysbench login }

@@ -96,6 +96,17 @@ impl Engine {
         self.shared.accounts.find(user, host, ip)
     }
 
+    /// The plugin by which a user is asked for a password that has no account, or none with a
+    /// password: the same at each try.
+    pub fn decoy_plugin(&self, user: &str) -> &'static str {
+        self.shared.accounts.decoy_plugin(user)
+    }
+
+    /// Whether any account is for users from this host.
+    pub fn hears_host(&self, host: &str, ip: Option<std::net::IpAddr>) -> bool {
+        self.shared.accounts.hears(host, ip)
+    }
+
     /// The line of figures that COM_STATISTICS answers.
     pub fn statistics(&self) -> String {
         let started_s = self.shared.variables.started_us / 1_000_000;

@@ -37,9 +37,11 @@ pub enum Refusal {
     Authentication,
     MaxUserConnections,
     DefaultDatabase,
+    /// There is no account for users from there.
+    NoAccount,
 }
 
-const ERRORS: usize = 4;
+const ERRORS: usize = 5;
 
 /// All hosts.
 #[derive(Default)]

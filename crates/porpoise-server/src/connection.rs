@@ -127,16 +127,14 @@ impl Connection {
         let mut outlet = Outlet::new(stream, traffic);
         writer.set_sequence(0);
         if let Err(error) = server.hears(peer) {
+            tracing::info!("{}: {}", peer.display(), error.message());
             write_error(writer, &error, Capabilities::empty());
             // It is turned away whether it listens or not.
             let _ = outlet.send(writer);
             return None;
         }
         let Some(seat) = seat else {
-            server.turned_away.fetch_add(1, Ordering::Relaxed);
-            let error = Error::too_many_connections();
-            write_error(writer, &error, Capabilities::empty());
-            let _ = outlet.send(writer);
+            Connection::say_full(&mut outlet, server, writer);
             return None;
         };
         let id = server.engine.next_connection_id();
@@ -163,6 +161,28 @@ impl Connection {
             is_rooted: false,
             began: Instant::now(),
         }))
+    }
+
+    /// Tells a client that there is no place for it.
+    pub fn turn_away(
+        stream: Stream,
+        server: &Shared,
+        traffic: Arc<Traffic>,
+        writer: &mut PacketWriter,
+    ) {
+        writer.set_sequence(0);
+        Connection::say_full(&mut Outlet::new(stream, traffic), server, writer);
+    }
+
+    fn say_full(outlet: &mut Outlet, server: &Shared, writer: &mut PacketWriter) {
+        server.turned_away.fetch_add(1, Ordering::Relaxed);
+        write_error(
+            writer,
+            &Error::too_many_connections(),
+            Capabilities::empty(),
+        );
+        // It is turned away whether it listens or not.
+        let _ = outlet.send(writer);
     }
 
     pub fn id(&self) -> u64 {
@@ -574,7 +594,10 @@ impl Connection {
             Phase::Newcomer(_) | Phase::Kept | Phase::Over => Capabilities::empty(),
         };
         self.count_aborted();
-        writer.set_sequence(1);
+        writer.set_sequence(match &self.phase {
+            Phase::Newcomer(newcomer) => newcomer.next_sequence(),
+            Phase::Client(_) | Phase::Kept | Phase::Over => 1,
+        });
         write_error(writer, error, capabilities);
         self.say_last_words(writer)
     }

@@ -12,7 +12,7 @@
 //! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.
 //! 4. [`worker`]: the event loop that serves thousands of connections with a few threads; its `acceptor` lets them in, its
 //!    `spin` tells how long to look before sleeping, [`timers`] has their deadlines; [`ready`]: who is served next; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`syncer`]: who else may sync; [`crew`]: what happens when a statement has to wait.
-//! 5. [`server`]: all of it together, started and stopped.
+//! 5. [`descriptors`]: how many connections the system bears. [`server`]: all of it together, started and stopped.
 //! 6. [`inside`]: the same for clients in the server's own process, without doors, loops and threads.
 //!
 //! [`neighbours`] is the door for other programs that want the folder this process has open.
@@ -24,6 +24,7 @@ pub mod options;
 mod client;
 mod connection;
 mod crew;
+mod descriptors;
 mod inside;
 mod limits;
 mod listener;

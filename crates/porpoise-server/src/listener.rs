@@ -110,6 +110,29 @@ impl Listener {
         }
     }
 
+    /// Whoever connects is given rings.
+    pub fn offers_rings(&self) -> bool {
+        match self {
+            Listener::Tcp(_) => false,
+            Listener::Unix { offers_rings, .. } => *offers_rings,
+            Listener::Neighbours(_) => true,
+        }
+    }
+
+    /// The next client, to be told that it isn't let in; nothing of one that waits for rings, which
+    /// is gone then. It takes one descriptor.
+    pub fn accept_to_refuse(&self) -> io::Result<Option<(Stream, Peer)>> {
+        match self {
+            Listener::Unix {
+                listener,
+                offers_rings: true,
+                ..
+            }
+            | Listener::Neighbours(listener) => listener.accept().map(|_| None),
+            Listener::Tcp(_) | Listener::Unix { .. } => self.accept().map(Some),
+        }
+    }
+
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Listener::Tcp(listener) => listener.as_fd(),

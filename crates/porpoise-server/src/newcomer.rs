@@ -9,12 +9,19 @@
 //! rings ([`porpoise_transport::loopback`]) before anything else is done with the login; the authentication then is the
 //! first thing to go over them. Accounts see the client where it came from: it is a TCP client still.
 //!
-//! A user that doesn't exist is asked the same questions as one that does, and refused with the same words
-//! after the same steps, so that nobody learns which accounts there are.
+//! Who doesn't know an account's password can't tell whether there is such an account: they are
+//! asked the same questions, and refused with the same words after the same steps and as much work.
+//! A user without an account is asked by a plugin that others have
+//! ([`Engine::decoy_plugin`](porpoise_engine::Engine::decoy_plugin)), and checked with a hash that
+//! no password has. That an account is locked, or its password expired, is told to who has its
+//! password; an empty one proves nothing.
 //!
-//! An account with the plugin `auth_socket` has no password: it is for the operating system's user of the
-//! same name, at the other end of a Unix socket. For `root` that is also the user that runs the server:
-//! who can read the database's files needs no password to read the database.
+//! An account with the plugin `auth_socket` has no password: it is for the operating system's user
+//! of the same name, at the other end of a Unix socket. For `root` that is also the user that runs
+//! the server: who can read the database's files needs no password to read the database. The owner
+//! is let in whatever password the client was given, by an exchange that the client's plugin can
+//! follow ([`auth::accept`]). Everybody else is asked as if there were no such account: MySQL says
+//! 1698 to them, which tells that there is.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -82,8 +89,22 @@ pub(crate) struct Gate {
     cache: Mutex<HashMap<(String, String), (String, caching_sha2::Cached)>>,
     key: OnceLock<ServerKey>,
     key_making: Mutex<()>,
-    /// What an account that doesn't exist is checked with.
-    decoy: OnceLock<caching_sha2::Stored>,
+    decoys: Decoys,
+}
+
+/// What users without an account are checked with.
+struct Decoys {
+    native: Credential,
+    sha2: Credential,
+}
+
+impl Default for Decoys {
+    fn default() -> Decoys {
+        Decoys {
+            native: Credential::decoy(auth::NATIVE_PASSWORD),
+            sha2: Credential::decoy(auth::CACHING_SHA2_PASSWORD),
+        }
+    }
 }
 
 impl Gate {
@@ -108,24 +129,15 @@ impl Gate {
             .insert(whose, (account.authentication_string.to_string(), cached));
     }
 
-    fn cached(&self, account: &Account) -> Option<caching_sha2::Cached> {
-        let whose = (account.user.to_string(), account.host.to_string());
+    fn cached(&self, user: &str, host: &str, text: &str) -> Option<caching_sha2::Cached> {
+        let whose = (user.to_string(), host.to_string());
         let cache = self.cache.lock();
         let (stored, cached) = cache.get(&whose)?;
-        (*stored == *account.authentication_string).then_some(*cached)
+        (stored == text).then_some(*cached)
     }
 
-    fn credential(&self, account: Option<&Account>) -> Option<Credential> {
-        let Some(account) = account else {
-            let stored = self
-                .decoy
-                .get_or_init(|| caching_sha2::Stored::of(&auth::nonce()))
-                .clone();
-            return Some(Credential::CachingSha2 {
-                stored: Some(stored),
-                cached: None,
-            });
-        };
+    /// What a password for the account is checked with; nothing where none is right.
+    fn credential(&self, account: &Account) -> Option<Credential> {
         let text = &*account.authentication_string;
         match &*account.plugin {
             auth::NATIVE_PASSWORD if text.is_empty() => Some(Credential::Native(None)),
@@ -140,11 +152,21 @@ impl Gate {
                 let stored = caching_sha2::Stored::parse(text.as_bytes())?;
                 Some(Credential::CachingSha2 {
                     stored: Some(stored),
-                    cached: self.cached(account),
+                    cached: self.cached(&account.user, &account.host, text),
                 })
             }
             _ => None,
         }
+    }
+
+    /// What somebody is checked with for whom no password is right. It takes what finding an
+    /// account's credential takes.
+    fn decoy(&self, user: &str, plugin: &str) -> Credential {
+        if plugin == auth::NATIVE_PASSWORD {
+            return self.decoys.native.clone();
+        }
+        std::hint::black_box(self.cached(user, "%", ""));
+        self.decoys.sha2.clone()
     }
 }
 
@@ -184,17 +206,18 @@ impl Claim {
 /// Somebody proving who they are, at the start of a connection or by COM_CHANGE_USER.
 pub(crate) struct Proof {
     pub claim: Claim,
-    account: Option<Arc<Account>>,
     method: Method,
+    /// The number that the client's next packet has.
+    expects: u8,
 }
 
 enum Method {
-    /// By a password, or by what only its owner can answer.
-    Password(Exchange),
-    /// By who the operating system says is at the other end.
-    Socket { is_owner: bool },
-    /// None that this server knows.
-    Unknown,
+    /// By the account's password. Without an account none is right.
+    Password(Exchange, Option<Arc<Account>>),
+    /// By who the operating system says is at the other end: as the account, or without one as
+    /// somebody who shares the process or its user. The exchange is for the client, not for the
+    /// server.
+    Given(Option<Arc<Account>>),
 }
 
 pub(crate) enum Verdict {
@@ -205,62 +228,73 @@ pub(crate) enum Verdict {
     Refused(Error),
 }
 
+impl Method {
+    fn of(
+        claim: &Claim,
+        (nonce, peer, stream): ([u8; NONCE_BYTES], Peer, &Stream),
+        server: &Shared,
+    ) -> Method {
+        if peer == Peer::Neighbour || stream.is_inside() {
+            return Method::Given(None);
+        }
+        let engine = &server.engine;
+        let account = engine.account_for(&claim.user, &peer.host(), peer.ip());
+        // Looked up for everybody, so that the time it takes tells nothing.
+        let decoy = engine.decoy_plugin(&claim.user);
+        let password = |credential, account| {
+            let exchange = Exchange::new(credential, nonce, peer.is_private());
+            Method::Password(exchange, account)
+        };
+        let Some(account) = account else {
+            return password(server.gate.decoy(&claim.user, decoy), None);
+        };
+        if &*account.plugin == AUTH_SOCKET {
+            return match peer == Peer::Unix && is_socket_owner(&account, stream) {
+                true => Method::Given(Some(account)),
+                false => password(server.gate.decoy(&claim.user, decoy), None),
+            };
+        }
+        match server.gate.credential(&account) {
+            Some(credential) => password(credential, Some(account)),
+            None => {
+                tracing::warn!(
+                    "{}: its plugin or its hash isn't known here",
+                    account.quoted()
+                );
+                password(server.gate.decoy(&claim.user, decoy), None)
+            }
+        }
+    }
+}
+
 impl Proof {
     fn begin(
         claim: Claim,
         plugin: Option<&[u8]>,
         answer: &[u8],
-        (nonce, peer, stream): ([u8; NONCE_BYTES], Peer, &Stream),
+        whence: ([u8; NONCE_BYTES], Peer, &Stream),
         server: &Shared,
         writer: &mut PacketWriter,
     ) -> (Proof, Verdict) {
-        let account = server
-            .engine
-            .account_for(&claim.user, &peer.host(), peer.ip());
+        let (nonce, peer, _) = whence;
+        let method = Method::of(&claim, whence, server);
         let mut proof = Proof {
             claim,
-            account,
-            method: Method::Unknown,
+            method,
+            expects: 0,
         };
-        if peer == Peer::Neighbour || stream.is_inside() {
-            return (proof, Verdict::Proven(None));
-        }
-        if let Some(account) = &proof.account
-            && &*account.plugin == AUTH_SOCKET
-        {
-            let is_owner = peer == Peer::Unix && is_socket_owner(account, stream);
-            proof.method = Method::Socket { is_owner };
-            // A client with a plugin of its own begins by waiting for a question.
-            let answers_first = [auth::NATIVE_PASSWORD, auth::CACHING_SHA2_PASSWORD]
-                .map(|plugin| Some(plugin.as_bytes()));
-            if plugin.is_some() && !answers_first.contains(&plugin) {
-                let plugin = auth::NATIVE_PASSWORD.as_bytes();
-                AuthStep::Switch {
-                    plugin,
-                    nonce: &nonce,
+        let outcome = match &mut proof.method {
+            Method::Password(exchange, _) => {
+                if !proof.claim.capabilities.contains(Capabilities::PLUGIN_AUTH)
+                    && exchange.plugin() != auth::NATIVE_PASSWORD
+                {
+                    return (proof, Verdict::Refused(Error::not_supported_auth_mode()));
                 }
-                .write(writer);
-                return (proof, Verdict::Continue);
+                exchange.begin(plugin, answer, writer, || server.gate.key())
             }
-            let verdict = proof.judge_socket(is_owner, peer);
-            return (proof, verdict);
-        }
-        let Some(credential) = server.gate.credential(proof.account.as_deref()) else {
-            let error = match &proof.account {
-                Some(account) => Error::plugin_not_loaded(&account.plugin),
-                None => proof.denied(peer),
-            };
-            return (proof, Verdict::Refused(error));
+            Method::Given(_) => Ok(auth::accept(plugin, answer, &nonce, writer)),
         };
-        let capabilities = proof.claim.capabilities;
-        if !capabilities.contains(Capabilities::PLUGIN_AUTH)
-            && credential.plugin() != auth::NATIVE_PASSWORD
-        {
-            return (proof, Verdict::Refused(Error::not_supported_auth_mode()));
-        }
-        let mut exchange = Exchange::new(credential, nonce, peer.is_private());
-        let outcome = exchange.begin(plugin, answer, writer, || server.gate.key());
-        proof.method = Method::Password(exchange);
+        proof.expects = writer.sequence();
         let verdict = proof.judge(outcome, peer, server);
         (proof, verdict)
     }
@@ -273,27 +307,16 @@ impl Proof {
         server: &Shared,
         writer: &mut PacketWriter,
     ) -> Verdict {
-        self.claim.with_password |= !packet.is_empty() && packet != [0];
+        if !is_in_order(self.expects, writer) {
+            return Verdict::Refused(Error::packets_out_of_order());
+        }
+        self.claim.with_password |= !matches!(packet, [] | [0]);
         let outcome = match &mut self.method {
-            Method::Password(exchange) => exchange.answer(packet, writer, || server.gate.key()),
-            &mut Method::Socket { is_owner } => return self.judge_socket(is_owner, peer),
-            Method::Unknown => return Verdict::Refused(Error::malformed_packet()),
+            Method::Password(exchange, _) => exchange.answer(packet, writer, || server.gate.key()),
+            Method::Given(_) => Ok(Outcome::Accepted(None)),
         };
+        self.expects = writer.sequence();
         self.judge(outcome, peer, server)
-    }
-
-    fn judge_socket(&self, is_owner: bool, peer: Peer) -> Verdict {
-        match &self.account {
-            Some(account) if is_owner => self.unless_locked(account, peer),
-            _ => Verdict::Refused(self.denied(peer)),
-        }
-    }
-
-    fn unless_locked(&self, account: &Arc<Account>, peer: Peer) -> Verdict {
-        if account.locked {
-            return Verdict::Refused(Error::account_locked(&self.claim.user, peer.host()));
-        }
-        Verdict::Proven(Some(account.clone()))
     }
 
     fn judge(
@@ -302,29 +325,55 @@ impl Proof {
         peer: Peer,
         server: &Shared,
     ) -> Verdict {
-        match (outcome, &self.account) {
+        match (outcome, &self.method) {
             (Ok(Outcome::Continue), _) => Verdict::Continue,
-            (Ok(Outcome::Accepted(seen)), Some(account)) => {
+            (Ok(Outcome::Accepted(_)), Method::Given(None)) => Verdict::Proven(None),
+            (Ok(Outcome::Accepted(_)), Method::Given(Some(account))) => {
+                self.unless_barred(account, peer, server)
+            }
+            (Ok(Outcome::Accepted(seen)), Method::Password(_, Some(account))) => {
                 if let Some(cached) = seen {
                     server.gate.remember(account, cached);
                 }
-                self.unless_locked(account, peer)
+                self.unless_barred(account, peer, server)
             }
             (Ok(Outcome::Accepted(_) | Outcome::Denied), _) => Verdict::Refused(self.denied(peer)),
+            (Err(porpoise_protocol::Error::Malformed(_)), _) => {
+                Verdict::Refused(Error::handshake_error())
+            }
             (Err(error), _) => Verdict::Refused(wire_error(error)),
         }
     }
 
+    /// What bars the owner of an account from it is told to nobody else.
+    fn unless_barred(&self, account: &Arc<Account>, peer: Peer, server: &Shared) -> Verdict {
+        let is_open = account.authentication_string.is_empty() && &*account.plugin != AUTH_SOCKET;
+        if account.locked && is_open {
+            return Verdict::Refused(self.denied(peer));
+        }
+        if account.locked {
+            return Verdict::Refused(Error::account_locked(&self.claim.user, peer.host()));
+        }
+        let can_change_it = Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS;
+        if account.password_expired
+            && !self.claim.capabilities.contains(can_change_it)
+            && server
+                .engine
+                .variables()
+                .get_u64("disconnect_on_expired_password")
+                != 0
+        {
+            return Verdict::Refused(Error::password_has_expired());
+        }
+        Verdict::Proven(Some(account.clone()))
+    }
+
     fn denied(&self, peer: Peer) -> Error {
-        Error::access_denied(
-            &self.claim.user,
-            peer.host(),
-            if self.claim.with_password {
-                "YES"
-            } else {
-                "NO"
-            },
-        )
+        let with_password = match self.claim.with_password {
+            true => "YES",
+            false => "NO",
+        };
+        Error::access_denied(&self.claim.user, peer.host(), with_password)
     }
 
     /// What the engine needs to open a session.
@@ -344,6 +393,12 @@ impl Proof {
             attributes: std::mem::take(&mut claim.attributes),
         }
     }
+}
+
+/// Whether a packet has the number that its client's next has to have: the writer's next is the one
+/// after it.
+fn is_in_order(expected: u8, writer: &PacketWriter) -> bool {
+    writer.sequence() == expected.wrapping_add(1)
 }
 
 /// The process at the other end belongs to the operating system's user that the account is for.
@@ -381,6 +436,8 @@ pub(crate) struct Newcomer {
     moving: Option<Box<Moving>>,
     /// Rings may still be brought: once, with the login.
     may_move: bool,
+    /// The number that the login has to have.
+    expects: u8,
 }
 
 struct Moving {
@@ -407,6 +464,7 @@ impl Newcomer {
             auth_plugin: auth::CACHING_SHA2_PASSWORD.as_bytes(),
         }
         .write(writer);
+        let expects = writer.sequence();
         Newcomer {
             id,
             peer,
@@ -415,6 +473,7 @@ impl Newcomer {
             proof: None,
             moving: None,
             may_move: true,
+            expects,
         }
     }
 
@@ -458,6 +517,7 @@ impl Newcomer {
         match loopback::visit(&text(name), ends) {
             Ok((end, ticket)) => {
                 AuthStep::More(&ticket).write(writer);
+                self.expects = writer.sequence();
                 let login = packet.to_vec();
                 self.moving = Some(Box::new(Moving { end, login }));
                 true
@@ -480,6 +540,9 @@ impl Newcomer {
     ) -> Progress {
         let verdict = match &mut self.proof {
             Some(proof) => proof.answer(packet, self.peer, server, writer),
+            None if !is_in_order(self.expects, writer) => {
+                Verdict::Refused(Error::packets_out_of_order())
+            }
             None => match FirstPacket::parse(packet) {
                 Ok(FirstPacket::Login(login))
                     if self.offer_rings(packet, &login, (stream, server), writer) =>
@@ -526,6 +589,14 @@ impl Newcomer {
             (Verdict::Proven(_), None) => self.refuse(&Error::handshake_error(), server, writer),
             (Verdict::Refused(error), _) => self.refuse(&error, server, writer),
         }
+    }
+
+    /// The number of what is said to a packet that can't be read.
+    pub fn next_sequence(&self) -> u8 {
+        let proof = self.proof.as_ref();
+        proof
+            .map_or(self.expects, |proof| proof.expects)
+            .wrapping_add(1)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -597,7 +668,9 @@ impl Newcomer {
 fn refusal(error: &Error) -> Refusal {
     use porpoise_engine::error::number;
     match error.number() {
-        number::handshake_error | number::malformed_packet => Refusal::Handshake,
+        number::handshake_error | number::malformed_packet | number::packets_out_of_order => {
+            Refusal::Handshake
+        }
         number::too_many_user_connections => Refusal::MaxUserConnections,
         number::unknown_database => Refusal::DefaultDatabase,
         _ => Refusal::Authentication,

@@ -6,6 +6,10 @@
 //! !include extra.cnf             --innodb-buffer-pool-size=1G
 //! ```
 //!
+//! A file that nobody named may be missing, or be one that can't be read: the start isn't refused
+//! for what lies in a home. A file that everybody may write is never read. Whatever is passed over
+//! is told, except what isn't there.
+//!
 //! A name is the same with dashes and underscores. What a value means is left to whoever owns the variable;
 //! this module only knows, from [`Known`], which names there are and whether they take a value.
 //!
@@ -14,6 +18,8 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How an option's value is given.
@@ -111,7 +117,9 @@ impl Options {
         pairs
     }
 
-    /// Reads an option file's `groups`. A file that doesn't exist is an error only if it is `required`.
+    /// Reads an option file's `groups`. A file that can't be read is an error only if it is
+    /// `required`, as are those that it includes. What is wrong in a file that can be read is an
+    /// error always.
     pub fn read_file(
         &mut self,
         path: &Path,
@@ -119,9 +127,15 @@ impl Options {
         required: bool,
         known: &dyn Known,
     ) -> Result<(), OptionError> {
-        let mut lines = Vec::new();
-        read_lines(path, required, 0, &mut None, groups, &mut lines)?;
-        for Line { name, value } in lines {
+        let mut reading = Reading {
+            groups,
+            required,
+            lines: Vec::new(),
+            warnings: Vec::new(),
+        };
+        reading.read(path, 0)?;
+        self.warnings.append(&mut reading.warnings);
+        for Line { name, value } in reading.lines {
             let words = match value {
                 Some(value) => VecDeque::from([format!("--{name}={value}")]),
                 None => VecDeque::from([format!("--{name}")]),
@@ -230,74 +244,117 @@ struct Line {
     value: Option<String>,
 }
 
-fn read_lines(
-    path: &Path,
+/// An option file being read, and those it includes.
+struct Reading<'a> {
+    groups: &'a [&'a str],
+    /// The files have to be there.
     required: bool,
-    depth: usize,
-    group: &mut Option<String>,
-    groups: &[&str],
-    into: &mut Vec<Line>,
-) -> Result<(), OptionError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => return Ok(()),
-        Err(error) => return Err(OptionError::File(path.to_path_buf(), error.to_string())),
-    };
-    let wrong =
-        |line: usize, what: &str| OptionError::Line(path.to_path_buf(), line, what.to_string());
-    for (at, line) in text.lines().enumerate() {
-        let at = at + 1;
-        let line = line.trim();
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
-        if let Some(directive) = line.strip_prefix('!') {
-            if depth >= INCLUDE_DEPTH_MAX {
-                return Err(wrong(at, "Files are included in a circle"));
-            }
-            let included = match directive.split_once(char::is_whitespace) {
-                Some(("include", file)) => vec![relative(path, file.trim())],
-                Some(("includedir", folder)) => {
-                    files_of(&relative(path, folder.trim())).map_err(|error| {
-                        wrong(
-                            at,
-                            &format!("Can't read directory '{}': {error}", folder.trim()),
-                        )
-                    })?
-                }
-                _ => return Err(wrong(at, "Wrong '!' directive")),
-            };
-            for file in included {
-                read_lines(&file, true, depth + 1, &mut None, groups, into)?;
-            }
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[') {
-            let name = name.split(']').next().filter(|_| name.contains(']'));
-            *group = Some(
-                name.ok_or_else(|| wrong(at, "Wrong group definition"))?
-                    .trim()
-                    .to_string(),
+    lines: Vec<Line>,
+    warnings: Vec<String>,
+}
+
+impl Reading<'_> {
+    fn read(&mut self, path: &Path, depth: usize) -> Result<(), OptionError> {
+        if is_world_writable(path) {
+            let warning = format!(
+                "World-writable config file '{}' is ignored.",
+                path.display()
             );
-            continue;
+            self.warnings.push(warning);
+            return Ok(());
         }
-        let Some(group) = group.as_deref() else {
-            return Err(wrong(at, "Found option without preceding group"));
-        };
-        if !groups.contains(&group) {
-            continue;
+        match fs::read(path) {
+            Ok(text) => self.take(path, &String::from_utf8_lossy(&text), depth),
+            Err(error) if self.required => {
+                Err(OptionError::File(path.to_path_buf(), error.to_string()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => {
+                let path = path.display();
+                let warning =
+                    format!("Config file '{path}' can't be read, and is ignored: {error}");
+                self.warnings.push(warning);
+                Ok(())
+            }
         }
+    }
+
+    fn take(&mut self, path: &Path, text: &str, depth: usize) -> Result<(), OptionError> {
+        let mut group: Option<&str> = None;
+        for (at, line) in text.lines().enumerate() {
+            let wrong =
+                |what: &str| OptionError::Line(path.to_path_buf(), at + 1, what.to_string());
+            let line = line.trim();
+            if line.is_empty() || line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(directive) = line.strip_prefix('!') {
+                if depth >= INCLUDE_DEPTH_MAX {
+                    return Err(wrong("Files are included in a circle"));
+                }
+                for file in self.included(path, directive, wrong)? {
+                    self.read(&file, depth + 1)?;
+                }
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[') {
+                let (name, _) = name
+                    .split_once(']')
+                    .ok_or_else(|| wrong("Wrong group definition"))?;
+                group = Some(name.trim());
+                continue;
+            }
+            let group = group.ok_or_else(|| wrong("Found option without preceding group"))?;
+            if self.groups.contains(&group) {
+                self.lines.push(Line::parse(line));
+            }
+        }
+        Ok(())
+    }
+
+    /// The files that a line with `!` names.
+    fn included(
+        &mut self,
+        path: &Path,
+        directive: &str,
+        wrong: impl Fn(&str) -> OptionError,
+    ) -> Result<Vec<PathBuf>, OptionError> {
+        match directive.split_once(char::is_whitespace) {
+            Some(("include", file)) => Ok(vec![relative(path, file.trim())]),
+            Some(("includedir", folder)) => {
+                let folder = folder.trim();
+                files_of(&relative(path, folder)).or_else(|error| {
+                    let what = format!("Can't read directory '{folder}': {error}");
+                    if self.required {
+                        return Err(wrong(&what));
+                    }
+                    self.warnings.push(what);
+                    Ok(Vec::new())
+                })
+            }
+            _ => Err(wrong("Wrong '!' directive")),
+        }
+    }
+}
+
+impl Line {
+    fn parse(line: &str) -> Line {
         let line = without_comment(line);
         let (name, value) = match line.split_once('=') {
             Some((name, value)) => (name.trim(), Some(unquote(value.trim()))),
             None => (line.trim(), None),
         };
-        into.push(Line {
+        Line {
             name: name.to_string(),
             value,
-        });
+        }
     }
-    Ok(())
+}
+
+/// A file that anybody may have written says nothing of what the server's owner wants.
+fn is_world_writable(path: &Path) -> bool {
+    const OTHERS_WRITE: u32 = 0o002;
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & OTHERS_WRITE != 0)
 }
 
 fn relative(from: &Path, to: &str) -> PathBuf {
@@ -512,6 +569,61 @@ mod tests {
             read("[mysqld]\nnonsense=1\n"),
             "unknown variable 'nonsense=1'."
         );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_passed_over_unless_it_was_named() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let read = |name: &str, required| {
+            let mut options = Options::default();
+            let read = options.read_file(&path(name), &["mysqld"], required, &known);
+            read.map(|()| options)
+        };
+        // What root can't read either: a folder, and a file whose place is no folder.
+        fs::create_dir(path("folder")).unwrap();
+        fs::write(
+            path("file"),
+            "[mysqld]\nport=1\n!include gone.cnf\n!include folder\n",
+        )
+        .unwrap();
+        fs::write(
+            path("odd"),
+            b"[mysqld]\n# a caf\xE9\nport=2\n!includedir gone\n",
+        )
+        .unwrap();
+        for name in ["folder", "file/within"] {
+            let options = read(name, false).unwrap();
+            let [warning] = &options.warnings[..] else {
+                panic!("{name}: {:?}", options.warnings);
+            };
+            assert!(warning.starts_with("Config file '"), "{warning}");
+            let error = read(name, true).unwrap_err().to_string();
+            assert!(error.starts_with("Could not open required defaults file: "));
+        }
+        assert_eq!(read("gone", false).unwrap().warnings, Vec::<String>::new());
+        assert!(read("gone", true).is_err());
+        // The rest of a file that includes such files is read.
+        let options = read("file", false).unwrap();
+        assert_eq!(
+            (options.get("port"), options.warnings.len()),
+            (Some("1"), 1)
+        );
+        assert!(read("file", true).is_err());
+        let options = read("odd", false).unwrap();
+        assert_eq!(
+            (options.get("port"), options.warnings.len()),
+            (Some("2"), 1)
+        );
+        assert!(read("odd", true).is_err());
+        // Anybody may have written it.
+        fs::set_permissions(path("odd"), fs::Permissions::from_mode(0o666)).unwrap();
+        for required in [true, false] {
+            let options = read("odd", required).unwrap();
+            assert_eq!(options.get("port"), None);
+            assert!(options.warnings[0].starts_with("World-writable config file '"));
+        }
     }
 
     #[test]

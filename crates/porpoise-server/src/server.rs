@@ -13,6 +13,7 @@ use porpoise_engine::hosts::Refusal;
 use porpoise_engine::{Engine, Error, Front};
 
 use crate::crew::{self, Crew};
+use crate::descriptors::{self, Spare, Wishes};
 use crate::limits::{UserSeat, UserSeats};
 use crate::listener::Listener;
 use crate::neighbours::Neighbours;
@@ -76,6 +77,10 @@ pub(crate) struct Shared {
     pub syncer: Arc<Syncer>,
     pub moves: Moves,
     pub when_idle: Option<fn()>,
+    /// The most rings that each worker keeps for clients that may come back.
+    pub kept_most: AtomicUsize,
+    /// For the client that finds no descriptor.
+    pub spare_descriptor: Spare,
     mailboxes: OnceLock<Vec<Arc<Mailbox>>>,
     seats_taken: Arc<AtomicUsize>,
     stop: Stop,
@@ -133,6 +138,8 @@ impl Shared {
             syncer: Arc::default(),
             moves: Moves::default(),
             when_idle: None,
+            kept_most: AtomicUsize::new(0),
+            spare_descriptor: Spare::default(),
             mailboxes: OnceLock::new(),
             seats_taken: Arc::default(),
             stop: Stop::default(),
@@ -147,6 +154,27 @@ impl Shared {
             fast_path_moved: AtomicU64::new(0),
             fast_path_stayed: AtomicU64::new(0),
         }
+    }
+
+    /// Lowers `max_connections` to what the limit of descriptors bears, now that all is open that
+    /// is before the first client.
+    fn divide_descriptors(&self, workers: usize, rings: bool) {
+        let variables = self.engine.variables();
+        let wishes = Wishes {
+            max_connections: variables.max_connections(),
+            workers: workers as u64,
+            rings,
+        };
+        let (limit, open) = (descriptors::limit(), descriptors::open());
+        let shares = wishes.share(limit, open);
+        self.kept_most.store(shares.kept, Ordering::Relaxed);
+        let (most, wanted) = (shares.connections, wishes.max_connections);
+        if most < wanted {
+            let needs = wishes.needs(open);
+            tracing::warn!("Changed limits: max_open_files: {limit} (requested {needs})");
+            tracing::warn!("Changed limits: max_connections: {most} (requested {wanted})");
+        }
+        variables.limit_connections(most);
     }
 
     fn seats(&self) -> usize {
@@ -208,8 +236,18 @@ impl Shared {
         }
     }
 
-    /// Whether clients from there are heard: error 1129 if not.
+    /// Whether clients from there are heard: error 1129 if they have broken off too often, 1130 if
+    /// no account is for them.
     pub fn hears(&self, peer: Peer) -> Result<(), Error> {
+        self.has_patience_with(peer)?;
+        if peer == Peer::Neighbour || self.engine.hears_host(&peer.host(), peer.ip()) {
+            return Ok(());
+        }
+        self.refused(peer, Refusal::NoAccount);
+        Err(Error::host_not_privileged(peer.host()))
+    }
+
+    fn has_patience_with(&self, peer: Peer) -> Result<(), Error> {
         let Some(address) = peer.remote_ip() else {
             return Ok(());
         };
@@ -426,6 +464,9 @@ impl Server {
         if shared.mailboxes.set(mailboxes).is_err() {
             unreachable!("the workers are set once, here");
         }
+        let rings = listeners.iter().any(Listener::offers_rings);
+        let rings = rings || shared.engine.variables().loopback_fast_path();
+        shared.divide_descriptors(workers, rings);
         let listeners: Arc<[Listener]> = listeners.into();
         for (poll, mailbox) in polls {
             let doors = listeners.clone();

@@ -80,9 +80,6 @@ const LOOKS_RINGS_ONLY_MAX: u32 = 128;
 /// How long a ring may be silent before it is looked at no more.
 const RING_IDLE_MAX: Duration = Duration::from_millis(5);
 
-/// Rings that a worker keeps at most for clients that may come back.
-const KEPT_MAX: usize = 64;
-
 /// A sleep that is longer has found the worker idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 
@@ -482,7 +479,8 @@ impl EventLoop {
         if self.stopping.is_some() && matches!(next, Next::Idle | Next::Kept) {
             next = Next::Close;
         }
-        if matches!(next, Next::Kept) && self.kept >= KEPT_MAX {
+        if matches!(next, Next::Kept) && self.kept >= self.server.kept_most.load(Ordering::Relaxed)
+        {
             next = Next::Close;
         }
         let mut again = false;

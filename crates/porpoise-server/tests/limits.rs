@@ -133,6 +133,51 @@ fn a_host_that_breaks_off_handshakes_is_blocked_until_the_host_cache_is_truncate
 }
 
 #[test]
+fn a_host_that_no_account_is_for_is_not_even_greeted() {
+    let Some(ip) = own_address() else {
+        println!("NOT TRIED: this machine has loopback addresses alone");
+        return;
+    };
+    let running = start(&[]);
+    let mut root = running.root();
+    assert!(running.tcp(ip).login("ann", "one").is_ok());
+    assert!(root.query("DROP USER ann, bob").is_ok());
+    let refusal = running.tcp(ip).login("ann", "one").err().unwrap();
+    let words = format!("Host '{ip}' is not allowed to connect to this MySQL server");
+    assert_eq!(refusal, (1130, words));
+    let counted = "SELECT SUM(COUNT_HOST_ACL_ERRORS), SUM(SUM_CONNECT_ERRORS)
+                   FROM performance_schema.host_cache";
+    let counts = root.query(counted).rows()[0].clone();
+    assert_eq!(counts, [Some("1".to_string()), Some("0".to_string())]);
+    // Any account for that host is enough to be heard, and says nothing of others.
+    let eve = format!("CREATE USER eve@'{ip}' IDENTIFIED BY 'three'");
+    assert!(root.query(&eve).is_ok());
+    assert_eq!(running.tcp(ip).login("ann", "one").err().unwrap().0, 1045);
+    assert!(running.tcp(ip).login("eve", "three").is_ok());
+}
+
+#[test]
+fn max_connections_is_set_no_higher_than_descriptors_allow() {
+    let running = start(&[]);
+    let mut root = running.root();
+    assert!(root.query("SET GLOBAL max_connections = 99999").is_ok());
+    let warning = root.query("SHOW WARNINGS").rows().to_vec();
+    let most: u64 = root
+        .query("SELECT @@max_connections")
+        .one()
+        .parse()
+        .unwrap();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let limit = limit.current.unwrap_or(u64::MAX);
+    assert_eq!(most < 99_999, limit < 200_000, "{most} of {limit}");
+    assert!(most < limit);
+    if most < 99_999 {
+        let words = "Truncated incorrect max_connections value: '99999'";
+        assert_eq!(warning[0][2].as_deref(), Some(words));
+    }
+}
+
+#[test]
 fn back_log_is_max_connections_unless_it_is_given() {
     for (variables, expected) in [
         (&[("max_connections", "77")][..], "77"),

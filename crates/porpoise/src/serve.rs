@@ -293,8 +293,8 @@ fn default_socket() -> PathBuf {
     }
 }
 
-/// A connection takes a file descriptor, two with shared memory: as many as the system lets this process have, or `wanted`,
-/// which only the machine's root may have if it is more. Told is how many there are then.
+/// As many file descriptors as the system lets this process have, or `wanted`, which only the
+/// machine's root may have if it is more. Told is how many there are then.
 pub fn raise_descriptor_limit(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map(|most| most.max(wanted));
@@ -349,6 +349,11 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         variables: options.into_pairs(),
     };
     let open_files = raise_descriptor_limit(wanted);
+    if open_files < wanted {
+        tracing::warn!(
+            "Could not increase number of max_open_files to more than {open_files} (request: {wanted})"
+        );
+    }
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     // Programs that open the folder come here instead. It is served without them as well.
     doors.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {

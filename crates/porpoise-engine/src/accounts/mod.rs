@@ -13,6 +13,7 @@
 //! [`Grants`] hang off an account in a cell of their own, so that GRANT reaches sessions that are
 //! already there. A session without an account, which an embedded program opens, may do everything.
 //!
+//! - [`decoy`] says how users are asked that don't exist.
 //! - [`privilege`] is the table of privileges.
 //! - [`host`] matches hosts.
 //! - [`role`] has the roles that sessions put on.
@@ -23,6 +24,7 @@
 
 pub mod active_roles;
 pub mod check;
+mod decoy;
 #[cfg(test)]
 mod forbidden;
 pub mod host;
@@ -38,6 +40,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use porpoise_storage::{Store, Transaction};
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,7 @@ use privilege::{DYNAMIC, Privilege, Set, level};
 
 use crate::catalog::dictionary::{KIND_ACCOUNT, delete_record, put_record, read_kind};
 use crate::error::{Error, Result};
+use decoy::Decoys;
 
 /// Proves by the operating system's user of the process at the other end of a Unix socket.
 pub const AUTH_SOCKET: &str = "auth_socket";
@@ -291,9 +295,56 @@ impl Grants {
 
 /// Every account of a database.
 pub struct Accounts {
-    /// The most specific first.
-    all: ArcSwap<Vec<Arc<Account>>>,
+    listing: ArcSwap<Listing>,
+    decoys: Decoys,
     change: Mutex<()>,
+}
+
+/// The accounts at one time, to be found in a time that tells nobody how many there are, or whether
+/// one is among them.
+struct Listing {
+    /// The most specific first.
+    all: Vec<Arc<Account>>,
+    /// Where those of a user are in `all`, in that order.
+    by_user: HashMap<CompactString, Vec<usize>>,
+    /// Each host pattern once.
+    hosts: Vec<CompactString>,
+    /// The plugins that ask for a password, as far as accounts have them.
+    plugins: Vec<&'static str>,
+}
+
+impl Listing {
+    fn of(mut all: Vec<Arc<Account>>) -> Listing {
+        all.sort_by(|a, b| {
+            host::specificity(&a.host)
+                .cmp(&host::specificity(&b.host))
+                .then_with(|| b.user.cmp(&a.user))
+        });
+        let mut by_user: HashMap<CompactString, Vec<usize>> = HashMap::new();
+        for (at, account) in all.iter().enumerate() {
+            by_user.entry(account.user.clone()).or_default().push(at);
+        }
+        let mut hosts: Vec<CompactString> = all.iter().map(|one| one.host.clone()).collect();
+        // The least specific first: most look no further.
+        hosts.reverse();
+        hosts.dedup();
+        let plugins = [CACHING_SHA2_PASSWORD, NATIVE_PASSWORD]
+            .into_iter()
+            .filter(|plugin| all.iter().any(|account| account.plugin == *plugin))
+            .collect();
+        Listing {
+            all,
+            by_user,
+            hosts,
+            plugins,
+        }
+    }
+
+    /// The first account of that very user name that matches the host.
+    fn first(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<usize> {
+        let mut of_user = self.by_user.get(user)?.iter().copied();
+        of_user.find(|&at| host::matches(&self.all[at].host, host, ip))
+    }
 }
 
 impl Accounts {
@@ -311,47 +362,54 @@ impl Accounts {
             transaction.commit()?.wait()?;
             all.push(Arc::new(root));
         }
-        sort(&mut all);
         Ok(Accounts {
-            all: ArcSwap::from_pointee(all),
+            listing: ArcSwap::from_pointee(Listing::of(all)),
+            decoys: Decoys::open(store)?,
             change: Mutex::new(()),
         })
     }
 
     /// The account that a user from a host is matched with.
     pub fn find(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<Arc<Account>> {
-        let all = self.all.load();
-        all.iter()
-            .find(|account| {
-                (account.user == user || account.user.is_empty())
-                    && host::matches(&account.host, host, ip)
-            })
-            .cloned()
+        let listing = self.listing.load();
+        let named = listing.first(user, host, ip);
+        let anonymous = listing.first("", host, ip);
+        let at = [named, anonymous].into_iter().flatten().min()?;
+        Some(listing.all[at].clone())
+    }
+
+    /// The plugin by which a user is asked for a password that has no account, or none with a
+    /// password.
+    pub fn decoy_plugin(&self, user: &str) -> &'static str {
+        self.decoys.plugin(user, &self.listing.load().plugins)
+    }
+
+    /// Whether there is any account for users from a host.
+    pub fn hears(&self, host: &str, ip: Option<IpAddr>) -> bool {
+        let listing = self.listing.load();
+        let mut hosts = listing.hosts.iter();
+        hosts.any(|pattern| host::matches(pattern, host, ip))
     }
 
     /// An account by its very name.
     pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
-        self.all
-            .load()
+        let listing = self.listing.load();
+        let mut of_user = listing
+            .by_user
+            .get(user)?
             .iter()
-            .find(|account| account.user == user && account.host.eq_ignore_ascii_case(host))
+            .map(|&at| &listing.all[at]);
+        of_user
+            .find(|account| account.host.eq_ignore_ascii_case(host))
             .cloned()
     }
 
     /// All accounts, by user and host.
     pub fn all(&self) -> Vec<Arc<Account>> {
-        let mut all = self.all.load().to_vec();
+        let mut all = self.listing.load().all.clone();
         all.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
         all
     }
-}
-
-fn sort(all: &mut [Arc<Account>]) {
-    all.sort_by(|a, b| {
-        host::specificity(&a.host)
-            .cmp(&host::specificity(&b.host))
-            .then_with(|| b.user.cmp(&a.user))
-    });
 }
 
 /// A change of several accounts, made at once or not at all.
@@ -372,7 +430,7 @@ impl<'a> AccountChange<'a> {
             accounts,
             store,
             transaction: store.begin(),
-            all: accounts.all.load().to_vec(),
+            all: accounts.listing.load().all.clone(),
             grants: Vec::new(),
             _one_at_a_time: one_at_a_time,
         }
@@ -429,14 +487,14 @@ impl<'a> AccountChange<'a> {
     }
 
     /// Makes the change durable, then lets it take effect.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         let _ = self.store;
         self.transaction.commit().map_err(Error::from)?.wait()?;
         for (cell, grants) in self.grants {
             cell.store(Arc::new(grants));
         }
-        sort(&mut self.all);
-        self.accounts.all.store(Arc::new(self.all));
+        let listing = Listing::of(self.all);
+        self.accounts.listing.store(Arc::new(listing));
         Ok(())
     }
 }

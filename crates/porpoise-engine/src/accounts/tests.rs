@@ -123,6 +123,49 @@ fn what_was_not_granted_is_refused_and_a_grant_reaches_open_sessions() {
 }
 
 #[test]
+fn the_account_of_the_most_specific_host_is_matched_before_that_of_the_name() {
+    let mut root = Db::new();
+    for sql in [
+        "CREATE USER u",
+        "CREATE USER u@'192.0.2.%'",
+        "CREATE USER ''@'192.0.2.7'",
+        "CREATE USER v@'198.51.100.0/24'",
+    ] {
+        root.run(sql);
+    }
+    let matched = |user: &str, ip: &str| {
+        let account = root.engine.account_for(user, ip, ip.parse().ok());
+        account.map(|account| account.quoted())
+    };
+    for (user, ip, account) in [
+        ("u", "203.0.113.1", Some("'u'@'%'")),
+        ("u", "192.0.2.1", Some("'u'@'192.0.2.%'")),
+        ("u", "192.0.2.7", Some("''@'192.0.2.7'")),
+        ("nobody", "192.0.2.7", Some("''@'192.0.2.7'")),
+        ("nobody", "192.0.2.1", None),
+        ("v", "198.51.100.9", Some("'v'@'198.51.100.0/24'")),
+        ("v", "192.0.2.1", None),
+    ] {
+        assert_eq!(matched(user, ip).as_deref(), account, "{user} {ip}");
+    }
+}
+
+#[test]
+fn hosts_are_heard_as_long_as_an_account_is_for_them() {
+    let mut root = Db::new();
+    let hears = |db: &Db, ip: &str| db.engine.hears_host(ip, ip.parse().ok());
+    assert!(root.engine.hears_host("localhost", None));
+    assert!(!hears(&root, "192.0.2.1"));
+    root.run("CREATE USER u@'192.0.2.%', v@'192.0.2.%'");
+    root.run("DROP USER u@'192.0.2.%'");
+    assert!(hears(&root, "192.0.2.1") && !hears(&root, "198.51.100.9"));
+    root.run("CREATE USER w");
+    assert!(hears(&root, "198.51.100.9"));
+    root.run("DROP USER w, v@'192.0.2.%'");
+    assert!(!hears(&root, "192.0.2.1"));
+}
+
+#[test]
 fn users_change_their_own_password_and_nobody_elses() {
     let (mut root, mut user) = with_user();
     let before = root

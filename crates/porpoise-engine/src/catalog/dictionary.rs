@@ -6,6 +6,7 @@
 //! 'w' schema 0 name       ViewRecord
 //! 'i' table id            StatisticsRecord (ANALYZE TABLE)
 //! 'a' host 0 user         AccountRecord
+//! 'd'                     the key that says how users without an account are asked
 //! 'x' space               nothing: a space that belongs to no table yet, or only to a session
 //! 'f'                     the format's version
 //! ```
@@ -49,6 +50,7 @@ const FORMAT: u32 = 1;
 
 const FORMAT_KEY: &[u8] = b"f";
 pub(crate) const KIND_ACCOUNT: u8 = b'a';
+pub(crate) const KIND_DECOY_KEY: u8 = b'd';
 const KIND_SCHEMA: u8 = b's';
 const KIND_TABLE: u8 = b't';
 const KIND_VIEW: u8 = b'w';

@@ -361,6 +361,9 @@ fn threads(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
 const HOST_COUNTS: &[(&str, fn(&Host) -> u64)] = &[
     ("SUM_CONNECT_ERRORS", |host| host.errors_in_a_row),
     ("COUNT_HOST_BLOCKED_ERRORS", |host| host.blocked),
+    ("COUNT_HOST_ACL_ERRORS", |host| {
+        host.count(Refusal::NoAccount)
+    }),
     ("COUNT_HANDSHAKE_ERRORS", |host| {
         host.count(Refusal::Handshake)
     }),

@@ -26,6 +26,8 @@ pub struct GlobalVariables {
     changing: Mutex<()>,
     flush: FlushPolicy,
     max_connections: AtomicU64,
+    /// What `max_connections` may be set to: as many as the system bears.
+    max_connections_most: AtomicU64,
     connect_timeout_s: AtomicU64,
     loopback_fast_path: AtomicU64,
     max_user_connections: AtomicU64,
@@ -82,6 +84,7 @@ impl GlobalVariables {
             changing: Mutex::new(()),
             flush: FlushPolicy::default(),
             max_connections: AtomicU64::new(0),
+            max_connections_most: AtomicU64::new(u64::MAX),
             connect_timeout_s: AtomicU64::new(0),
             loopback_fast_path: AtomicU64::new(0),
             max_user_connections: AtomicU64::new(0),
@@ -175,6 +178,22 @@ impl GlobalVariables {
 
     pub fn max_connections(&self) -> u64 {
         self.max_connections.load(Ordering::Relaxed)
+    }
+
+    /// From here on `max_connections` is at most so many, whatever it is set to.
+    pub fn limit_connections(&self, most: u64) {
+        self.max_connections_most.store(most, Ordering::Relaxed);
+        if self.max_connections() > most {
+            self.learn("max_connections", &most.to_string());
+        }
+    }
+
+    /// The most that a variable may be set to, beside what its kind says.
+    pub(super) fn most(&self, name: &str) -> u64 {
+        match name {
+            "max_connections" => self.max_connections_most.load(Ordering::Relaxed),
+            _ => u64::MAX,
+        }
     }
 
     /// How many connections a user may have; 0 for any number.
@@ -273,5 +292,18 @@ mod tests {
         assert_eq!(globals.get_u64("max_allowed_packet"), 16 << 20);
         assert_eq!(globals.max_connections(), 1);
         assert!(GlobalVariables::new(&[("no_such".into(), "1".into())]).is_err());
+    }
+
+    #[test]
+    fn max_connections_goes_down_to_what_the_system_bears_and_never_up() {
+        let globals = GlobalVariables::new(&[("max_connections".into(), "2000".into())]);
+        let globals = globals.expect("start-up values");
+        globals.limit_connections(3000);
+        assert_eq!(globals.max_connections(), 2000);
+        globals.limit_connections(400);
+        assert_eq!(globals.max_connections(), 400);
+        assert_eq!(globals.get_u64("max_connections"), 400);
+        globals.limit_connections(3000);
+        assert_eq!(globals.max_connections(), 400);
     }
 }

@@ -130,8 +130,9 @@ pub fn set(
                 Value::UInt(v) => i128::from(v),
                 _ => 0,
             };
-            let (within, moved) = variable.clamp(wanted);
-            if moved {
+            let most = i128::from(globals.most(variable.name));
+            let (within, moved) = variable.clamp(wanted.min(most));
+            if moved || wanted > most {
                 state.warn(
                     Level::Warning,
                     Error::truncated_wrong_value_truncated(variable.name, wanted).into_condition(),

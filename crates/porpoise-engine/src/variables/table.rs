@@ -253,6 +253,13 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("disabled_storage_engines", Global, Text, "", ReadOnly),
+    row(
+        "disconnect_on_expired_password",
+        Global,
+        Bool,
+        "1",
+        ReadOnly,
+    ),
     applied("div_precision_increment", int(0, 30), "4", |s, v| {
         s.div_precision_increment = unsigned(v) as u8
     }),

@@ -6,7 +6,6 @@
 //! ```
 
 use super::{equal, xor};
-use crate::Error;
 use sha2::{Digest, Sha256};
 
 /// The plugin's byte that says the fast answer was right; OK follows.
@@ -56,6 +55,10 @@ impl Cached {
         Self(sha256(&[&sha256(&[password])]))
     }
 
+    /// Takes as long to verify as any other, for whoever hasn't logged in yet. What it says means
+    /// nothing.
+    pub(crate) const NOBODYS: Self = Self([0; 32]);
+
     /// Whether `answer` to `nonce` was made of the password.
     pub fn verify(&self, nonce: &[u8], answer: &[u8]) -> bool {
         let Ok(answer) = <[u8; 32]>::try_from(answer) else {
@@ -87,6 +90,23 @@ impl Stored {
             password,
             super::nonce().map(|byte| if byte == b'$' { b'%' } else { byte }),
         )
+    }
+
+    /// Takes as long to verify as any other, for whoever has no password. What it says means
+    /// nothing.
+    pub(crate) const NOBODYS: Self = Self {
+        rounds_units: ROUNDS_DEFAULT / ROUNDS_UNIT,
+        salt: [0; SALT_BYTES],
+        digest: [0; DIGEST_LETTERS],
+    };
+
+    /// Of no password that anybody has.
+    pub fn decoy() -> Self {
+        Self {
+            rounds_units: ROUNDS_DEFAULT / ROUNDS_UNIT,
+            salt: super::nonce(),
+            digest: super::random().map(|byte: u8| SHA_CRYPT_LETTERS[usize::from(byte & 63)]),
+        }
     }
 
     fn with_salt(password: &[u8], salt: [u8; SALT_BYTES]) -> Self {
@@ -127,13 +147,6 @@ impl Stored {
         let digest = sha_crypt(password, &self.salt, self.rounds_units * ROUNDS_UNIT);
         equal(&digest, &self.digest)
     }
-}
-
-/// The password out of a packet that came over a secure channel.
-pub fn parse_clear(packet: &[u8]) -> Result<&[u8], Error> {
-    packet
-        .strip_suffix(&[0])
-        .ok_or(Error::Malformed("a password has no end"))
 }
 
 fn sha256(parts: &[&[u8]]) -> [u8; 32] {
@@ -194,9 +207,11 @@ fn sha_crypt(password: &[u8], salt: &[u8], rounds: u32) -> [u8; DIGEST_LETTERS] 
     letters(&a)
 }
 
+const SHA_CRYPT_LETTERS: &[u8; 64] =
+    b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
 /// SHA-crypt's own order of the digest's bytes and its own base 64.
 fn letters(digest: &[u8; 32]) -> [u8; DIGEST_LETTERS] {
-    const LETTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     const ORDER: [[usize; 3]; 10] = [
         [0, 10, 20],
         [21, 1, 11],
@@ -213,7 +228,7 @@ fn letters(digest: &[u8; 32]) -> [u8; DIGEST_LETTERS] {
     let mut at = 0;
     let mut put = |mut bits: u32, letters: usize| {
         for _ in 0..letters {
-            out[at] = LETTERS[(bits & 63) as usize];
+            out[at] = SHA_CRYPT_LETTERS[(bits & 63) as usize];
             bits >>= 6;
             at += 1;
         }

@@ -8,6 +8,10 @@
 //!                                                     "4": the password, clear or under the public key
 //!                                                     right or wrong by the slow hash
 //! ```
+//!
+//! Whoever doesn't know the password sees the same packets, after the same work, whether there is
+//! an account or not ([`Credential::decoy`]), and whether it has a password, or has been logged in
+//! to.
 
 use super::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, caching_sha2, native, public_key::ServerKey};
 use crate::Error;
@@ -29,6 +33,18 @@ pub enum Credential {
 }
 
 impl Credential {
+    /// What a user without an account is checked with, by this plugin: no password is right. Of
+    /// plugins that aren't known here, `caching_sha2_password`'s.
+    pub fn decoy(plugin: &str) -> Credential {
+        match plugin {
+            NATIVE_PASSWORD => Self::Native(Some(native::Stored::decoy())),
+            _ => Self::CachingSha2 {
+                stored: Some(caching_sha2::Stored::decoy()),
+                cached: None,
+            },
+        }
+    }
+
     /// The plugin that checks it.
     pub fn plugin(&self) -> &'static str {
         match self {
@@ -47,6 +63,47 @@ pub enum Outcome {
     Accepted(Option<caching_sha2::Cached>),
     /// The password was wrong: send error 1045.
     Denied,
+}
+
+/// The end of an exchange with a client that is let in whatever it has answered, because something
+/// else than a password has proven who it is. A client waits for more than an OK if its plugin
+/// does.
+pub fn accept(
+    client_plugin: Option<&[u8]>,
+    answer: &[u8],
+    nonce: &[u8; NONCE_BYTES],
+    writer: &mut PacketWriter,
+) -> Outcome {
+    const SHA2: &[u8] = CACHING_SHA2_PASSWORD.as_bytes();
+    const NATIVE: &[u8] = NATIVE_PASSWORD.as_bytes();
+    let plugin = client_plugin.unwrap_or(NATIVE);
+    if plugin == SHA2 {
+        // With a password, OK has to follow the word that the fast answer was right; without one,
+        // nothing is waited for.
+        if !is_no_password(answer) {
+            AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
+        }
+        return Outcome::Accepted(None);
+    }
+    if plugin == NATIVE && !waits_first(client_plugin, answer) {
+        return Outcome::Accepted(None);
+    }
+    // Other plugins begin by waiting for a question. This one takes it, answers, and waits for OK.
+    let plugin = NATIVE;
+    AuthStep::Switch { plugin, nonce }.write(writer);
+    Outcome::Continue
+}
+
+/// A client that was told to use `mysql_native_password`, whatever the greeting says, may wait for
+/// a nonce that is for this plugin before it answers: libmariadb and libmysqlclient do. What it
+/// says meanwhile is the same as without a password.
+fn waits_first(client_plugin: Option<&[u8]>, answer: &[u8]) -> bool {
+    client_plugin == Some(NATIVE_PASSWORD.as_bytes()) && is_no_password(answer)
+}
+
+/// Some clients say "no password" by a zero byte alone.
+fn is_no_password(answer: &[u8]) -> bool {
+    matches!(answer, [] | [0])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +135,11 @@ impl Exchange {
         }
     }
 
+    /// The plugin that the client has to answer by.
+    pub fn plugin(&self) -> &'static str {
+        self.credential.plugin()
+    }
+
     /// The first answer, as [`crate::handshake::Login`] or [`crate::handshake::ChangeUser`] brought it. `key` is called
     /// only if the client asks for the public key or uses it.
     pub fn begin<'k>(
@@ -87,8 +149,8 @@ impl Exchange {
         writer: &mut PacketWriter,
         key: impl FnOnce() -> Result<&'k ServerKey, Error>,
     ) -> Result<Outcome, Error> {
-        let client_plugin = client_plugin.unwrap_or(NATIVE_PASSWORD.as_bytes());
-        if client_plugin != self.credential.plugin().as_bytes() {
+        let plugin = client_plugin.unwrap_or(NATIVE_PASSWORD.as_bytes());
+        if plugin != self.credential.plugin().as_bytes() || waits_first(client_plugin, answer) {
             AuthStep::Switch {
                 plugin: self.credential.plugin().as_bytes(),
                 nonce: &self.nonce,
@@ -107,16 +169,17 @@ impl Exchange {
         key: impl FnOnce() -> Result<&'k ServerKey, Error>,
     ) -> Result<Outcome, Error> {
         match std::mem::replace(&mut self.expecting, Expecting::Nothing) {
-            Expecting::PluginAnswer => Ok(self.plugin_answer(packet, writer)),
+            Expecting::PluginAnswer => self.plugin_answer(packet, writer),
             // A client that doesn't take the channel for secure asks for the key: a password ends in a zero byte.
             Expecting::PasswordOrKeyRequest if packet == [caching_sha2::PUBLIC_KEY_REQUEST] => {
                 AuthStep::More(key()?.public_pem().as_bytes()).write(writer);
                 self.expecting = Expecting::EncryptedPassword;
                 Ok(Outcome::Continue)
             }
-            Expecting::PasswordOrKeyRequest if self.secure => {
-                Ok(self.password(caching_sha2::parse_clear(packet)?))
-            }
+            Expecting::PasswordOrKeyRequest if self.secure => Ok(match packet.strip_suffix(&[0]) {
+                Some(password) => self.password(password),
+                None => Outcome::Denied,
+            }),
             Expecting::PasswordOrKeyRequest | Expecting::EncryptedPassword => {
                 Ok(match key()?.decrypt(packet, &self.nonce) {
                     Ok(password) => self.password(&password),
@@ -127,41 +190,48 @@ impl Exchange {
         }
     }
 
-    fn plugin_answer(&mut self, answer: &[u8], writer: &mut PacketWriter) -> Outcome {
-        // Some clients say "no password" by a zero byte alone.
-        let answer = if answer == [0] { &[][..] } else { answer };
+    fn plugin_answer(
+        &mut self,
+        answer: &[u8],
+        writer: &mut PacketWriter,
+    ) -> Result<Outcome, Error> {
+        let is_empty = is_no_password(answer);
         match &self.credential {
-            Credential::Native(None) | Credential::CachingSha2 { stored: None, .. } => {
-                accepted_if(answer.is_empty())
+            Credential::Native(stored) if is_empty => Ok(accepted_if(stored.is_none())),
+            Credential::Native(_) if answer.len() != native::ANSWER_BYTES => Err(Error::Malformed(
+                "an answer of another length than the plugin's",
+            )),
+            Credential::Native(stored) => {
+                let known = stored.unwrap_or(native::Stored::NOBODYS);
+                let right = known.verify(&self.nonce, answer);
+                Ok(accepted_if(right && stored.is_some()))
             }
-            Credential::Native(Some(stored)) => accepted_if(stored.verify(&self.nonce, answer)),
-            Credential::CachingSha2 { .. } if answer.is_empty() => Outcome::Denied,
-            Credential::CachingSha2 {
-                cached: Some(cached),
-                ..
-            } if cached.verify(&self.nonce, answer) => {
-                AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
-                Outcome::Accepted(None)
-            }
-            // A wrong fast answer gets the slow check too: the password may have changed since it was cached.
-            Credential::CachingSha2 { .. } => {
+            Credential::CachingSha2 { stored, .. } if is_empty => Ok(accepted_if(stored.is_none())),
+            Credential::CachingSha2 { cached, .. } => {
+                let known = cached.unwrap_or(caching_sha2::Cached::NOBODYS);
+                let right = known.verify(&self.nonce, answer);
+                if right && cached.is_some() {
+                    AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
+                    return Ok(Outcome::Accepted(None));
+                }
+                // A wrong fast answer gets the slow check too: the password may have changed since
+                // it was cached.
                 AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
                 self.expecting = Expecting::PasswordOrKeyRequest;
-                Outcome::Continue
+                Ok(Outcome::Continue)
             }
         }
     }
 
     fn password(&self, password: &[u8]) -> Outcome {
-        match &self.credential {
-            Credential::CachingSha2 {
-                stored: Some(stored),
-                ..
-            } if stored.verify(password) => {
-                Outcome::Accepted(Some(caching_sha2::Cached::of(password)))
-            }
-            _ => Outcome::Denied,
+        let Credential::CachingSha2 { stored, .. } = &self.credential else {
+            return Outcome::Denied;
+        };
+        let known = stored.as_ref().unwrap_or(&caching_sha2::Stored::NOBODYS);
+        if known.verify(password) && stored.is_some() {
+            return Outcome::Accepted(Some(caching_sha2::Cached::of(password)));
         }
+        Outcome::Denied
     }
 }
 
@@ -336,10 +406,148 @@ mod tests {
             let plugin = credential.plugin().as_bytes();
             for answer in [&b""[..], b"\0"] {
                 let mut exchange = Exchange::new(credential.clone(), nonce, true);
-                let outcome =
-                    exchange.begin(Some(plugin), answer, &mut PacketWriter::new(), no_key);
+                let writer = &mut PacketWriter::new();
+                let mut outcome = exchange.begin(Some(plugin), answer, writer, no_key);
+                if outcome == Ok(Outcome::Continue) {
+                    outcome = exchange.answer(answer, writer, no_key);
+                }
                 assert_eq!(outcome, Ok(Outcome::Denied));
             }
+        }
+    }
+
+    #[test]
+    fn a_client_told_to_use_the_old_plugin_is_sent_its_nonce() {
+        let nonce = super::super::nonce();
+        let native = NATIVE_PASSWORD.as_bytes();
+        for password in [&b""[..], b"secret"] {
+            let stored = (!password.is_empty()).then(|| native::Stored::of(password));
+            let mut exchange = Exchange::new(Credential::Native(stored), nonce, false);
+            let mut writer = PacketWriter::new();
+            let outcome = exchange.begin(Some(native), b"", &mut writer, no_key);
+            assert_eq!(outcome, Ok(Outcome::Continue));
+            let plugin = native;
+            let nonce = &nonce[..];
+            assert_eq!(step(&writer), AuthStep::Switch { plugin, nonce });
+            let answer = super::super::answer(plugin, password, nonce, false).unwrap();
+            let outcome = exchange.answer(&answer, &mut writer, no_key);
+            assert_eq!(outcome, Ok(Outcome::Accepted(None)));
+        }
+    }
+
+    /// All that a client who says this hears, up to the refusal.
+    fn dialogue(
+        credential: &Credential,
+        secure: bool,
+        plugin: Option<&[u8]>,
+        said: &[u8],
+    ) -> Vec<u8> {
+        let mut exchange = Exchange::new(credential.clone(), *b"a nonce of 20 bytes!", secure);
+        let mut writer = PacketWriter::new();
+        let mut outcome = exchange.begin(plugin, said, &mut writer, || Ok(&*KEY));
+        for _ in 0..5 {
+            match outcome {
+                Ok(Outcome::Continue) => {}
+                Ok(Outcome::Denied) => writer.write(b"denied"),
+                Ok(Outcome::Accepted(_)) => writer.write(b"accepted"),
+                Err(error) => writer.write(error.to_string().as_bytes()),
+            }
+            if outcome != Ok(Outcome::Continue) {
+                return writer.take();
+            }
+            outcome = exchange.answer(said, &mut writer, || Ok(&*KEY));
+        }
+        panic!("an exchange without an end");
+    }
+
+    #[test]
+    fn who_knows_no_password_hears_the_same_with_and_without_an_account() {
+        let sha2_without = Credential::CachingSha2 {
+            stored: None,
+            cached: None,
+        };
+        let kinds = [
+            (
+                Credential::decoy(NATIVE_PASSWORD),
+                Credential::Native(None),
+                vec![Credential::Native(Some(native::Stored::of(b"x")))],
+            ),
+            (
+                Credential::decoy(CACHING_SHA2_PASSWORD),
+                sha2_without,
+                vec![sha2(b"x", false), sha2(b"x", true)],
+            ),
+        ];
+        let plugins: [Option<&[u8]>; 4] = [
+            None,
+            Some(NATIVE_PASSWORD.as_bytes()),
+            Some(CACHING_SHA2_PASSWORD.as_bytes()),
+            Some(b"dialog"),
+        ];
+        for (decoy, without_password, accounts) in &kinds {
+            for said in [
+                &b""[..],
+                b"\0",
+                b"\x02",
+                b"guess\0",
+                &[7; 20],
+                &[7; 32],
+                &[7; 256],
+            ] {
+                for (plugin, secure) in plugins.into_iter().flat_map(|p| [(p, true), (p, false)]) {
+                    let stranger = dialogue(decoy, secure, plugin, said);
+                    for account in accounts {
+                        let heard = dialogue(account, secure, plugin, said);
+                        assert_eq!(heard, stranger, "{plugin:?} {said:?} {account:?}");
+                    }
+                    let heard = dialogue(without_password, secure, plugin, said);
+                    match is_no_password(said) {
+                        true => assert!(heard.ends_with(b"accepted"), "{plugin:?}"),
+                        false => assert_eq!(heard, stranger, "{plugin:?} {said:?}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_known_otherwise_is_let_in_by_words_that_the_plugin_waits_for() {
+        let nonce = super::super::nonce();
+        let hears = |plugin: Option<&str>, answer: &[u8]| {
+            let mut writer = PacketWriter::new();
+            let outcome = accept(plugin.map(str::as_bytes), answer, &nonce, &mut writer);
+            let packets = (!writer.is_empty()).then(|| writer.bytes()[4..].to_vec());
+            (outcome, packets)
+        };
+        let accepted = Outcome::Accepted(None);
+        for (plugin, answer) in [
+            (None, &b""[..]),
+            (None, &[7; 20]),
+            (Some(NATIVE_PASSWORD), &[7; 20]),
+            (Some(CACHING_SHA2_PASSWORD), b""),
+            (Some(CACHING_SHA2_PASSWORD), b"\0"),
+        ] {
+            assert_eq!(hears(plugin, answer), (accepted, None), "{plugin:?}");
+        }
+        let right = Some(vec![1, caching_sha2::FAST_AUTH_SUCCESS]);
+        assert_eq!(
+            hears(Some(CACHING_SHA2_PASSWORD), &[7; 32]),
+            (accepted, right)
+        );
+        for plugin in [
+            NATIVE_PASSWORD,
+            "dialog",
+            "client_ed25519",
+            "mysql_clear_password",
+            "",
+        ] {
+            let (outcome, packet) = hears(Some(plugin), b"");
+            assert_eq!(outcome, Outcome::Continue, "{plugin}");
+            let packet = packet.unwrap();
+            let step = AuthStep::parse(&packet).unwrap().unwrap();
+            let plugin = NATIVE_PASSWORD.as_bytes();
+            let nonce = &nonce[..];
+            assert_eq!(step, AuthStep::Switch { plugin, nonce });
         }
     }
 

@@ -14,7 +14,7 @@ mod exchange;
 pub mod native;
 pub mod public_key;
 
-pub use exchange::{Credential, Exchange, Outcome};
+pub use exchange::{Credential, Exchange, Outcome, accept};
 
 use crate::Error;
 use crate::handshake::NONCE_BYTES;
@@ -28,14 +28,19 @@ pub const CLEAR_PASSWORD: &str = "mysql_clear_password";
 
 /// A fresh nonce: random bytes that are printable ASCII, as some clients treat it as a string.
 pub fn nonce() -> [u8; NONCE_BYTES] {
-    let mut nonce = [0; NONCE_BYTES];
-    getrandom::fill(&mut nonce).expect("the operating system has random bytes");
+    let mut nonce = random::<NONCE_BYTES>();
     const FIRST: u8 = b'!';
     const LETTERS: u8 = b'~' - FIRST + 1;
     for byte in &mut nonce {
         *byte = FIRST + *byte % LETTERS;
     }
     nonce
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system has random bytes");
+    bytes
 }
 
 /// A client's answer to a nonce, by the plugin the server named. An empty password is answered with nothing.

@@ -3,6 +3,9 @@
 use super::{equal, xor};
 use sha1::{Digest, Sha1};
 
+/// The length of an answer to a nonce.
+pub const ANSWER_BYTES: usize = 20;
+
 /// What the server keeps: SHA1(SHA1(password)).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stored(pub [u8; 20]);
@@ -18,6 +21,15 @@ impl Stored {
     pub fn of(password: &[u8]) -> Self {
         Self(sha1(&[&sha1(&[password])]))
     }
+
+    /// Of no password that anybody has.
+    pub fn decoy() -> Self {
+        Self(super::random())
+    }
+
+    /// Takes as long to verify as any other, for whoever has no password. What it says means
+    /// nothing.
+    pub(crate) const NOBODYS: Self = Self([0; 20]);
 
     /// From `authentication_string`: a star and forty hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {

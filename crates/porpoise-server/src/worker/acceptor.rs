@@ -13,7 +13,10 @@
 //! Other workers give seats away, too. A client who was accepted for a seat that another worker has meanwhile given away waits
 //! *at the door*, inside, and goes before all who come later.
 //!
-//! When `accept` fails (no file descriptors left), the doors are left for ACCEPT_PAUSE.
+//! When `accept` fails, the doors are left for ACCEPT_PAUSE; but where only the descriptors are
+//! used up, the client is turned away at once, with the one that is held for that
+//! ([`Spare`](crate::descriptors::Spare)): its connection would be at the door for as long as it
+//! waits.
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +27,7 @@ use mio::{Registry, Token};
 use porpoise_protocol::frame::PacketWriter;
 
 use crate::connection::Connection;
+use crate::descriptors;
 use crate::listener::Listener;
 use crate::outlet::Traffic;
 use crate::server::Shared;
@@ -31,7 +35,7 @@ use crate::stream::{Peer, Stream};
 
 use super::FIRST_LISTENER;
 
-/// After an `accept` that failed (no file descriptors left), the time to the next one.
+/// After an `accept` that failed, the time to the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// While all seats are taken: how long clients wait at the doors before they are turned away, how many looks that is at least
@@ -40,6 +44,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const FULL_PATIENCE: Duration = Duration::from_millis(100);
 const FULL_LOOKS: u32 = 20;
 const FULL_PAUSE: Duration = Duration::from_millis(1);
+
+/// So often the log tells that there are no descriptors.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
 /// All seats were taken whenever a client came.
 #[derive(Clone, Copy)]
@@ -59,6 +66,8 @@ pub(super) struct Acceptor {
     /// Came in when a seat was free that another worker gave away meanwhile: the next goes to it.
     at_the_door: Option<(Stream, Peer)>,
     greetings: PacketWriter,
+    /// When the log was last told that there are no descriptors.
+    complained: Option<Instant>,
 }
 
 /// Nobody else waits at the door, or nobody can be let in for now.
@@ -80,6 +89,7 @@ impl Acceptor {
             full: None,
             at_the_door: None,
             greetings: PacketWriter::new(),
+            complained: None,
         };
         acceptor.watch_doors(registry)?;
         Ok(acceptor)
@@ -176,20 +186,57 @@ impl Acceptor {
         now: Instant,
     ) -> Result<Option<(Stream, Peer)>, Nobody> {
         let listener = self.listeners.get(at).ok_or(Nobody)?;
-        listener
-            .accept()
-            .map(Some)
-            .or_else(|error| match error.kind() {
-                io::ErrorKind::WouldBlock => Err(Nobody),
-                io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => Ok(None),
-                _ => {
-                    tracing::warn!("can't accept a connection: {error}");
-                    self.leave_doors(registry);
-                    self.server.accept_errors.fetch_add(1, Ordering::Relaxed);
-                    self.accept_again = Some(now + ACCEPT_PAUSE);
-                    Err(Nobody)
+        let spare = &self.server.spare_descriptor;
+        let (accepted, is_whole) = spare.beside(|| listener.accept());
+        let error = match accepted {
+            Ok(client) if is_whole || spare.restore() => return Ok(Some(client)),
+            Ok((stream, _)) => {
+                let (traffic, writer) = (self.traffic.clone(), &mut self.greetings);
+                Connection::turn_away(stream, &self.server, traffic, writer);
+                spare.restore();
+                return Ok(None);
+            }
+            Err(error) => error,
+        };
+        match error.kind() {
+            io::ErrorKind::WouldBlock => return Err(Nobody),
+            io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => return Ok(None),
+            _ => self.server.accept_errors.fetch_add(1, Ordering::Relaxed),
+        };
+        let is_silent = |last: Instant| now.saturating_duration_since(last) < COMPLAINT_PAUSE;
+        if !self.complained.is_some_and(is_silent) {
+            self.complained = Some(now);
+            tracing::warn!("can't accept a connection: {error}");
+        }
+        if descriptors::are_used_up(&error) && self.turns_away(at) {
+            return Ok(None);
+        }
+        self.leave_doors(registry);
+        self.accept_again = Some(now + ACCEPT_PAUSE);
+        Err(Nobody)
+    }
+
+    /// Tells the client at a door that there are too many connections, though there is no
+    /// descriptor for it. False: that couldn't be done.
+    fn turns_away(&mut self, at: usize) -> bool {
+        let Some(listener) = self.listeners.get(at) else {
+            return false;
+        };
+        let (server, writer) = (&self.server, &mut self.greetings);
+        let accepted = server.spare_descriptor.lend(|| {
+            let client = listener.accept_to_refuse();
+            client.map(|client| {
+                if let Some((stream, _)) = client {
+                    Connection::turn_away(stream, server, self.traffic.clone(), writer);
                 }
             })
+        });
+        match accepted {
+            Ok(()) => true,
+            // It has left, another worker has told it, or it was accepted before its rings couldn't
+            // be made.
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
     }
 
     /// All seats are taken, and somebody who has left may not have been noticed yet: the doors are left for a moment.

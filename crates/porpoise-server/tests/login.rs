@@ -1,0 +1,467 @@
+//! What strangers learn from a login: nothing but that they aren't let in.
+//!
+//! A *dialogue* is every packet that a server says to somebody who knows no password, nonces and
+//! names masked. It is compared between accounts and users that don't exist. How long it takes is
+//! measured by `login_timing` in `porpoise-e2e`.
+
+pub mod common;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+
+use common::running::{Running, in_memory};
+use common::{Raw, eventually};
+use porpoise_protocol::auth::{self, CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
+use porpoise_protocol::flags::Capabilities;
+use porpoise_protocol::frame::PacketWriter;
+use porpoise_protocol::handshake::{AuthStep, Greeting, Login};
+use porpoise_protocol::reply::ErrPacket;
+use porpoise_server::ServerOptions;
+
+fn start(accounts: &[&str]) -> Running {
+    let options = ServerOptions {
+        tcp: vec![([127, 0, 0, 1], 0).into()],
+        workers: 1,
+        ..ServerOptions::default()
+    };
+    Running::start(in_memory(&[]), options, accounts)
+}
+
+/// What somebody who knows no password tries.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    plugin: &'static str,
+    /// The first answer; empty for no password.
+    answer: &'static [u8],
+    /// To a password that has to be told as it is: asks for the key instead.
+    asks_for_key: bool,
+}
+
+const GUESSES: [Guess; 8] = {
+    const fn guess(plugin: &'static str, answer: &'static [u8], asks_for_key: bool) -> Guess {
+        Guess {
+            plugin,
+            answer,
+            asks_for_key,
+        }
+    }
+    [
+        guess(CACHING_SHA2_PASSWORD, b"", false),
+        guess(CACHING_SHA2_PASSWORD, &[7; 32], false),
+        guess(CACHING_SHA2_PASSWORD, &[7; 32], true),
+        guess(CACHING_SHA2_PASSWORD, &[7; 5], true),
+        guess(NATIVE_PASSWORD, b"", false),
+        guess(NATIVE_PASSWORD, &[7; 20], true),
+        guess(NATIVE_PASSWORD, &[7; 33], false),
+        guess("client_ed25519", b"", true),
+    ]
+};
+
+impl Guess {
+    fn with_password(self) -> bool {
+        !self.answer.is_empty()
+    }
+
+    fn answer(self, step: AuthStep<'_>) -> Vec<u8> {
+        match step {
+            _ if !self.with_password() => Vec::new(),
+            AuthStep::Switch { plugin, .. } if plugin == NATIVE_PASSWORD.as_bytes() => vec![9; 20],
+            AuthStep::Switch { .. } => vec![9; 32],
+            AuthStep::More(&[4]) if self.asks_for_key => vec![2],
+            AuthStep::More(&[4]) => b"a guess\0".to_vec(),
+            AuthStep::More(_) => vec![9; 256],
+        }
+    }
+}
+
+const CAPABILITIES: Capabilities = common::CAPABILITIES;
+
+fn login_packet(user: &str, guess: Guess) -> Vec<u8> {
+    let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
+    Login {
+        capabilities: CAPABILITIES,
+        max_packet_bytes: 1 << 24,
+        collation: 255,
+        user: user.as_bytes(),
+        auth_response: guess.answer,
+        database: None,
+        auth_plugin: Some(guess.plugin.as_bytes()),
+        attributes: Default::default(),
+        zstd_level: None,
+    }
+    .write(&mut writer);
+    writer.take()
+}
+
+fn change_user_packet(user: &str, guess: Guess) -> Vec<u8> {
+    let length = [guess.answer.len() as u8];
+    let parts: [&[u8]; 7] = [
+        &[0x11],
+        user.as_bytes(),
+        &[0],
+        &length,
+        guess.answer,
+        &[0, 255, 0],
+        guess.plugin.as_bytes(),
+    ];
+    let mut writer = PacketWriter::new();
+    writer.write(&[&parts.concat()[..], &[0]].concat());
+    writer.take()
+}
+
+/// A packet without what differs each time, or by name.
+fn masked(packet: &[u8], user: &str) -> String {
+    if let Ok(Some(error)) = ErrPacket::parse(packet) {
+        let message = String::from_utf8_lossy(error.message);
+        return format!("{} {}", error.number, message.replace(user, "USER"));
+    }
+    match AuthStep::parse(packet) {
+        Ok(Some(AuthStep::Switch { plugin, nonce })) => {
+            format!(
+                "switch to {} {}",
+                String::from_utf8_lossy(plugin),
+                nonce.len()
+            )
+        }
+        Ok(Some(AuthStep::More(bytes))) => format!("more {} {:?}", bytes.len(), bytes.first()),
+        other => format!("{other:?} {:?}", packet.first()),
+    }
+}
+
+/// All that is said to the guess, to the refusal and the end of the connection.
+fn dialogue(client: &mut Raw, user: &str, guess: Guess) -> Vec<String> {
+    let mut heard = Vec::new();
+    loop {
+        let (sequence, packet) = client.packet().unwrap();
+        heard.push(format!("{sequence}: {}", masked(&packet, user)));
+        match AuthStep::parse(&packet) {
+            Ok(Some(step)) => client.send(sequence + 1, &guess.answer(step)).unwrap(),
+            _ => {
+                if client.is_closed() {
+                    heard.push("closed".to_string());
+                }
+                return heard;
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Unix,
+    Tcp,
+    ChangeUser,
+}
+
+const WAYS: [Way; 3] = [Way::Unix, Way::Tcp, Way::ChangeUser];
+
+fn greeted(running: &Running, way: Way) -> Raw {
+    let mut client = match way {
+        Way::Tcp => Raw::tcp(running.server.tcp_addresses()[0]).unwrap(),
+        Way::Unix => Raw::local(&running.socket()).unwrap(),
+        Way::ChangeUser => return running.root(),
+    };
+    Greeting::parse(&client.packet().unwrap().1).unwrap();
+    client
+}
+
+fn guesses_at(running: &Running, user: &str, way: Way, guess: Guess) -> Vec<String> {
+    let mut client = greeted(running, way);
+    let packet = match way {
+        Way::ChangeUser => change_user_packet(user, guess),
+        Way::Unix | Way::Tcp => login_packet(user, guess),
+    };
+    client.wire.write_all(&packet).unwrap();
+    dialogue(&mut client, user, guess)
+}
+
+#[test]
+fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
+    let running = start(&[
+        "CREATE USER ann IDENTIFIED BY 'secret'",
+        "CREATE USER cached IDENTIFIED BY 'secret'",
+        "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
+        "CREATE USER lockedout ACCOUNT LOCK",
+        "CREATE USER expired IDENTIFIED BY 'secret' PASSWORD EXPIRE",
+        "CREATE USER nopass",
+        "CREATE USER elsewhere@'203.0.113.9' IDENTIFIED BY 'secret'",
+        "CREATE USER daemon IDENTIFIED WITH auth_socket",
+        "CREATE ROLE waiter",
+    ]);
+    running.local("cached", "secret").unwrap();
+    let accounts = [
+        "ann",
+        "cached",
+        "locked",
+        "lockedout",
+        "expired",
+        "nopass",
+        "elsewhere",
+        "daemon",
+        "waiter",
+    ];
+    for way in WAYS {
+        for guess in GUESSES {
+            let stranger = guesses_at(&running, "nobody", way, guess);
+            assert!(stranger.last().is_some_and(|last| last == "closed"));
+            for user in accounts {
+                if user == "nopass" && !guess.with_password() {
+                    continue;
+                }
+                let heard = guesses_at(&running, user, way, guess);
+                assert_eq!(heard, stranger, "{user} {way:?} {guess:?}");
+            }
+        }
+    }
+    // Over TCP, who is at the other end isn't known, so that root's account is nobody's.
+    for guess in GUESSES {
+        let stranger = guesses_at(&running, "nobody", Way::Tcp, guess);
+        assert_eq!(guesses_at(&running, "root", Way::Tcp, guess), stranger);
+    }
+}
+
+#[test]
+fn users_that_do_not_exist_are_asked_by_any_plugin_that_accounts_have_and_always_by_the_same() {
+    let running = start(&[
+        "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
+        "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
+        "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
+        "CREATE USER natnone IDENTIFIED WITH mysql_native_password",
+    ]);
+    for way in WAYS {
+        for guess in GUESSES {
+            let at = |user: &str| guesses_at(&running, user, way, guess);
+            let (sha, nat) = (at("sha"), at("nat"));
+            assert_eq!(at("natlocked"), nat, "{way:?} {guess:?}");
+            if guess.with_password() {
+                assert_eq!(at("natnone"), nat, "{way:?} {guess:?}");
+            }
+            let mut as_nat = 0;
+            for number in 0..24 {
+                let user = format!("nobody{number}");
+                let heard = at(&user);
+                assert_eq!(at(&user), heard, "asked again");
+                assert!(heard == sha || heard == nat, "{way:?} {guess:?} {heard:?}");
+                as_nat += usize::from(heard == nat);
+            }
+            if sha != nat {
+                assert!((1..24).contains(&as_nat), "{as_nat} of 24");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_bars_an_account_is_told_to_its_owner() {
+    let running = start(&[
+        "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
+        "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
+        "CREATE USER expired IDENTIFIED BY 'secret' PASSWORD EXPIRE",
+        "CREATE USER lockedout ACCOUNT LOCK",
+    ]);
+    let number = |user: &str, password: &str| running.local(user, password).err().unwrap().0;
+    for (user, barred) in [("locked", 3118), ("natlocked", 3118), ("expired", 1862)] {
+        assert_eq!(number(user, "guess"), 1045, "{user}");
+        assert_eq!(number(user, ""), 1045, "{user}");
+        assert_eq!(number(user, "secret"), barred, "{user}");
+    }
+    // An empty password proves nothing.
+    assert_eq!(number("lockedout", ""), 1045);
+}
+
+#[test]
+fn the_owner_of_a_peer_credential_account_is_let_in_whatever_the_client_answers() {
+    let running = start(&[]);
+    for way in [Way::Unix, Way::ChangeUser] {
+        for guess in GUESSES {
+            let mut client = greeted(&running, way);
+            let packet = match way {
+                Way::ChangeUser => change_user_packet("root", guess),
+                Way::Unix | Way::Tcp => login_packet("root", guess),
+            };
+            client.wire.write_all(&packet).unwrap();
+            loop {
+                let (sequence, packet) = client.packet().unwrap();
+                match AuthStep::parse(&packet) {
+                    Ok(Some(AuthStep::More(&[3]))) => {
+                        assert!(guess.plugin == CACHING_SHA2_PASSWORD && guess.with_password());
+                    }
+                    Ok(Some(step @ AuthStep::Switch { .. })) => {
+                        client.send(sequence + 1, &guess.answer(step)).unwrap();
+                    }
+                    Ok(None) if packet[0] == 0 => break,
+                    _ => panic!("{way:?} {guess:?} {packet:?}"),
+                }
+            }
+            assert_eq!(client.query("SELECT 1").one(), "1");
+        }
+    }
+}
+
+/// What a server says to bytes in place of a login: the number of the error, after which it has
+/// closed the connection.
+fn refusal_of(running: &Running, bytes: &[u8]) -> Option<u16> {
+    let mut client = greeted(running, Way::Unix);
+    // It may have gone before all of it was said.
+    let _ = client.wire.write_all(bytes);
+    let error = client.packet().ok().and_then(|(_, packet)| {
+        let error = ErrPacket::parse(&packet).ok().flatten();
+        error.map(|error| error.number)
+    });
+    assert!(error.is_none() || client.is_closed());
+    error
+}
+
+#[test]
+fn bytes_that_are_no_login_are_refused_and_the_connection_ends() {
+    let running = start(&["CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'"]);
+    let guess = GUESSES[5];
+    let login = login_packet("nat", guess);
+    for (what, bytes, number) in [
+        ("nothing at all", vec![0, 0, 0, 1], 1043),
+        ("one byte", vec![1, 0, 0, 1, 0x85], 1043),
+        (
+            "another packet's number",
+            [&login[..3], &[0], &login[4..]].concat(),
+            1156,
+        ),
+        (
+            "a number ahead",
+            [&login[..3], &[2], &login[4..]].concat(),
+            1156,
+        ),
+        (
+            "the last number",
+            [&login[..3], &[255], &login[4..]].concat(),
+            1156,
+        ),
+        ("16 MiB", vec![0xFF, 0xFF, 0xFF, 1], 1153),
+        ("more than a login may take", vec![1, 0, 0x10, 1], 1153),
+        (
+            "TLS",
+            [&[32, 0, 0, 1, 0, 0x0A, 0, 0][..], &[0; 28]].concat(),
+            1043,
+        ),
+        (
+            "a login of before 4.1",
+            [&[9, 0, 0, 1, 0x85, 0x24][..], &[0; 7]].concat(),
+            1251,
+        ),
+        (
+            "an answer of no plugin's length",
+            login_packet("nat", GUESSES[6]),
+            1043,
+        ),
+    ] {
+        assert_eq!(refusal_of(&running, &bytes), Some(number), "{what}");
+    }
+    // Cut anywhere.
+    for length in 0..login.len() - 4 {
+        let mut cut = login[..4 + length].to_vec();
+        cut[0] = length as u8;
+        let number = refusal_of(&running, &cut);
+        assert!(
+            matches!(number, Some(1043 | 1045 | 1251) | None),
+            "{length}: {number:?}"
+        );
+    }
+    // Anything.
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for round in 0..500 {
+        let mut bytes = login.clone();
+        for _ in 0..1 + round % 7 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at = 4 + (state >> 33) as usize % (bytes.len() - 4);
+            bytes[at] = (state >> 24) as u8;
+        }
+        let mut client = greeted(&running, Way::Unix);
+        client.wire.write_all(&bytes).unwrap();
+        let (_, reply) = client.packet().unwrap();
+        assert_ne!(reply[0], 0, "let in");
+    }
+    assert_eq!(running.root().query("SELECT 1").one(), "1");
+}
+
+#[test]
+fn answers_to_questions_are_numbered_and_have_their_length() {
+    let running = start(&[
+        "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
+        "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
+    ]);
+    // Who is asked, the answer, its number beyond the question's, and what comes of it.
+    let cases: [(&str, &[u8], u8, u16); 9] = [
+        ("nat", &[9; 20], 1, 1045),
+        ("nat", &[9; 20], 0, 1156),
+        ("nat", &[9; 20], 2, 1156),
+        ("nat", &[9; 19], 1, 1043),
+        ("nat", &[9; 4000], 1, 1043),
+        ("sha", b"guess\0", 1, 1045),
+        ("sha", b"guess\0", 3, 1156),
+        ("sha", b"no end", 1, 1045),
+        ("sha", b"", 1, 1045),
+    ];
+    for way in WAYS {
+        for (user, answer, beyond, number) in cases {
+            let guess = GUESSES[1];
+            let mut client = greeted(&running, way);
+            let packet = match way {
+                Way::ChangeUser => change_user_packet(user, guess),
+                Way::Unix | Way::Tcp => login_packet(user, guess),
+            };
+            client.wire.write_all(&packet).unwrap();
+            let (sequence, question) = client.packet().unwrap();
+            assert!(AuthStep::parse(&question).unwrap().is_some());
+            client.send(sequence + beyond, answer).unwrap();
+            let (_, packet) = client.packet().unwrap();
+            let error = ErrPacket::parse(&packet).unwrap().unwrap();
+            assert_eq!(
+                error.number,
+                number,
+                "{way:?} {user} {} {beyond}",
+                answer.len()
+            );
+            assert!(client.is_closed());
+        }
+    }
+}
+
+#[test]
+fn clients_that_break_off_anywhere_leave_nothing() {
+    let running = start(&["CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'"]);
+    let login = login_packet("nat", GUESSES[1]);
+    let aborted = running.count("Aborted_connects");
+    for length in 0..login.len() {
+        let mut client = UnixStream::connect(running.socket()).unwrap();
+        client.write_all(&login[..length]).unwrap();
+    }
+    // With the question asked, and nobody there to answer it.
+    for _ in 0..20 {
+        let address = running.server.tcp_addresses()[0];
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(&login).unwrap();
+    }
+    let all = aborted + login.len() as u64 + 20;
+    eventually(|| running.count("Aborted_connects") == all);
+    eventually(|| running.count("Threads_connected") == 1);
+}
+
+#[test]
+fn a_nonce_is_never_given_twice() {
+    let running = start(&[]);
+    let nonces: std::collections::HashSet<_> = (0..100)
+        .map(|_| {
+            let mut client = Raw::local(&running.socket()).unwrap();
+            let (_, greeting) = client.packet().unwrap();
+            Greeting::parse(&greeting).unwrap().nonce
+        })
+        .collect();
+    assert_eq!(nonces.len(), 100);
+    assert!(
+        nonces
+            .iter()
+            .all(|nonce| nonce.len() == auth::nonce().len())
+    );
+}
