@@ -157,6 +157,7 @@ errors! {
     too_many_connections() = 1040 "08004" "Too many connections";
     host_is_blocked(host) = 1129 "HY000" "Host '{}' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'";
     host_not_privileged(host) = 1130 "HY000" "Host '{}' is not allowed to connect to this MySQL server";
+    must_change_password() = 1820 "HY000" "You must reset your password using ALTER USER statement before executing this statement.";
     password_has_expired() = 1862 "HY000" "Your password has expired. To log in you must change it using a client that supports expired passwords.";
     too_many_user_connections(user) = 1203 "42000" "User {} already has more than 'max_user_connections' active connections";
     variable_is_read_only(scope, name, instead) = 1621 "HY000" "{} variable '{}' is read-only. Use SET {} to assign the value";

@@ -24,6 +24,8 @@ pub struct SessionState {
     pub bell: Arc<Waiter>,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
+    /// Its password has expired: until it has a new one, nothing else runs (1820).
+    pub must_change_password: bool,
     /// The file of the LOAD DATA that runs.
     pub load_source: Option<Source>,
     /// Roles that SET ROLE or the login made active, and all that the account reaches.
@@ -42,6 +44,7 @@ impl SessionState {
             temporary_tables: TemporaryTables::new(),
             bell: Arc::default(),
             account: None,
+            must_change_password: false,
             load_source: None,
             active_roles: Vec::new(),
             reached_roles: Vec::new(),

@@ -251,6 +251,9 @@ fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses
     let Some(account) = &state.account else {
         return Ok(());
     };
+    if state.must_change_password {
+        return Err(Error::must_change_password());
+    }
     if accesses.are_allowed_by(account.grants.load().global) {
         return Ok(());
     }
@@ -374,6 +377,13 @@ pub fn statement<'a>(
     state: &SessionState,
     statement: &'a ast::Statement,
 ) -> Result<Privileged<'a, ast::Statement>> {
+    let changes_password = matches!(
+        statement,
+        ast::Statement::AlterUser(_) | ast::Statement::SetPassword { .. }
+    );
+    if state.must_change_password && !changes_password {
+        return Err(Error::must_change_password());
+    }
     if state.account.is_some() {
         StatementCheck { state }.statement(statement)?;
     }

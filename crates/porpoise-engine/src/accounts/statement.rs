@@ -89,7 +89,13 @@ pub fn execute(
         S::SetDefaultRole { roles, users } => run.set_default_roles(roles, users)?,
         _ => return Err(Error::not_supported_yet("this statement")),
     }
-    run.change.commit()
+    let Run { change, state, .. } = run;
+    change.commit()?;
+    if let Some(own) = &state.account {
+        let now = shared.accounts.get(&own.user, &own.host);
+        state.must_change_password &= now.is_some_and(|own| own.password_expired);
+    }
+    Ok(())
 }
 
 fn failed(operation: &str, names: &[Name]) -> Error {

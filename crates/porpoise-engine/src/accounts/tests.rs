@@ -329,3 +329,36 @@ fn com_field_list_tells_the_columns_that_one_may_know() {
     let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     assert_eq!(names, ["b"]);
 }
+
+#[test]
+fn who_must_change_the_password_can_do_nothing_else_before() {
+    let (mut root, _) = with_user();
+    root.run("GRANT ALL ON *.* TO u");
+    root.run("ALTER USER u PASSWORD EXPIRE");
+    let mut user = login(&root, "u");
+    for sql in [
+        "SELECT 1",
+        "SELECT * FROM d.t",
+        "SET @x = 1",
+        "BEGIN",
+        "DROP TABLE d.t",
+        "SHOW TABLES FROM d",
+        "PREPARE s FROM 'SELECT 1'",
+        "ALTER USER u PASSWORD EXPIRE",
+    ] {
+        if !sql.starts_with("ALTER") {
+            user.fails(sql, 1820);
+        } else {
+            user.run(sql);
+            user.fails("SELECT 1", 1820);
+        }
+    }
+    assert_eq!(
+        user.session.prepare(b"SELECT 1").unwrap_err().number(),
+        1820
+    );
+    user.run("ALTER USER u IDENTIFIED BY 'new'");
+    user.run("SELECT * FROM d.t");
+    let mut again = login(&root, "u");
+    again.run("SELECT 1");
+}

@@ -202,6 +202,10 @@ impl Session {
         state.user = login.user.clone();
         state.host = login.host.clone();
         state.account = login.account.clone();
+        state.must_change_password = login
+            .account
+            .as_ref()
+            .is_some_and(|own| own.password_expired);
         state.found_rows_flag = login.found_rows;
         if login.interactive {
             crate::variables::make_interactive(state);
