@@ -29,7 +29,7 @@ use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use smallvec::SmallVec;
 
 use crate::base::{Base, definition, table_name};
-use crate::log::free_bytes;
+use crate::disk::Found;
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::versions::Generation;
@@ -214,14 +214,18 @@ fn refuse_without_room(shared: &Shared, generation: &Generation) -> Result<()> {
     let Some(tree) = &shared.tree_path else {
         return Ok(());
     };
-    let tree_bytes = std::fs::metadata(tree).map_or(0, |found| found.len());
+    let tree_bytes = match shared.disk.find(tree) {
+        Ok(Some(Found::File { len })) => len,
+        _ => 0,
+    };
     // Each key's page is written anew, a page at most, the whole tree at most; and what is new.
     let pages = generation
         .entries()
         .saturating_mul(2 * PAGE_BYTES)
         .min(tree_bytes);
     let needed = pages + 2 * generation.bytes() + (1 << 20);
-    if free_bytes(tree).is_some_and(|free| free < needed) {
+    let free = shared.disk.free_bytes(tree);
+    if free.is_some_and(|free| free < needed) {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         return Err(Error::io("make room for a checkpoint in", tree)(full));
     }

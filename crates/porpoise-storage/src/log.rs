@@ -40,14 +40,13 @@
 //! to start. A torn tail is overwritten with zeros, so that its remains can never be read again.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
 
+use crate::disk::{Disk, DiskFile, Found, OpenMode};
 use crate::{CommitTs, Error, Lsn, Result};
 
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -193,6 +192,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 /// The log's files.
 pub(crate) struct LogFiles {
+    disk: Arc<dyn Disk>,
     folder: PathBuf,
     segment_bytes: u64,
     /// Oldest first; the last is the one written to.
@@ -203,8 +203,14 @@ pub(crate) struct LogFiles {
 struct Segment {
     extent: Extent,
     path: PathBuf,
-    file: Arc<File>,
+    file: Arc<dyn DiskFile>,
     is_dirty: bool,
+}
+
+impl Segment {
+    fn read(&self) -> Result<Vec<u8>> {
+        self.file.read_all().map_err(Error::io("read", &self.path))
+    }
 }
 
 impl LogFiles {
@@ -230,13 +236,15 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who is refused now has
-    /// written nothing; a disk that turns out to be full while a batch is written ends all writing.
+    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who
+    /// is refused now has written nothing; a disk that turns out to be full while a batch is written
+    /// ends all writing.
     pub fn check_room(&self, up_to: Extent) -> Result<()> {
         let made = self.segments.back().map_or(0, |last| last.extent.end());
         let spare = u64::from(self.has_spare) * self.segment_bytes;
         let needed = up_to.end().saturating_sub(made).saturating_sub(spare);
-        if needed == 0 || free_bytes(&self.folder).is_none_or(|free| free >= needed + SLACK_BYTES) {
+        let free = || self.disk.free_bytes(&self.folder);
+        if needed == 0 || free().is_none_or(|free| free >= needed + SLACK_BYTES) {
             return Ok(());
         }
         let full = io::Error::from(io::ErrorKind::StorageFull);
@@ -258,7 +266,7 @@ impl LogFiles {
     }
 
     /// The file written to, if it was since the last sync, to be synced without holding the files.
-    pub fn dirty_file(&self) -> Option<(Arc<File>, PathBuf)> {
+    pub fn dirty_file(&self) -> Option<(Arc<dyn DiskFile>, PathBuf)> {
         let last = self.segments.back().filter(|last| last.is_dirty)?;
         Some((Arc::clone(&last.file), last.path.clone()))
     }
@@ -278,32 +286,32 @@ impl LogFiles {
         let spare = self.folder.join(SPARE);
         let file = if self.has_spare && extent.capacity == self.segment_bytes {
             self.has_spare = false;
-            let opened = OpenOptions::new().read(true).write(true).open(&spare);
+            let opened = self.disk.open(&spare, OpenMode::Existing);
             let file = opened.map_err(Error::io("open", &spare))?;
-            write_segment_header(&file, extent)
+            write_segment_header(&*file, extent)
                 .and_then(|()| file.sync_all())
-                .and_then(|()| fs::rename(&spare, &path))
+                .and_then(|()| self.disk.rename(&spare, &path))
                 .map_err(Error::io("write to", &spare))?;
             file
         } else {
             let unfinished = self.folder.join(UNFINISHED);
-            let make = || -> io::Result<File> {
-                let file = zero_filled(&unfinished, extent.capacity)?;
-                write_segment_header(&file, extent)?;
+            let make = || -> io::Result<Arc<dyn DiskFile>> {
+                let file = zero_filled(&*self.disk, &unfinished, extent.capacity)?;
+                write_segment_header(&*file, extent)?;
                 file.sync_all()?;
-                fs::rename(&unfinished, &path)?;
+                self.disk.rename(&unfinished, &path)?;
                 Ok(file)
             };
             make().map_err(|e| {
-                let _ = fs::remove_file(&unfinished);
+                let _ = self.disk.remove(&unfinished);
                 Error::io("create", &path)(e)
             })?
         };
-        sync_folder(&self.folder)?;
+        sync_folder(&*self.disk, &self.folder)?;
         self.segments.push_back(Segment {
             extent,
             path,
-            file: Arc::new(file),
+            file,
             is_dirty: false,
         });
         Ok(())
@@ -322,10 +330,12 @@ impl LogFiles {
             };
             if !self.has_spare && first.extent.capacity == self.segment_bytes {
                 let spare = self.folder.join(SPARE);
-                fs::rename(&first.path, &spare).map_err(Error::io("rename", &first.path))?;
+                let renamed = self.disk.rename(&first.path, &spare);
+                renamed.map_err(Error::io("rename", &first.path))?;
                 self.has_spare = true;
             } else {
-                fs::remove_file(&first.path).map_err(Error::io("remove", &first.path))?;
+                let removed = self.disk.remove(&first.path);
+                removed.map_err(Error::io("remove", &first.path))?;
             }
         }
         Ok(())
@@ -338,48 +348,39 @@ impl LogFiles {
         let is_time = !self.has_spare && used > last.extent.capacity / 2;
         // Not with the last room that there is: commits have counted on it.
         let has_room = || {
-            free_bytes(&self.folder).is_none_or(|free| free >= 2 * self.segment_bytes + SLACK_BYTES)
+            let free = self.disk.free_bytes(&self.folder);
+            free.is_none_or(|free| free >= 2 * self.segment_bytes + SLACK_BYTES)
         };
         (is_time && has_room()).then(|| (self.folder.clone(), self.segment_bytes))
     }
 
     pub fn adopt_spare(&mut self, made: &Path) -> Result<()> {
         let spare = self.folder.join(SPARE);
-        fs::rename(made, &spare).map_err(Error::io("rename", made))?;
+        let renamed = self.disk.rename(made, &spare);
+        renamed.map_err(Error::io("rename", made))?;
         self.has_spare = true;
         Ok(())
     }
 }
 
-/// The room that is left on a folder's disk, if that can be told.
-pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(folder).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
 /// Makes a file of zeros that can become a segment. Slow; done where nobody waits.
-pub(crate) fn make_spare(folder: &Path, capacity: u64) -> Result<PathBuf> {
+pub(crate) fn make_spare(disk: &dyn Disk, folder: &Path, capacity: u64) -> Result<PathBuf> {
     let path = folder.join("log.spare.unfinished");
-    zero_filled(&path, capacity).map_err(|e| {
-        let _ = fs::remove_file(&path);
+    zero_filled(disk, &path, capacity).map_err(|e| {
+        let _ = disk.remove(&path);
         Error::io("create", &path)(e)
     })?;
     Ok(path)
 }
 
-fn zero_filled(path: &Path, capacity: u64) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)?;
-    fill_with_zeros(&file, 0, capacity)?;
+fn zero_filled(disk: &dyn Disk, path: &Path, capacity: u64) -> io::Result<Arc<dyn DiskFile>> {
+    let file = disk.open(path, OpenMode::Truncated)?;
+    fill_with_zeros(&*file, 0, capacity)?;
     file.sync_all()?;
     Ok(file)
 }
 
-fn fill_with_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
+fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 18];
     let mut at = from;
     while at < to {
@@ -390,7 +391,7 @@ fn fill_with_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn write_segment_header(file: &File, extent: Extent) -> io::Result<()> {
+fn write_segment_header(file: &dyn DiskFile, extent: Extent) -> io::Result<()> {
     let mut header = [0; SEGMENT_HEADER_LEN as usize];
     header[0..8].copy_from_slice(MAGIC);
     header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -405,25 +406,25 @@ fn segment_name(start: u64) -> String {
     format!("log-{start:016x}")
 }
 
-pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder)
-        .and_then(|f| f.sync_all())
-        .map_err(Error::io("sync", folder))
+pub(crate) fn sync_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    disk.sync_folder(folder).map_err(Error::io("sync", folder))
 }
 
 /// Reads the log from a position on, gives each commit to `replay`, cuts a torn tail, and leaves the
 /// log ready to be written to.
 pub(crate) fn open_log(
+    disk: &Arc<dyn Disk>,
     folder: &Path,
     segment_bytes: u64,
     from: Lsn,
     mut replay: impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
 ) -> Result<(LogFiles, Tail)> {
-    let mut segments = find_segments(folder)?;
+    let mut segments = find_segments(&**disk, folder)?;
     // Segments that a checkpoint has put behind it may still lie here; none of the rest may be missing.
     while segments.len() > 1 && segments[0].extent.end() <= from.0 {
         if let Some(past) = segments.pop_front() {
-            fs::remove_file(&past.path).map_err(Error::io("remove", &past.path))?;
+            let removed = disk.remove(&past.path);
+            removed.map_err(Error::io("remove", &past.path))?;
         }
     }
     for (one, next) in segments.iter().zip(segments.iter().skip(1)) {
@@ -452,7 +453,7 @@ pub(crate) fn open_log(
     // Nothing lies behind the end: nothing to look for there, and nothing to wipe.
     let mut ends_in_zeros = false;
     for (index, segment) in segments.iter().enumerate() {
-        let bytes = fs::read(&segment.path).map_err(Error::io("read", &segment.path))?;
+        let bytes = segment.read()?;
         let mut offset = (at - segment.extent.start).max(SEGMENT_HEADER_LEN);
         let mut is_sealed = false;
         while let Some(record) = Record::read(&bytes, segment.extent.start, offset) {
@@ -483,14 +484,16 @@ pub(crate) fn open_log(
         refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
     }
     let mut files = LogFiles {
+        disk: Arc::clone(disk),
         folder: folder.to_path_buf(),
         segment_bytes,
         segments: VecDeque::new(),
-        has_spare: is_usable_spare(&folder.join(SPARE), segment_bytes),
+        has_spare: is_usable_spare(&**disk, &folder.join(SPARE), segment_bytes),
     };
     // What follows the end was never acknowledged.
     for torn in segments.range((last + 1).min(segments.len())..) {
-        fs::remove_file(&torn.path).map_err(Error::io("remove", &torn.path))?;
+        let removed = disk.remove(&torn.path);
+        removed.map_err(Error::io("remove", &torn.path))?;
     }
     segments.truncate(last + 1);
     files.segments = segments;
@@ -499,7 +502,7 @@ pub(crate) fn open_log(
             let offset = at - tail.extent.start;
             let wiped = match ends_in_zeros {
                 true => Ok(()),
-                false => fill_with_zeros(&tail.file, offset, tail.extent.capacity),
+                false => fill_with_zeros(&*tail.file, offset, tail.extent.capacity),
             };
             // The zeros may be those of an open that was cut short: on their way to the disk only.
             wiped
@@ -516,7 +519,7 @@ pub(crate) fn open_log(
             (extent, SEGMENT_HEADER_LEN)
         }
     };
-    sync_folder(folder)?;
+    sync_folder(&**disk, folder)?;
     let tail = Tail {
         segment,
         offset,
@@ -534,32 +537,31 @@ fn is_zeros(bytes: &[u8]) -> bool {
         .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
-fn is_usable_spare(path: &Path, segment_bytes: u64) -> bool {
-    match fs::metadata(path) {
-        Ok(found) if found.len() == segment_bytes => true,
-        Ok(_) => {
-            let _ = fs::remove_file(path);
+fn is_usable_spare(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> bool {
+    match disk.find(path) {
+        Ok(Some(Found::File { len })) if len == segment_bytes => true,
+        Ok(Some(_)) => {
+            let _ = disk.remove(path);
             false
         }
-        Err(_) => false,
+        Ok(None) | Err(_) => false,
     }
 }
 
 /// The log's segments, oldest first, their headers verified.
-fn find_segments(folder: &Path) -> Result<VecDeque<Segment>> {
+fn find_segments(disk: &dyn Disk, folder: &Path) -> Result<VecDeque<Segment>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
-        let path = entry.map_err(Error::io("read", folder))?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some(start) = name.and_then(|name| name.strip_prefix("log-")) else {
+    for name in disk.list(folder).map_err(Error::io("read", folder))? {
+        let path = folder.join(&name);
+        let Some(start) = name.to_str().and_then(|name| name.strip_prefix("log-")) else {
             continue;
         };
         let Ok(start) = u64::from_str_radix(start, 16) else {
             continue;
         };
-        let file = OpenOptions::new().read(true).write(true).open(&path);
-        let file = file.map_err(Error::io("open", &path))?;
-        let extent = read_segment_header(&file, &path)?;
+        let opened = disk.open(&path, OpenMode::Existing);
+        let file = opened.map_err(Error::io("open", &path))?;
+        let extent = read_segment_header(&*file, &path)?;
         if extent.start != start {
             let what = format!("its header says that it starts at {:#x}", extent.start);
             return Err(Error::Corrupt {
@@ -571,7 +573,7 @@ fn find_segments(folder: &Path) -> Result<VecDeque<Segment>> {
         found.push(Segment {
             extent,
             path,
-            file: Arc::new(file),
+            file,
             is_dirty: false,
         });
     }
@@ -579,7 +581,7 @@ fn find_segments(folder: &Path) -> Result<VecDeque<Segment>> {
     Ok(found.into())
 }
 
-fn read_segment_header(file: &File, path: &Path) -> Result<Extent> {
+fn read_segment_header(file: &dyn DiskFile, path: &Path) -> Result<Extent> {
     let corrupt = |offset, what: &str| Error::Corrupt {
         path: path.to_path_buf(),
         offset,
@@ -624,7 +626,7 @@ fn read_segment_header(file: &File, path: &Path) -> Result<Extent> {
 fn refuse_corrupt_middle<'a>(segments: impl Iterator<Item = &'a Segment>, end: u64) -> Result<()> {
     let mut place: Option<(PathBuf, u64)> = None;
     for segment in segments {
-        let bytes = fs::read(&segment.path).map_err(Error::io("read", &segment.path))?;
+        let bytes = segment.read()?;
         let (path, offset) = place
             .get_or_insert_with(|| {
                 (

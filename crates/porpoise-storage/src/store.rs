@@ -11,8 +11,8 @@
 //! `porpoise-sync` syncs once a second what no commit waited for. `porpoise-fold` makes checkpoints.
 //! Neither is on the path of a commit.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::any::Any;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,6 +26,7 @@ use smallvec::smallvec;
 use crate::base::Base;
 use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
+use crate::disk::{Disk, Found, LockOutcome, OpenMode};
 use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
@@ -34,6 +35,7 @@ use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
+use crate::tree_file::TreeFile;
 use crate::versions::Generation;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
 
@@ -75,6 +77,7 @@ pub(crate) struct Shared {
     pub next_space: AtomicU32,
     pub group: GroupCommit,
     pub database: Mutex<Option<redb::Database>>,
+    pub disk: Arc<dyn Disk>,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
     next_txn: AtomicU64,
@@ -124,10 +127,13 @@ impl Bell {
     }
 }
 
+/// Held as long as this process has the folder to itself.
+type FolderLock = Box<dyn Any + Send + Sync>;
+
 struct Handle {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    lock_file: Mutex<Option<File>>,
+    lock_file: Mutex<Option<FolderLock>>,
 }
 
 impl Store {
@@ -135,10 +141,10 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store> {
         let (database, folder, lock_file) = match &options.location {
             Location::Path(folder) => {
-                make_folder(folder)?;
-                let lock_file = take_folder(folder)?;
-                let path = folder.join("tree.redb");
-                let database = redb_builder(options).create(&path)?;
+                make_folder(&*options.disk, folder)?;
+                let lock_file = take_folder(&*options.disk, folder)?;
+                let file = open_tree_file(&*options.disk, &folder.join("tree.redb"))?;
+                let database = redb_builder(options).create_with_backend(file)?;
                 (database, Some(folder.as_path()), Some(lock_file))
             }
             Location::Memory => {
@@ -170,6 +176,7 @@ impl Store {
             Some(folder) => {
                 let apply = |ts, payload: &[u8]| replay.apply(ts, payload);
                 Some(open_log(
+                    &options.disk,
                     folder,
                     options.log_segment_bytes,
                     state.lsn,
@@ -202,6 +209,7 @@ impl Store {
             next_space: AtomicU32::new(next_space),
             group: GroupCommit::new(log, generation, last_ts),
             database: Mutex::new(Some(database)),
+            disk: Arc::clone(&options.disk),
             tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
@@ -500,43 +508,48 @@ fn tree_cache_bytes(options: &Options) -> usize {
     options.cache_bytes / 12
 }
 
-fn make_folder(folder: &Path) -> Result<()> {
-    if folder.is_dir() {
+fn open_tree_file(disk: &dyn Disk, path: &Path) -> Result<TreeFile> {
+    let mode = match disk.find(path) {
+        Ok(None) => OpenMode::Truncated,
+        _ => OpenMode::Existing,
+    };
+    let file = disk.open(path, mode).map_err(Error::io("open", path))?;
+    Ok(TreeFile::new(file))
+}
+
+/// Makes the folder and those above it, each on disk before the next.
+fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() {
         return Ok(());
     }
-    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => Ok(()),
+    let found = disk.find(folder).map_err(Error::io("read", folder))?;
+    if found == Some(Found::Folder) {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(Path::new(""));
+    make_folder(disk, parent)?;
+    match disk.create_folder(folder) {
+        Ok(()) => {}
+        // Somebody else was faster; who may use it is settled by the lock.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(Error::io("create", folder)(e)),
+    }
+    match parent.as_os_str().is_empty() {
+        true => sync_folder(disk, Path::new(".")),
+        false => sync_folder(disk, parent),
     }
 }
 
 /// Makes this process the folder's only user.
-fn take_folder(folder: &Path) -> Result<File> {
+fn take_folder(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
     let path = folder.join("LOCK");
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(Error::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let _ = file.read_to_string(&mut holder);
-            let pid = holder.trim().parse().ok();
-            return Err(Error::InUse {
-                path: folder.to_path_buf(),
-                pid,
-            });
-        }
-        Err(fs::TryLockError::Error(e)) => return Err(Error::io("lock", &path)(e)),
+    match disk.lock(&path).map_err(Error::io("lock", &path))? {
+        LockOutcome::Held(lock) => Ok(lock),
+        LockOutcome::InUse { pid } => Err(Error::InUse {
+            path: folder.to_path_buf(),
+            pid,
+        }),
     }
-    let mut sign = || {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "{}", std::process::id())
-    };
-    sign().map_err(Error::io("write to", &path))?;
-    Ok(file)
 }
 
 /// Puts the log's records back into memory.
@@ -604,7 +617,7 @@ fn make_spare_segment(shared: &Shared) -> Result<()> {
     let Some((folder, capacity)) = wanted else {
         return Ok(());
     };
-    let made = make_spare(&folder, capacity)?;
+    let made = make_spare(&*shared.disk, &folder, capacity)?;
     shared
         .group
         .with_files(|files| files.adopt_spare(&made))
