@@ -31,14 +31,20 @@ use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
 use crate::overlay::Overlay;
+use crate::page_sums::PAGE_BYTES;
 use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
-use crate::tree_file::TreeFile;
+use crate::tree::{DamagedSpaces, Tree};
+use crate::tree_file::CheckedFile;
 use crate::versions::Generation;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
 
+const TREE: &str = "tree.redb";
+/// The share of the cache for pages of checksums, each of which is for 2 MiB of the tree.
+const SUMS_SHARE: usize = 64;
+const SUMS_ROOM_MIN: usize = 64;
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
@@ -76,7 +82,13 @@ pub(crate) struct Shared {
     pub counters: SpaceTable<Counter>,
     pub next_space: AtomicU32,
     pub group: GroupCommit,
-    pub database: Mutex<Option<redb::Database>>,
+    pub tree: Mutex<Option<Tree>>,
+    /// What the tree lies in; `None` for a store in memory.
+    pub tree_file: Option<Arc<CheckedFile>>,
+    pub tree_cache_bytes: usize,
+    pub damaged: Arc<DamagedSpaces>,
+    /// The newest commit that the tree has.
+    pub folded_ts: AtomicU64,
     pub disk: Arc<dyn Disk>,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
@@ -139,25 +151,24 @@ struct Handle {
 impl Store {
     /// Opens the store, replaying what its log holds beyond the last checkpoint.
     pub fn open(options: &Options) -> Result<Store> {
-        let (database, folder, lock_file) = match &options.location {
+        let cache_bytes = tree_cache_bytes(options);
+        let (file, folder, lock_file) = match &options.location {
             Location::Path(folder) => {
                 make_folder(&*options.disk, folder)?;
                 let lock_file = take_folder(&*options.disk, folder)?;
-                let file = open_tree_file(&*options.disk, &folder.join("tree.redb"))?;
-                let database = redb_builder(options).create_with_backend(file)?;
-                (database, Some(folder.as_path()), Some(lock_file))
+                let file = open_tree_file(options, &folder.join(TREE))?;
+                (Some(file), Some(folder.as_path()), Some(lock_file))
             }
-            Location::Memory => {
-                let backend = redb::backends::InMemoryBackend::new();
-                (
-                    redb_builder(options).create_with_backend(backend)?,
-                    None,
-                    None,
-                )
-            }
+            Location::Memory => (None, None, None),
         };
-        let tree_path = folder.map(|f| f.join("tree.redb")).unwrap_or_default();
-        let (state, counters) = checkpoint::open_tree(&database, &tree_path)?;
+        let tree = Tree::open(file.as_ref(), cache_bytes)?;
+        let tree_path = folder.map(|f| f.join(TREE)).unwrap_or_default();
+        let checkpoint::Opened {
+            state,
+            counters,
+            damaged,
+        } = checkpoint::open_tree(&tree, &tree_path)?;
+        let damaged = Arc::new(damaged);
         let generation = Arc::new(Generation::after(state.ts));
         let mut replay = Replay {
             generation: &generation,
@@ -186,10 +197,8 @@ impl Store {
             None => None,
         };
         generation.publish(replay.last_ts);
-        let cache = Arc::new(BlockCache::new(
-            options.cache_bytes - tree_cache_bytes(options),
-        ));
-        let base = Arc::new(Base::open(&database, Arc::clone(&cache))?);
+        let cache = Arc::new(BlockCache::new(options.cache_bytes - cache_bytes));
+        let base = Arc::new(Base::open(&tree, Arc::clone(&cache), Arc::clone(&damaged))?);
         cache.serve(&base);
         let epoch = Epoch {
             generations: smallvec![Arc::clone(&generation)],
@@ -208,7 +217,11 @@ impl Store {
             counters,
             next_space: AtomicU32::new(next_space),
             group: GroupCommit::new(log, generation, last_ts),
-            database: Mutex::new(Some(database)),
+            tree: Mutex::new(Some(tree)),
+            tree_file: file,
+            tree_cache_bytes: cache_bytes,
+            damaged,
+            folded_ts: AtomicU64::new(state.ts.0),
             disk: Arc::clone(&options.disk),
             tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
@@ -347,6 +360,10 @@ impl Store {
 }
 
 impl Shared {
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::newest_of(self.epoch.load_full())
     }
@@ -483,7 +500,7 @@ impl Handle {
             is_oldest_in_tree: false,
         };
         // A checkpoint that still runs ends first.
-        let mut database = self.shared.database.lock();
+        let mut database = self.shared.tree.lock();
         self.shared.epoch.store(Arc::new(closed));
         drop(database.take());
         drop(database);
@@ -497,24 +514,21 @@ impl Drop for Handle {
     }
 }
 
-fn redb_builder(options: &Options) -> redb::Builder {
-    let mut builder = redb::Builder::new();
-    builder.set_cache_size(tree_cache_bytes(options));
-    builder
-}
-
 /// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
 fn tree_cache_bytes(options: &Options) -> usize {
     options.cache_bytes / 12
 }
 
-fn open_tree_file(disk: &dyn Disk, path: &Path) -> Result<TreeFile> {
-    let mode = match disk.find(path) {
-        Ok(None) => OpenMode::Truncated,
-        _ => OpenMode::Existing,
+fn open_tree_file(options: &Options, path: &Path) -> Result<Arc<CheckedFile>> {
+    let disk = &*options.disk;
+    let sums_room = (options.cache_bytes / SUMS_SHARE / PAGE_BYTES).max(SUMS_ROOM_MIN);
+    let is_new = matches!(disk.find(path), Ok(None));
+    let open = |mode| disk.open(path, mode).map_err(Error::io("open", path));
+    let file = match is_new {
+        true => CheckedFile::create(open(OpenMode::Truncated)?, path, sums_room),
+        false => CheckedFile::open(open(OpenMode::Existing)?, path, sums_room)?,
     };
-    let file = disk.open(path, mode).map_err(Error::io("open", path))?;
-    Ok(TreeFile::new(file))
+    Ok(Arc::new(file))
 }
 
 /// Makes the folder and those above it, each on disk before the next.
