@@ -64,6 +64,7 @@ mod commit;
 mod cursor;
 mod disk;
 mod error;
+mod first_start;
 mod ids;
 mod locks;
 mod log;

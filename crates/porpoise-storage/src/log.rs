@@ -8,7 +8,8 @@
 //!
 //! ```text
 //! log-0000000000000000      log-0000000001000000      log.spare
-//! ├ header 64 bytes         ├ header                  (zeros, the next segment)
+//! ├ header 512 bytes        ├ header                  (zeros, the next segment)
+//! ├ mark 512 bytes          ├ mark
 //! ├ record                  ├ record
 //! ├ record                  └ zeros, or the bytes of a segment's former life
 //! └ seal: goes on in the next
@@ -18,8 +19,12 @@
 //!         12  u32 zero
 //!         16  u64 start: position of byte 0 of this file
 //!         24  u64 capacity: length of this file; the next one starts at start + capacity
-//!         32  u64 zero × 3
+//!         32  u64 identity of the store
+//!         40  u64 zero × 2
 //!         56  u64 checksum of bytes 0..56
+//!
+//! mark     0  u64 synced: all before this position was on disk once
+//!          8  u64 checksum of the start, the store's identity and bytes 0..8; both zero: no mark yet
 //!
 //! record   0  u32 length of the payload
 //!          4  u32 kind: 1 commit, 2 seal
@@ -34,10 +39,20 @@
 //! Integers are little-endian, checksums XXH3 (the low half where four bytes hold it).
 //!
 //! **Where the log ends.** Reading stops at the first record that is not whole or not at its own
-//! position. That is the end of the log if the machine stopped there, and damage if it did not. The
-//! `synced` field of whatever is found behind tells the two apart: a record that says "all before me
-//! was on disk" turns a hole before it from a torn tail into a corrupt middle, and the store refuses
-//! to start. A torn tail is overwritten with zeros, so that its remains can never be read again.
+//! position. That is the end of the log if the machine stopped there, and damage if it did not. Two
+//! things tell them apart. The `synced` field of whatever is found behind: a record that says "all before me
+//! was on disk" turns a hole before it from a torn tail into a corrupt middle. And the mark, which is
+//! written anew in its own sector within a second or two of a sync: the log can't end before it. Either way the store
+//! refuses to start. A torn tail is overwritten with zeros, so that its remains can never be read again.
+//!
+//! What can't be told from a power cut, then, is damage to the very last records, those that no whole
+//! record follows, if the process ended within two seconds of writing them and without closing
+//! the store.
+//!
+//! **Which files belong to it.** A segment is made whole under another name, so one that is shorter than its
+//! header says was cut. The next one is there, its name on disk, before a seal says that the log goes on in it;
+//! the seal is on disk before a record is written behind it. The first one is there before the store's
+//! tree is. So a missing segment is noticed wherever it is missing, and one from another store by the identity.
 
 use std::collections::VecDeque;
 use std::io;
@@ -47,11 +62,14 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 use crate::disk::{Disk, DiskFile, Found, OpenMode};
-use crate::{CommitTs, Error, Lsn, Result};
+use crate::{CommitTs, Error, Lsn, Result, StoreId};
 
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"PORPLOG\0";
-pub(crate) const SEGMENT_HEADER_LEN: u64 = 64;
+/// A segment's header, in a sector of its own, and its mark, in another.
+pub(crate) const SEGMENT_HEADER_LEN: u64 = 1024;
+const HEADER_FIELDS_LEN: usize = 64;
+const MARK_AT: u64 = 512;
 pub(crate) const RECORD_HEADER_LEN: u64 = 40;
 /// A payload's length fits its field, with room to round up.
 pub(crate) const PAYLOAD_LEN_MAX: u64 = u32::MAX as u64 - 7;
@@ -194,7 +212,10 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(crate) struct LogFiles {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
+    id: StoreId,
     segment_bytes: u64,
+    /// What the last mark says.
+    marked: Lsn,
     /// Oldest first; the last is the one written to.
     segments: VecDeque<Segment>,
     has_spare: bool,
@@ -208,6 +229,21 @@ struct Segment {
 }
 
 impl Segment {
+    fn corrupt(&self, offset: u64, what: impl Into<String>) -> Error {
+        Error::Corrupt {
+            path: self.path.clone(),
+            offset,
+            what: what.into(),
+        }
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let synced = self.file.sync_data();
+        synced.map_err(Error::io("sync", &self.path))?;
+        self.is_dirty = false;
+        Ok(())
+    }
+
     fn read(&self) -> Result<Vec<u8>> {
         self.file.read_all().map_err(Error::io("read", &self.path))
     }
@@ -216,24 +252,37 @@ impl Segment {
 impl LogFiles {
     /// Writes the parts to their files, making those that don't exist yet.
     pub fn write(&mut self, parts: &[Part]) -> Result<()> {
-        for part in parts {
-            if self
-                .segments
-                .back()
-                .is_none_or(|last| last.extent != part.segment)
-            {
-                self.sync()?;
-                self.add_segment(part.segment)?;
+        for (index, part) in parts.iter().enumerate() {
+            self.add_if_missing(part.segment)?;
+            let next = parts.get(index + 1);
+            if let Some(next) = next {
+                // Before this part says that the log goes on there.
+                self.add_if_missing(next.segment)?;
             }
-            let Some(last) = self.segments.back_mut() else {
+            let Some(segment) = self.segments.iter_mut().rfind(|s| s.extent == part.segment) else {
                 continue;
             };
-            last.is_dirty = true;
-            last.file
+            segment.is_dirty = true;
+            segment
+                .file
                 .write_all_at(&part.bytes, part.offset)
-                .map_err(Error::io("write to", &last.path))?;
+                .map_err(Error::io("write to", &segment.path))?;
+            if next.is_some() {
+                // Before the next part is written.
+                segment.sync()?;
+            }
         }
         Ok(())
+    }
+
+    fn add_if_missing(&mut self, extent: Extent) -> Result<()> {
+        match self.segments.iter().rfind(|s| s.extent == extent) {
+            Some(_) => Ok(()),
+            None => {
+                self.sync()?;
+                self.add_segment(extent)
+            }
+        }
     }
 
     /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who
@@ -254,15 +303,24 @@ impl LogFiles {
     /// Waits until everything written is on disk.
     pub fn sync(&mut self) -> Result<()> {
         match self.segments.back_mut() {
-            Some(last) if last.is_dirty => {
-                last.file
-                    .sync_data()
-                    .map_err(Error::io("sync", &last.path))?;
-                last.is_dirty = false;
-                Ok(())
-            }
+            Some(last) if last.is_dirty => last.sync(),
             _ => Ok(()),
         }
+    }
+
+    /// Notes in the last segment how far the log is on disk. Gives the file to be synced, without
+    /// holding the files, unless there is nothing new to note.
+    pub fn mark(&mut self, synced: Lsn) -> Result<Option<(Arc<dyn DiskFile>, PathBuf)>> {
+        let Some(last) = self.segments.back() else {
+            return Ok(None);
+        };
+        if synced <= self.marked || synced.0 < last.extent.start {
+            return Ok(None);
+        }
+        write_mark(&*last.file, last.extent, self.id, synced)
+            .map_err(Error::io("write to", &last.path))?;
+        self.marked = synced;
+        Ok(Some((Arc::clone(&last.file), last.path.clone())))
     }
 
     /// The file written to, if it was since the last sync, to be synced without holding the files.
@@ -288,7 +346,7 @@ impl LogFiles {
             self.has_spare = false;
             let opened = self.disk.open(&spare, OpenMode::Existing);
             let file = opened.map_err(Error::io("open", &spare))?;
-            write_segment_header(&*file, extent)
+            write_segment_header(&*file, extent, self.id)
                 .and_then(|()| file.sync_all())
                 .and_then(|()| self.disk.rename(&spare, &path))
                 .map_err(Error::io("write to", &spare))?;
@@ -297,7 +355,7 @@ impl LogFiles {
             let unfinished = self.folder.join(UNFINISHED);
             let make = || -> io::Result<Arc<dyn DiskFile>> {
                 let file = zero_filled(&*self.disk, &unfinished, extent.capacity)?;
-                write_segment_header(&*file, extent)?;
+                write_segment_header(&*file, extent, self.id)?;
                 file.sync_all()?;
                 self.disk.rename(&unfinished, &path)?;
                 Ok(file)
@@ -391,15 +449,44 @@ fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn write_segment_header(file: &dyn DiskFile, extent: Extent) -> io::Result<()> {
+fn write_segment_header(file: &dyn DiskFile, extent: Extent, id: StoreId) -> io::Result<()> {
     let mut header = [0; SEGMENT_HEADER_LEN as usize];
     header[0..8].copy_from_slice(MAGIC);
     header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
     header[16..24].copy_from_slice(&extent.start.to_le_bytes());
     header[24..32].copy_from_slice(&extent.capacity.to_le_bytes());
+    header[32..40].copy_from_slice(&id.0.to_le_bytes());
     let sum = XxHash3_64::oneshot(&header[..56]);
     header[56..64].copy_from_slice(&sum.to_le_bytes());
+    // The mark of a former life goes with it.
     file.write_all_at(&header, 0)
+}
+
+fn write_mark(file: &dyn DiskFile, extent: Extent, id: StoreId, synced: Lsn) -> io::Result<()> {
+    let mut mark = [0; 16];
+    mark[..8].copy_from_slice(&synced.0.to_le_bytes());
+    mark[8..].copy_from_slice(&mark_sum(extent, id, synced).to_le_bytes());
+    file.write_all_at(&mark, MARK_AT)
+}
+
+fn mark_sum(extent: Extent, id: StoreId, synced: Lsn) -> u64 {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&extent.start.to_le_bytes());
+    bytes[8..16].copy_from_slice(&id.0.to_le_bytes());
+    bytes[16..].copy_from_slice(&synced.0.to_le_bytes());
+    XxHash3_64::oneshot(&bytes)
+}
+
+/// What a segment's mark says; zero if there is none yet.
+fn read_mark(segment: &Segment, id: StoreId, bytes: &[u8]) -> Result<Lsn> {
+    let at = MARK_AT as usize;
+    match (u64_at(bytes, at), u64_at(bytes, at + 8)) {
+        (Some(0), Some(0)) => Ok(Lsn(0)),
+        (Some(synced), Some(sum)) if sum == mark_sum(segment.extent, id, Lsn(synced)) => {
+            Ok(Lsn(synced))
+        }
+        _ => Err(segment.corrupt(MARK_AT, "the checksum of its mark is wrong")),
+    }
 }
 
 fn segment_name(start: u64) -> String {
@@ -415,11 +502,12 @@ pub(crate) fn sync_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
 pub(crate) fn open_log(
     disk: &Arc<dyn Disk>,
     folder: &Path,
+    id: StoreId,
     segment_bytes: u64,
     from: Lsn,
     mut replay: impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
 ) -> Result<(LogFiles, Tail)> {
-    let mut segments = find_segments(&**disk, folder)?;
+    let mut segments = find_segments(&**disk, folder, id)?;
     // Segments that a checkpoint has put behind it may still lie here; none of the rest may be missing.
     while segments.len() > 1 && segments[0].extent.end() <= from.0 {
         if let Some(past) = segments.pop_front() {
@@ -427,33 +515,15 @@ pub(crate) fn open_log(
             removed.map_err(Error::io("remove", &past.path))?;
         }
     }
-    for (one, next) in segments.iter().zip(segments.iter().skip(1)) {
-        if one.extent.end() != next.extent.start {
-            return Err(Error::Corrupt {
-                path: next.path.clone(),
-                offset: 0,
-                what: format!(
-                    "the log segment before it, at {:#x}, is missing",
-                    one.extent.end()
-                ),
-            });
-        }
-    }
-    if let Some(first) = segments.front()
-        && !(first.extent.start..=first.extent.end()).contains(&from.0)
-    {
-        return Err(Error::Corrupt {
-            path: first.path.clone(),
-            offset: 0,
-            what: format!("the log starts here, but is needed from position {from}"),
-        });
-    }
+    refuse_missing(&segments, folder, from)?;
     let mut at = from.0;
     let mut last = 0;
+    let mut marked = Lsn(0);
     // Nothing lies behind the end: nothing to look for there, and nothing to wipe.
     let mut ends_in_zeros = false;
     for (index, segment) in segments.iter().enumerate() {
         let bytes = segment.read()?;
+        marked = marked.max(read_mark(segment, id, &bytes)?);
         let mut offset = (at - segment.extent.start).max(SEGMENT_HEADER_LEN);
         let mut is_sealed = false;
         while let Some(record) = Record::read(&bytes, segment.extent.start, offset) {
@@ -478,15 +548,25 @@ pub(crate) fn open_log(
             break;
         }
         at = segment.extent.end();
+        if index + 1 == segments.len() {
+            return Err(missing(folder, at, "yet the one before it goes on there"));
+        }
     }
-    let is_past_last = segments.get(last).is_none_or(|s| at == s.extent.end());
+    if let Some(segment) = segments.get(last)
+        && at < marked.0
+    {
+        let what = format!("no whole record is here, yet the log was on disk up to {marked}");
+        return Err(segment.corrupt(at.saturating_sub(segment.extent.start), what));
+    }
     if !ends_in_zeros {
         refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
     }
     let mut files = LogFiles {
         disk: Arc::clone(disk),
         folder: folder.to_path_buf(),
+        id,
         segment_bytes,
+        marked,
         segments: VecDeque::new(),
         has_spare: is_usable_spare(&**disk, &folder.join(SPARE), segment_bytes),
     };
@@ -498,7 +578,7 @@ pub(crate) fn open_log(
     segments.truncate(last + 1);
     files.segments = segments;
     let (segment, offset) = match files.segments.back() {
-        Some(tail) if !is_past_last => {
+        Some(tail) => {
             let offset = at - tail.extent.start;
             let wiped = match ends_in_zeros {
                 true => Ok(()),
@@ -510,14 +590,7 @@ pub(crate) fn open_log(
                 .map_err(Error::io("write to", &tail.path))?;
             (tail.extent, offset)
         }
-        _ => {
-            let extent = Extent {
-                start: at,
-                capacity: segment_bytes.max(8192),
-            };
-            files.add_segment(extent)?;
-            (extent, SEGMENT_HEADER_LEN)
-        }
+        None => return Err(missing(folder, at, "and so are all others")),
     };
     sync_folder(&**disk, folder)?;
     let tail = Tail {
@@ -528,6 +601,76 @@ pub(crate) fn open_log(
         buffered: 0,
     };
     Ok((files, tail))
+}
+
+/// Fails unless there is a segment for every position from this one on, up to the last segment.
+fn refuse_missing(segments: &VecDeque<Segment>, folder: &Path, from: Lsn) -> Result<()> {
+    let Some(first) = segments.front() else {
+        return Err(missing(folder, from.0, "and so are all others"));
+    };
+    for (one, next) in segments.iter().zip(segments.iter().skip(1)) {
+        if one.extent.end() != next.extent.start {
+            let at = one.extent.end();
+            return Err(next.corrupt(
+                0,
+                format!("the log segment before it, at {at:#x}, is missing"),
+            ));
+        }
+    }
+    if !(first.extent.start..=first.extent.end()).contains(&from.0) {
+        let what = format!("the log starts here, but is needed from position {from}");
+        return Err(first.corrupt(0, what));
+    }
+    Ok(())
+}
+
+fn missing(folder: &Path, position: u64, why: &str) -> Error {
+    Error::Corrupt {
+        path: folder.join(segment_name(position)),
+        offset: 0,
+        what: format!("this log segment is missing, {why}"),
+    }
+}
+
+/// Makes the first segment of a new store's log.
+pub(crate) fn begin_log(
+    disk: &Arc<dyn Disk>,
+    folder: &Path,
+    id: StoreId,
+    segment_bytes: u64,
+) -> Result<()> {
+    let mut files = LogFiles {
+        disk: Arc::clone(disk),
+        folder: folder.to_path_buf(),
+        id,
+        segment_bytes,
+        marked: Lsn(0),
+        segments: VecDeque::new(),
+        has_spare: false,
+    };
+    files.add_segment(Extent {
+        start: 0,
+        capacity: segment_bytes.max(8192),
+    })
+}
+
+/// Removes the log of a store whose first start was cut short. Fails if anything was ever written
+/// to it: then `tree`, the tree that is missing, has been there.
+pub(crate) fn remove_unused_log(disk: &dyn Disk, folder: &Path, tree: &Path) -> Result<()> {
+    for (path, file) in segment_files(disk, folder)? {
+        let bytes = file.read_all().map_err(Error::io("read", &path))?;
+        let is_first = path.ends_with(segment_name(0));
+        let records = bytes.get(SEGMENT_HEADER_LEN as usize..).unwrap_or_default();
+        if !is_first || !is_zeros(records) {
+            return Err(Error::Corrupt {
+                path: tree.to_path_buf(),
+                offset: 0,
+                what: format!("it is missing, yet {} is there", path.display()),
+            });
+        }
+        disk.remove(&path).map_err(Error::io("remove", &path))?;
+    }
+    Ok(())
 }
 
 fn is_zeros(bytes: &[u8]) -> bool {
@@ -548,46 +691,61 @@ fn is_usable_spare(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> bool {
     }
 }
 
-/// The log's segments, oldest first, their headers verified.
-fn find_segments(disk: &dyn Disk, folder: &Path) -> Result<VecDeque<Segment>> {
+/// The files that bear a segment's name.
+fn segment_files(disk: &dyn Disk, folder: &Path) -> Result<Vec<(PathBuf, Arc<dyn DiskFile>)>> {
     let mut found = Vec::new();
     for name in disk.list(folder).map_err(Error::io("read", folder))? {
-        let path = folder.join(&name);
-        let Some(start) = name.to_str().and_then(|name| name.strip_prefix("log-")) else {
+        let position = name.to_str().and_then(|name| name.strip_prefix("log-"));
+        if position.is_none_or(|start| u64::from_str_radix(start, 16).is_err()) {
             continue;
-        };
-        let Ok(start) = u64::from_str_radix(start, 16) else {
-            continue;
-        };
-        let opened = disk.open(&path, OpenMode::Existing);
-        let file = opened.map_err(Error::io("open", &path))?;
-        let extent = read_segment_header(&*file, &path)?;
-        if extent.start != start {
-            let what = format!("its header says that it starts at {:#x}", extent.start);
-            return Err(Error::Corrupt {
-                path,
-                offset: 16,
-                what,
-            });
         }
-        found.push(Segment {
+        let path = folder.join(&name);
+        let file = disk.open(&path, OpenMode::Existing);
+        let file = file.map_err(Error::io("open", &path))?;
+        found.push((path, file));
+    }
+    Ok(found)
+}
+
+/// The log's segments, oldest first, their headers verified.
+fn find_segments(disk: &dyn Disk, folder: &Path, id: StoreId) -> Result<VecDeque<Segment>> {
+    let mut found = Vec::new();
+    for (path, file) in segment_files(disk, folder)? {
+        let (extent, owner) = read_segment_header(&*file, &path)?;
+        let len = file.len().map_err(Error::io("read", &path))?;
+        let segment = Segment {
             extent,
             path,
             file,
             is_dirty: false,
-        });
+        };
+        if owner != id {
+            return Err(segment.corrupt(32, "it belongs to the log of another store"));
+        }
+        if !segment.path.ends_with(segment_name(extent.start)) {
+            let what = format!("its header says that it starts at {:#x}", extent.start);
+            return Err(segment.corrupt(16, what));
+        }
+        if len != extent.capacity {
+            let what = format!(
+                "it ends here, yet its header says {} bytes",
+                extent.capacity
+            );
+            return Err(segment.corrupt(len, what));
+        }
+        found.push(segment);
     }
     found.sort_by_key(|segment| segment.extent.start);
     Ok(found.into())
 }
 
-fn read_segment_header(file: &dyn DiskFile, path: &Path) -> Result<Extent> {
+fn read_segment_header(file: &dyn DiskFile, path: &Path) -> Result<(Extent, StoreId)> {
     let corrupt = |offset, what: &str| Error::Corrupt {
         path: path.to_path_buf(),
         offset,
         what: what.to_string(),
     };
-    let mut header = [0; SEGMENT_HEADER_LEN as usize];
+    let mut header = [0; HEADER_FIELDS_LEN];
     match file.read_exact_at(&mut header, 0) {
         Ok(()) => {}
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
@@ -600,32 +758,43 @@ fn read_segment_header(file: &dyn DiskFile, path: &Path) -> Result<Extent> {
     }
     // Newer versions may lay the rest out anew, so the version comes before the checksum.
     let found = u32_at(&header, 8).unwrap_or(0);
-    if found > FORMAT_VERSION {
-        let path = path.to_path_buf();
+    let (path, supported) = (path.to_path_buf(), FORMAT_VERSION);
+    if found > supported {
         return Err(Error::NewerFormat {
             path,
             found,
-            supported: FORMAT_VERSION,
+            supported,
         });
     }
     if u64_at(&header, 56) != Some(XxHash3_64::oneshot(&header[..56])) {
         return Err(corrupt(56, "the checksum of its header is wrong"));
     }
-    let (start, capacity) = (u64_at(&header, 16), u64_at(&header, 24));
-    match (start, capacity) {
-        (Some(start), Some(capacity))
+    if found < supported {
+        return Err(Error::OlderFormat {
+            path,
+            found,
+            supported,
+        });
+    }
+    match (
+        u64_at(&header, 16),
+        u64_at(&header, 24),
+        u64_at(&header, 32),
+    ) {
+        (Some(start), Some(capacity), Some(id))
             if capacity >= SEGMENT_HEADER_LEN && start.checked_add(capacity).is_some() =>
         {
-            Ok(Extent { start, capacity })
+            Ok((Extent { start, capacity }, StoreId(id)))
         }
         _ => Err(corrupt(16, "its header gives no sensible extent")),
     }
 }
 
-/// Fails if a record behind `end` proves that `end` was once on disk.
+/// Fails if a record behind `end` proves that `end` was once on disk: by what it says, or by lying in
+/// a later segment, where nothing is written before the seal of the one before is on disk.
 fn refuse_corrupt_middle<'a>(segments: impl Iterator<Item = &'a Segment>, end: u64) -> Result<()> {
     let mut place: Option<(PathBuf, u64)> = None;
-    for segment in segments {
+    for (index, segment) in segments.enumerate() {
         let bytes = segment.read()?;
         let (path, offset) = place
             .get_or_insert_with(|| {
@@ -640,7 +809,7 @@ fn refuse_corrupt_middle<'a>(segments: impl Iterator<Item = &'a Segment>, end: u
             .max(SEGMENT_HEADER_LEN);
         for candidate in (first..bytes.len() as u64).step_by(8) {
             if let Some(header) = RecordHeader::read(&bytes, segment.extent.start, candidate)
-                && header.synced > end
+                && (header.synced > end || index > 0)
             {
                 let what = format!(
                     "no whole record is here, yet the record at {:#x} was written after it",

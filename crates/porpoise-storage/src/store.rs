@@ -3,7 +3,7 @@
 //! ```text
 //! folder/
 //! ├ LOCK              the process that has the store open
-//! ├ tree.redb         the B-trees, as of the last checkpoint
+//! ├ tree.redb         the B-trees, as of the last checkpoint, every page with a checksum
 //! ├ log-…             the log since then
 //! └ log.spare         the next log segment
 //! ```
@@ -26,12 +26,12 @@ use smallvec::smallvec;
 use crate::base::Base;
 use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
-use crate::disk::{Disk, Found, LockOutcome, OpenMode};
+use crate::disk::{Disk, Found, LockOutcome};
+use crate::first_start::{self, TREE};
 use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
 use crate::overlay::Overlay;
-use crate::page_sums::PAGE_BYTES;
 use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
@@ -39,12 +39,8 @@ use crate::transaction::Transaction;
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::versions::Generation;
-use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, StoreId, TxnId, checkpoint};
 
-const TREE: &str = "tree.redb";
-/// The share of the cache for pages of checksums, each of which is for 2 MiB of the tree.
-const SUMS_SHARE: usize = 64;
-const SUMS_ROOM_MIN: usize = 64;
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
@@ -151,12 +147,12 @@ struct Handle {
 impl Store {
     /// Opens the store, replaying what its log holds beyond the last checkpoint.
     pub fn open(options: &Options) -> Result<Store> {
-        let cache_bytes = tree_cache_bytes(options);
+        let cache_bytes = first_start::tree_cache_bytes(options);
         let (file, folder, lock_file) = match &options.location {
             Location::Path(folder) => {
                 make_folder(&*options.disk, folder)?;
                 let lock_file = take_folder(&*options.disk, folder)?;
-                let file = open_tree_file(options, &folder.join(TREE))?;
+                let file = first_start::tree_file(options, folder)?;
                 (Some(file), Some(folder.as_path()), Some(lock_file))
             }
             Location::Memory => (None, None, None),
@@ -189,6 +185,7 @@ impl Store {
                 Some(open_log(
                     &options.disk,
                     folder,
+                    file.as_ref().map_or(StoreId(0), |file| file.id()),
                     options.log_segment_bytes,
                     state.lsn,
                     apply,
@@ -492,6 +489,9 @@ impl Handle {
             let _ = thread.join();
         }
         self.shared.group.sync_in_background(&self.shared);
+        if let Err(error) = self.shared.group.mark_synced() {
+            tracing::warn!(%error, "cannot note how far the log is on disk");
+        }
         self.shared.group.fail(Error::Closed);
         let generation = Arc::new(Generation::after(CommitTs(0)));
         let closed = Epoch {
@@ -512,23 +512,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shut();
     }
-}
-
-/// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
-fn tree_cache_bytes(options: &Options) -> usize {
-    options.cache_bytes / 12
-}
-
-fn open_tree_file(options: &Options, path: &Path) -> Result<Arc<CheckedFile>> {
-    let disk = &*options.disk;
-    let sums_room = (options.cache_bytes / SUMS_SHARE / PAGE_BYTES).max(SUMS_ROOM_MIN);
-    let is_new = matches!(disk.find(path), Ok(None));
-    let open = |mode| disk.open(path, mode).map_err(Error::io("open", path));
-    let file = match is_new {
-        true => CheckedFile::create(open(OpenMode::Truncated)?, path, sums_room),
-        false => CheckedFile::open(open(OpenMode::Existing)?, path, sums_room)?,
-    };
-    Ok(Arc::new(file))
 }
 
 /// Makes the folder and those above it, each on disk before the next.
@@ -616,6 +599,9 @@ fn sync_each_second(shared: &Shared) {
     while !shared.is_stopping.load(Ordering::Acquire) {
         shared.sync_bell.wait(SYNC_INTERVAL);
         shared.group.sync_in_background(shared);
+        if let Err(error) = shared.group.mark_synced() {
+            tracing::warn!(%error, "cannot note how far the log is on disk");
+        }
         if let Err(error) = make_spare_segment(shared) {
             tracing::warn!(%error, "cannot prepare the next log segment");
         }

@@ -147,12 +147,17 @@ struct Header {
 
 impl CheckedFile {
     /// A new file, empty so far. `group_room` pages of checksums are kept in memory.
-    pub fn create(file: Arc<dyn DiskFile>, path: &Path, group_room: usize) -> CheckedFile {
+    pub fn create(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        id: StoreId,
+        group_room: usize,
+    ) -> CheckedFile {
         let header = Header {
             redb: [0; REDB_HEADER],
             len: 0,
         };
-        CheckedFile::new(file, path, StoreId::random(), header, group_room)
+        CheckedFile::new(file, path, id, header, group_room)
     }
 
     /// A file that is there, if its header is sound and it is as long as its header says.
