@@ -1,0 +1,549 @@
+//! Damaged files: right answers or a clear error, nothing else.
+//!
+//! `PORPOISE_DAMAGES=2000 cargo test --release -p porpoise-storage --test damage -- --nocapture`
+//! tries so many random damages; `PORPOISE_SEED` begins with another one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use porpoise_storage::{Direction, Error, Options, SpaceId, Store};
+
+const SPACES: u32 = 6;
+const PAGE: usize = 4096;
+/// So long one try may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+/// All rows of all spaces after a commit.
+type Model = BTreeMap<u32, Rows>;
+
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts panics. Damage that unwinds out of the B-tree's library is none: it calls no hook.
+fn count_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.fetch_add(1, Ordering::SeqCst);
+            before(info);
+        }));
+    });
+}
+
+fn options(folder: &Path) -> Options {
+    let mut options = Options::path(folder);
+    options.log_segment_bytes = 32 << 10;
+    options.cache_bytes = 256 << 10;
+    options
+}
+
+fn key(row: u32) -> Vec<u8> {
+    format!("key-{row:08}").into_bytes()
+}
+
+fn value(space: u32, row: u32, version: u32) -> Vec<u8> {
+    let len = match row % 50 {
+        0 => 9000,
+        _ => 40 + (row % 7) as usize * 30,
+    };
+    let mut value = format!("{space}:{row}:{version}:").into_bytes();
+    value.resize(len, b'a' + (row % 26) as u8);
+    value
+}
+
+struct Image {
+    name: &'static str,
+    folder: tempfile::TempDir,
+    /// What was acknowledged, after each of the last commits; the last is all of it.
+    history: Vec<Model>,
+    /// Whether the last commits' records may be lost with their bytes: nothing on disk tells yet that
+    /// they were there.
+    is_fresh: bool,
+}
+
+/// Rows of all spaces, in commits of many rows each.
+fn fill(store: &Store, model: &mut Model, rows: std::ops::Range<u32>, version: u32) {
+    for space in 1..=SPACES {
+        let mut work = store.begin();
+        for row in rows.clone() {
+            let value = value(space, row, version);
+            work.put(SpaceId(space), &key(row), &value);
+            model.entry(space).or_default().insert(key(row), value);
+        }
+        work.commit().unwrap().wait().unwrap();
+    }
+}
+
+/// Small commits, the model after each of them noted.
+fn trickle(store: &Store, history: &mut Vec<Model>, commits: u32) {
+    for commit in 0..commits {
+        let mut model = history.last().unwrap().clone();
+        let mut work = store.begin();
+        for space in 1..=SPACES {
+            let (changed, deleted) = (commit * 7 + space, 300 + commit * 3 + space);
+            let value = value(space, changed, 100 + commit);
+            work.put(SpaceId(space), &key(changed), &value);
+            work.delete(SpaceId(space), &key(deleted));
+            let rows = model.entry(space).or_default();
+            rows.insert(key(changed), value);
+            rows.remove(&key(deleted));
+        }
+        work.commit().unwrap().wait().unwrap();
+        history.push(model);
+    }
+}
+
+fn copy_of(from: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    folder
+}
+
+fn closed() -> Image {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let mut model = Model::new();
+    fill(&store, &mut model, 0..600, 0);
+    store.close().unwrap();
+    drop(store);
+    Image {
+        name: "closed",
+        folder,
+        history: vec![model],
+        is_fresh: false,
+    }
+}
+
+/// As a crash leaves it, so long after the last commit.
+fn crashed(name: &'static str, quiet: Duration) -> Image {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let mut model = Model::new();
+    fill(&store, &mut model, 0..600, 0);
+    store.checkpoint().unwrap();
+    fill(&store, &mut model, 550..650, 1);
+    let mut history = vec![model];
+    trickle(&store, &mut history, 30);
+    thread::sleep(quiet);
+    let folder = copy_of(folder.path());
+    Image {
+        name,
+        folder,
+        history,
+        is_fresh: quiet.is_zero(),
+    }
+}
+
+/// Twice checkpointed: the tree has pages that were freed and written again.
+fn worn() -> Image {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let mut model = Model::new();
+    for version in 0..4 {
+        let from = version * 100;
+        fill(&store, &mut model, from..from + 400, version);
+        store.checkpoint().unwrap();
+    }
+    let mut history = vec![model];
+    trickle(&store, &mut history, 5);
+    thread::sleep(Duration::from_millis(2500));
+    let folder = copy_of(folder.path());
+    Image {
+        name: "worn",
+        folder,
+        history,
+        is_fresh: false,
+    }
+}
+
+/// What a damage did, for the report of a failure.
+struct Done {
+    what: String,
+    /// The file, and from where to where its bytes changed.
+    path: PathBuf,
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// A random damage to a random file of a folder.
+fn damage(folder: &Path, others: &[&Path], random: &mut fastrand::Rng) -> Done {
+    let files = files_in(folder);
+    // The tree is one file of several, and most of the store.
+    let path = match random.u32(..3) {
+        0 => folder.join("tree.redb"),
+        _ => files[random.usize(..files.len())].clone(),
+    };
+    let mut bytes = fs::read(&path).unwrap();
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    let (len, pages) = (bytes.len().max(1), (bytes.len() / PAGE).max(1));
+    let at = random.usize(..len);
+    let end = |from: usize, count: usize| (from + count).min(len);
+    let what = match random.u32(..11) {
+        0 | 1 => {
+            let bit = random.u8(..8);
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << bit;
+            }
+            format!("bit {bit} of byte {at} flipped")
+        }
+        2 => {
+            let from = at / 512 * 512;
+            let to = end(from, 512 * (1 + random.usize(..16)));
+            bytes.get_mut(from..to).into_iter().for_each(|b| b.fill(0));
+            format!("zeros from {from} to {to}")
+        }
+        3 => {
+            let to = end(at, 1 + random.usize(..5000));
+            bytes
+                .get_mut(at..to)
+                .into_iter()
+                .flatten()
+                .for_each(|b| *b = random.u8(..));
+            format!("noise from {at} to {to}")
+        }
+        4 => {
+            let (one, two) = (random.usize(..pages), random.usize(..pages));
+            for byte in 0..PAGE {
+                if one * PAGE + byte < bytes.len() && two * PAGE + byte < bytes.len() {
+                    bytes.swap(one * PAGE + byte, two * PAGE + byte);
+                }
+            }
+            format!("pages {one} and {two} swapped")
+        }
+        5 => {
+            let (one, two) = (random.usize(..pages), random.usize(..pages));
+            let page = bytes[(one * PAGE).min(bytes.len())..end(one * PAGE, PAGE)].to_vec();
+            for (to, from) in bytes.iter_mut().skip(two * PAGE).zip(page) {
+                *to = from;
+            }
+            format!("page {one} copied over page {two}")
+        }
+        6 => {
+            bytes.truncate(at);
+            format!("cut to {at} bytes")
+        }
+        7 => {
+            let more = random.usize(1..20_000);
+            bytes.extend((0..more).map(|_| random.u8(..)));
+            format!("{more} bytes of noise behind it")
+        }
+        8 => {
+            fs::remove_file(&path).unwrap();
+            return Done {
+                what: format!("{name}: removed"),
+                path,
+            };
+        }
+        9 => {
+            // A page that went to the wrong file.
+            let other = fs::read(&files[random.usize(..files.len())]).unwrap();
+            let from = random.usize(..(other.len() / PAGE).max(1)) * PAGE;
+            let to = random.usize(..pages) * PAGE;
+            for (to, from) in bytes
+                .iter_mut()
+                .skip(to)
+                .zip(other.iter().skip(from).take(PAGE))
+            {
+                *to = *from;
+            }
+            format!("a page of another file at {to}")
+        }
+        _ => {
+            // A file, or a page of one, from another store.
+            let other = others[random.usize(..others.len())].join(&name);
+            let Ok(other) = fs::read(&other) else {
+                return Done {
+                    what: "nothing".into(),
+                    path,
+                };
+            };
+            if random.bool() {
+                bytes = other;
+                "the other store's file of the name".to_string()
+            } else {
+                let page = random.usize(..pages);
+                for (to, from) in bytes.iter_mut().zip(other).skip(page * PAGE).take(PAGE) {
+                    *to = from;
+                }
+                format!("page {page} from another store")
+            }
+        }
+    };
+    fs::write(&path, bytes).unwrap();
+    Done {
+        what: format!("{name}: {what}"),
+        path,
+    }
+}
+
+/// What came of a try.
+#[derive(Default, Debug)]
+struct Outcome {
+    is_refused: bool,
+    errors: u64,
+    is_shorter: bool,
+}
+
+/// Reads everything there is, each way, and compares.
+fn read_all(store: &Store, model: &Model) -> Result<u64, String> {
+    let mut errors = 0;
+    let now = store.snapshot();
+    for space in 1..=SPACES {
+        let expected = model.get(&space).cloned().unwrap_or_default();
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut rows: Box<dyn Iterator<Item = (&Vec<u8>, &Vec<u8>)>> = match direction {
+                Direction::Forward => Box::new(expected.iter()),
+                Direction::Backward => Box::new(expected.iter().rev()),
+            };
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let mut cursor = match now.range(SpaceId(space), all, direction) {
+                Ok(cursor) => cursor,
+                Err(error) => {
+                    errors += clear(&error)?;
+                    continue;
+                }
+            };
+            loop {
+                match cursor.next() {
+                    Ok(found) => {
+                        let wanted = rows.next().map(|(k, v)| (&k[..], &v[..]));
+                        if found != wanted {
+                            let found = found.map(|(k, v)| (k.escape_ascii().to_string(), v.len()));
+                            let wanted = wanted.map(|(k, _)| k.escape_ascii().to_string());
+                            return Err(format!(
+                                "space {space}, {direction:?}: {found:?} where {wanted:?} is due"
+                            ));
+                        }
+                        if found.is_none() {
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        errors += clear(&error)?;
+                        break;
+                    }
+                }
+            }
+        }
+        for row in (0..700).step_by(13) {
+            match now.get(SpaceId(space), &key(row), |value| value.to_vec()) {
+                Ok(found) if found.as_ref() == expected.get(&key(row)) => {}
+                Ok(found) => {
+                    let len = found.map(|found| found.len());
+                    return Err(format!(
+                        "space {space}, row {row}: a value of {len:?} bytes"
+                    ));
+                }
+                Err(error) => errors += clear(&error)?,
+            }
+        }
+    }
+    Ok(errors)
+}
+
+/// An error that names the file, or says that nothing more is written.
+fn clear(error: &Error) -> Result<u64, String> {
+    match error {
+        Error::Damaged { space: Some(_), .. } | Error::ReadOnly { .. } => Ok(1),
+        error => Err(format!("not clear: {error:?}")),
+    }
+}
+
+fn is_clear_refusal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Corrupt { .. }
+            | Error::Damaged { .. }
+            | Error::NewerFormat { .. }
+            | Error::OlderFormat { .. }
+    )
+}
+
+/// The model that the store agrees with: the whole history, or, where that is allowed, a part of it.
+fn judge(folder: &Path, image: &Image, lost_allowed: usize) -> Result<Outcome, String> {
+    let mut outcome = Outcome::default();
+    let store = match Store::open(&options(folder)) {
+        Ok(store) => store,
+        Err(error) if is_clear_refusal(&error) => {
+            outcome.is_refused = true;
+            return Ok(outcome);
+        }
+        Err(error) => return Err(format!("the start is refused by {error:?}")),
+    };
+    let whole = image.history.len() - 1;
+    let mut failure = String::new();
+    let agrees = (whole - lost_allowed.min(whole)..=whole).rev().find(|at| {
+        match read_all(&store, &image.history[*at]) {
+            Ok(errors) => {
+                outcome.errors = errors;
+                true
+            }
+            Err(why) => {
+                if *at == whole {
+                    failure = why;
+                }
+                false
+            }
+        }
+    });
+    let Some(at) = agrees else {
+        return Err(failure);
+    };
+    outcome.is_shorter = at < whole;
+    // And it goes on: what is written now is there, or is refused.
+    let mut model = image.history[at].clone();
+    for space in 1..=SPACES {
+        let mut work = store.begin();
+        let fresh = value(space, 5, 9);
+        work.put(SpaceId(space), &key(5), &fresh);
+        work.put(SpaceId(space), &key(640), &fresh);
+        work.delete(SpaceId(space), &key(77));
+        match work.commit().and_then(|commit| commit.wait()) {
+            Ok(()) => {
+                let rows = model.entry(space).or_default();
+                rows.insert(key(5), fresh.clone());
+                rows.insert(key(640), fresh);
+                rows.remove(&key(77));
+            }
+            Err(error) => outcome.errors += clear(&error)?,
+        }
+    }
+    let _ = store.checkpoint();
+    outcome.errors +=
+        read_all(&store, &model).map_err(|why| format!("after a checkpoint: {why}"))?;
+    let _ = store.close();
+    drop(store);
+    match Store::open(&options(folder)) {
+        Ok(store) => {
+            outcome.errors +=
+                read_all(&store, &model).map_err(|why| format!("after a restart: {why}"))?;
+        }
+        Err(error) if is_clear_refusal(&error) => outcome.is_refused = true,
+        Err(error) => return Err(format!("the second start is refused by {error:?}")),
+    }
+    Ok(outcome)
+}
+
+/// How many of the last commits a damage may take away: those whose records it touched, if it touched
+/// all of them up to the last.
+fn commits_at_stake(image: &Image, folder: &Path, done: &Done) -> usize {
+    if !image.is_fresh {
+        return 0;
+    }
+    let name = done.path.file_name().unwrap();
+    let before = fs::read(image.folder.path().join(name)).unwrap();
+    let after = fs::read(folder.join(name)).unwrap_or_default();
+    let changed = |range: std::ops::Range<usize>| before.get(range.clone()) != after.get(range);
+    let records = records_of(&before);
+    records
+        .iter()
+        .rev()
+        .take_while(|range| changed((*range).clone()))
+        .count()
+}
+
+/// Where the records of a segment lie, if it is one.
+fn records_of(segment: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut records = Vec::new();
+    if !segment.starts_with(b"PORPLOG\0") {
+        return records;
+    }
+    let word = |at: usize| u64::from_le_bytes(segment[at..at + 8].try_into().unwrap());
+    let start = word(16);
+    let mut at = 1024;
+    while at + 40 <= segment.len() && word(at + 8) == start + at as u64 {
+        let payload = (word(at) as u32) as usize;
+        records.push(at..at + 40 + payload);
+        at += 40 + payload.next_multiple_of(8);
+    }
+    records
+}
+
+/// Judges in a thread of its own, so that a hang is noticed.
+fn judged(folder: PathBuf, image: &'static Image, at_stake: usize) -> Result<Outcome, String> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let outcome = std::panic::catch_unwind(|| judge(&folder, image, at_stake));
+        let _ = tell.send(outcome.unwrap_or_else(|_| Err("a panic".to_string())));
+    });
+    told.recv_timeout(PATIENCE)
+        .unwrap_or_else(|_| Err("a hang".to_string()))
+}
+
+fn images() -> &'static [Image] {
+    static IMAGES: std::sync::OnceLock<Vec<Image>> = std::sync::OnceLock::new();
+    IMAGES.get_or_init(|| {
+        vec![
+            closed(),
+            crashed("crashed", Duration::from_millis(2500)),
+            crashed("just crashed", Duration::ZERO),
+            worn(),
+        ]
+    })
+}
+
+#[test]
+fn random_damages_give_right_answers_or_a_clear_error() {
+    count_panics();
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let tries = number("PORPOISE_DAMAGES").unwrap_or(100);
+    let first = number("PORPOISE_SEED").unwrap_or(0);
+    let images = images();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut failures = Vec::new();
+    for seed in first..first + tries {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let image = &images[random.usize(..images.len())];
+        let folder = copy_of(image.folder.path());
+        let others: Vec<&Path> = images
+            .iter()
+            .filter(|other| other.name != image.name)
+            .map(|other| other.folder.path())
+            .collect();
+        let done = damage(folder.path(), &others, &mut random);
+        let at_stake = commits_at_stake(image, folder.path(), &done);
+        let panics = PANICS.load(Ordering::SeqCst);
+        let outcome = judged(folder.path().to_path_buf(), image, at_stake);
+        let panicked = PANICS.load(Ordering::SeqCst) > panics;
+        let fate = match outcome {
+            Ok(_) if panicked => Err("a panic inside".to_string()),
+            Ok(Outcome {
+                is_refused: true, ..
+            }) => Ok("start refused"),
+            Ok(Outcome {
+                is_shorter: true, ..
+            }) => Ok("torn tail"),
+            Ok(Outcome { errors: 0, .. }) => Ok("all right"),
+            Ok(_) => Ok("errors"),
+            Err(why) => Err(why),
+        };
+        match fate {
+            Ok(fate) => *counts.entry(fate).or_default() += 1,
+            Err(why) => failures.push(format!("seed {seed}, {}: {}: {why}", image.name, done.what)),
+        }
+    }
+    println!("{tries} damages: {counts:?}");
+    assert!(
+        failures.is_empty(),
+        "{}:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
