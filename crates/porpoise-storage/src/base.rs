@@ -190,7 +190,7 @@ impl Base {
     ) -> Result<R> {
         match self.instead(&error) {
             Some(next) => again(next),
-            None => Err(error.in_space(number)),
+            None => Err(self.damaged.met(error, number)),
         }
     }
 
@@ -225,7 +225,7 @@ impl Base {
                 Ok(found) => return Ok(found.flatten()),
                 Err(error) => match base.instead(&error) {
                     Some(next) => base = next,
-                    None => return Err(error.in_space(number)),
+                    None => return Err(self.damaged.met(error, number)),
                 },
             }
         }

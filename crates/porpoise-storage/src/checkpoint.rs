@@ -45,7 +45,7 @@ use crate::tree::tables::{COUNTERS, DAMAGED, META};
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::{catch_damage, catch_panic};
 use crate::versions::{Generation, SpaceVersions};
-use crate::{CommitTs, Error, Lsn, Result, SpaceId};
+use crate::{CommitTs, DamagedPlace, Error, Lsn, Result, SpaceId};
 
 const FORMAT_VERSION: u64 = 1;
 
@@ -95,13 +95,14 @@ pub(crate) fn open_tree(tree: &Tree, path: &Path) -> Result<Opened> {
         let damaged = DamagedSpaces::default();
         each_row(reading.open_table(DAMAGED), |space, (offset, what)| {
             let space = SpaceId(space);
-            let error = Error::Damaged {
+            let place = DamagedPlace {
                 path: path.to_path_buf(),
                 offset,
                 what: what.to_string(),
                 space: Some(space),
+                owner: None,
             };
-            damaged.add(space, error);
+            damaged.add(space, Error::Damaged(Arc::new(place)));
         })?;
         Ok(Opened {
             state,
@@ -261,11 +262,12 @@ fn fold_around_damage(
         };
         renew(shared, tree)?;
         match (&error, space) {
-            (Error::Damaged { .. }, Some(space)) if !shared.damaged.has(space) => {
+            (Error::Damaged(_), Some(space)) if !shared.damaged.has(space) => {
                 tracing::error!(%error, space = space.0, "a checkpoint goes around a damaged space");
-                shared.damaged.add(space, error.in_space(space));
+                let error = shared.damaged.met(error.clone(), space);
+                shared.damaged.add(space, error);
             }
-            (Error::Damaged { .. }, _) => {
+            (Error::Damaged(_), _) => {
                 // No checkpoint can be made, so no more is to be acknowledged.
                 shared.group.fail(error.clone());
                 return Err(error);
@@ -424,9 +426,9 @@ fn keep_beside(
     versions: &SpaceVersions,
     error: &Error,
 ) -> Result<()> {
-    if let Error::Damaged { offset, what, .. } = error {
+    if let Error::Damaged(place) = error {
         let mut damaged = writing.open_table(DAMAGED)?;
-        damaged.insert(space.0, (*offset, what.as_str()))?;
+        damaged.insert(space.0, (place.offset, place.what.as_str()))?;
     }
     let name = kept_name(space);
     if versions.is_dropped_ever() {

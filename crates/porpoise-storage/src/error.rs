@@ -26,13 +26,7 @@ pub enum Error {
     },
     /// A place of the tree doesn't hold what was written to it, or can't be read. What needs it fails;
     /// the rest of the store goes on.
-    Damaged {
-        path: PathBuf,
-        offset: u64,
-        what: String,
-        /// Whose rows are, or may be, there.
-        space: Option<SpaceId>,
-    },
+    Damaged(Arc<DamagedPlace>),
     /// The files were written by an older version, in a way that this one doesn't read.
     OlderFormat {
         path: PathBuf,
@@ -59,6 +53,36 @@ pub enum Error {
     Closed,
 }
 
+/// A place of the tree that is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedPlace {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub what: String,
+    /// Whose rows are, or may be, there.
+    pub space: Option<SpaceId>,
+    /// What the space is to those who use the store; see [`Store::set_space_names`](crate::Store::set_space_names).
+    pub owner: Option<SpaceOwner>,
+}
+
+/// What a space is to those who use the store: a table's rows, or an index of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceOwner {
+    pub table: String,
+    pub index: Option<String>,
+}
+
+impl fmt::Display for DamagedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        write!(
+            f,
+            "{path} is damaged at offset {}: {}",
+            self.offset, self.what
+        )
+    }
+}
+
 impl Error {
     pub(crate) fn io(
         doing: &'static str,
@@ -80,24 +104,6 @@ impl Error {
         match damage {
             Some(damage) => damage.clone().into(),
             None => Error::Tree(Arc::new(error)),
-        }
-    }
-
-    /// The same, with the space named whose rows were wanted.
-    pub(crate) fn in_space(self, space: SpaceId) -> Error {
-        match self {
-            Error::Damaged {
-                path,
-                offset,
-                what,
-                space: None,
-            } => Error::Damaged {
-                path,
-                offset,
-                what,
-                space: Some(space),
-            },
-            other => other,
         }
     }
 
@@ -140,15 +146,7 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
-            Error::Damaged {
-                path, offset, what, ..
-            } => {
-                write!(
-                    f,
-                    "{} is damaged at offset {offset}: {what}",
-                    path.display()
-                )
-            }
+            Error::Damaged(place) => place.fmt(f),
             Error::OlderFormat {
                 path,
                 found,

@@ -71,6 +71,7 @@ mod log;
 mod options;
 mod overlay;
 mod page_sums;
+mod pages;
 mod payload;
 mod prefetch;
 mod prefix;
@@ -80,13 +81,14 @@ mod store;
 mod transaction;
 mod tree;
 mod tree_file;
+mod verify;
 mod version_map;
 mod versions;
 
 pub use commit::{Commit, LeadHook};
 pub use cursor::Cursor;
 pub use disk::{Disk, DiskFile, Found, LockOutcome, OpenMode, OsDisk};
-pub use error::{Error, LockError, Result};
+pub use error::{DamagedPlace, Error, LockError, Result, SpaceOwner};
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
 pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
 pub use options::{Flush, FlushPolicy, Location, Options};
@@ -95,6 +97,8 @@ pub use page_sums::StoreId;
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};
 pub use transaction::Transaction;
+pub use tree::SpaceNames;
+pub use verify::Verified;
 
 /// Which way a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
-use crate::tree::{DamagedSpaces, Tree};
+use crate::tree::{DamagedSpaces, SpaceNames, Tree};
 use crate::tree_file::CheckedFile;
 use crate::versions::Generation;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId, StoreId, TxnId, checkpoint};
@@ -250,7 +250,7 @@ impl Store {
         Ok(Store(Arc::new(handle)))
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 
@@ -319,6 +319,11 @@ impl Store {
     /// Has `hook` called on a thread that is about to sleep for a row lock, and when it woke.
     pub fn set_block_hook(&self, hook: Option<BlockHook>) {
         self.shared().locks.set_hook(hook);
+    }
+
+    /// Has errors of damaged pages name what the page's rows belong to.
+    pub fn set_space_names(&self, names: Option<SpaceNames>) {
+        self.shared().damaged.set_names(names);
     }
 
     /// Has deadlock detection go on through waits for other things than rows.

@@ -6,14 +6,15 @@
 //! else is lost. The old one is cut off from the file first. Who still reads from it is sent on to
 //! the new one (`base.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use redb::ReadableDatabase;
 
 use crate::tree_file::{CheckedFile, HandleState, TreeFile, catch_damage, catch_panic};
-use crate::{Error, Result, SpaceId};
+use crate::{Error, Result, SpaceId, SpaceOwner};
 
 /// The tables that the tree has beside those of spaces.
 pub(crate) mod tables {
@@ -98,25 +99,55 @@ impl Drop for Tree {
     }
 }
 
-/// The spaces that are damaged where a checkpoint had to write. They are refused as a whole from
-/// then on: what the tree has of them is older than what was committed.
+/// Tells what a space is, if it is anything.
+pub type SpaceNames = Arc<dyn Fn(SpaceId) -> Option<SpaceOwner> + Send + Sync>;
+
+/// What is known of damage.
 #[derive(Default)]
-pub(crate) struct DamagedSpaces(Mutex<BTreeMap<SpaceId, Error>>);
+pub(crate) struct DamagedSpaces {
+    /// The spaces that are damaged where a checkpoint had to write. They are refused as a whole from
+    /// then on: what the tree has of them is older than what was committed.
+    refused: Mutex<BTreeMap<SpaceId, Error>>,
+    /// Places that the log tells of already.
+    reported: Mutex<HashSet<u64>>,
+    names: ArcSwapOption<SpaceNames>,
+}
 
 impl DamagedSpaces {
     pub fn get(&self, space: SpaceId) -> Option<Error> {
-        self.0.lock().get(&space).cloned()
+        self.refused.lock().get(&space).cloned()
     }
 
     pub fn add(&self, space: SpaceId, error: Error) {
-        self.0.lock().insert(space, error);
-    }
-
-    pub fn remove(&self, space: SpaceId) {
-        self.0.lock().remove(&space);
+        self.refused.lock().insert(space, error);
     }
 
     pub fn has(&self, space: SpaceId) -> bool {
-        self.0.lock().contains_key(&space)
+        self.refused.lock().contains_key(&space)
+    }
+
+    pub fn set_names(&self, names: Option<SpaceNames>) {
+        self.names.store(names.map(Arc::new));
+    }
+
+    /// An error that was met on behalf of a space, with the space named. Damage is logged once for
+    /// each place.
+    pub fn met(&self, error: Error, space: SpaceId) -> Error {
+        let Error::Damaged(place) = error else {
+            return error;
+        };
+        let mut place = Arc::unwrap_or_clone(place);
+        place.space = Some(space);
+        place.owner = self.names.load().as_ref().and_then(|names| names(space));
+        if self.reported.lock().insert(place.offset) {
+            let owner = place.owner.as_ref();
+            tracing::error!(
+                table = owner.map(|owner| owner.table.as_str()),
+                index = owner.and_then(|owner| owner.index.as_deref()),
+                space = space.0,
+                "{place}"
+            );
+        }
+        Error::Damaged(Arc::new(place))
     }
 }

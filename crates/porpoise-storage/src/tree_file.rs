@@ -34,7 +34,6 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::collections::HashSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -50,7 +49,7 @@ use crate::page_sums::{
     Group, Groups, PAGE_BYTES, StoreId, file_len, group_of, page_offset, run_from, sum_of,
     sums_offset,
 };
-use crate::{Error, Result};
+use crate::{DamagedPlace, Error, Result};
 
 pub(crate) const FORMAT_VERSION: u32 = 2;
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -82,12 +81,13 @@ impl std::error::Error for Damage {}
 
 impl From<Damage> for Error {
     fn from(Damage { path, offset, what }: Damage) -> Error {
-        Error::Damaged {
+        Error::Damaged(Arc::new(DamagedPlace {
             path,
             offset,
             what,
             space: None,
-        }
+            owner: None,
+        }))
     }
 }
 
@@ -134,8 +134,6 @@ pub(crate) struct CheckedFile {
     id: StoreId,
     header: Mutex<Header>,
     groups: Mutex<Groups>,
-    /// Pages whose damage is in the log already.
-    reported: Mutex<HashSet<u64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -189,7 +187,6 @@ impl CheckedFile {
             id,
             header: Mutex::new(header),
             groups: Mutex::new(Groups::new(group_room)),
-            reported: Mutex::default(),
         }
     }
 
@@ -335,18 +332,6 @@ impl CheckedFile {
         }
         self.file.set_len(file_len(len))
     }
-
-    /// Tells of a damaged place in the log, once.
-    pub fn report(&self, damage: &Damage) {
-        if self.reported.lock().insert(damage.offset) {
-            tracing::error!(
-                path = %damage.path.display(),
-                offset = damage.offset,
-                "a page of the tree is damaged: {}",
-                damage.what
-            );
-        }
-    }
 }
 
 fn describe(expected: u64, bytes: &[u8]) -> &'static str {
@@ -491,7 +476,6 @@ impl redb::StorageBackend for TreeFile {
             let Err(damage) = self.file.read_pages(offset / PAGE, out) else {
                 return Ok(());
             };
-            self.file.report(&damage);
             if IS_CATCHING.get() && cfg!(panic = "unwind") {
                 resume_unwind(Box::new(damage));
             }

@@ -361,7 +361,8 @@ fn read_all(store: &Store, model: &Model) -> Result<u64, String> {
 /// An error that names the file, or says that nothing more is written.
 fn clear(error: &Error) -> Result<u64, String> {
     match error {
-        Error::Damaged { space: Some(_), .. } | Error::ReadOnly { .. } => Ok(1),
+        Error::Damaged(place) if place.space.is_some() => Ok(1),
+        Error::ReadOnly { .. } => Ok(1),
         error => Err(format!("not clear: {error:?}")),
     }
 }
@@ -370,7 +371,7 @@ fn is_clear_refusal(error: &Error) -> bool {
     matches!(
         error,
         Error::Corrupt { .. }
-            | Error::Damaged { .. }
+            | Error::Damaged(_)
             | Error::NewerFormat { .. }
             | Error::OlderFormat { .. }
     )
@@ -546,4 +547,203 @@ fn random_damages_give_right_answers_or_a_clear_error() {
         failures.len(),
         failures.join("\n")
     );
+}
+
+/// Where the page lies that has these bytes, in the tree's file.
+fn page_with(tree: &Path, bytes: &[u8]) -> usize {
+    let file = fs::read(tree).unwrap();
+    // The last one: pages that were freed come before, as a rule.
+    let at = file
+        .windows(bytes.len())
+        .rposition(|window| window == bytes);
+    at.expect("the row is in the tree") / PAGE * PAGE
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+/// A closed store one row of which lies on a damaged page, space 1's; and what it had.
+fn damaged_in_space_1() -> (tempfile::TempDir, Model) {
+    let image = &images()[0];
+    let folder = copy_of(image.folder.path());
+    let tree = folder.path().join("tree.redb");
+    let at = page_with(&tree, &value(1, 333, 0));
+    edit(&tree, |bytes| bytes[at + 2000] ^= 1);
+    (folder, image.history[0].clone())
+}
+
+fn is_of_space(error: &Error, space: u32) -> bool {
+    matches!(error, Error::Damaged(place) if place.space == Some(SpaceId(space)))
+}
+
+#[test]
+fn a_flipped_byte_anywhere_in_the_tree_is_noticed_or_harmless() {
+    count_panics();
+    let image = &images()[0];
+    let len = fs::metadata(image.folder.path().join("tree.redb"))
+        .unwrap()
+        .len() as usize;
+    let mut noticed = 0;
+    for number in 0..152 {
+        let folder = copy_of(image.folder.path());
+        let at = len / 152 * number + number * 37 % 512;
+        edit(&folder.path().join("tree.redb"), |bytes| bytes[at] ^= 0x40);
+        let panics = PANICS.load(Ordering::SeqCst);
+        let outcome =
+            judge(folder.path(), image, 0).unwrap_or_else(|why| panic!("byte {at}: {why}"));
+        assert_eq!(PANICS.load(Ordering::SeqCst), panics, "byte {at}");
+        noticed += u32::from(outcome.is_refused || outcome.errors > 0);
+    }
+    assert!(noticed > 30, "{noticed}: the tree has more pages than that");
+}
+
+#[test]
+fn every_byte_of_the_trees_header_is_verified() {
+    let image = &images()[0];
+    for at in 0..512 {
+        let folder = copy_of(image.folder.path());
+        edit(&folder.path().join("tree.redb"), |bytes| bytes[at] ^= 1);
+        let error = Store::open(&options(folder.path())).map(drop).unwrap_err();
+        assert!(is_clear_refusal(&error), "byte {at}: {error}");
+        assert!(
+            error.to_string().contains("tree.redb"),
+            "byte {at}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_page_fails_what_needs_it_and_nothing_else() {
+    let (folder, model) = damaged_in_space_1();
+    let store = Store::open(&options(folder.path())).unwrap();
+    let now = store.snapshot();
+    for _ in 0..2 {
+        let error = now.get(SpaceId(1), &key(333), |_| ()).unwrap_err();
+        assert!(is_of_space(&error, 1), "{error:?}");
+        assert!(error.to_string().contains("tree.redb"), "{error}");
+        let found = now
+            .get(SpaceId(1), &key(1), |value| value.to_vec())
+            .unwrap();
+        assert_eq!(
+            found.as_ref(),
+            model[&1].get(&key(1)),
+            "another page of the space"
+        );
+    }
+    assert!(read_all(&store, &model).unwrap() > 0);
+    for space in 2..=SPACES {
+        let verified = store.verify(SpaceId(space), || true).unwrap();
+        assert!(verified.damage.is_empty());
+        assert_eq!(verified.rows, model[&space].len() as u64);
+        assert!(verified.pages > 1);
+    }
+    let verified = store.verify(SpaceId(1), || true).unwrap();
+    assert_eq!(verified.damage.len(), 1);
+    assert!(is_of_space(&verified.damage[0], 1));
+}
+
+#[test]
+fn damage_that_comes_while_the_rows_are_cached_is_found_on_disk() {
+    let image = &images()[0];
+    let folder = copy_of(image.folder.path());
+    let mut options = options(folder.path());
+    options.cache_bytes = 64 << 20;
+    let store = Store::open(&options).unwrap();
+    assert_eq!(read_all(&store, &image.history[0]), Ok(0));
+    assert!(store.verify(SpaceId(2), || true).unwrap().damage.is_empty());
+    let tree = folder.path().join("tree.redb");
+    let at = page_with(&tree, &value(2, 123, 0));
+    use std::os::unix::fs::FileExt;
+    let file = fs::OpenOptions::new().write(true).open(&tree).unwrap();
+    file.write_all_at(b"!", at as u64 + 1000).unwrap();
+    assert_eq!(read_all(&store, &image.history[0]), Ok(0), "cached");
+    let verified = store.verify(SpaceId(2), || true).unwrap();
+    assert_eq!(verified.damage.len(), 1);
+    assert!(store.verify(SpaceId(3), || true).unwrap().damage.is_empty());
+}
+
+#[test]
+fn a_checkpoint_goes_around_a_damaged_space() {
+    let (folder, mut model) = damaged_in_space_1();
+    let open = || Store::open(&options(folder.path())).unwrap();
+    let store = open();
+    let before = store.snapshot();
+    for space in 1..=SPACES {
+        let mut work = store.begin();
+        work.put(SpaceId(space), &key(333), b"new");
+        work.commit().unwrap().wait().unwrap();
+        model
+            .entry(space)
+            .or_default()
+            .insert(key(333), b"new".to_vec());
+    }
+    store.checkpoint().unwrap();
+    assert_eq!(store.stats().log_bytes, 0, "the log is let go of");
+    let refused = |store: &Store| {
+        let error = store
+            .snapshot()
+            .get(SpaceId(1), &key(1), |_| ())
+            .unwrap_err();
+        assert!(is_of_space(&error, 1), "{error:?}");
+        assert_eq!(store.verify(SpaceId(1), || true).unwrap().damage.len(), 1);
+    };
+    refused(&store);
+    read_all(&store, &model).unwrap();
+    // Who began before still reads what was there.
+    assert_eq!(
+        before
+            .get(SpaceId(2), &key(333), |value| value.to_vec())
+            .unwrap(),
+        Some(value(2, 333, 0))
+    );
+    for round in 0..3 {
+        let mut work = store.begin();
+        work.put(SpaceId(1), &key(round), b"kept beside");
+        work.put(SpaceId(2), &key(round), b"newer");
+        work.commit().unwrap().wait().unwrap();
+        model
+            .entry(2)
+            .or_default()
+            .insert(key(round), b"newer".to_vec());
+        store.checkpoint().unwrap();
+    }
+    store.close().unwrap();
+    drop(store);
+    let store = open();
+    refused(&store);
+    assert!(read_all(&store, &model).unwrap() > 0);
+    // Dropped, it is gone.
+    let mut work = store.begin();
+    work.drop_space(SpaceId(1));
+    work.commit().unwrap().wait().unwrap();
+    store.checkpoint().unwrap();
+    store.close().unwrap();
+    drop(store);
+    let store = open();
+    for space in 2..=SPACES {
+        let found = store
+            .snapshot()
+            .get(SpaceId(space), &key(333), |v| v.to_vec());
+        assert_eq!(found.unwrap(), Some(b"new".to_vec()));
+    }
+}
+
+#[test]
+fn the_name_of_a_space_is_told_with_its_damage() {
+    use porpoise_storage::SpaceOwner;
+    let (folder, _) = damaged_in_space_1();
+    let store = Store::open(&options(folder.path())).unwrap();
+    store.set_space_names(Some(std::sync::Arc::new(|space| {
+        Some(SpaceOwner {
+            table: format!("fish{}", space.0),
+            index: None,
+        })
+    })));
+    match store.snapshot().get(SpaceId(1), &key(333), |_| ()) {
+        Err(Error::Damaged(place)) => assert_eq!(place.owner.as_ref().unwrap().table, "fish1"),
+        other => panic!("{other:?}"),
+    }
 }
