@@ -75,6 +75,7 @@ mod pages;
 mod payload;
 mod prefetch;
 mod prefix;
+mod salvage;
 mod snapshot;
 mod space_table;
 mod store;
@@ -94,6 +95,7 @@ pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wa
 pub use options::{Flush, FlushPolicy, Location, Options};
 pub use overlay::Savepoint;
 pub use page_sums::StoreId;
+pub use salvage::{Gap, Salvage, SalvageProgress, SavedSpace, salvage};
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};
 pub use transaction::Transaction;

@@ -867,6 +867,118 @@ impl<'a> Record<'a> {
     }
 }
 
+/// What can be read of a segment.
+pub(crate) struct Salvaged {
+    pub path: PathBuf,
+    /// Whose it is, if its header tells.
+    pub id: Option<StoreId>,
+    /// Where it begins and ends.
+    pub positions: std::ops::Range<Lsn>,
+    /// Commits, with their positions.
+    pub records: Vec<(Lsn, Vec<u8>)>,
+    /// From which position on something is lost, in words.
+    pub losses: Vec<(Lsn, String)>,
+}
+
+/// Reads whatever the segments of a damaged log have, oldest first, and writes nothing.
+pub(crate) fn salvage_log(folder: &Path) -> Result<Vec<Salvaged>> {
+    let mut starts = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let name = entry.map_err(Error::io("read", folder))?.file_name();
+        let position = name.to_str().and_then(|name| name.strip_prefix("log-"));
+        starts.extend(position.and_then(|start| u64::from_str_radix(start, 16).ok()));
+    }
+    starts.sort_unstable();
+    let mut log: Vec<Salvaged> = Vec::new();
+    let mut expected = starts.first().copied();
+    for &start in &starts {
+        let path = folder.join(segment_name(start));
+        let (mut salvaged, next) = salvage_segment(&path, start)?;
+        if expected.is_some_and(|expected| expected != start) {
+            let what = format!("the log segment before {} is missing", path.display());
+            let from = expected.unwrap_or(start);
+            salvaged.losses.insert(0, (Lsn(from), what));
+        }
+        expected = next;
+        log.push(salvaged);
+    }
+    // A last segment that is sealed is not the last.
+    if let (Some(next), Some(last)) = (expected, log.last_mut()) {
+        let what = format!("{} is missing", folder.join(segment_name(next)).display());
+        last.losses.push((Lsn(next), what));
+    }
+    Ok(log)
+}
+
+/// A segment, and where the next one begins, if it says that there is one.
+fn salvage_segment(path: &Path, start: u64) -> Result<(Salvaged, Option<u64>)> {
+    let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
+    let mut salvaged = Salvaged {
+        path: path.to_path_buf(),
+        id: None,
+        positions: Lsn(start)..Lsn(start + bytes.len() as u64),
+        records: Vec::new(),
+        losses: Vec::new(),
+    };
+    let lose = |salvaged: &mut Salvaged, offset: u64, what: String| {
+        let what = format!("{} at offset {offset}: {what}", path.display());
+        salvaged.losses.push((Lsn(start + offset), what));
+    };
+    let header = std::fs::File::open(path).map_err(Error::io("open", path))?;
+    let mut capacity = bytes.len() as u64;
+    let mut marked = 0;
+    match read_segment_header(&header, path) {
+        Ok((extent, id)) => {
+            salvaged.id = Some(id);
+            capacity = extent.capacity;
+            salvaged.positions.end = Lsn(extent.end());
+            let (mark, sum) = (u64_at(&bytes, 512), u64_at(&bytes, 520));
+            if let (Some(mark), Some(sum)) = (mark, sum)
+                && sum == mark_sum(extent, id, Lsn(mark))
+            {
+                marked = mark;
+            }
+        }
+        Err(error @ (Error::NewerFormat { .. } | Error::OlderFormat { .. })) => return Err(error),
+        Err(error) => lose(&mut salvaged, 0, error.to_string()),
+    }
+    if (bytes.len() as u64) < capacity {
+        let what = format!("it ends here, and was {capacity} bytes long");
+        lose(&mut salvaged, bytes.len() as u64, what);
+    }
+    let mut offset = SEGMENT_HEADER_LEN;
+    loop {
+        match Record::read(&bytes, start, offset) {
+            Some(record) if record.kind == KIND_SEAL => {
+                return Ok((salvaged, Some(start + capacity)));
+            }
+            Some(record) => {
+                salvaged
+                    .records
+                    .push((Lsn(start + offset), record.payload.to_vec()));
+                offset += record_len(record.payload.len() as u64);
+            }
+            None => {
+                let later = (offset + 8..bytes.len() as u64)
+                    .step_by(8)
+                    .find(|at| Record::read(&bytes, start, *at).is_some());
+                let Some(next) = later else { break };
+                let what = format!("{} bytes of commits can't be read", next - offset);
+                lose(&mut salvaged, offset, what);
+                offset = next;
+            }
+        }
+    }
+    if start + offset < marked {
+        let what = format!(
+            "the commits from here up to position {} are lost",
+            Lsn(marked)
+        );
+        lose(&mut salvaged, offset, what);
+    }
+    Ok((salvaged, None))
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

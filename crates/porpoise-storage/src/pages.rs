@@ -20,6 +20,8 @@
 
 use std::sync::Arc;
 
+use twox_hash::XxHash3_128;
+
 use crate::page_sums::PAGE_BYTES;
 use crate::tree_file::{CheckedFile, Damage};
 
@@ -156,7 +158,7 @@ impl Pages {
         let header = file.redb_header();
         let page = PAGE_BYTES as u64;
         let number = |at| u64::from(u32_at(&header, at).unwrap_or_default());
-        let slot = 64 + 128 * usize::from(header[9] & 1);
+        let slot = last_slot(&header);
         let root = |exists: usize, at: usize| {
             let is_there = header[slot + exists] != 0;
             u64_at(&header, slot + at).filter(|_| is_there).map(PageRef)
@@ -176,6 +178,40 @@ impl Pages {
         let page_bytes = PAGE_BYTES as u64;
         let before = page_bytes + page.region() * self.region_bytes + self.region_header_bytes;
         (before / page_bytes + page.index() * len, len)
+    }
+
+    /// A leaf that lies at a page that nothing may lead to, of any order that fits; with its extent.
+    pub fn leaf_at(&self, first: u64, read: &mut Vec<u8>) -> Option<u64> {
+        let in_region = (first * PAGE_BYTES as u64)
+            .checked_sub(PAGE_BYTES as u64 + self.region_header_bytes)?
+            .checked_rem(self.region_bytes)?
+            / PAGE_BYTES as u64;
+        for order in 0..=ORDER_MAX {
+            let len = 1 << order;
+            if !in_region.is_multiple_of(len) || first + len > self.file.pages() {
+                return None;
+            }
+            read.resize(len as usize * PAGE_BYTES, 0);
+            self.file.read_pages(first, read).ok()?;
+            if read.first() != Some(&LEAF) {
+                return None;
+            }
+            if Leaf::parse(read, Shape::default()).is_some() {
+                return Some(len);
+            }
+        }
+        None
+    }
+
+    /// All pages of 4 KiB that redb may have.
+    pub fn len(&self) -> u64 {
+        self.file.pages()
+    }
+
+    /// Where a region's page lies.
+    pub fn page_of_region(&self, region: u64, index: u64) -> u64 {
+        let page = PAGE_BYTES as u64;
+        (page + region * self.region_bytes + self.region_header_bytes) / page + index
     }
 
     fn read(&self, page: PageRef) -> Result<Vec<u8>, Damage> {
@@ -275,6 +311,20 @@ impl Pages {
     }
 }
 
+/// Where the last commit's slot begins: the one that the header names, or the other, if only that is sound.
+fn last_slot(header: &[u8]) -> usize {
+    let place = |slot: u8| 64 + 128 * usize::from(slot & 1);
+    let is_sound = |slot: u8| {
+        let slot = &header[place(slot)..place(slot) + 128];
+        XxHash3_128::oneshot(&slot[..112]).to_le_bytes() == slot[112..]
+    };
+    let named = header[9];
+    match !is_sound(named) && is_sound(named ^ 1) {
+        true => place(named ^ 1),
+        false => place(named),
+    }
+}
+
 /// A branch's children, each with the key that its keys are not above; the last has none.
 fn children(bytes: &[u8], shape: Shape) -> Option<Vec<(PageRef, Option<&[u8]>)>> {
     let count = usize::from(u16_at(bytes, 2)?);
@@ -319,6 +369,47 @@ fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
             value: fixed(47)?,
         },
     })
+}
+
+/// The pages of a region that are free, of what redb saves of its allocator: ranges of pages.
+///
+/// ```text
+/// 0  u8 highest order   4  u32 pages   8  u32 × (orders) ends of bitmaps, bitmaps
+/// bitmap   0  u32 height   4  u32 × height ends of layers, layers: u32 bits, u64 words; the last layer counts
+/// ```
+///
+/// A bit is set for what is *not* free.
+pub(crate) fn free_pages(allocator: &[u8]) -> Option<Vec<std::ops::Range<u64>>> {
+    let orders = usize::from(*allocator.first()?) + 1;
+    let mut free = Vec::new();
+    let mut begin = 8 + 4 * orders;
+    for order in 0..orders {
+        let end = u32_at(allocator, 8 + 4 * order)? as usize;
+        let bitmap = allocator.get(begin..end)?;
+        begin = end;
+        let height = u32_at(bitmap, 0)? as usize;
+        let layer_begin = match height {
+            0 => continue,
+            1 => 4 + 4 * height,
+            _ => u32_at(bitmap, 4 + 4 * (height - 2))? as usize,
+        };
+        let layer = bitmap.get(layer_begin..u32_at(bitmap, 4 * height)? as usize)?;
+        for bit in 0..u64::from(u32_at(layer, 0)?) {
+            let word = u64_at(layer, 4 + 8 * (bit / 64) as usize)?;
+            if word >> (bit % 64) & 1 == 0 {
+                free.push(bit << order..(bit + 1) << order);
+            }
+        }
+    }
+    Some(free)
+}
+
+/// The pages in one of redb's lists of pages.
+pub(crate) fn page_list(value: &[u8]) -> Vec<PageRef> {
+    let count = usize::from(u16_at(value, 0).unwrap_or_default());
+    (0..count)
+        .filter_map(|page| u64_at(value, 2 + 8 * page).map(PageRef))
+        .collect()
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

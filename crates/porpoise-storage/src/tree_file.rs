@@ -173,7 +173,31 @@ impl CheckedFile {
         Ok(CheckedFile::new(file, path, id, header, group_room))
     }
 
-    /// Whatever can be had of a file whose header may be damaged: the identity is a guess then.
+    /// A file to be salvaged: its header is taken as it is, and the file as long as it is. `id` is
+    /// the store's if the header doesn't tell. Also what is wrong with the header.
+    pub fn salvage(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        id: Option<StoreId>,
+    ) -> (CheckedFile, Option<Error>) {
+        let pages = file.len().unwrap_or(0).div_ceil(PAGE);
+        let (id, mut header, error) = match read_header(&*file, path) {
+            Ok((id, header)) => (id, header, None),
+            Err(error) => {
+                let mut redb = [0; REDB_HEADER];
+                let _ = file.read_exact_at(&mut redb, 0);
+                (
+                    id.unwrap_or(StoreId(0)),
+                    Header { redb, len: 0 },
+                    Some(error),
+                )
+            }
+        };
+        // Pages of checksums counted in: more than there are, and those that aren't there can't be read.
+        header.len = header.len.max(pages * PAGE);
+        (CheckedFile::new(file, path, id, header, 1 << 12), error)
+    }
+
     fn new(
         file: Arc<dyn DiskFile>,
         path: &Path,

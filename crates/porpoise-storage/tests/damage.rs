@@ -12,7 +12,7 @@ use std::sync::{Once, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use porpoise_storage::{Direction, Error, Options, SpaceId, Store};
+use porpoise_storage::{Direction, Error, Options, Salvage, SpaceId, Store, salvage};
 
 const SPACES: u32 = 6;
 const PAGE: usize = 4096;
@@ -442,6 +442,71 @@ fn judge(folder: &Path, image: &Image, lost_allowed: usize) -> Result<Outcome, S
     Ok(outcome)
 }
 
+/// All rows of a store that is sound.
+fn rows_of(folder: &Path) -> Model {
+    let store = Store::open(&options(folder)).unwrap();
+    let mut model = Model::new();
+    for space in 1..=SPACES {
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let mut cursor = store
+            .snapshot()
+            .range(SpaceId(space), all, Direction::Forward)
+            .unwrap();
+        let rows = model.entry(space).or_default();
+        while let Some((key, value)) = cursor.next().unwrap() {
+            rows.insert(key.to_vec(), value.to_vec());
+        }
+    }
+    model
+}
+
+/// Whether a value is one that the row has had at some time.
+fn was_ever(space: u32, key: &[u8], found: &[u8]) -> bool {
+    let row = std::str::from_utf8(&key[4..])
+        .ok()
+        .and_then(|row| row.parse().ok());
+    row.is_some_and(|row| (0..200).any(|version| value(space, row, version) == found))
+}
+
+/// What is saved of a damaged folder: all of it, or what isn't is told, and nothing that never was.
+fn saved(folder: &Path, image: &Image, at_stake: usize) -> Result<Option<Salvage>, String> {
+    let into = tempfile::tempdir().unwrap();
+    let before: Vec<_> = files_in(folder)
+        .iter()
+        .map(|path| fs::read(path).unwrap())
+        .collect();
+    let found = match salvage(folder, &options(into.path()), |_| {}) {
+        Ok(found) => found,
+        Err(error) if is_clear_refusal(&error) => return Ok(None),
+        Err(error) => return Err(format!("nothing is saved: {error:?}")),
+    };
+    let after: Vec<_> = files_in(folder)
+        .iter()
+        .map(|path| fs::read(path).unwrap())
+        .collect();
+    if before != after {
+        return Err("the damaged folder was written to".to_string());
+    }
+    let rows = rows_of(into.path());
+    let whole = image.history.len() - 1;
+    if found.is_whole() {
+        let range = whole - at_stake.min(whole)..=whole;
+        let is_right = image.history[range].contains(&rows);
+        return is_right
+            .then_some(Some(found))
+            .ok_or("all is said to be saved".to_string());
+    }
+    let is_wrong = |(space, rows): (&u32, &Rows)| {
+        rows.iter()
+            .find(|(key, value)| !was_ever(*space, key, value))
+            .is_some()
+    };
+    match rows.iter().find(|of| is_wrong((of.0, of.1))) {
+        Some((space, _)) => Err(format!("a row of space {space} was saved that never was")),
+        None => Ok(Some(found)),
+    }
+}
+
 /// How many of the last commits a damage may take away: those whose records it touched, if it touched
 /// all of them up to the last.
 fn commits_at_stake(image: &Image, folder: &Path, done: &Done) -> usize {
@@ -521,6 +586,15 @@ fn random_damages_give_right_answers_or_a_clear_error() {
         let done = damage(folder.path(), &others, &mut random);
         let at_stake = commits_at_stake(image, folder.path(), &done);
         let panics = PANICS.load(Ordering::SeqCst);
+        match saved(folder.path(), image, at_stake) {
+            Ok(Some(found)) if found.is_whole() => *counts.entry("saved whole").or_default() += 1,
+            Ok(Some(_)) => *counts.entry("saved in part").or_default() += 1,
+            Ok(None) => *counts.entry("not saved").or_default() += 1,
+            Err(why) => failures.push(format!(
+                "seed {seed}, {}: {}: salvage: {why}",
+                image.name, done.what
+            )),
+        }
         let outcome = judged(folder.path().to_path_buf(), image, at_stake);
         let panicked = PANICS.load(Ordering::SeqCst) > panics;
         let fate = match outcome {
@@ -746,4 +820,119 @@ fn the_name_of_a_space_is_told_with_its_damage() {
         Err(Error::Damaged(place)) => assert_eq!(place.owner.as_ref().unwrap().table, "fish1"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_sound_store_is_saved_whole() {
+    for image in images() {
+        let found = saved(image.folder.path(), image, 0).unwrap().unwrap();
+        assert!(found.is_whole(), "{}: {:?}", image.name, found.losses);
+    }
+}
+
+#[test]
+fn all_but_the_rows_of_a_damaged_page_are_saved() {
+    let (folder, model) = damaged_in_space_1();
+    let into = tempfile::tempdir().unwrap();
+    let found = salvage(folder.path(), &options(into.path()), |_| {}).unwrap();
+    let space = &found.spaces[&SpaceId(1)];
+    assert_eq!((found.losses.len(), space.gaps.len()), (0, 1), "{found:?}");
+    let rows = rows_of(into.path());
+    let lost: Vec<_> = model[&1]
+        .keys()
+        .filter(|key| !rows[&1].contains_key(*key))
+        .collect();
+    assert!(
+        lost.contains(&&key(333)) && lost.len() < 60,
+        "{}",
+        lost.len()
+    );
+    assert_eq!(space.rows + lost.len() as u64, space.rows_in_tree);
+    for space in 2..=SPACES {
+        assert_eq!(rows[&space], model[&space]);
+    }
+}
+
+#[test]
+fn rows_below_a_damaged_branch_are_saved() {
+    let image = &images()[0];
+    // A branch begins with its kind, and says how many keys it has.
+    let tree = fs::read(image.folder.path().join("tree.redb")).unwrap();
+    let is_branch =
+        |page: &&[u8]| page[0] == 2 && page[1] == 0 && page[2] > 3 && page[4..8] == [0; 4];
+    let mut rescued = 0;
+    for (number, _) in tree
+        .chunks(PAGE)
+        .enumerate()
+        .skip(1)
+        .filter(|(_, page)| is_branch(page))
+    {
+        let folder = copy_of(image.folder.path());
+        edit(&folder.path().join("tree.redb"), |bytes| {
+            bytes[number * PAGE + 600] ^= 1
+        });
+        let into = tempfile::tempdir().unwrap();
+        let found = salvage(folder.path(), &options(into.path()), |_| {}).unwrap();
+        let orphans = |found: &Salvage| {
+            found
+                .spaces
+                .values()
+                .map(|space| space.rows_of_orphans)
+                .max()
+                .unwrap_or(0)
+        };
+        if orphans(&found) > 100 && found.losses.is_empty() {
+            assert_eq!(rows_of(into.path()), image.history[0], "page {number}");
+            rescued += 1;
+        }
+    }
+    assert!(rescued >= SPACES, "{rescued}: each space has a branch");
+}
+
+#[test]
+fn what_was_kept_beside_a_damaged_space_is_saved() {
+    let (folder, mut model) = damaged_in_space_1();
+    let store = Store::open(&options(folder.path())).unwrap();
+    for (round, checkpointed) in [(0, true), (1, true), (2, false)] {
+        let mut work = store.begin();
+        work.put(SpaceId(1), &key(333), &value(1, 333, round));
+        work.put(SpaceId(1), &key(900 + round), &value(1, 900 + round, 0));
+        work.delete(SpaceId(1), &key(round));
+        work.commit().unwrap().wait().unwrap();
+        let rows = model.entry(1).or_default();
+        rows.insert(key(333), value(1, 333, round));
+        rows.insert(key(900 + round), value(1, 900 + round, 0));
+        rows.remove(&key(round));
+        if checkpointed {
+            store.checkpoint().unwrap();
+        }
+    }
+    drop(store);
+    let into = tempfile::tempdir().unwrap();
+    let found = salvage(folder.path(), &options(into.path()), |_| {}).unwrap();
+    assert_eq!(found.spaces[&SpaceId(1)].gaps.len(), 1);
+    let rows = rows_of(into.path());
+    for (key, value) in &rows[&1] {
+        assert_eq!(Some(value), model[&1].get(key));
+    }
+    assert_eq!(rows[&1].get(&key(333)), Some(&value(1, 333, 2)));
+    assert!(rows[&1].contains_key(&key(902)));
+    assert!(model[&1].len() - rows[&1].len() < 60);
+}
+
+#[test]
+fn rows_are_saved_from_a_tree_without_a_header_and_a_log_without_a_tree() {
+    let image = &images()[1];
+    let folder = copy_of(image.folder.path());
+    edit(&folder.path().join("tree.redb"), |bytes| bytes[330] ^= 1);
+    let found = saved(folder.path(), image, 0).unwrap().unwrap();
+    assert!(!found.is_whole());
+    assert!(found.spaces[&SpaceId(3)].rows > 500, "{found:?}");
+    fs::remove_file(folder.path().join("tree.redb")).unwrap();
+    let found = saved(folder.path(), image, 0).unwrap().unwrap();
+    assert!(!found.is_whole());
+    assert!(
+        found.commits_from_log >= 30 && found.spaces[&SpaceId(3)].rows > 30,
+        "{found:?}"
+    );
 }
