@@ -22,6 +22,7 @@ pub mod expr;
 pub mod functions;
 pub mod hosts;
 pub mod information_schema;
+pub mod mend;
 pub mod planner;
 pub mod reply;
 pub mod session;
