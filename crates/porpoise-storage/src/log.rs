@@ -24,7 +24,7 @@
 //!         56  u64 checksum of bytes 0..56
 //!
 //! mark     0  u64 synced: all before this position was on disk once
-//!          8  u64 checksum of the start, the store's identity and bytes 0..8; both zero: no mark yet
+//!          8  u64 checksum of the start, the store's identity and bytes 0..8
 //!
 //! record   0  u32 length of the payload
 //!          4  u32 kind: 1 commit, 2 seal
@@ -458,15 +458,21 @@ fn write_segment_header(file: &dyn DiskFile, extent: Extent, id: StoreId) -> io:
     header[32..40].copy_from_slice(&id.0.to_le_bytes());
     let sum = XxHash3_64::oneshot(&header[..56]);
     header[56..64].copy_from_slice(&sum.to_le_bytes());
-    // The mark of a former life goes with it.
+    // The mark of a former life goes with it. There always is one: what is zeroed is damaged.
+    let mark = mark_bytes(extent, id, Lsn(extent.start));
+    header[MARK_AT as usize..][..mark.len()].copy_from_slice(&mark);
     file.write_all_at(&header, 0)
 }
 
 fn write_mark(file: &dyn DiskFile, extent: Extent, id: StoreId, synced: Lsn) -> io::Result<()> {
+    file.write_all_at(&mark_bytes(extent, id, synced), MARK_AT)
+}
+
+fn mark_bytes(extent: Extent, id: StoreId, synced: Lsn) -> [u8; 16] {
     let mut mark = [0; 16];
     mark[..8].copy_from_slice(&synced.0.to_le_bytes());
     mark[8..].copy_from_slice(&mark_sum(extent, id, synced).to_le_bytes());
-    file.write_all_at(&mark, MARK_AT)
+    mark
 }
 
 fn mark_sum(extent: Extent, id: StoreId, synced: Lsn) -> u64 {
@@ -477,16 +483,11 @@ fn mark_sum(extent: Extent, id: StoreId, synced: Lsn) -> u64 {
     XxHash3_64::oneshot(&bytes)
 }
 
-/// What a segment's mark says; zero if there is none yet.
-fn read_mark(segment: &Segment, id: StoreId, bytes: &[u8]) -> Result<Lsn> {
+/// What a segment's mark says, if it is sound.
+fn read_mark(extent: Extent, id: StoreId, bytes: &[u8]) -> Option<Lsn> {
     let at = MARK_AT as usize;
-    match (u64_at(bytes, at), u64_at(bytes, at + 8)) {
-        (Some(0), Some(0)) => Ok(Lsn(0)),
-        (Some(synced), Some(sum)) if sum == mark_sum(segment.extent, id, Lsn(synced)) => {
-            Ok(Lsn(synced))
-        }
-        _ => Err(segment.corrupt(MARK_AT, "the checksum of its mark is wrong")),
-    }
+    let synced = Lsn(u64_at(bytes, at)?);
+    (u64_at(bytes, at + 8)? == mark_sum(extent, id, synced)).then_some(synced)
 }
 
 fn segment_name(start: u64) -> String {
@@ -523,7 +524,9 @@ pub(crate) fn open_log(
     let mut ends_in_zeros = false;
     for (index, segment) in segments.iter().enumerate() {
         let bytes = segment.read()?;
-        marked = marked.max(read_mark(segment, id, &bytes)?);
+        let mark = read_mark(segment.extent, id, &bytes)
+            .ok_or_else(|| segment.corrupt(MARK_AT, "the checksum of its mark is wrong"))?;
+        marked = marked.max(mark);
         let mut offset = (at - segment.extent.start).max(SEGMENT_HEADER_LEN);
         let mut is_sealed = false;
         while let Some(record) = Record::read(&bytes, segment.extent.start, offset) {
@@ -894,6 +897,15 @@ pub(crate) fn salvage_log(folder: &Path) -> Result<Vec<Salvaged>> {
     for &start in &starts {
         let path = folder.join(segment_name(start));
         let (mut salvaged, next) = salvage_segment(&path, start)?;
+        if let Some(before) = log.last_mut()
+            && expected.is_none()
+            && !salvaged.records.is_empty()
+        {
+            // Nothing is written here before the seal of the segment before is on disk.
+            let what = "the commits at its end can't be read";
+            let what = format!("{}: {what}", before.path.display());
+            before.losses.push((before.positions.end, what));
+        }
         if expected.is_some_and(|expected| expected != start) {
             let what = format!("the log segment before {} is missing", path.display());
             let from = expected.unwrap_or(start);
@@ -932,11 +944,9 @@ fn salvage_segment(path: &Path, start: u64) -> Result<(Salvaged, Option<u64>)> {
             salvaged.id = Some(id);
             capacity = extent.capacity;
             salvaged.positions.end = Lsn(extent.end());
-            let (mark, sum) = (u64_at(&bytes, 512), u64_at(&bytes, 520));
-            if let (Some(mark), Some(sum)) = (mark, sum)
-                && sum == mark_sum(extent, id, Lsn(mark))
-            {
-                marked = mark;
+            match read_mark(extent, id, &bytes) {
+                Some(mark) => marked = mark.0,
+                None => lose(&mut salvaged, MARK_AT, "its mark is damaged".to_string()),
             }
         }
         Err(error @ (Error::NewerFormat { .. } | Error::OlderFormat { .. })) => return Err(error),

@@ -30,6 +30,8 @@ fn crashed_after(flush: Flush, quiet: Duration) -> (tempfile::TempDir, PathBuf) 
     let options = options(alive.path());
     options.flush.set(flush);
     let store = Store::open(&options).unwrap();
+    let first_mark =
+        fs::read(alive.path().join("log-0000000000000000")).unwrap()[512..528].to_vec();
     for number in 0..COMMITS {
         let mut work = store.begin();
         work.put(SPACE, &number.to_be_bytes(), &[7; 100]);
@@ -49,7 +51,7 @@ fn crashed_after(flush: Flush, quiet: Duration) -> (tempfile::TempDir, PathBuf) 
     let log = folder.path().join("log-0000000000000000");
     if flush == Flush::EachSecond {
         // As if the machine had stopped before anything was noted of the sync.
-        edit(&log, |bytes| bytes[512..528].fill(0));
+        edit(&log, |bytes| bytes[512..528].copy_from_slice(&first_mark));
     }
     (folder, log)
 }
@@ -256,7 +258,8 @@ fn two_seconds_after_a_commit_its_record_can_not_be_lost_unnoticed() {
         let (folder, log) = crashed_after(Flush::AtCommit, quiet);
         edit(&log, |bytes| match damage {
             Damage::Flip => bytes[place_of(COMMITS - 1) + 60] ^= 1,
-            Damage::Zeros => bytes[place_of(3)..].fill(0),
+            // The mark, too.
+            Damage::Zeros => bytes[512..].fill(0),
         });
         match Store::open(&options(folder.path())).map(drop) {
             Err(Error::Corrupt { path, .. }) => assert_eq!(path, log),
