@@ -184,20 +184,22 @@ impl Groups {
         }
     }
 
-    /// What a sync has to write, in the order of the file.
-    pub fn changed(&self) -> Vec<(Written, [u8; PAGE_BYTES])> {
+    /// The groups that a sync has to write, in the order of the file.
+    pub fn changed(&self) -> Vec<u64> {
         let changed = self.groups.iter().filter(|(_, group)| group.changes > 0);
-        let mut changed: Vec<_> = changed
-            .map(|(&number, group)| {
-                let written = Written {
-                    group: number,
-                    changes: group.changes,
-                };
-                (written, group.to_bytes())
-            })
-            .collect();
-        changed.sort_by_key(|(written, _)| written.group);
+        let mut changed: Vec<u64> = changed.map(|(&number, _)| number).collect();
+        changed.sort_unstable();
         changed
+    }
+
+    /// What to write for one of them.
+    pub fn to_write(&self, number: u64) -> Option<(Written, [u8; PAGE_BYTES])> {
+        let group = self.groups.get(&number)?;
+        let written = Written {
+            group: number,
+            changes: group.changes,
+        };
+        Some((written, group.to_bytes()))
     }
 
     /// After the sync: these are on disk. Not before, since a sync that fails may have dropped them.
@@ -214,12 +216,6 @@ impl Groups {
         self.groups.retain(|_, group| group.changes > 0);
         let groups = &self.groups;
         self.clock.retain(|number| groups.contains_key(number));
-    }
-}
-
-impl Written {
-    pub fn group(&self) -> u64 {
-        self.group
     }
 }
 
@@ -277,16 +273,21 @@ mod tests {
             groups.admit(number, Group::empty());
             groups.set(number, 1, 10 + number);
         }
-        let written = groups.changed();
-        assert_eq!(written.len(), 5);
-        let (first, bytes) = &written[0];
-        assert_eq!((first.group(), Group::from_bytes(bytes).get(1)), (0, 10));
+        assert_eq!(groups.changed(), [0, 1, 2, 3, 4]);
+        let (_, bytes) = groups.to_write(0).unwrap();
+        assert_eq!(Group::from_bytes(&bytes).get(1), 10);
+        let written = groups
+            .changed()
+            .into_iter()
+            .map(|group| groups.to_write(group));
+        let written: Vec<_> = written.map(|written| written.unwrap().0).collect();
         groups.set(3, 2, 99);
-        let written: Vec<_> = written.into_iter().map(|(written, _)| written).collect();
         groups.note_synced(&written);
-        let again = groups.changed();
-        assert_eq!(again.len(), 1, "changed while the sync was under way");
-        assert_eq!(again[0].0.group(), 3);
+        assert_eq!(
+            groups.changed(),
+            [3],
+            "changed while the sync was under way"
+        );
         groups.admit(7, Group::empty());
         groups.admit(8, Group::empty());
         assert!(groups.groups.len() <= 3, "{}", groups.groups.len());

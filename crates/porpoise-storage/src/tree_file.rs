@@ -333,13 +333,16 @@ impl CheckedFile {
 
     fn sync(&self) -> io::Result<()> {
         let changed = self.groups.lock().changed();
-        for (written, bytes) in &changed {
-            self.file
-                .write_all_at(bytes, sums_offset(written.group()))?;
+        let mut all_written = Vec::with_capacity(changed.len());
+        for group in changed {
+            let Some((written, bytes)) = self.groups.lock().to_write(group) else {
+                continue;
+            };
+            self.file.write_all_at(&bytes, sums_offset(group))?;
+            all_written.push(written);
         }
         self.file.sync_data()?;
-        let written: Vec<_> = changed.into_iter().map(|(written, _)| written).collect();
-        self.groups.lock().note_synced(&written);
+        self.groups.lock().note_synced(&all_written);
         Ok(())
     }
 
