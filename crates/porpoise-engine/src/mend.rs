@@ -1,6 +1,6 @@
 //! Indexes after rows were lost: `porpoise recover` saves rows and index entries as they come, each
-//! from pages of its own, so that they need not agree. Here the rows are right: entries that are no row's are
-//! removed, and rows that lack an entry get it.
+//! from pages of its own, so that they need not agree. Here the rows are right: entries that are no
+//! row's are removed, and rows that lack an entry get it.
 
 use std::ops::Bound;
 use std::sync::Arc;

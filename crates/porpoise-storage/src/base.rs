@@ -4,8 +4,9 @@
 //! Opening a redb table costs microseconds, so a handle is opened once for each space and checkpoint, when a row is
 //! wanted that no block has.
 //!
-//! A page that turns out to be damaged fails the read that wanted it and nothing else. A tree that was
-//! opened anew ([`crate::tree`]) has a base of its own, and the base over the old one sends its readers there.
+//! A page that turns out to be damaged fails the read that wanted it and nothing else. A tree that
+//! was opened anew ([`crate::tree`]) has a base of its own, and the base over the old one sends its
+//! readers there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};

@@ -23,11 +23,12 @@
 //! after a failed write, reads included.
 //!
 //! **A fold that meets damage** in the pages of a space goes around it. The space is noted in the
-//! table `damaged`, and what the fold would have written to it goes into a table beside it, `k7` for space 7:
-//! `1` and the value for each row written, `0` for each row deleted. So the log can be let go of, the
-//! other spaces go on, and `recover` finds what was acknowledged. Reads of such a space are refused from then on,
-//! for what the tree has of it is out of date; a space that is dropped is forgotten, though its pages are not freed. Damage to what all spaces share (the list of
-//! tables, the lists of freed pages) ends all writing, while reads go on.
+//! table `damaged`, and what the fold would have written to it goes into a table beside it, `k7`
+//! for space 7: `1` and the value for each row written, `0` for each row deleted. So the log can be
+//! let go of, the other spaces go on, and `recover` finds what was acknowledged. Reads of such a
+//! space are refused from then on, for what the tree has of it is out of date; a space that is
+//! dropped is forgotten, though its pages are not freed. Damage to what all spaces share (the list
+//! of tables, the lists of freed pages) ends all writing, while reads go on.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -75,7 +76,8 @@ pub(crate) struct Opened {
     pub damaged: DamagedSpaces,
 }
 
-/// Reads the tree's state, its counters and which spaces are damaged; writes the state of a new tree.
+/// Reads the tree's state, its counters and which spaces are damaged; writes the state of a new
+/// tree.
 pub(crate) fn open_tree(tree: &Tree, path: &Path) -> Result<Opened> {
     let state = match catch_damage(|| read_state(tree, path))? {
         Some(state) => state,

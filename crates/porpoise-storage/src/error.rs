@@ -24,8 +24,8 @@ pub enum Error {
         offset: u64,
         what: String,
     },
-    /// A place of the tree doesn't hold what was written to it, or can't be read. What needs it fails;
-    /// the rest of the store goes on.
+    /// A place of the tree doesn't hold what was written to it, or can't be read. What needs it
+    /// fails; the rest of the store goes on.
     Damaged(Arc<DamagedPlace>),
     /// The files were written by an older version, in a way that this one doesn't read.
     OlderFormat {
@@ -61,7 +61,8 @@ pub struct DamagedPlace {
     pub what: String,
     /// Whose rows are, or may be, there.
     pub space: Option<SpaceId>,
-    /// What the space is to those who use the store; see [`Store::set_space_names`](crate::Store::set_space_names).
+    /// What the space is to those who use the store; see
+    /// [`Store::set_space_names`](crate::Store::set_space_names).
     pub owner: Option<SpaceOwner>,
 }
 

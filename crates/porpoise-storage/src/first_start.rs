@@ -5,9 +5,10 @@
 //! 2. tree.redb              the same, with the identity that the segment has
 //! ```
 //!
-//! The tree's name is what makes a store: whoever finds it must find the log, too. A folder with nothing
-//! but an unwritten log is one whose first start didn't get there; nothing was ever acknowledged,
-//! and it starts anew. A folder with a log that was written to and no tree has lost it.
+//! The tree's name is what makes a store: whoever finds it must find the log, too. A folder with
+//! nothing but an unwritten log is one whose first start didn't get there; nothing was ever
+//! acknowledged, and it starts anew. A folder with a log that was written to and no tree has lost
+//! it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -40,19 +40,21 @@
 //!
 //! **Where the log ends.** Reading stops at the first record that is not whole or not at its own
 //! position. That is the end of the log if the machine stopped there, and damage if it did not. Two
-//! things tell them apart. The `synced` field of whatever is found behind: a record that says "all before me
-//! was on disk" turns a hole before it from a torn tail into a corrupt middle. And the mark, which is
-//! written anew in its own sector within a second or two of a sync: the log can't end before it. Either way the store
-//! refuses to start. A torn tail is overwritten with zeros, so that its remains can never be read again.
+//! things tell them apart. The `synced` field of whatever is found behind: a record that says "all
+//! before me was on disk" turns a hole before it from a torn tail into a corrupt middle. And the
+//! mark, which is written anew in its own sector within a second or two of a sync: the log can't
+//! end before it. Either way the store refuses to start. A torn tail is overwritten with zeros, so
+//! that its remains can never be read again.
 //!
-//! What can't be told from a power cut, then, is damage to the very last records, those that no whole
-//! record follows, if the process ended within two seconds of writing them and without closing
-//! the store.
+//! What can't be told from a power cut, then, is damage to the very last records, those that no
+//! whole record follows, if the process ended within two seconds of writing them and without
+//! closing the store.
 //!
-//! **Which files belong to it.** A segment is made whole under another name, so one that is shorter than its
-//! header says was cut. The next one is there, its name on disk, before a seal says that the log goes on in it;
-//! the seal is on disk before a record is written behind it. The first one is there before the store's
-//! tree is. So a missing segment is noticed wherever it is missing, and one from another store by the identity.
+//! **Which files belong to it.** A segment is made whole under another name, so one that is shorter
+//! than its header says was cut. The next one is there, its name on disk, before a seal says that
+//! the log goes on in it; the seal is on disk before a record is written behind it. The first one
+//! is there before the store's tree is. So a missing segment is noticed wherever it is missing, and
+//! one from another store by the identity.
 
 use std::collections::VecDeque;
 use std::io;
@@ -793,8 +795,8 @@ fn read_segment_header(file: &dyn DiskFile, path: &Path) -> Result<(Extent, Stor
     }
 }
 
-/// Fails if a record behind `end` proves that `end` was once on disk: by what it says, or by lying in
-/// a later segment, where nothing is written before the seal of the one before is on disk.
+/// Fails if a record behind `end` proves that `end` was once on disk: by what it says, or by lying
+/// in a later segment, where nothing is written before the seal of the one before is on disk.
 fn refuse_corrupt_middle<'a>(segments: impl Iterator<Item = &'a Segment>, end: u64) -> Result<()> {
     let mut place: Option<(PathBuf, u64)> = None;
     for (index, segment) in segments.enumerate() {

@@ -1,9 +1,9 @@
 //! A checksum for every page of the tree's file, kept beside the pages.
 //!
-//! redb verifies its own page checksums only when it repairs a file, hence whatever a disk does to a
-//! page between two starts would be served as rows. So the file has a checksum of its own for each 4 KiB,
-//! verified whenever the page comes into memory. They lie in pages of checksums between the
-//! others, so that pages stay aligned, and a page whose write was lost is noticed, too:
+//! redb verifies its own page checksums only when it repairs a file, hence whatever a disk does to
+//! a page between two starts would be served as rows. So the file has a checksum of its own for
+//! each 4 KiB, verified whenever the page comes into memory. They lie in pages of checksums between
+//! the others, so that pages stay aligned, and a page whose write was lost is noticed, too:
 //!
 //! ```text
 //! page in the file     0       1       2 … 513      514     515 … 1026    1027
@@ -15,10 +15,10 @@
 //! another's place, or from another file, doesn't match. Zero stands for "never written".
 //!
 //! A page of sums needs no checksum of its own: damage to one sum makes one page unreadable, and
-//! that is an error with a name. It may be torn by a power cut, too. What a commit has on disk isn't
-//! written again before the next commit is, so the sums of a commit's pages are the same bytes
-//! before and after, whichever sectors of the page of sums arrive. Pages that no commit refers to may
-//! disagree with their sums, and are written before they are read.
+//! that is an error with a name. It may be torn by a power cut, too. What a commit has on disk
+//! isn't written again before the next commit is, so the sums of a commit's pages are the same
+//! bytes before and after, whichever sectors of the page of sums arrive. Pages that no commit
+//! refers to may disagree with their sums, and are written before they are read.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -202,7 +202,8 @@ impl Groups {
         Some((written, group.to_bytes()))
     }
 
-    /// After the sync: these are on disk. Not before, since a sync that fails may have dropped them.
+    /// After the sync: these are on disk. Not before, since a sync that fails may have dropped
+    /// them.
     pub fn note_synced(&mut self, written: &[Written]) {
         for Written { group, changes } in written {
             if let Some(group) = self.groups.get_mut(group) {

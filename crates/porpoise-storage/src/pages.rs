@@ -1,7 +1,7 @@
 //! redb's pages, read without redb: past its caches, and past what is damaged.
 //!
-//! `CHECK TABLE` walks every page of a table as it lies on disk, and `recover` goes on where redb would give
-//! up. Both only read. The format is redb's, version 3 (its `docs/design.md`):
+//! `CHECK TABLE` walks every page of a table as it lies on disk, and `recover` goes on where redb
+//! would give up. Both only read. The format is redb's, version 3 (its `docs/design.md`):
 //!
 //! ```text
 //! header   9  u8  bit 0: which commit slot is the last one
@@ -14,9 +14,9 @@
 //! branch   8  16 bytes × (count + 1) checksums, u64 × (count + 1) pages, u32 × count ends of keys, keys
 //! ```
 //!
-//! Ends count from the page's beginning, and are left out where all keys, or values, have one length.
-//! A page's number has its index in bits 0..20, its region in 20..40, and in 59..64 its order: it is
-//! 2^order pages of 4 KiB long.
+//! Ends count from the page's beginning, and are left out where all keys, or values, have one
+//! length. A page's number has its index in bits 0..20, its region in 20..40, and in 59..64 its
+//! order: it is 2^order pages of 4 KiB long.
 
 use std::sync::Arc;
 
@@ -180,7 +180,8 @@ impl Pages {
         (before / page_bytes + page.index() * len, len)
     }
 
-    /// A leaf that lies at a page that nothing may lead to, of any order that fits; with its extent.
+    /// A leaf that lies at a page that nothing may lead to, of any order that fits; with its
+    /// extent.
     pub fn leaf_at(&self, first: u64, read: &mut Vec<u8>) -> Option<u64> {
         let in_region = (first * PAGE_BYTES as u64)
             .checked_sub(PAGE_BYTES as u64 + self.region_header_bytes)?
@@ -226,8 +227,8 @@ impl Pages {
         Ok(bytes)
     }
 
-    /// The tables of spaces and those of the store's own, by name; `damaged` is told of parts of the list
-    /// that can't be read.
+    /// The tables of spaces and those of the store's own, by name; `damaged` is told of parts of
+    /// the list that can't be read.
     pub fn tables(&self, damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
         self.list(self.tables, damaged)
     }
@@ -311,7 +312,8 @@ impl Pages {
     }
 }
 
-/// Where the last commit's slot begins: the one that the header names, or the other, if only that is sound.
+/// Where the last commit's slot begins: the one that the header names, or the other, if only that
+/// is sound.
 fn last_slot(header: &[u8]) -> usize {
     let place = |slot: u8| 64 + 128 * usize::from(slot & 1);
     let is_sound = |slot: u8| {

@@ -8,13 +8,14 @@
 //! log    every whole record behind the tree's position                      goes over both
 //! ```
 //!
-//! Nothing is ever written to the damaged folder: its files are opened for reading. Spaces keep their
-//! numbers. Everything that was not saved is in the report, by file and position.
+//! Nothing is ever written to the damaged folder: its files are opened for reading. Spaces keep
+//! their numbers. Everything that was not saved is in the report, by file and position.
 //!
-//! **Orphans.** The pages below a branch that can't be read are in use as far as redb's allocator knows,
-//! nothing leads to them, and they are on no list of pages to be freed. Such a leaf is taken for the space whose gap has
-//! room for all its keys, if there is only one such gap; what isn't plain is left alone, and counted.
-//! Without the allocator's state, or with a gap in the list of tables, none is taken: it might be a page that was freed long ago.
+//! **Orphans.** The pages below a branch that can't be read are in use as far as redb's allocator
+//! knows, nothing leads to them, and they are on no list of pages to be freed. Such a leaf is taken
+//! for the space whose gap has room for all its keys, if there is only one such gap; what isn't
+//! plain is left alone, and counted. Without the allocator's state, or with a gap in the list of
+//! tables, none is taken: it might be a page that was freed long ago.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -95,7 +96,8 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// What came after the tree: the newest value of each key, or that it was deleted.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// Saves what can be read of the store in `from` into a new one, as `into` says. That folder must be new.
+/// Saves what can be read of the store in `from` into a new one, as `into` says. That folder must
+/// be new.
 pub fn salvage(
     from: &Path,
     into: &Options,
@@ -375,7 +377,8 @@ impl Source {
         Ok(saved)
     }
 
-    /// What goes over the rows of the tree: what a checkpoint put beside them, and what the log has.
+    /// What goes over the rows of the tree: what a checkpoint put beside them, and what the log
+    /// has.
     fn changes_above(
         &self,
         space: SpaceId,

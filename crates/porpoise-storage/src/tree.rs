@@ -1,7 +1,7 @@
 //! The redb database, and how to have it anew.
 //!
-//! redb gives itself up at the first I/O error, reads included, and a write transaction that a panic
-//! went through leaves pages behind that nobody frees. So after a checkpoint that failed the
+//! redb gives itself up at the first I/O error, reads included, and a write transaction that a
+//! panic went through leaves pages behind that nobody frees. So after a checkpoint that failed the
 //! database is opened anew over the same file: it is the tree of the last commit then, and nothing
 //! else is lost. The old one is cut off from the file first. Who still reads from it is sent on to
 //! the new one (`base.rs`).
@@ -105,8 +105,8 @@ pub type SpaceNames = Arc<dyn Fn(SpaceId) -> Option<SpaceOwner> + Send + Sync>;
 /// What is known of damage.
 #[derive(Default)]
 pub(crate) struct DamagedSpaces {
-    /// The spaces that are damaged where a checkpoint had to write. They are refused as a whole from
-    /// then on: what the tree has of them is older than what was committed.
+    /// The spaces that are damaged where a checkpoint had to write. They are refused as a whole
+    /// from then on: what the tree has of them is older than what was committed.
     refused: Mutex<BTreeMap<SpaceId, Error>>,
     /// Places that the log tells of already.
     reported: Mutex<HashSet<u64>>,

@@ -17,14 +17,15 @@
 //!
 //! The header has to be written in one piece: it is, as long as a disk writes a sector of 512 bytes
 //! or doesn't. A longer file than the header tells is what a power cut leaves of a file that was
-//! growing; a shorter one has been cut, since the length in the header shrinks before the file does.
+//! growing; a shorter one has been cut, since the length in the header shrinks before the file
+//! does.
 //!
-//! **Damage is no I/O error to redb.** redb gives itself up at the first error its file returns, and
-//! with it every table. So a read that meets damage, or a sector that can't be read, leaves redb by
-//! unwinding, up to [`catch_damage`], through which all reading calls go. (redb holds no lock while
-//! it reads a page for a read transaction.) A write transaction that is unwound leaves pages behind
-//! that nobody frees; there the error is returned, and whoever folds opens the tree anew
-//! (`checkpoint.rs`). Where a program is compiled to abort on panics, an error is returned
+//! **Damage is no I/O error to redb.** redb gives itself up at the first error its file returns,
+//! and with it every table. So a read that meets damage, or a sector that can't be read, leaves
+//! redb by unwinding, up to [`catch_damage`], through which all reading calls go. (redb holds no
+//! lock while it reads a page for a read transaction.) A write transaction that is unwound leaves
+//! pages behind that nobody frees; there the error is returned, and whoever folds opens the tree
+//! anew (`checkpoint.rs`). Where a program is compiled to abort on panics, an error is returned
 //! everywhere.
 //!
 //! redb's own file locks are left unanswered: the folder's `LOCK` keeps other processes out before
@@ -193,7 +194,8 @@ impl CheckedFile {
                 )
             }
         };
-        // Pages of checksums counted in: more than there are, and those that aren't there can't be read.
+        // Pages of checksums counted in: more than there are, and those that aren't there can't be
+        // read.
         header.len = header.len.max(pages * PAGE);
         (CheckedFile::new(file, path, id, header, 1 << 12), error)
     }

@@ -17,8 +17,9 @@ pub struct Verified {
 }
 
 impl Store {
-    /// Reads every page of a space as it lies on disk, past all caches, for as long as `goes_on` says so. What was
-    /// committed since the last checkpoint is not looked at: it is in the log, which a start reads.
+    /// Reads every page of a space as it lies on disk, past all caches, for as long as `goes_on`
+    /// says so. What was committed since the last checkpoint is not looked at: it is in the log,
+    /// which a start reads.
     pub fn verify(&self, space: SpaceId, mut goes_on: impl FnMut() -> bool) -> Result<Verified> {
         let shared = self.shared();
         let mut verified = Verified::default();
@@ -29,7 +30,8 @@ impl Store {
             verified.damage.push(error);
             return Ok(verified);
         }
-        // No checkpoint writes the header meanwhile, and none frees these pages while they are read.
+        // No checkpoint writes the header meanwhile, and none frees these pages while they are
+        // read.
         let (pages, reading) = {
             let tree = shared.tree.lock();
             let reading = tree.as_ref().ok_or(Error::Closed)?.begin_read()?;

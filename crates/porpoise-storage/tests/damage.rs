@@ -63,8 +63,8 @@ struct Image {
     folder: tempfile::TempDir,
     /// What was acknowledged, after each of the last commits; the last is all of it.
     history: Vec<Model>,
-    /// Whether the last commits' records may be lost with their bytes: nothing on disk tells yet that
-    /// they were there.
+    /// Whether the last commits' records may be lost with their bytes: nothing on disk tells yet
+    /// that they were there.
     is_fresh: bool,
 }
 
@@ -377,7 +377,8 @@ fn is_clear_refusal(error: &Error) -> bool {
     )
 }
 
-/// The model that the store agrees with: the whole history, or, where that is allowed, a part of it.
+/// The model that the store agrees with: the whole history, or, where that is allowed, a part of
+/// it.
 fn judge(folder: &Path, image: &Image, lost_allowed: usize) -> Result<Outcome, String> {
     let mut outcome = Outcome::default();
     let store = match Store::open(&options(folder)) {
@@ -507,8 +508,8 @@ fn saved(folder: &Path, image: &Image, at_stake: usize) -> Result<Option<Salvage
     }
 }
 
-/// How many of the last commits a damage may take away: those whose records it touched, if it touched
-/// all of them up to the last.
+/// How many of the last commits a damage may take away: those whose records it touched, if it
+/// touched all of them up to the last.
 fn commits_at_stake(image: &Image, folder: &Path, done: &Done) -> usize {
     if !image.is_fresh {
         return 0;

@@ -1,8 +1,8 @@
 //! `porpoise recover FOLDER [--into NEW]`: saves what can be read of a damaged database.
 //!
-//! Storage saves rows, and the engine then makes indexes agree with them. The damaged folder is only
-//! read. What was saved, and what was not, is printed table by table; the exit code is 0 if everything was
-//! saved, 2 if not everything was, 1 if nothing could be.
+//! Storage saves rows, and the engine then makes indexes agree with them. The damaged folder is
+//! only read. What was saved, and what was not, is printed table by table; the exit code is 0 if
+//! everything was saved, 2 if not everything was, 1 if nothing could be.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};

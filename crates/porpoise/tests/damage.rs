@@ -1,8 +1,8 @@
 //! Damaged folders as SQL sees them: right rows or an error that names the table, CHECK TABLE, and
 //! `porpoise recover`.
 //!
-//! `PORPOISE_DAMAGES=500 cargo test --release -p porpoise --test damage -- --nocapture` tries so many
-//! random damages.
+//! `PORPOISE_DAMAGES=500 cargo test --release -p porpoise --test damage -- --nocapture` tries so
+//! many random damages.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -180,7 +180,8 @@ fn damage_page_with(folder: &Path, bytes: &[u8]) {
     });
 }
 
-/// A page of the rows of a table is damaged. (Entries of indexes have no `size` of other rows between.)
+/// A page of the rows of a table is damaged. (Entries of indexes have no `size` of other rows
+/// between.)
 fn damaged_rows(table: &str) -> tempfile::TempDir {
     let folder = copy_of(image());
     // A row: no column NULL, the id, the size, where the name ends, the name.

@@ -6,8 +6,9 @@
 //! 4. The entries of each index are counted. `EXTENDED` leads each back to its row instead, and
 //!    compares what the entry should be.
 //!
-//! `FAST`, `MEDIUM`, `CHANGED` and `FOR UPGRADE` are taken, as InnoDB takes them, and change nothing. What can't be read is
-//! told of as what doesn't agree is; the statement itself fails only when it is killed.
+//! `FAST`, `MEDIUM`, `CHANGED` and `FOR UPGRADE` are taken, as InnoDB takes them, and change
+//! nothing. What can't be read is told of as what doesn't agree is; the statement itself fails only
+//! when it is killed.
 
 use porpoise_storage::{Snapshot, SpaceId};
 
@@ -83,7 +84,8 @@ fn check_pages(session: &Session, space: SpaceId) -> Result<Vec<String>> {
     Ok(told.collect())
 }
 
-/// Ends a part of the check: what can't be read is a problem, unless somebody has killed the statement.
+/// Ends a part of the check: what can't be read is a problem, unless somebody has killed the
+/// statement.
 fn told(session: &Session, outcome: Result<()>, problems: &mut Vec<String>) -> Result<()> {
     interrupted(session)?;
     if let Err(error) = outcome {
