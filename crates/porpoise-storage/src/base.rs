@@ -183,6 +183,7 @@ impl Base {
     }
 
     #[cold]
+    #[inline(never)]
     fn failed<R>(
         &self,
         number: SpaceId,
@@ -253,14 +254,23 @@ impl Base {
         key: Option<&[u8]>,
         direction: Direction,
     ) -> Result<Option<Arc<Block>>> {
-        let space = self.space(number);
-        let found = self.source(number, space).and_then(|source| match source {
-            Some(source) => space.blocks.block(&source, key, direction).map(Some),
-            None => Ok(None),
-        });
-        match found {
+        match self.try_block(number, key, direction) {
             Ok(block) => Ok(block),
             Err(error) => self.failed(number, error, |next| next.block(number, key, direction)),
+        }
+    }
+
+    #[inline]
+    fn try_block(
+        &self,
+        number: SpaceId,
+        key: Option<&[u8]>,
+        direction: Direction,
+    ) -> Result<Option<Arc<Block>>> {
+        let space = self.space(number);
+        match self.source(number, space)? {
+            Some(source) => space.blocks.block(&source, key, direction).map(Some),
+            None => Ok(None),
         }
     }
 

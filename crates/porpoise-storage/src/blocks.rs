@@ -335,6 +335,7 @@ impl SpaceBlocks {
     }
 
     /// Reads a block that `index` lacks from the tree, and keeps it if nobody else was faster.
+    #[inline(never)]
     fn fetch(&self, from: &Source<'_>, index: &Node, key: &[u8], want: Want) -> Result<Arc<Block>> {
         let room = &from.cache.room;
         let block = catch_damage(|| read_block(from.table, room, index, key, want))?;
