@@ -174,7 +174,8 @@ impl Base {
             if let Some(next) = self.successor.get() {
                 return Some(next);
             }
-            if !self.handle.as_ref().is_some_and(|handle| handle.is_spent()) {
+            let is_spent = self.handle.as_ref().is_some_and(|handle| handle.is_spent());
+            if !is_spent || self.damaged.of_all().is_some() {
                 return None;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -192,8 +193,15 @@ impl Base {
     ) -> Result<R> {
         match self.instead(&error) {
             Some(next) => again(next),
-            None => Err(self.damaged.met(error, number)),
+            None => Err(self.named(number, error)),
         }
+    }
+
+    /// An error as whoever wanted a space's rows is told of it.
+    #[cold]
+    fn named(&self, number: SpaceId, error: Error) -> Error {
+        let cause = self.damaged.of_all().filter(|_| error.is_of_tree());
+        self.damaged.met(cause.unwrap_or(error), number)
     }
 
     fn space(&self, number: SpaceId) -> &Space {
@@ -227,7 +235,7 @@ impl Base {
                 Ok(found) => return Ok(found.flatten()),
                 Err(error) => match base.instead(&error) {
                     Some(next) => base = next,
-                    None => return Err(self.damaged.met(error, number)),
+                    None => return Err(self.named(number, error)),
                 },
             }
         }

@@ -44,7 +44,7 @@ use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::tree::tables::{COUNTERS, DAMAGED, META};
 use crate::tree::{DamagedSpaces, Tree};
-use crate::tree_file::{catch_damage, catch_panic};
+use crate::tree_file::{CheckedFile, catch_damage, catch_panic};
 use crate::versions::{Generation, SpaceVersions};
 use crate::{CommitTs, DamagedPlace, Error, Lsn, Result, SpaceId};
 
@@ -262,7 +262,12 @@ fn fold_around_damage(
             Ok(()) => return Ok(()),
             Err(failed) => failed,
         };
-        renew(shared, tree)?;
+        if let Err(why) = renew(shared, tree) {
+            if matches!(why, Error::Damaged(_)) {
+                shared.group.fail(why.clone());
+            }
+            return Err(why);
+        }
         match (&error, space) {
             (Error::Damaged(_), Some(space)) if !shared.damaged.has(space) => {
                 tracing::error!(%error, space = space.0, "a checkpoint goes around a damaged space");
@@ -295,6 +300,15 @@ fn open_again(shared: &Shared) -> Result<Option<Tree>> {
     let Some(file) = &shared.tree_file else {
         return Ok(None);
     };
+    let opened = open_over(shared, file);
+    if let Err(error) = &opened {
+        tracing::error!(%error, "the tree can't be opened anew; what isn't in memory can't be read");
+    }
+    shared.damaged.note_of_all(opened.as_ref().err().cloned());
+    opened.map(Some)
+}
+
+fn open_over(shared: &Shared, file: &Arc<CheckedFile>) -> Result<Tree> {
     let tree = Tree::open(Some(file), shared.tree_cache_bytes)?;
     let path = shared.tree_path.as_deref().unwrap_or(Path::new(""));
     let state = catch_damage(|| read_state(&tree, path))?;
@@ -310,7 +324,7 @@ fn open_again(shared: &Shared) -> Result<Option<Tree>> {
         base,
         is_oldest_in_tree: epoch.is_oldest_in_tree,
     }));
-    Ok(Some(tree))
+    Ok(tree)
 }
 
 /// Waits for those who read from a base, for a moment.

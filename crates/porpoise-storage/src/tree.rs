@@ -108,6 +108,8 @@ pub(crate) struct DamagedSpaces {
     /// The spaces that are damaged where a checkpoint had to write. They are refused as a whole
     /// from then on: what the tree has of them is older than what was committed.
     refused: Mutex<BTreeMap<SpaceId, Error>>,
+    /// What keeps the tree from being opened anew, if it can't be.
+    of_all: Mutex<Option<Error>>,
     /// Places that the log tells of already.
     reported: Mutex<HashSet<u64>>,
     names: ArcSwapOption<SpaceNames>,
@@ -124,6 +126,15 @@ impl DamagedSpaces {
 
     pub fn has(&self, space: SpaceId) -> bool {
         self.refused.lock().contains_key(&space)
+    }
+
+    /// Notes whether the tree could be opened anew.
+    pub fn note_of_all(&self, error: Option<Error>) {
+        *self.of_all.lock() = error;
+    }
+
+    pub fn of_all(&self) -> Option<Error> {
+        self.of_all.lock().clone()
     }
 
     pub fn set_names(&self, names: Option<SpaceNames>) {

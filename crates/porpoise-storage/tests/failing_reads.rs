@@ -19,13 +19,20 @@ const ROWS: u32 = 2000;
 struct BadSectors {
     disk: OsDisk,
     is_bad: Arc<AtomicBool>,
+    pattern: &'static [u8],
 }
 
 #[derive(Debug)]
 struct BadFile {
     file: Arc<dyn DiskFile>,
     is_bad: Arc<AtomicBool>,
+    pattern: &'static [u8],
 }
+
+/// In rows of the first space.
+const A_ROW: &[u8] = b"row 1:77";
+/// In the lists of tables: the type of keys.
+const A_TYPE: &[u8] = b"&[u8]";
 
 impl Disk for BadSectors {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
@@ -34,7 +41,12 @@ impl Disk for BadSectors {
             return Ok(file);
         }
         let is_bad = Arc::clone(&self.is_bad);
-        Ok(Arc::new(BadFile { file, is_bad }))
+        let pattern = self.pattern;
+        Ok(Arc::new(BadFile {
+            file,
+            is_bad,
+            pattern,
+        }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -73,7 +85,8 @@ impl Disk for BadSectors {
 impl DiskFile for BadFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.file.read_at(bytes, offset)?;
-        let is_hit = || bytes[..read].windows(8).any(|window| window == b"row 1:77");
+        let has = |window: &[u8]| window == self.pattern;
+        let is_hit = || bytes[..read].windows(self.pattern.len()).any(has);
         if self.is_bad.load(Ordering::SeqCst) && is_hit() {
             return Err(io::Error::from_raw_os_error(5));
         }
@@ -102,13 +115,14 @@ impl DiskFile for BadFile {
 }
 
 /// A fresh store over such a disk, and its switch. Nothing is cached.
-fn store(folder: &Path) -> (Store, Arc<AtomicBool>) {
+fn store(folder: &Path, pattern: &'static [u8]) -> (Store, Arc<AtomicBool>) {
     let is_bad = Arc::new(AtomicBool::new(false));
     let mut options = Options::path(folder);
     options.cache_bytes = 128 << 10;
     options.disk = Arc::new(BadSectors {
         disk: OsDisk,
         is_bad: Arc::clone(&is_bad),
+        pattern,
     });
     let store = Store::open(&options).unwrap();
     for space in [ONE, TWO] {
@@ -147,7 +161,7 @@ fn count(store: &Store, space: SpaceId) -> (u32, u32) {
 #[test]
 fn a_sector_that_can_not_be_read_fails_its_rows_and_may_be_read_again_later() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, is_bad) = store(folder.path());
+    let (store, is_bad) = store(folder.path(), A_ROW);
     is_bad.store(true, Ordering::SeqCst);
     let (read, failed) = count(&store, ONE);
     assert!(failed > 0 && read > ROWS / 2, "{failed} failed");
@@ -159,7 +173,7 @@ fn a_sector_that_can_not_be_read_fails_its_rows_and_may_be_read_again_later() {
 #[test]
 fn a_checkpoint_goes_around_a_sector_that_can_not_be_read() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, is_bad) = store(folder.path());
+    let (store, is_bad) = store(folder.path(), A_ROW);
     is_bad.store(true, Ordering::SeqCst);
     let old = store.snapshot();
     for space in [ONE, TWO] {
@@ -190,4 +204,43 @@ fn a_checkpoint_goes_around_a_sector_that_can_not_be_read() {
     assert_eq!(found, Some(b'r'), "an older snapshot is as it was");
     let error = store.snapshot().get(ONE, &0u32.to_be_bytes(), |_| ());
     assert!(matches!(error, Err(Error::Damaged(_))));
+}
+
+#[test]
+fn what_all_spaces_share_refuses_writes_by_name_and_the_log_keeps_what_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, is_bad) = store(folder.path(), A_TYPE);
+    let put = |key: &[u8]| {
+        let mut work = store.begin();
+        work.put(TWO, key, b"new");
+        work.commit()?.wait()
+    };
+    put(b"before").unwrap();
+    is_bad.store(true, Ordering::SeqCst);
+    let error = store.checkpoint().unwrap_err();
+    assert!(matches!(&error, Error::Damaged(_)), "{error:?}");
+    let error = put(b"after").unwrap_err();
+    assert!(matches!(&error, Error::ReadOnly { .. }), "{error:?}");
+    assert!(error.to_string().contains("tree.redb"), "{error}");
+    // Reads give what there is, or tell the same.
+    let now = store.snapshot();
+    assert_eq!(
+        now.get(TWO, b"before", |v| v.to_vec()).unwrap().unwrap(),
+        b"new"
+    );
+    for row in 0..ROWS {
+        match now.get(ONE, &row.to_be_bytes(), |v| v[0]) {
+            Ok(found) => assert_eq!(found, Some(b'r')),
+            Err(Error::Damaged(place)) => assert_eq!(place.space, Some(ONE)),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    drop((now, store));
+    let store = Store::open(&Options::path(folder.path())).unwrap();
+    assert_eq!(count(&store, ONE), (ROWS, 0));
+    let found = store
+        .snapshot()
+        .get(TWO, b"before", |v| v.to_vec())
+        .unwrap();
+    assert_eq!(found.unwrap(), b"new");
 }
