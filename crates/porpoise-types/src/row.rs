@@ -394,6 +394,27 @@ mod tests {
     use crate::{BlobSize, Collation};
     use proptest::prelude::*;
 
+    #[test]
+    fn a_row_that_is_cut_or_has_no_text_where_one_is_due_is_at_fault() {
+        let text = DataType::Varchar {
+            length: 20,
+            collation: Collation::UTF8MB4_0900_AI_CI,
+        };
+        let layout = RowLayout::new(&[DataType::BIGINT_UNSIGNED, text.clone(), text]);
+        let values = [Value::UInt(7), Value::from("käse"), Value::Null];
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row);
+        assert_eq!(layout.fault(&row), None);
+        for len in 0..row.len() {
+            assert!(layout.fault(&row[..len]).is_some(), "{len} bytes");
+        }
+        let longer = [&row[..], b"x"].concat();
+        assert_eq!(layout.fault(&longer), Some(3));
+        let text_at = row.len() - "käse".len();
+        row[text_at + 1] = 0xFF;
+        assert_eq!(layout.fault(&row), Some(1));
+    }
+
     fn every_type() -> Vec<DataType> {
         let c = Collation::UTF8MB4_0900_AI_CI;
         vec![
