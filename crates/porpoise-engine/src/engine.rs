@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
-use porpoise_storage::{Location, Store};
+use porpoise_storage::{Location, SpaceId, SpaceOwner, Store};
 
 use crate::accounts::{Account, Accounts};
 use crate::catalog::Dictionary;
+use crate::catalog::dictionary::DICTIONARY_SPACE;
 use crate::error::Result;
 use crate::hosts::Hosts;
 use crate::mdl::{self, BlockHook, Locks, MetadataLocks};
@@ -44,6 +45,7 @@ impl Engine {
         storage.log_segment_bytes = storage.log_segment_bytes.min(log_bytes / 4);
         storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
+        store.set_space_names(Some(Arc::new(name_of_dictionary)));
         porpoise_locks::prepare_fences();
         let metadata_locks = Arc::<MetadataLocks>::default();
         let lock_kind = variables.metadata_lock_kind();
@@ -70,6 +72,10 @@ impl Engine {
                     mdl::rows_behind(&shared.locks, transaction)
                 })
             })));
+        let weak = Arc::downgrade(&shared);
+        shared.store.set_space_names(Some(Arc::new(move |space| {
+            owner_of(&*weak.upgrade()?, space)
+        })));
         Ok(Engine { shared })
     }
 
@@ -172,4 +178,23 @@ impl Engine {
     pub fn close(&self) -> Result<()> {
         Ok(self.shared.store.close()?)
     }
+}
+
+/// What a space is called where its damage is told of.
+fn owner_of(shared: &Shared, space: SpaceId) -> Option<SpaceOwner> {
+    if let Some(dictionary) = name_of_dictionary(space) {
+        return Some(dictionary);
+    }
+    let (table, index) = shared.catalog.load().owner_of(space)?;
+    Some(SpaceOwner {
+        table: format!("{}.{}", table.schema, table.name),
+        index: index.map(String::from),
+    })
+}
+
+fn name_of_dictionary(space: SpaceId) -> Option<SpaceOwner> {
+    (space == DICTIONARY_SPACE).then(|| SpaceOwner {
+        table: "mysql.data_dictionary".into(),
+        index: None,
+    })
 }

@@ -152,6 +152,8 @@ errors! {
     folder_in_use(text) = 1015 "HY000" "{}";
     disk_full(file) = 1021 "HY000" "Disk full ({}); waiting for someone to free some space...";
     dup_key(table) = 1022 "23000" "Can't write; duplicate key in table '{}'";
+    not_key_file(table, place) = 1034 "HY000" "Incorrect key file for table '{}'; try to repair it ({})";
+    index_corrupt(index, place) = 1712 "HY000" "Index {} is corrupted ({})";
     engine_error(code) = 1030 "HY000" "Got error {} from storage engine";
     out_of_memory() = 1037 "HY001" "Out of memory; restart server and try again";
     too_many_connections() = 1040 "08004" "Too many connections";

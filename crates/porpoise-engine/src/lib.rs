@@ -24,6 +24,7 @@ pub mod hosts;
 pub mod information_schema;
 pub mod locked_tables;
 pub mod mdl;
+pub mod mend;
 pub mod plan_cache;
 pub mod planner;
 pub mod quote;

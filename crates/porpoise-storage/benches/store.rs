@@ -82,7 +82,47 @@ fn main() {
     let open = Instant::now();
     drop(Store::open(&Options::path(&folder)).expect("open again"));
     println!("open and drop {:.1} ms", micros(open.elapsed()) / 1000.0);
+    cold(&folder, space, rows);
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// Reads of what no cache has, and a checkpoint that touches every page.
+fn cold(folder: &std::path::Path, space: SpaceId, rows: u32) {
+    let mut options = Options::path(folder);
+    options.cache_bytes = 1 << 20;
+    let store = Store::open(&options).expect("open");
+    let mut random = Random(3);
+    let get = time(50_000, |_| {
+        let row = key(random.below(rows));
+        let found = store.snapshot().get(space, &row, |v| v[0]).expect("get");
+        black_box(found.expect("there"));
+    });
+    let mut scans = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let snapshot = store.snapshot();
+        let mut cursor = snapshot
+            .range(space, all, Direction::Forward)
+            .expect("range");
+        while let Some(row) = cursor.next().expect("row") {
+            black_box(row);
+        }
+        scans.push(micros(start.elapsed()) * 1000.0 / f64::from(rows));
+    }
+    scans.sort_by(f64::total_cmp);
+    let mut work = store.begin();
+    for row in (0..rows).step_by(10) {
+        work.put(space, &key(row), &[3; VALUE_BYTES]);
+    }
+    work.commit().and_then(|c| c.wait()).expect("update");
+    let fold = Instant::now();
+    store.checkpoint().expect("checkpoint");
+    println!(
+        "cold: get {get:.0} ns, full scan {:.0} ns a row; checkpoint of every tenth row {:.1} ms",
+        scans[scans.len() / 2],
+        micros(fold.elapsed()) / 1000.0
+    );
 }
 
 fn reads(store: &Store, space: SpaceId, rows: u32, what: &str) {

@@ -3,21 +3,28 @@
 //!
 //! Opening a redb table costs microseconds, so a handle is opened once for each space and checkpoint, when a row is
 //! wanted that no block has.
+//!
+//! A page that turns out to be damaged fails the read that wanted it and nothing else. A tree that
+//! was opened anew ([`crate::tree`]) has a base of its own, and the base over the old one sends its
+//! readers there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
-use redb::{
-    ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTableMetadata, TableDefinition,
-    TableError,
-};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinition, TableError};
 
 use crate::block::Block;
 use crate::blocks::{BlockCache, Source, SpaceBlocks};
 use crate::space_table::SpaceTable;
+use crate::tree::{DamagedSpaces, Tree};
+use crate::tree_file::{HandleState, catch_damage};
 use crate::versions::Generation;
 use crate::{Direction, Error, Result, SpaceId};
+
+/// A reader whose tree has failed waits for the next one so often, a millisecond each.
+const NEXT_TREE_AWAITED: u32 = 200;
 
 pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
@@ -30,30 +37,46 @@ pub(crate) struct Base {
     is_retired: AtomicBool,
     /// The base that this one has its first blocks from, if anybody still reads from it.
     before: Mutex<Weak<Base>>,
+    damaged: Arc<DamagedSpaces>,
+    /// How it stands with the tree, if that lies in a file.
+    handle: Option<Arc<HandleState>>,
+    /// The same rows, over the tree that was opened when this one's failed.
+    successor: OnceLock<Arc<Base>>,
 }
 
 #[derive(Default)]
 struct Space {
-    /// `None` within, while no checkpoint has put anything into the space.
-    table: OnceLock<Option<Table>>,
+    table: OnceLock<Opened>,
     blocks: SpaceBlocks,
 }
 
+/// What came of opening a space's tree.
+enum Opened {
+    Rows(Table),
+    /// No checkpoint has put anything into the space.
+    Nothing,
+    /// A checkpoint couldn't write to it.
+    Refused(Error),
+}
+
 impl Base {
-    pub fn open(database: &redb::Database, cache: Arc<BlockCache>) -> Result<Base> {
+    pub fn open(tree: &Tree, cache: Arc<BlockCache>, damaged: Arc<DamagedSpaces>) -> Result<Base> {
         Ok(Base {
-            transaction: Some(database.begin_read()?),
+            transaction: Some(tree.begin_read()?),
             spaces: SpaceTable::new(),
             cache,
             is_retired: AtomicBool::new(false),
             before: Mutex::default(),
+            damaged,
+            handle: tree.handle().cloned(),
+            successor: OnceLock::new(),
         })
     }
 
     /// The base after a checkpoint. It gets all blocks as they are: until they are brought up to date, what the checkpoint wrote
     /// must be read from above.
-    pub fn after(self: &Arc<Base>, database: &redb::Database) -> Result<Arc<Base>> {
-        let next = Base::open(database, Arc::clone(&self.cache))?;
+    pub fn after(self: &Arc<Base>, tree: &Tree) -> Result<Arc<Base>> {
+        let next = Base::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
         // Whoever still reads from the base before this one does without blocks from here on.
         if let Some(before) = std::mem::take(&mut *self.before.lock()).upgrade() {
             before
@@ -75,13 +98,21 @@ impl Base {
         Ok(next)
     }
 
+    /// The base of the same rows over a tree that was opened anew. Whoever reads from this one, and
+    /// finds that its tree has failed, is sent there.
+    pub fn over(self: &Arc<Base>, tree: &Tree) -> Result<Arc<Base>> {
+        let next = self.after(tree)?;
+        let _ = self.successor.set(Arc::clone(&next));
+        Ok(next)
+    }
+
     /// Makes the blocks true again after a checkpoint that wrote this generation.
     pub fn bring_up_to_date(&self, written: &Generation) {
         for (number, versions) in written.spaces.iter() {
             let Some(space) = self.spaces.get(number) else {
                 continue;
             };
-            if versions.is_dropped_ever() {
+            if versions.is_dropped_ever() || self.damaged.has(number) {
                 space.blocks.forget();
             } else {
                 let rows = versions.newest();
@@ -98,22 +129,79 @@ impl Base {
             cache: Arc::new(BlockCache::new(0)),
             is_retired: AtomicBool::new(true),
             before: Mutex::default(),
+            damaged: Arc::default(),
+            handle: None,
+            successor: OnceLock::new(),
         }
     }
 
     /// The space's tree; `None` while no checkpoint has put anything into it.
+    #[inline]
     fn table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<Option<&'a Table>> {
-        if let Some(table) = space.table.get() {
-            return Ok(table.as_ref());
+        let opened = match space.table.get() {
+            Some(opened) => opened,
+            None => self.open_table(number, space)?,
+        };
+        match opened {
+            Opened::Rows(table) => Ok(Some(table)),
+            Opened::Nothing => Ok(None),
+            Opened::Refused(error) => Err(error.clone()),
         }
+    }
+
+    #[cold]
+    fn open_table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<&'a Opened> {
         let name = table_name(number);
         let transaction = self.transaction.as_ref().ok_or(Error::Closed)?;
-        let opened = match transaction.open_table(definition(&name)) {
-            Ok(table) => Some(table),
-            Err(TableError::TableDoesNotExist(_)) => None,
-            Err(e) => return Err(e.into()),
+        let opened = match self.damaged.get(number) {
+            Some(error) => Opened::Refused(error),
+            None => catch_damage(|| match transaction.open_table(definition(&name)) {
+                Ok(table) => Ok(Opened::Rows(table)),
+                Err(TableError::TableDoesNotExist(_)) => Ok(Opened::Nothing),
+                Err(e) => Err(e.into()),
+            })?,
         };
-        Ok(space.table.get_or_init(|| opened).as_ref())
+        Ok(space.table.get_or_init(|| opened))
+    }
+
+    /// The base to read from instead, after this error: the tree may have been opened anew.
+    #[cold]
+    fn instead(&self, error: &Error) -> Option<&Arc<Base>> {
+        if !error.is_of_tree() {
+            return None;
+        }
+        for _ in 0..NEXT_TREE_AWAITED {
+            if let Some(next) = self.successor.get() {
+                return Some(next);
+            }
+            let is_spent = self.handle.as_ref().is_some_and(|handle| handle.is_spent());
+            if !is_spent || self.damaged.of_all().is_some() {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed<R>(
+        &self,
+        number: SpaceId,
+        error: Error,
+        again: impl FnOnce(&Base) -> Result<R>,
+    ) -> Result<R> {
+        match self.instead(&error) {
+            Some(next) => again(next),
+            None => Err(self.named(number, error)),
+        }
+    }
+
+    /// An error as whoever wanted a space's rows is told of it.
+    #[cold]
+    fn named(&self, number: SpaceId, error: Error) -> Error {
+        let cause = self.damaged.of_all().filter(|_| error.is_of_tree());
+        self.damaged.met(cause.unwrap_or(error), number)
     }
 
     fn space(&self, number: SpaceId) -> &Space {
@@ -131,7 +219,30 @@ impl Base {
     }
 
     /// Reads one value where it lies.
+    #[inline]
     pub fn get<R>(
+        &self,
+        number: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        // Read once at most: after an error it has not been.
+        let mut read = Some(read);
+        let mut once = |value: &[u8]| read.take().map(|read| read(value));
+        let mut base = self;
+        loop {
+            match base.try_get(number, key, &mut once) {
+                Ok(found) => return Ok(found.flatten()),
+                Err(error) => match base.instead(&error) {
+                    Some(next) => base = next,
+                    None => return Err(self.named(number, error)),
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn try_get<R>(
         &self,
         number: SpaceId,
         key: &[u8],
@@ -146,6 +257,19 @@ impl Base {
 
     /// The block that speaks for a key; see [`SpaceBlocks::block`]. `None` where the space has no rows.
     pub fn block(
+        &self,
+        number: SpaceId,
+        key: Option<&[u8]>,
+        direction: Direction,
+    ) -> Result<Option<Arc<Block>>> {
+        match self.try_block(number, key, direction) {
+            Ok(block) => Ok(block),
+            Err(error) => self.failed(number, error, |next| next.block(number, key, direction)),
+        }
+    }
+
+    #[inline]
+    fn try_block(
         &self,
         number: SpaceId,
         key: Option<&[u8]>,
@@ -172,9 +296,10 @@ impl Base {
     }
 
     pub fn len(&self, number: SpaceId) -> Result<u64> {
-        match self.table(number, self.space(number))? {
-            Some(table) => Ok(table.len()?),
-            None => Ok(0),
+        match self.table(number, self.space(number)) {
+            Ok(Some(table)) => Ok(table.len()?),
+            Ok(None) => Ok(0),
+            Err(error) => self.failed(number, error, |next| next.len(number)),
         }
     }
 }

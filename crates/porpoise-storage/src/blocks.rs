@@ -36,6 +36,7 @@ use smallvec::SmallVec;
 use crate::base::{Base, Table};
 use crate::block::{Block, Fill, PIECE_BYTES_MAX, Room, pack};
 use crate::prefix::prefix;
+use crate::tree_file::catch_damage;
 use crate::{Direction, Result, SpaceId};
 
 /// The clock has room for as many blocks again as there were when it was last full, and at least for these.
@@ -294,7 +295,7 @@ impl SpaceBlocks {
         }
         if from.is_retired.load(Ordering::Relaxed) {
             // A block would not be kept.
-            let value = from.table.get(key)?;
+            let value = catch_damage(|| Ok(from.table.get(key)?))?;
             return Ok(value.map(|value| read(value.value())));
         }
         let block = self.fetch(from, &root, key, Want::Around)?;
@@ -334,9 +335,11 @@ impl SpaceBlocks {
     }
 
     /// Reads a block that `index` lacks from the tree, and keeps it if nobody else was faster.
+    #[inline(never)]
     fn fetch(&self, from: &Source<'_>, index: &Node, key: &[u8], want: Want) -> Result<Arc<Block>> {
         let room = &from.cache.room;
-        let block = Arc::new(read_block(from.table, room, index, key, want)?);
+        let block = catch_damage(|| read_block(from.table, room, index, key, want))?;
+        let block = Arc::new(block);
         if block.size() > room.budget / 16 {
             return Ok(block);
         }

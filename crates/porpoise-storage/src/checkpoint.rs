@@ -19,24 +19,34 @@
 //! it again after a crash takes no walk through the file.
 //!
 //! A fold that fails (the disk is full) leaves the generation where it is, to be folded the next
-//! time; commits go on into the log meanwhile.
+//! time; commits go on into the log meanwhile. redb is opened anew then, since it gives itself up
+//! after a failed write, reads included.
+//!
+//! **A fold that meets damage** in the pages of a space goes around it. The space is noted in the
+//! table `damaged`, and what the fold would have written to it goes into a table beside it, `k7`
+//! for space 7: `1` and the value for each row written, `0` for each row deleted. So the log can be
+//! let go of, the other spaces go on, and `recover` finds what was acknowledged. Reads of such a
+//! space are refused from then on, for what the tree has of it is out of date; a space that is
+//! dropped is forgotten, though its pages are not freed. Damage to what all spaces share (the list
+//! of tables, the lists of freed pages) ends all writing, while reads go on.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableTable, WriteTransaction};
 use smallvec::SmallVec;
 
 use crate::base::{Base, definition, table_name};
-use crate::log::free_bytes;
+use crate::disk::Found;
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
-use crate::versions::Generation;
-use crate::{CommitTs, Error, Lsn, Result, SpaceId};
-
-const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-const COUNTERS: TableDefinition<u32, u64> = TableDefinition::new("counters");
+use crate::tree::tables::{COUNTERS, DAMAGED, META};
+use crate::tree::{DamagedSpaces, Tree};
+use crate::tree_file::{CheckedFile, catch_damage, catch_panic};
+use crate::versions::{Generation, SpaceVersions};
+use crate::{CommitTs, DamagedPlace, Error, Lsn, Result, SpaceId};
 
 const FORMAT_VERSION: u64 = 1;
 
@@ -59,20 +69,74 @@ impl TreeState {
     };
 }
 
-/// Reads the tree's state and its counters; writes the state of a new tree.
-pub(crate) fn open_tree(
-    database: &redb::Database,
-    path: &std::path::Path,
-) -> Result<(TreeState, Vec<(SpaceId, u64)>)> {
-    let reading = database.begin_read()?;
-    let meta = match reading.open_table(META) {
-        Ok(meta) => meta,
-        Err(redb::TableError::TableDoesNotExist(_)) => {
-            let writing = begin(database)?;
+/// What a start reads of the tree.
+pub(crate) struct Opened {
+    pub state: TreeState,
+    pub counters: Vec<(SpaceId, u64)>,
+    pub damaged: DamagedSpaces,
+}
+
+/// Reads the tree's state, its counters and which spaces are damaged; writes the state of a new
+/// tree.
+pub(crate) fn open_tree(tree: &Tree, path: &Path) -> Result<Opened> {
+    let state = match catch_damage(|| read_state(tree, path))? {
+        Some(state) => state,
+        None => {
+            let writing = tree.begin_write()?;
             write_state(&writing, TreeState::NEW)?;
             writing.commit()?;
-            return Ok((TreeState::NEW, Vec::new()));
+            TreeState::NEW
         }
+    };
+    catch_damage(|| {
+        let reading = tree.begin_read()?;
+        let mut counters = Vec::new();
+        each_row(reading.open_table(COUNTERS), |space, value| {
+            counters.push((SpaceId(space), value));
+        })?;
+        let damaged = DamagedSpaces::default();
+        each_row(reading.open_table(DAMAGED), |space, (offset, what)| {
+            let space = SpaceId(space);
+            let place = DamagedPlace {
+                path: path.to_path_buf(),
+                offset,
+                what: what.to_string(),
+                space: Some(space),
+                owner: None,
+            };
+            damaged.add(space, Error::Damaged(Arc::new(place)));
+        })?;
+        Ok(Opened {
+            state,
+            counters,
+            damaged,
+        })
+    })
+}
+
+fn each_row<V: redb::Value + 'static>(
+    table: Result<redb::ReadOnlyTable<u32, V>, redb::TableError>,
+    mut row: impl FnMut(u32, V::SelfType<'_>),
+) -> Result<()> {
+    match table {
+        Ok(table) => {
+            for found in table.iter()? {
+                let (key, value) = found?;
+                row(key.value(), value.value());
+            }
+            Ok(())
+        }
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// `None` for a tree that is new.
+fn read_state(tree: &Tree, path: &Path) -> Result<Option<TreeState>> {
+    let reading = tree.begin_read()?;
+    let meta = match reading.open_table(META) {
+        Ok(meta) => meta,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
         Err(e) => return Err(e.into()),
     };
     let number =
@@ -90,29 +154,11 @@ pub(crate) fn open_tree(
         offset: 0,
         what: "the number of the next space is out of range".to_string(),
     })?;
-    let state = TreeState {
+    Ok(Some(TreeState {
         ts: CommitTs(number("ts")?),
         lsn: Lsn(number("lsn")?),
         next_space,
-    };
-    let mut counters = Vec::new();
-    match reading.open_table(COUNTERS) {
-        Ok(table) => {
-            for row in table.iter()? {
-                let (space, value) = row?;
-                counters.push((SpaceId(space.value()), value.value()));
-            }
-        }
-        Err(redb::TableError::TableDoesNotExist(_)) => {}
-        Err(e) => return Err(e.into()),
-    }
-    Ok((state, counters))
-}
-
-fn begin(database: &redb::Database) -> Result<redb::WriteTransaction> {
-    let mut writing = database.begin_write()?;
-    writing.set_quick_repair(true);
-    Ok(writing)
+    }))
 }
 
 fn write_state(writing: &redb::WriteTransaction, state: TreeState) -> Result<()> {
@@ -126,11 +172,18 @@ fn write_state(writing: &redb::WriteTransaction, state: TreeState) -> Result<()>
 
 /// Runs one checkpoint. `false` means that there was nothing to do.
 pub(crate) fn run(shared: &Shared) -> Result<bool> {
-    let guard = shared.database.lock();
-    let database = guard.as_ref().ok_or(Error::Closed)?;
+    let mut guard = shared.tree.lock();
+    if guard.is_none() && !shared.is_stopping() {
+        // It could not be opened after a checkpoint that failed.
+        *guard = open_again(shared)?;
+    }
+    let tree = &mut *guard;
+    if tree.is_none() {
+        return Err(Error::Closed);
+    }
     let mut did_work = false;
     // What an earlier, failed checkpoint left comes first.
-    while fold_oldest(shared, database)? {
+    while fold_oldest(shared, tree)? {
         did_work = true;
     }
     let newest = Arc::clone(shared.epoch.load().newest());
@@ -149,11 +202,11 @@ pub(crate) fn run(shared: &Shared) -> Result<bool> {
             is_oldest_in_tree: false,
         }));
     })?;
-    fold_oldest(shared, database)
+    fold_oldest(shared, tree)
 }
 
 /// Folds the oldest generation, if it takes no more commits.
-fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
+fn fold_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
     let epoch = shared.epoch.load_full();
     let Some((oldest, newer)) = epoch.generations.split_last() else {
         return Ok(false);
@@ -163,25 +216,22 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
     }
     refuse_without_room(shared, oldest)?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
-    let ts = oldest.visible();
-    let next_space = shared.next_space.load(Ordering::Relaxed);
-    fold(
-        shared,
-        database,
-        oldest,
-        TreeState {
-            ts,
-            lsn,
-            next_space,
-        },
-    )?;
-    let base = epoch.base.after(database)?;
+    let state = TreeState {
+        ts: oldest.visible(),
+        lsn,
+        next_space: shared.next_space.load(Ordering::Relaxed),
+    };
+    fold_around_damage(shared, tree, oldest, state)?;
+    shared.folded_ts.store(state.ts.0, Ordering::Release);
+    let (oldest, newer) = (Arc::clone(oldest), SmallVec::from(newer));
+    // The tree may have been opened anew meanwhile.
+    let epoch = shared.epoch.load_full();
+    let base = epoch.base.after(tree.as_ref().ok_or(Error::Closed)?)?;
     shared.epoch.store(Arc::new(Epoch {
         generations: epoch.generations.clone(),
         base: Arc::clone(&base),
         is_oldest_in_tree: true,
     }));
-    let (oldest, newer) = (Arc::clone(oldest), SmallVec::from(newer));
     let before = Arc::downgrade(&epoch.base);
     drop(epoch);
     wait_for_readers(&before);
@@ -199,6 +249,84 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
     Ok(true)
 }
 
+/// Folds a generation. Spaces that turn out to be damaged are gone around.
+fn fold_around_damage(
+    shared: &Shared,
+    tree: &mut Option<Tree>,
+    generation: &Generation,
+    state: TreeState,
+) -> Result<()> {
+    loop {
+        let at_work = tree.as_ref().ok_or(Error::Closed)?;
+        let Failed { error, space } = match fold(shared, at_work, generation, state) {
+            Ok(()) => return Ok(()),
+            Err(failed) => failed,
+        };
+        if let Err(why) = renew(shared, tree) {
+            if matches!(why, Error::Damaged(_)) {
+                shared.group.fail(why.clone());
+            }
+            return Err(why);
+        }
+        match (&error, space) {
+            (Error::Damaged(_), Some(space)) if !shared.damaged.has(space) => {
+                tracing::error!(%error, space = space.0, "a checkpoint goes around a damaged space");
+                let error = shared.damaged.met(error.clone(), space);
+                shared.damaged.add(space, error);
+            }
+            (Error::Damaged(_), _) => {
+                // No checkpoint can be made, so no more is to be acknowledged.
+                shared.group.fail(error.clone());
+                return Err(error);
+            }
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Opens the tree anew after a fold that failed.
+fn renew(shared: &Shared, tree: &mut Option<Tree>) -> Result<()> {
+    if shared.tree_file.is_some() {
+        if let Some(failed) = tree.take() {
+            failed.abandon();
+        }
+        *tree = open_again(shared)?;
+    }
+    Ok(())
+}
+
+/// Opens the tree over its file, and has readers read from it.
+fn open_again(shared: &Shared) -> Result<Option<Tree>> {
+    let Some(file) = &shared.tree_file else {
+        return Ok(None);
+    };
+    let opened = open_over(shared, file);
+    if let Err(error) = &opened {
+        tracing::error!(%error, "the tree can't be opened anew; what isn't in memory can't be read");
+    }
+    shared.damaged.note_of_all(opened.as_ref().err().cloned());
+    opened.map(Some)
+}
+
+fn open_over(shared: &Shared, file: &Arc<CheckedFile>) -> Result<Tree> {
+    let tree = Tree::open(Some(file), shared.tree_cache_bytes)?;
+    let path = shared.tree_path.as_deref().unwrap_or(Path::new(""));
+    let state = catch_damage(|| read_state(&tree, path))?;
+    let epoch = shared.epoch.load_full();
+    // The fold may have failed after its commit: then older snapshots can't go on here.
+    let is_same = state.is_some_and(|s| s.ts.0 == shared.folded_ts.load(Ordering::Acquire));
+    let base = match is_same {
+        true => epoch.base.over(&tree)?,
+        false => epoch.base.after(&tree)?,
+    };
+    shared.epoch.store(Arc::new(Epoch {
+        generations: epoch.generations.clone(),
+        base,
+        is_oldest_in_tree: epoch.is_oldest_in_tree,
+    }));
+    Ok(tree)
+}
+
 /// Waits for those who read from a base, for a moment.
 fn wait_for_readers(base: &Weak<Base>) {
     let deadline = Instant::now() + READERS_AWAITED;
@@ -214,59 +342,140 @@ fn refuse_without_room(shared: &Shared, generation: &Generation) -> Result<()> {
     let Some(tree) = &shared.tree_path else {
         return Ok(());
     };
-    let tree_bytes = std::fs::metadata(tree).map_or(0, |found| found.len());
+    let tree_bytes = match shared.disk.find(tree) {
+        Ok(Some(Found::File { len })) => len,
+        _ => 0,
+    };
     // Each key's page is written anew, a page at most, the whole tree at most; and what is new.
     let pages = generation
         .entries()
         .saturating_mul(2 * PAGE_BYTES)
         .min(tree_bytes);
     let needed = pages + 2 * generation.bytes() + (1 << 20);
-    if free_bytes(tree).is_some_and(|free| free < needed) {
+    let free = shared.disk.free_bytes(tree);
+    if free.is_some_and(|free| free < needed) {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         return Err(Error::io("make room for a checkpoint in", tree)(full));
     }
     Ok(())
 }
 
+/// Why a fold failed, and in which space, if it was in one.
+struct Failed {
+    error: Error,
+    space: Option<SpaceId>,
+}
+
+impl<E: Into<Error>> From<E> for Failed {
+    fn from(error: E) -> Failed {
+        Failed {
+            error: error.into(),
+            space: None,
+        }
+    }
+}
+
 fn fold(
     shared: &Shared,
-    database: &redb::Database,
+    tree: &Tree,
     generation: &Generation,
     state: TreeState,
-) -> Result<()> {
-    let writing = begin(database)?;
-    for (space, versions) in generation.spaces.iter() {
-        let name = table_name(space);
-        if versions.is_dropped_ever() {
-            writing.delete_table(definition(&name))?;
-            continue;
-        }
-        let mut table = writing.open_table(definition(&name))?;
-        for (key, value) in versions.newest() {
-            match value {
-                Some(value) => table.insert(key, value)?,
-                None => table.remove(key)?,
-            };
-        }
-    }
-    let mut folded_counters = Vec::new();
-    {
-        let mut counters = writing.open_table(COUNTERS)?;
-        for (space, counter) in shared.counters.iter() {
-            let value = counter.value.load(Ordering::Acquire);
-            if value > counter.folded.load(Ordering::Relaxed) {
-                counters.insert(space.0, value)?;
-                folded_counters.push((space, value));
+) -> Result<(), Failed> {
+    let mut space_at_work = None;
+    let folded = catch_panic(|| {
+        let writing = tree.begin_write()?;
+        for (space, versions) in generation.spaces.iter() {
+            match shared.damaged.get(space) {
+                None => fold_space(&writing, space, versions, &mut space_at_work)?,
+                Some(error) => keep_beside(&writing, space, versions, &error)?,
             }
         }
-    }
-    write_state(&writing, state)?;
-    writing.commit()?;
-    for (space, value) in folded_counters {
+        let counters = fold_counters(shared, &writing)?;
+        write_state(&writing, state)?;
+        writing.commit()?;
+        Ok(counters)
+    });
+    let counters = folded.map_err(|error| Failed {
+        error,
+        space: space_at_work,
+    })?;
+    for (space, value) in counters {
         let counter: Option<&Counter> = shared.counters.get(space);
         if let Some(counter) = counter {
             counter.folded.fetch_max(value, Ordering::Relaxed);
         }
     }
     Ok(())
+}
+
+/// Writes a space's newest rows. While it is at the space's own pages, `at_work` says so.
+fn fold_space(
+    writing: &WriteTransaction,
+    space: SpaceId,
+    versions: &SpaceVersions,
+    at_work: &mut Option<SpaceId>,
+) -> Result<()> {
+    let name = table_name(space);
+    if versions.is_dropped_ever() {
+        *at_work = Some(space);
+        writing.delete_table(definition(&name))?;
+        *at_work = None;
+        return Ok(());
+    }
+    // This looks into the list of tables only.
+    let mut table = writing.open_table(definition(&name))?;
+    *at_work = Some(space);
+    for (key, value) in versions.newest() {
+        match value {
+            Some(value) => table.insert(key, value)?,
+            None => table.remove(key)?,
+        };
+    }
+    *at_work = None;
+    Ok(())
+}
+
+/// Puts a damaged space's newest rows beside it.
+fn keep_beside(
+    writing: &WriteTransaction,
+    space: SpaceId,
+    versions: &SpaceVersions,
+    error: &Error,
+) -> Result<()> {
+    if let Error::Damaged(place) = error {
+        let mut damaged = writing.open_table(DAMAGED)?;
+        damaged.insert(space.0, (place.offset, place.what.as_str()))?;
+    }
+    let name = kept_name(space);
+    if versions.is_dropped_ever() {
+        writing.delete_table(definition(&name))?;
+        return Ok(());
+    }
+    let mut kept = writing.open_table(definition(&name))?;
+    let mut row = Vec::new();
+    for (key, value) in versions.newest() {
+        row.clear();
+        row.push(u8::from(value.is_some()));
+        row.extend_from_slice(value.unwrap_or_default());
+        kept.insert(key, &row[..])?;
+    }
+    Ok(())
+}
+
+/// Where the rows are that a damaged space can't take.
+pub(crate) fn kept_name(space: SpaceId) -> String {
+    format!("k{}", space.0)
+}
+
+fn fold_counters(shared: &Shared, writing: &WriteTransaction) -> Result<Vec<(SpaceId, u64)>> {
+    let mut folded = Vec::new();
+    let mut counters = writing.open_table(COUNTERS)?;
+    for (space, counter) in shared.counters.iter() {
+        let value = counter.value.load(Ordering::Acquire);
+        if value > counter.folded.load(Ordering::Relaxed) {
+            counters.insert(space.0, value)?;
+            folded.push((space, value));
+        }
+    }
+    Ok(folded)
 }

@@ -466,6 +466,18 @@ impl GroupCommit {
         }
     }
 
+    /// Once a second: notes on disk how far the log is there.
+    pub fn mark_synced(&self) -> Result<()> {
+        if self.failure.get().is_some() {
+            return Ok(());
+        }
+        let marked = self.with_files(|files| files.mark(self.synced()));
+        match marked.transpose()?.flatten() {
+            Some((file, path)) => file.sync_data().map_err(Error::io("sync", path)),
+            None => Ok(()),
+        }
+    }
+
     /// Ends the current generation behind all that is queued, and has later commits go to the next.
     /// `publish_next` is called when the old one is complete, and before anything of the next is
     /// visible.

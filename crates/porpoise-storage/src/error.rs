@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{error, fmt, io};
 
+use crate::SpaceId;
+use crate::tree_file::Damage;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What storage could not do, and why. Cheap to clone: one failed sync fails every commit beside it.
@@ -21,6 +24,15 @@ pub enum Error {
         offset: u64,
         what: String,
     },
+    /// A place of the tree doesn't hold what was written to it, or can't be read. What needs it
+    /// fails; the rest of the store goes on.
+    Damaged(Arc<DamagedPlace>),
+    /// The files were written by an older version, in a way that this one doesn't read.
+    OlderFormat {
+        path: PathBuf,
+        found: u32,
+        supported: u32,
+    },
     /// The files were written by a newer version.
     NewerFormat {
         path: PathBuf,
@@ -35,8 +47,41 @@ pub enum Error {
     TransactionTooLarge { bytes: u64, limit: u64 },
     /// The B-tree reported an error.
     Tree(Arc<redb::Error>),
+    /// The B-tree's library gave up in the middle of something.
+    TreePanicked(Arc<str>),
     /// The store was closed.
     Closed,
+}
+
+/// A place of the tree that is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedPlace {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub what: String,
+    /// Whose rows are, or may be, there.
+    pub space: Option<SpaceId>,
+    /// What the space is to those who use the store; see
+    /// [`Store::set_space_names`](crate::Store::set_space_names).
+    pub owner: Option<SpaceOwner>,
+}
+
+/// What a space is to those who use the store: a table's rows, or an index of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceOwner {
+    pub table: String,
+    pub index: Option<String>,
+}
+
+impl fmt::Display for DamagedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        write!(
+            f,
+            "{path} is damaged at offset {}: {}",
+            self.offset, self.what
+        )
+    }
 }
 
 impl Error {
@@ -50,6 +95,22 @@ impl Error {
             path,
             source: Arc::new(source),
         }
+    }
+
+    fn of_tree(error: redb::Error) -> Error {
+        let damage = match &error {
+            redb::Error::Io(e) => e.get_ref().and_then(|e| e.downcast_ref::<Damage>()),
+            _ => None,
+        };
+        match damage {
+            Some(damage) => damage.clone().into(),
+            None => Error::Tree(Arc::new(error)),
+        }
+    }
+
+    /// Whether it is the B-tree itself that can't go on, not a page of it.
+    pub(crate) fn is_of_tree(&self) -> bool {
+        matches!(self, Error::Tree(_) | Error::TreePanicked(_))
     }
 
     /// Whether the device behind the store has no room left (MySQL error 1021).
@@ -86,6 +147,17 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::Damaged(place) => place.fmt(f),
+            Error::OlderFormat {
+                path,
+                found,
+                supported,
+            } => write!(
+                f,
+                "{} has format version {found}, of an earlier version of Porpoise; this one reads \
+                 version {supported}. Dump the data with the earlier version and load it anew",
+                path.display()
+            ),
             Error::NewerFormat {
                 path,
                 found,
@@ -114,6 +186,7 @@ impl fmt::Display for Error {
                 )
             }
             Error::Tree(e) => write!(f, "B-tree: {e}"),
+            Error::TreePanicked(text) => write!(f, "B-tree: {text}"),
             Error::Closed => write!(f, "the store is closed"),
         }
     }
@@ -134,7 +207,7 @@ macro_rules! from_redb {
     ($($kind:ident)*) => {$(
         impl From<redb::$kind> for Error {
             fn from(e: redb::$kind) -> Error {
-                Error::Tree(Arc::new(e.into()))
+                Error::of_tree(e.into())
             }
         }
     )*};

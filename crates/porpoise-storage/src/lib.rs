@@ -62,32 +62,45 @@ mod blocks;
 mod checkpoint;
 mod commit;
 mod cursor;
+mod disk;
 mod error;
+mod first_start;
 mod ids;
 mod locks;
 mod log;
 mod options;
 mod overlay;
+mod page_sums;
+mod pages;
 mod payload;
 mod prefetch;
 mod prefix;
+mod salvage;
 mod snapshot;
 mod space_table;
 mod store;
 mod transaction;
+mod tree;
+mod tree_file;
+mod verify;
 mod version_map;
 mod versions;
 
 pub use commit::{Commit, LeadHook};
 pub use cursor::Cursor;
-pub use error::{Error, LockError, Result};
+pub use disk::{Disk, DiskFile, Found, LockOutcome, OpenMode, OsDisk};
+pub use error::{DamagedPlace, Error, LockError, Result, SpaceOwner};
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
 pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
 pub use options::{Flush, FlushPolicy, Location, Options};
 pub use overlay::Savepoint;
+pub use page_sums::StoreId;
+pub use salvage::{Gap, Salvage, SalvageProgress, SavedSpace, salvage};
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};
 pub use transaction::Transaction;
+pub use tree::SpaceNames;
+pub use verify::Verified;
 
 /// Which way a cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use crate::disk::{Disk, OsDisk};
+
 /// Where a store lives.
 #[derive(Clone, Debug)]
 pub enum Location {
@@ -76,6 +78,8 @@ pub struct Options {
     pub checkpoint_idle: Duration,
     /// The length of a log file.
     pub log_segment_bytes: u64,
+    /// What the folder lies on.
+    pub disk: Arc<dyn Disk>,
 }
 
 impl Options {
@@ -96,6 +100,7 @@ impl Options {
             checkpoint_version_bytes: 16 << 20,
             checkpoint_idle: Duration::from_secs(10),
             log_segment_bytes: 16 << 20,
+            disk: Arc::new(OsDisk),
         }
     }
 }

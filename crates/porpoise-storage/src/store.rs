@@ -3,7 +3,7 @@
 //! ```text
 //! folder/
 //! ├ LOCK              the process that has the store open
-//! ├ tree.redb         the B-trees, as of the last checkpoint
+//! ├ tree.redb         the B-trees, as of the last checkpoint, every page with a checksum
 //! ├ log-…             the log since then
 //! └ log.spare         the next log segment
 //! ```
@@ -11,8 +11,8 @@
 //! `porpoise-sync` syncs once a second what no commit waited for. `porpoise-fold` makes checkpoints.
 //! Neither is on the path of a commit.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::any::Any;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,6 +26,8 @@ use smallvec::smallvec;
 use crate::base::Base;
 use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
+use crate::disk::{Disk, Found, LockOutcome};
+use crate::first_start::{self, TREE};
 use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
 use crate::log::{Payload, make_spare, open_log, sync_folder};
 use crate::options::{FlushPolicy, Location, Options};
@@ -34,8 +36,10 @@ use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
+use crate::tree::{DamagedSpaces, SpaceNames, Tree};
+use crate::tree_file::CheckedFile;
 use crate::versions::Generation;
-use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, StoreId, TxnId, checkpoint};
 
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
@@ -74,7 +78,14 @@ pub(crate) struct Shared {
     pub counters: SpaceTable<Counter>,
     pub next_space: AtomicU32,
     pub group: GroupCommit,
-    pub database: Mutex<Option<redb::Database>>,
+    pub tree: Mutex<Option<Tree>>,
+    /// What the tree lies in; `None` for a store in memory.
+    pub tree_file: Option<Arc<CheckedFile>>,
+    pub tree_cache_bytes: usize,
+    pub damaged: Arc<DamagedSpaces>,
+    /// The newest commit that the tree has.
+    pub folded_ts: AtomicU64,
+    pub disk: Arc<dyn Disk>,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
     next_txn: AtomicU64,
@@ -124,34 +135,36 @@ impl Bell {
     }
 }
 
+/// Held as long as this process has the folder to itself.
+type FolderLock = Box<dyn Any + Send + Sync>;
+
 struct Handle {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    lock_file: Mutex<Option<File>>,
+    lock_file: Mutex<Option<FolderLock>>,
 }
 
 impl Store {
     /// Opens the store, replaying what its log holds beyond the last checkpoint.
     pub fn open(options: &Options) -> Result<Store> {
-        let (database, folder, lock_file) = match &options.location {
+        let cache_bytes = first_start::tree_cache_bytes(options);
+        let (file, folder, lock_file) = match &options.location {
             Location::Path(folder) => {
-                make_folder(folder)?;
-                let lock_file = take_folder(folder)?;
-                let path = folder.join("tree.redb");
-                let database = redb_builder(options).create(&path)?;
-                (database, Some(folder.as_path()), Some(lock_file))
+                make_folder(&*options.disk, folder)?;
+                let lock_file = take_folder(&*options.disk, folder)?;
+                let file = first_start::tree_file(options, folder)?;
+                (Some(file), Some(folder.as_path()), Some(lock_file))
             }
-            Location::Memory => {
-                let backend = redb::backends::InMemoryBackend::new();
-                (
-                    redb_builder(options).create_with_backend(backend)?,
-                    None,
-                    None,
-                )
-            }
+            Location::Memory => (None, None, None),
         };
-        let tree_path = folder.map(|f| f.join("tree.redb")).unwrap_or_default();
-        let (state, counters) = checkpoint::open_tree(&database, &tree_path)?;
+        let tree = Tree::open(file.as_ref(), cache_bytes)?;
+        let tree_path = folder.map(|f| f.join(TREE)).unwrap_or_default();
+        let checkpoint::Opened {
+            state,
+            counters,
+            damaged,
+        } = checkpoint::open_tree(&tree, &tree_path)?;
+        let damaged = Arc::new(damaged);
         let generation = Arc::new(Generation::after(state.ts));
         let mut replay = Replay {
             generation: &generation,
@@ -170,7 +183,9 @@ impl Store {
             Some(folder) => {
                 let apply = |ts, payload: &[u8]| replay.apply(ts, payload);
                 Some(open_log(
+                    &options.disk,
                     folder,
+                    file.as_ref().map_or(StoreId(0), |file| file.id()),
                     options.log_segment_bytes,
                     state.lsn,
                     apply,
@@ -179,10 +194,8 @@ impl Store {
             None => None,
         };
         generation.publish(replay.last_ts);
-        let cache = Arc::new(BlockCache::new(
-            options.cache_bytes - tree_cache_bytes(options),
-        ));
-        let base = Arc::new(Base::open(&database, Arc::clone(&cache))?);
+        let cache = Arc::new(BlockCache::new(options.cache_bytes - cache_bytes));
+        let base = Arc::new(Base::open(&tree, Arc::clone(&cache), Arc::clone(&damaged))?);
         cache.serve(&base);
         let epoch = Epoch {
             generations: smallvec![Arc::clone(&generation)],
@@ -201,7 +214,12 @@ impl Store {
             counters,
             next_space: AtomicU32::new(next_space),
             group: GroupCommit::new(log, generation, last_ts),
-            database: Mutex::new(Some(database)),
+            tree: Mutex::new(Some(tree)),
+            tree_file: file,
+            tree_cache_bytes: cache_bytes,
+            damaged,
+            folded_ts: AtomicU64::new(state.ts.0),
+            disk: Arc::clone(&options.disk),
             tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
@@ -232,7 +250,7 @@ impl Store {
         Ok(Store(Arc::new(handle)))
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 
@@ -303,6 +321,11 @@ impl Store {
         self.shared().locks.set_hook(hook);
     }
 
+    /// Has errors of damaged pages name what the page's rows belong to.
+    pub fn set_space_names(&self, names: Option<SpaceNames>) {
+        self.shared().damaged.set_names(names);
+    }
+
     /// Has deadlock detection go on through waits for other things than rows.
     pub fn set_outer_waits(&self, outer: Option<OuterWaits>) {
         self.shared().locks.set_outer_waits(outer);
@@ -339,6 +362,10 @@ impl Store {
 }
 
 impl Shared {
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::newest_of(self.epoch.load_full())
     }
@@ -467,6 +494,9 @@ impl Handle {
             let _ = thread.join();
         }
         self.shared.group.sync_in_background(&self.shared);
+        if let Err(error) = self.shared.group.mark_synced() {
+            tracing::warn!(%error, "cannot note how far the log is on disk");
+        }
         self.shared.group.fail(Error::Closed);
         let generation = Arc::new(Generation::after(CommitTs(0)));
         let closed = Epoch {
@@ -475,7 +505,7 @@ impl Handle {
             is_oldest_in_tree: false,
         };
         // A checkpoint that still runs ends first.
-        let mut database = self.shared.database.lock();
+        let mut database = self.shared.tree.lock();
         self.shared.epoch.store(Arc::new(closed));
         drop(database.take());
         drop(database);
@@ -489,54 +519,39 @@ impl Drop for Handle {
     }
 }
 
-fn redb_builder(options: &Options) -> redb::Builder {
-    let mut builder = redb::Builder::new();
-    builder.set_cache_size(tree_cache_bytes(options));
-    builder
-}
-
-/// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
-fn tree_cache_bytes(options: &Options) -> usize {
-    options.cache_bytes / 12
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    if folder.is_dir() {
+/// Makes the folder and those above it, each on disk before the next.
+fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() {
         return Ok(());
     }
-    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => Ok(()),
+    let found = disk.find(folder).map_err(Error::io("read", folder))?;
+    if found == Some(Found::Folder) {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(Path::new(""));
+    make_folder(disk, parent)?;
+    match disk.create_folder(folder) {
+        Ok(()) => {}
+        // Somebody else was faster; who may use it is settled by the lock.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(Error::io("create", folder)(e)),
+    }
+    match parent.as_os_str().is_empty() {
+        true => sync_folder(disk, Path::new(".")),
+        false => sync_folder(disk, parent),
     }
 }
 
 /// Makes this process the folder's only user.
-fn take_folder(folder: &Path) -> Result<File> {
+fn take_folder(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
     let path = folder.join("LOCK");
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(Error::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let _ = file.read_to_string(&mut holder);
-            let pid = holder.trim().parse().ok();
-            return Err(Error::InUse {
-                path: folder.to_path_buf(),
-                pid,
-            });
-        }
-        Err(fs::TryLockError::Error(e)) => return Err(Error::io("lock", &path)(e)),
+    match disk.lock(&path).map_err(Error::io("lock", &path))? {
+        LockOutcome::Held(lock) => Ok(lock),
+        LockOutcome::InUse { pid } => Err(Error::InUse {
+            path: folder.to_path_buf(),
+            pid,
+        }),
     }
-    let mut sign = || {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "{}", std::process::id())
-    };
-    sign().map_err(Error::io("write to", &path))?;
-    Ok(file)
 }
 
 /// Puts the log's records back into memory.
@@ -589,6 +604,9 @@ fn sync_each_second(shared: &Shared) {
     while !shared.is_stopping.load(Ordering::Acquire) {
         shared.sync_bell.wait(SYNC_INTERVAL);
         shared.group.sync_in_background(shared);
+        if let Err(error) = shared.group.mark_synced() {
+            tracing::warn!(%error, "cannot note how far the log is on disk");
+        }
         if let Err(error) = make_spare_segment(shared) {
             tracing::warn!(%error, "cannot prepare the next log segment");
         }
@@ -604,7 +622,7 @@ fn make_spare_segment(shared: &Shared) -> Result<()> {
     let Some((folder, capacity)) = wanted else {
         return Ok(());
     };
-    let made = make_spare(&folder, capacity)?;
+    let made = make_spare(&*shared.disk, &folder, capacity)?;
     shared
         .group
         .with_files(|files| files.adopt_spare(&made))

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use porpoise_storage::{Error, Flush, Options, SpaceId, Store};
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ const SPACE: SpaceId = SpaceId(1);
 const COMMITS: u32 = 20;
 /// A commit's record here: header, operation, key and value, rounded up to eight.
 const RECORD_BYTES: u64 = 40 + 112;
-const SEGMENT_HEADER_BYTES: u64 = 64;
+const SEGMENT_HEADER_BYTES: u64 = 1024;
 
 fn options(folder: &Path) -> Options {
     let mut options = Options::path(folder);
@@ -18,20 +19,40 @@ fn options(folder: &Path) -> Options {
     options
 }
 
-/// A folder whose log has commits 0, 1, 2 …, as a crash would leave it.
+/// A folder whose log has commits 0, 1, 2 …, as a crash right after the last one would leave it.
 fn crashed_store(flush: Flush) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let options = options(folder.path());
+    crashed_after(flush, Duration::ZERO)
+}
+
+/// The same, the crash so long after the last commit.
+fn crashed_after(flush: Flush, quiet: Duration) -> (tempfile::TempDir, PathBuf) {
+    let alive = tempfile::tempdir().unwrap();
+    let options = options(alive.path());
     options.flush.set(flush);
     let store = Store::open(&options).unwrap();
+    let first_mark =
+        fs::read(alive.path().join("log-0000000000000000")).unwrap()[512..528].to_vec();
     for number in 0..COMMITS {
         let mut work = store.begin();
         work.put(SPACE, &number.to_be_bytes(), &[7; 100]);
         work.commit().unwrap().wait().unwrap();
     }
-    drop(store);
+    // Written, if not synced.
+    store.sync_pending();
+    std::thread::sleep(quiet);
+    let folder = tempfile::tempdir().unwrap();
+    if flush == Flush::EachSecond {
+        drop(store);
+    }
+    for entry in fs::read_dir(alive.path()).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
     let log = folder.path().join("log-0000000000000000");
-    assert!(log.exists());
+    if flush == Flush::EachSecond {
+        // As if the machine had stopped before anything was noted of the sync.
+        edit(&log, |bytes| bytes[512..528].copy_from_slice(&first_mark));
+    }
     (folder, log)
 }
 
@@ -134,6 +155,125 @@ fn a_missing_log_segment_stops_the_start() {
 }
 
 #[test]
+fn a_segment_missing_at_the_end_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    for number in 0..10u32 {
+        let mut work = store.begin();
+        work.put(SPACE, &number.to_be_bytes(), &[7; 3000]);
+        work.commit().unwrap().wait().unwrap();
+    }
+    drop(store);
+    let mut logs: Vec<PathBuf> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().contains("/log-"))
+        .collect();
+    logs.sort();
+    while let Some(last) = logs.pop() {
+        fs::remove_file(&last).unwrap();
+        match Store::open(&options(folder.path())).map(drop) {
+            Err(Error::Corrupt { path, what, .. }) => {
+                assert_eq!(path, last);
+                assert!(what.contains("this log segment is missing"), "{what}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_log_cut_short_stops_the_start() {
+    for len in [2300, 1024, 100, 0, 8191] {
+        let (folder, log) = crashed_store(Flush::AtCommit);
+        edit(&log, |bytes| bytes.truncate(len));
+        match Store::open(&options(folder.path())).map(drop) {
+            Err(Error::Corrupt { path, .. }) => assert_eq!(path, log),
+            other => panic!("{len} bytes: {other:?}"),
+        }
+        assert_eq!(fs::metadata(&log).unwrap().len(), len as u64);
+    }
+}
+
+#[test]
+fn a_segment_of_another_store_stops_the_start() {
+    let (folder, log) = crashed_store(Flush::AtCommit);
+    let (_other, others) = crashed_store(Flush::AtCommit);
+    fs::copy(others, &log).unwrap();
+    match Store::open(&options(folder.path())).map(drop) {
+        Err(Error::Corrupt { path, what, .. }) => {
+            assert_eq!(path, log);
+            assert!(what.contains("another store"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_tree_of_another_store_or_none_at_all_stops_the_start() {
+    let (folder, log) = crashed_store(Flush::AtCommit);
+    let (other, _) = crashed_store(Flush::AtCommit);
+    let tree = folder.path().join("tree.redb");
+    fs::copy(other.path().join("tree.redb"), &tree).unwrap();
+    assert!(matches!(
+        Store::open(&options(folder.path())).map(drop),
+        Err(Error::Corrupt { .. })
+    ));
+    fs::remove_file(&tree).unwrap();
+    match Store::open(&options(folder.path())).map(drop) {
+        Err(Error::Corrupt { path, what, .. }) => {
+            assert_eq!(path, tree);
+            assert!(what.contains("it is missing"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(log.exists(), "the evidence is left alone");
+}
+
+#[test]
+fn a_first_start_that_was_cut_short_starts_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Store::open(&options(folder.path())).unwrap());
+    fs::rename(
+        folder.path().join("tree.redb"),
+        folder.path().join("tree.redb.unfinished"),
+    )
+    .unwrap();
+    let store = Store::open(&options(folder.path())).unwrap();
+    assert_eq!(commits_in(&store), 0);
+    let mut work = store.begin();
+    work.put(SPACE, &0u32.to_be_bytes(), &[7; 100]);
+    work.commit().unwrap().wait().unwrap();
+    drop(store);
+    assert_eq!(
+        commits_in(&Store::open(&options(folder.path())).unwrap()),
+        1
+    );
+}
+
+#[test]
+fn two_seconds_after_a_commit_its_record_can_not_be_lost_unnoticed() {
+    let quiet = Duration::from_millis(2500);
+    for damage in [Damage::Flip, Damage::Zeros] {
+        let (folder, log) = crashed_after(Flush::AtCommit, quiet);
+        edit(&log, |bytes| match damage {
+            Damage::Flip => bytes[place_of(COMMITS - 1) + 60] ^= 1,
+            // The mark, too.
+            Damage::Zeros => bytes[512..].fill(0),
+        });
+        match Store::open(&options(folder.path())).map(drop) {
+            Err(Error::Corrupt { path, .. }) => assert_eq!(path, log),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+enum Damage {
+    Flip,
+    Zeros,
+}
+
+#[test]
 fn a_newer_format_is_refused_by_name() {
     let (folder, log) = crashed_store(Flush::AtCommit);
     edit(&log, |bytes| bytes[8] = 9);
@@ -143,7 +283,7 @@ fn a_newer_format_is_refused_by_name() {
             error,
             Error::NewerFormat {
                 found: 9,
-                supported: 1,
+                supported: 2,
                 ..
             }
         ),

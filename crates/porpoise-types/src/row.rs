@@ -179,6 +179,31 @@ impl RowLayout {
         }
     }
 
+    /// The first column that can't be what was stored: its bytes lie outside of the row, or are no
+    /// text where one is due. Columns past the last stand for bytes that belong to none.
+    pub fn fault(&self, row: &[u8]) -> Option<usize> {
+        let mut end = 0;
+        for (column, slot) in self.slots.iter().enumerate() {
+            if let Slot::Variable(n) = *slot {
+                let next = read_u32(row, self.ends_at as usize + 4 * n as usize);
+                match next.filter(|next| *next >= end) {
+                    Some(next) => end = next,
+                    None => return Some(column),
+                }
+            }
+            let is_text = match &self.types[column] {
+                DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text { .. } => true,
+                ty => matches!(ty, DataType::Json),
+            };
+            match self.raw(row, column) {
+                Some(raw) if is_text && std::str::from_utf8(raw).is_err() => return Some(column),
+                None if !self.is_null(row, column) => return Some(column),
+                _ => {}
+            }
+        }
+        (row.len() != self.data_at as usize + end as usize).then_some(self.slots.len())
+    }
+
     /// All columns, appended to `out`.
     pub fn decode(&self, row: &[u8], out: &mut Vec<Value>) {
         out.extend((0..self.types.len()).map(|c| self.get(row, c)));
@@ -368,6 +393,27 @@ mod tests {
     use super::*;
     use crate::{BlobSize, Collation};
     use proptest::prelude::*;
+
+    #[test]
+    fn a_row_that_is_cut_or_has_no_text_where_one_is_due_is_at_fault() {
+        let text = DataType::Varchar {
+            length: 20,
+            collation: Collation::UTF8MB4_0900_AI_CI,
+        };
+        let layout = RowLayout::new(&[DataType::BIGINT_UNSIGNED, text.clone(), text]);
+        let values = [Value::UInt(7), Value::from("käse"), Value::Null];
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row);
+        assert_eq!(layout.fault(&row), None);
+        for len in 0..row.len() {
+            assert!(layout.fault(&row[..len]).is_some(), "{len} bytes");
+        }
+        let longer = [&row[..], b"x"].concat();
+        assert_eq!(layout.fault(&longer), Some(3));
+        let text_at = row.len() - "käse".len();
+        row[text_at + 1] = 0xFF;
+        assert_eq!(layout.fault(&row), Some(1));
+    }
 
     fn every_type() -> Vec<DataType> {
         let c = Collation::UTF8MB4_0900_AI_CI;

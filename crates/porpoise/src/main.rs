@@ -3,10 +3,12 @@
 //! ```text
 //! porpoise serve    a server, with mysqld's options and option files
 //! porpoise sql      a shell on a folder, in memory, or over any way in to a server
+//! porpoise recover  what can be read of a damaged folder, saved into a new one
 //! porpoise bench    the OLTP read-write mix over every way in, against a server in a temporary folder; locks and connections alone
 //! ```
 
 mod bench;
+mod recover;
 mod serve;
 mod shell;
 
@@ -43,6 +45,8 @@ enum Command {
     /// Talk to a database in a folder, in memory or behind a URL
     #[command(disable_help_flag = true)]
     Sql(shell::SqlOptions),
+    /// Save what can be read of a damaged database into a new folder
+    Recover(recover::RecoverOptions),
     /// Measure OLTP read-write over every way in, in a temporary folder
     Bench(bench::BenchOptions),
 }
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
     match CommandLine::parse_from(arguments()).command {
         Command::Serve { options } => serve::run(options),
         Command::Sql(options) => shell::run(&options),
+        Command::Recover(options) => recover::run(&options),
         Command::Bench(options) => bench::run(&options),
     }
 }

@@ -301,7 +301,7 @@ fn mariadb_survives_too() {
 }
 
 #[test]
-fn a_log_cut_or_torn_at_its_end_starts_with_a_prefix_of_the_commits() {
+fn a_log_torn_at_its_end_starts_with_a_prefix_of_the_commits_and_one_cut_is_refused() {
     damage::at_the_end(rounds(6));
 }
 

@@ -19,6 +19,8 @@ use porpoise_types::{DataType, Value};
 pub use definition::*;
 pub use dictionary::{Change, Dictionary};
 
+use porpoise_storage::SpaceId;
+
 use crate::error::Result;
 use crate::executor::Exec;
 use crate::information_schema::Lookup;
@@ -76,6 +78,27 @@ impl Catalog {
             .flatten()
             .filter_map(|(schema, name)| self.base_table(schema, name))
             .collect()
+    }
+
+    /// The table that has its rows, or the entries of an index, in a space; and the index.
+    pub fn owner_of(&self, space: SpaceId) -> Option<(Arc<Table>, Option<CompactString>)> {
+        let relations = || {
+            self.schemas
+                .values()
+                .flat_map(|entry| entry.relations.values())
+        };
+        relations().find_map(|relation| {
+            let Relation::Table(table) = relation else {
+                return None;
+            };
+            if table.space == space {
+                return Some((Arc::clone(table), None));
+            }
+            let mut secondary = table.indexes.iter();
+            let index =
+                secondary.find(|index| index.kind != IndexKind::Primary && index.space == space)?;
+            Some((Arc::clone(table), Some(index.name.clone())))
+        })
     }
 
     pub fn base_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {

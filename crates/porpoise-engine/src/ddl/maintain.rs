@@ -1,7 +1,6 @@
 //! ANALYZE, CHECK, OPTIMIZE, REPAIR and CHECKSUM TABLE.
 //!
-//! ANALYZE counts the distinct values of each index's leading parts. CHECK reads every row and every
-//! index entry of one snapshot, and tells where they don't agree.
+//! ANALYZE counts the distinct values of each index's leading parts. What CHECK does is told in `check_table`.
 
 use std::ops::Bound;
 
@@ -13,8 +12,8 @@ use porpoise_types::{DataType, Value, skip_key_part};
 
 use crate::catalog::{Index, IndexKind, Relation, Statistics, Table, dictionary};
 use crate::ddl::Name;
+use crate::ddl::check_table::{self, Depth};
 use crate::error::Result;
-use crate::executor::index_entry;
 use crate::reply::{Reply, ResultColumn};
 use crate::session::Session;
 
@@ -25,6 +24,7 @@ pub fn maintain(
     session: &mut Session,
     action: Maintenance,
     tables: &[ast::ObjectName],
+    options: &[Box<str>],
     reply: &mut dyn Reply,
 ) -> Result<()> {
     let mut names = Vec::with_capacity(tables.len());
@@ -71,15 +71,18 @@ pub fn maintain(
         };
         let snapshot = session.shared.store.snapshot();
         match action {
-            Maintenance::Check => match check(session, &table, &snapshot)? {
-                problems if problems.is_empty() => tell("status", "OK".into()),
-                problems => {
-                    for problem in problems {
-                        tell("Error", problem);
+            Maintenance::Check => {
+                let depth = Depth::of(options);
+                match check_table::check(session, &table, &snapshot, depth)? {
+                    problems if problems.is_empty() => tell("status", "OK".into()),
+                    problems => {
+                        for problem in problems {
+                            tell("Error", problem);
+                        }
+                        tell("error", "Corrupt".into());
                     }
-                    tell("error", "Corrupt".into());
                 }
-            },
+            }
             Maintenance::Repair => tell(
                 "note",
                 "The storage engine for the table doesn't support repair".into(),
@@ -123,7 +126,7 @@ fn find(session: &Session, name: &Name) -> Option<Option<std::sync::Arc<Table>>>
     }
 }
 
-fn each(
+pub(super) fn each(
     snapshot: &Snapshot,
     space: SpaceId,
     mut row: impl FnMut(&[u8], &[u8]) -> Result<bool>,
@@ -141,7 +144,7 @@ fn each(
     Ok(())
 }
 
-fn interrupted(session: &Session) -> Result<()> {
+pub(super) fn interrupted(session: &Session) -> Result<()> {
     if session.state.interrupt.is_set() {
         Err(session.state.interrupt_error())
     } else {
@@ -202,64 +205,6 @@ fn part_ends(table: &Table, index: &Index, key: &[u8]) -> Vec<usize> {
         ends.push(at);
     }
     ends
-}
-
-/// What is wrong with a table, at most some of it.
-fn check(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Vec<String>> {
-    const PROBLEMS_MAX: usize = 10;
-    let mut problems = Vec::new();
-    let mut rows = 0u64;
-    let mut value = Vec::new();
-    each(snapshot, table.space, |key, row| {
-        interrupted(session)?;
-        rows += 1;
-        if let Some(primary) = table.primary_key()
-            && index_entry::parts_of(table, primary, row).parts.as_slice() != key
-        {
-            problems.push(format!(
-                "Row {rows} is stored under another row's primary key"
-            ));
-        }
-        for index in table
-            .indexes
-            .iter()
-            .filter(|index| index.kind != IndexKind::Primary)
-        {
-            let entry =
-                index_entry::entry_key(index, &index_entry::parts_of(table, index, row), key);
-            index_entry::entry_value(table, index, key, row, &mut value);
-            match snapshot.get(index.space, &entry, |found| found == value)? {
-                Some(true) => {}
-                Some(false) => problems.push(format!(
-                    "Index '{}' holds other values than row {rows}",
-                    index.name
-                )),
-                None => problems.push(format!("Index '{}' lacks row {rows}", index.name)),
-            }
-        }
-        Ok(problems.len() < PROBLEMS_MAX)
-    })?;
-    if !problems.is_empty() {
-        return Ok(problems);
-    }
-    for index in table
-        .indexes
-        .iter()
-        .filter(|index| index.kind != IndexKind::Primary)
-    {
-        let mut entries = 0u64;
-        each(snapshot, index.space, |_, _| {
-            entries += 1;
-            Ok(true)
-        })?;
-        if entries != rows {
-            problems.push(format!(
-                "Index '{}' has {entries} entries, the table {rows} rows",
-                index.name
-            ));
-        }
-    }
-    Ok(problems)
 }
 
 /// CHECKSUM TABLE: a number that changes with any row.

@@ -11,6 +11,7 @@
 
 pub mod alter;
 pub mod canonical;
+pub mod check_table;
 pub mod column;
 pub mod copy;
 pub mod create;
@@ -96,8 +97,12 @@ fn other(
         S::Describe { table, column } => {
             return crate::show::describe(session, table, column.as_deref(), reply);
         }
-        S::Maintain { action, tables, .. } => {
-            maintain::maintain(session, *action, tables, reply)?;
+        S::Maintain {
+            action,
+            tables,
+            options,
+        } => {
+            maintain::maintain(session, *action, tables, options, reply)?;
             return Ok(None);
         }
         S::LockTables(locks) => lock_tables(session, locks)?,

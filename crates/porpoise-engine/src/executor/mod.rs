@@ -334,10 +334,19 @@ impl From<porpoise_storage::Error> for Error {
         if error.is_disk_full() {
             return Error::disk_full(error);
         }
-        if matches!(error, porpoise_storage::Error::InUse { .. }) {
-            return Error::folder_in_use(error);
+        match &error {
+            porpoise_storage::Error::InUse { .. } => Error::folder_in_use(error),
+            porpoise_storage::Error::Damaged(place) => match &place.owner {
+                Some(owner) => match &owner.index {
+                    Some(index) => {
+                        Error::index_corrupt(format_args!("{}.{index}", owner.table), place)
+                    }
+                    None => Error::not_key_file(&owner.table, place),
+                },
+                None => Error::engine_error(error),
+            },
+            _ => Error::engine_error(error),
         }
-        Error::engine_error(error)
     }
 }
 

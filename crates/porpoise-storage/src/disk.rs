@@ -1,0 +1,242 @@
+//! The file operations that storage is built on, as traits.
+//!
+//! Log, tree and lock file reach the operating system through a [`Disk`] and nothing else, hence a
+//! test can put a disk of its own below a store: one that loses what was not synced, writes half,
+//! or refuses. [`OsDisk`] is the real one, and what [`Options`](crate::Options) carry unless told.
+//!
+//! What storage may expect of a disk, and what it may not:
+//!
+//! | operation | after it returned | on the disk for certain |
+//! | --- | --- | --- |
+//! | `write_at`, `set_len` | seen by every reader | after `sync_data` or `sync_all` of that file |
+//! | `open` that creates, `rename`, `remove`, `create_folder` | seen by everybody | after `sync_folder` of the folder that holds the name |
+//!
+//! Until then a power cut may keep any part of it: single sectors of a write, a length without the
+//! bytes, one rename of two. A file's sync says nothing about its name, and a folder's nothing about
+//! the files' bytes. A sync that failed may have dropped what it was to write, and the next one then
+//! succeeds without it: nothing in a file can be relied on after its sync has failed.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where files lie.
+pub trait Disk: Debug + Send + Sync + 'static {
+    /// Opens a file for reading and writing.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Gives a file another name, taking that name from the file that had it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name. The file lives on for those who have it open.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a folder, in no order.
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
+
+    /// What lies at a path.
+    fn find(&self, path: &Path) -> io::Result<Option<Found>>;
+
+    /// Makes a folder in one that is there.
+    fn create_folder(&self, path: &Path) -> io::Result<()>;
+
+    /// Waits until the names in a folder are on disk as they are now.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// The room that is left on a folder's or file's disk, if that can be told.
+    fn free_bytes(&self, path: &Path) -> Option<u64>;
+
+    /// Makes this process the only user of what the file at `path` stands for.
+    fn lock(&self, path: &Path) -> io::Result<LockOutcome>;
+}
+
+/// A file that is open for reading and writing.
+pub trait DiskFile: Debug + Send + Sync + 'static {
+    /// Reads what one call to the system gives; 0 at the end of the file.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes what one call to the system takes.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Cuts the file, or lets it grow by zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    fn len(&self) -> io::Result<u64>;
+
+    /// Waits until the bytes, and the length that it takes to read them, are on disk.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Waits until all of the file is on disk, but not its name.
+    fn sync_all(&self) -> io::Result<()>;
+
+    fn is_empty(&self) -> io::Result<bool> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Fills the buffer, or fails with `UnexpectedEof`.
+    fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.read_at(bytes, offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    bytes = &mut bytes[read..];
+                    offset += read as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all bytes, or fails with some of them written.
+    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write_at(bytes, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    offset += written as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole file.
+    fn read_all(&self) -> io::Result<Vec<u8>> {
+        let len = self.len()?;
+        let mut bytes = vec![0; usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?];
+        self.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+/// What an open does about a file that is there, or is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// It must be there.
+    Existing,
+    /// It is made anew, whatever was there.
+    Truncated,
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    File { len: u64 },
+    Folder,
+}
+
+/// What came of a try to lock a folder.
+#[derive(Debug)]
+pub enum LockOutcome {
+    /// It is this process's until this is dropped.
+    Held(Box<dyn Any + Send + Sync>),
+    /// Another process has it, whose id this is if it has left one.
+    InUse { pid: Option<u32> },
+}
+
+/// The operating system's files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsDisk;
+
+impl Disk for OsDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let is_made = mode == OpenMode::Truncated;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        options.create(is_made).truncate(is_made);
+        Ok(Arc::new(options.open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect()
+    }
+
+    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Ok(Some(Found::Folder)),
+            Ok(found) => Ok(Some(Found::File { len: found.len() })),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+
+    fn free_bytes(&self, path: &Path) -> Option<u64> {
+        let disk = rustix::fs::statvfs(path).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<LockOutcome> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                let pid = holder.trim().parse().ok();
+                return Ok(LockOutcome::InUse { pid });
+            }
+            Err(fs::TryLockError::Error(e)) => return Err(e),
+        }
+        // Who holds it is told to people; the lock itself lasts as long as the file is open.
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())?;
+        Ok(LockOutcome::Held(Box::new(file)))
+    }
+}
+
+impl DiskFile for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        File::sync_all(self)
+    }
+}

@@ -1,0 +1,75 @@
+//! A store's first start, and what may be left of one that was cut short.
+//!
+//! ```text
+//! 1. log-0000000000000000   made whole under another name, synced, renamed, folder synced
+//! 2. tree.redb              the same, with the identity that the segment has
+//! ```
+//!
+//! The tree's name is what makes a store: whoever finds it must find the log, too. A folder with
+//! nothing but an unwritten log is one whose first start didn't get there; nothing was ever
+//! acknowledged, and it starts anew. A folder with a log that was written to and no tree has lost
+//! it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::checkpoint;
+use crate::disk::OpenMode;
+use crate::log::{begin_log, remove_unused_log, sync_folder};
+use crate::options::Options;
+use crate::page_sums::{PAGE_BYTES, StoreId};
+use crate::tree::Tree;
+use crate::tree_file::CheckedFile;
+use crate::{Error, Result};
+
+pub(crate) const TREE: &str = "tree.redb";
+const TREE_UNFINISHED: &str = "tree.redb.unfinished";
+
+/// The share of the cache for pages of checksums, each of which is for 2 MiB of the tree.
+const SUMS_SHARE: usize = 64;
+const SUMS_ROOM_MIN: usize = 64;
+
+/// The file of the folder's tree, made if the folder is new.
+pub(crate) fn tree_file(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
+    let disk = &*options.disk;
+    let path = folder.join(TREE);
+    if disk
+        .find(&path)
+        .map_err(Error::io("read", &path))?
+        .is_none()
+    {
+        return make_store(options, folder);
+    }
+    let file = disk.open(&path, OpenMode::Existing);
+    let file = file.map_err(Error::io("open", &path))?;
+    CheckedFile::open(file, &path, sums_room(options)).map(Arc::new)
+}
+
+fn make_store(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
+    let disk = &*options.disk;
+    let (path, unfinished) = (folder.join(TREE), folder.join(TREE_UNFINISHED));
+    remove_unused_log(disk, folder, &path)?;
+    let id = StoreId::random();
+    begin_log(&options.disk, folder, id, options.log_segment_bytes)?;
+    let file = disk.open(&unfinished, OpenMode::Truncated);
+    let file = file.map_err(Error::io("create", &unfinished))?;
+    let checked = CheckedFile::create(Arc::clone(&file), &path, id, sums_room(options));
+    let checked = Arc::new(checked);
+    let tree = Tree::open(Some(&checked), tree_cache_bytes(options))?;
+    checkpoint::open_tree(&tree, &path)?;
+    tree.abandon();
+    file.sync_all()
+        .and_then(|()| disk.rename(&unfinished, &path))
+        .map_err(Error::io("create", &path))?;
+    sync_folder(disk, folder)?;
+    Ok(checked)
+}
+
+/// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
+pub(crate) fn tree_cache_bytes(options: &Options) -> usize {
+    options.cache_bytes / 12
+}
+
+fn sums_room(options: &Options) -> usize {
+    (options.cache_bytes / SUMS_SHARE / PAGE_BYTES).max(SUMS_ROOM_MIN)
+}

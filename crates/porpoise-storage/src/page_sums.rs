@@ -1,0 +1,299 @@
+//! A checksum for every page of the tree's file, kept beside the pages.
+//!
+//! redb verifies its own page checksums only when it repairs a file, hence whatever a disk does to
+//! a page between two starts would be served as rows. So the file has a checksum of its own for
+//! each 4 KiB, verified whenever the page comes into memory. They lie in pages of checksums between
+//! the others, so that pages stay aligned, and a page whose write was lost is noticed, too:
+//!
+//! ```text
+//! page in the file     0       1       2 … 513      514     515 … 1026    1027
+//!                      header  sums₀   512 pages    sums₁   512 pages     sums₂ …
+//! redb's page          0               1 … 512              513 … 1024
+//! ```
+//!
+//! A sum is XXH3-64 of the page, seeded with the page's number and the store's identity: a page in
+//! another's place, or from another file, doesn't match. Zero stands for "never written".
+//!
+//! A page of sums needs no checksum of its own: damage to one sum makes one page unreadable, and
+//! that is an error with a name. It may be torn by a power cut, too. What a commit has on disk
+//! isn't written again before the next commit is, so the sums of a commit's pages are the same
+//! bytes before and after, whichever sectors of the page of sums arrive. Pages that no commit
+//! refers to may disagree with their sums, and are written before they are read.
+
+use std::collections::{HashMap, VecDeque};
+
+use twox_hash::XxHash3_64;
+
+pub(crate) const PAGE_BYTES: usize = 4096;
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Pages that one page of sums speaks for.
+pub(crate) const GROUP_PAGES: u64 = PAGE / 8;
+
+/// A random number that a store has from its birth: it is in the tree's header, in every page's
+/// checksum and in the log's segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoreId(pub u64);
+
+impl StoreId {
+    pub(crate) fn random() -> StoreId {
+        use std::hash::{BuildHasher, RandomState};
+        // Zero would be what a file of zeros says.
+        StoreId(RandomState::new().hash_one(0x706f_7270_6f69_7365_u64) | 1)
+    }
+}
+
+/// Where one of redb's pages lies in the file.
+pub(crate) fn page_offset(page: u64) -> u64 {
+    match page.checked_sub(1) {
+        None => 0,
+        Some(below) => (below + below / GROUP_PAGES + 2) * PAGE,
+    }
+}
+
+/// The group of a page other than the first, and the page's place in it.
+pub(crate) fn group_of(page: u64) -> (u64, usize) {
+    let below = page.saturating_sub(1);
+    (below / GROUP_PAGES, (below % GROUP_PAGES) as usize)
+}
+
+/// Where a group's page of sums lies in the file.
+pub(crate) fn sums_offset(group: u64) -> u64 {
+    (1 + group * (GROUP_PAGES + 1)) * PAGE
+}
+
+/// The length of a file that holds so many bytes for redb.
+pub(crate) fn file_len(logical: u64) -> u64 {
+    match logical.div_ceil(PAGE).checked_sub(1) {
+        None => 0,
+        Some(last) => page_offset(last) + PAGE,
+    }
+}
+
+/// How many of redb's pages, from this one on, lie one behind the other in the file.
+pub(crate) fn run_from(page: u64) -> u64 {
+    match page {
+        0 => 1,
+        _ => GROUP_PAGES - (page - 1) % GROUP_PAGES,
+    }
+}
+
+pub(crate) fn sum_of(id: StoreId, page: u64, bytes: &[u8]) -> u64 {
+    let seed = id.0 ^ page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    // Zero is taken.
+    XxHash3_64::oneshot_with_seed(seed, bytes).max(1)
+}
+
+/// The sums of one group, as they lie on disk.
+#[derive(Debug)]
+pub(crate) struct Group {
+    sums: Box<[u64; GROUP_PAGES as usize]>,
+    /// Counts the changes since it was last on disk.
+    changes: u64,
+    was_used: bool,
+}
+
+impl Group {
+    pub fn empty() -> Group {
+        Group {
+            sums: Box::new([0; GROUP_PAGES as usize]),
+            changes: 0,
+            was_used: true,
+        }
+    }
+
+    pub fn from_bytes(bytes: &[u8; PAGE_BYTES]) -> Group {
+        let mut group = Group::empty();
+        let (words, _) = bytes.as_chunks::<8>();
+        for (sum, word) in group.sums.iter_mut().zip(words) {
+            *sum = u64::from_le_bytes(*word);
+        }
+        group
+    }
+
+    pub fn to_bytes(&self) -> [u8; PAGE_BYTES] {
+        let mut bytes = [0; PAGE_BYTES];
+        let (words, _) = bytes.as_chunks_mut::<8>();
+        for (word, sum) in words.iter_mut().zip(self.sums.iter()) {
+            *word = sum.to_le_bytes();
+        }
+        bytes
+    }
+
+    pub fn get(&self, place: usize) -> u64 {
+        self.sums[place]
+    }
+}
+
+/// The groups in memory: all that were changed since the last sync, and as many others as there is
+/// room for (CLOCK).
+#[derive(Debug)]
+pub(crate) struct Groups {
+    groups: HashMap<u64, Group>,
+    clock: VecDeque<u64>,
+    room: usize,
+}
+
+/// A group that a sync is writing, and how often it had been changed by then.
+pub(crate) struct Written {
+    group: u64,
+    changes: u64,
+}
+
+impl Groups {
+    pub fn new(room: usize) -> Groups {
+        Groups {
+            groups: HashMap::new(),
+            clock: VecDeque::new(),
+            room: room.max(1),
+        }
+    }
+
+    pub fn get(&mut self, group: u64) -> Option<&Group> {
+        let found = self.groups.get_mut(&group)?;
+        found.was_used = true;
+        Some(found)
+    }
+
+    /// Takes in a group that was read.
+    pub fn admit(&mut self, number: u64, group: Group) {
+        let mut rounds = 2 * self.clock.len();
+        while self.groups.len() >= self.room && rounds > 0 {
+            rounds -= 1;
+            let Some(next) = self.clock.pop_front() else {
+                break;
+            };
+            let stays = self.groups.get_mut(&next).is_some_and(|group| {
+                let was_used = std::mem::take(&mut group.was_used);
+                was_used || group.changes > 0
+            });
+            match stays {
+                true => self.clock.push_back(next),
+                false => drop(self.groups.remove(&next)),
+            }
+        }
+        if self.groups.insert(number, group).is_none() {
+            self.clock.push_back(number);
+        }
+    }
+
+    /// Notes the sum of a page that was written. The group must be there.
+    pub fn set(&mut self, group: u64, place: usize, sum: u64) {
+        if let Some(group) = self.groups.get_mut(&group) {
+            group.sums[place] = sum;
+            group.changes += 1;
+        }
+    }
+
+    /// The groups that a sync has to write, in the order of the file.
+    pub fn changed(&self) -> Vec<u64> {
+        let changed = self.groups.iter().filter(|(_, group)| group.changes > 0);
+        let mut changed: Vec<u64> = changed.map(|(&number, _)| number).collect();
+        changed.sort_unstable();
+        changed
+    }
+
+    /// What to write for one of them.
+    pub fn to_write(&self, number: u64) -> Option<(Written, [u8; PAGE_BYTES])> {
+        let group = self.groups.get(&number)?;
+        let written = Written {
+            group: number,
+            changes: group.changes,
+        };
+        Some((written, group.to_bytes()))
+    }
+
+    /// After the sync: these are on disk. Not before, since a sync that fails may have dropped
+    /// them.
+    pub fn note_synced(&mut self, written: &[Written]) {
+        for Written { group, changes } in written {
+            if let Some(group) = self.groups.get_mut(group) {
+                group.changes = group.changes.saturating_sub(*changes);
+            }
+        }
+    }
+
+    /// Forgets what isn't to be written, so that it comes from disk the next time.
+    pub fn forget_unchanged(&mut self) {
+        self.groups.retain(|_, group| group.changes > 0);
+        let groups = &self.groups;
+        self.clock.retain(|number| groups.contains_key(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_pages_share_a_place_and_none_lies_on_a_page_of_sums() {
+        let mut taken = std::collections::BTreeSet::new();
+        for page in 0..3 * GROUP_PAGES {
+            assert!(taken.insert(page_offset(page)), "page {page}");
+            assert_eq!(file_len((page + 1) * PAGE), page_offset(page) + PAGE);
+        }
+        for group in 0..3 {
+            assert!(taken.insert(sums_offset(group)), "group {group}");
+        }
+        let last = *taken.last().unwrap();
+        assert_eq!(taken.len() as u64, last / PAGE + 1, "no gaps");
+        assert_eq!(file_len(0), 0);
+    }
+
+    #[test]
+    fn runs_are_contiguous_and_end_at_a_page_of_sums() {
+        for page in 1..2 * GROUP_PAGES {
+            let run = run_from(page);
+            assert_eq!(
+                page_offset(page + run - 1),
+                page_offset(page) + (run - 1) * PAGE
+            );
+            assert_eq!(group_of(page).0, group_of(page + run - 1).0);
+            assert_ne!(group_of(page).0, group_of(page + run).0);
+            assert!(sums_offset(group_of(page).0) < page_offset(page));
+        }
+    }
+
+    #[test]
+    fn a_sum_knows_the_bytes_the_page_and_the_store() {
+        let bytes = [7; PAGE_BYTES];
+        let sum = sum_of(StoreId(1), 5, &bytes);
+        assert_eq!(sum, sum_of(StoreId(1), 5, &bytes));
+        assert_ne!(sum, sum_of(StoreId(1), 6, &bytes));
+        assert_ne!(sum, sum_of(StoreId(3), 5, &bytes));
+        for byte in [0, 100, PAGE_BYTES - 1] {
+            let mut other = bytes;
+            other[byte] ^= 1;
+            assert_ne!(sum, sum_of(StoreId(1), 5, &other));
+        }
+    }
+
+    #[test]
+    fn changed_groups_stay_until_they_are_synced() {
+        let mut groups = Groups::new(2);
+        for number in 0..5 {
+            groups.admit(number, Group::empty());
+            groups.set(number, 1, 10 + number);
+        }
+        assert_eq!(groups.changed(), [0, 1, 2, 3, 4]);
+        let (_, bytes) = groups.to_write(0).unwrap();
+        assert_eq!(Group::from_bytes(&bytes).get(1), 10);
+        let written = groups
+            .changed()
+            .into_iter()
+            .map(|group| groups.to_write(group));
+        let written: Vec<_> = written.map(|written| written.unwrap().0).collect();
+        groups.set(3, 2, 99);
+        groups.note_synced(&written);
+        assert_eq!(
+            groups.changed(),
+            [3],
+            "changed while the sync was under way"
+        );
+        groups.admit(7, Group::empty());
+        groups.admit(8, Group::empty());
+        assert!(groups.groups.len() <= 3, "{}", groups.groups.len());
+        assert!(groups.groups.contains_key(&3));
+        groups.forget_unchanged();
+        assert_eq!(groups.groups.len(), 1);
+    }
+}

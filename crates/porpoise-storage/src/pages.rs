@@ -1,0 +1,427 @@
+//! redb's pages, read without redb: past its caches, and past what is damaged.
+//!
+//! `CHECK TABLE` walks every page of a table as it lies on disk, and `recover` goes on where redb
+//! would give up. Both only read. The format is redb's, version 3 (its `docs/design.md`):
+//!
+//! ```text
+//! header   9  u8  bit 0: which commit slot is the last one
+//!         16  u32 pages of a region's header   20  u32 pages of a region's data
+//!         64  commit slot, 192 the other one: u8 × 2 at 1: there is a root of tables, of system tables;
+//!             at 8 and 40 these roots: u64 page, 16 bytes checksum, u64 length
+//!
+//! page     0  u8 kind: 1 leaf, 2 branch        2  u16 count
+//! leaf     4  u32 × count ends of keys, u32 × count ends of values, keys, values
+//! branch   8  16 bytes × (count + 1) checksums, u64 × (count + 1) pages, u32 × count ends of keys, keys
+//! ```
+//!
+//! Ends count from the page's beginning, and are left out where all keys, or values, have one
+//! length. A page's number has its index in bits 0..20, its region in 20..40, and in 59..64 its
+//! order: it is 2^order pages of 4 KiB long.
+
+use std::sync::Arc;
+
+use twox_hash::XxHash3_128;
+
+use crate::page_sums::PAGE_BYTES;
+use crate::tree_file::{CheckedFile, Damage};
+
+const LEAF: u8 = 1;
+const BRANCH: u8 = 2;
+/// No tree is deeper.
+const DEPTH_MAX: u32 = 40;
+const ORDER_MAX: u32 = 20;
+
+/// A page's number, as redb writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PageRef(pub u64);
+
+impl PageRef {
+    fn order(self) -> u32 {
+        (self.0 >> 59) as u32
+    }
+
+    fn region(self) -> u64 {
+        self.0 >> 20 & 0xF_FFFF
+    }
+
+    fn index(self) -> u64 {
+        self.0 & (0xF_FFFF >> self.order())
+    }
+}
+
+/// How a table lies in the tree.
+#[derive(Clone, Debug)]
+pub(crate) struct TableEntry {
+    pub name: String,
+    pub root: Option<PageRef>,
+    pub rows: u64,
+    pub shape: Shape,
+}
+
+/// The lengths of keys and values, where all have one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shape {
+    pub key: Option<usize>,
+    pub value: Option<usize>,
+}
+
+/// What a walk comes by.
+pub(crate) enum Step<'a> {
+    Branch(PageRef),
+    Leaf(PageRef, Leaf<'a>),
+    /// A page that can't be read, and with it all keys above the first bound and up to the second.
+    Damaged {
+        damage: Damage,
+        low: Option<&'a [u8]>,
+        high: Option<&'a [u8]>,
+    },
+}
+
+/// The rows of a page.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    shape: Shape,
+}
+
+impl<'a> Leaf<'a> {
+    /// A page's rows, if it looks like a leaf through and through.
+    pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Leaf<'a>> {
+        let count = usize::from(u16_at(bytes, 2)?);
+        let leaf = Leaf {
+            bytes,
+            count,
+            shape,
+        };
+        let is_sound = bytes.first() == Some(&LEAF)
+            && count > 0
+            && (0..count).all(|row| leaf.key(row).is_some() && leaf.value(row).is_some());
+        is_sound.then_some(leaf)
+    }
+
+    pub fn rows(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        (0..self.count).filter_map(move |row| Some((self.key(row)?, self.value(row)?)))
+    }
+
+    fn keys_at(self) -> usize {
+        let ends = usize::from(self.shape.key.is_none()) + usize::from(self.shape.value.is_none());
+        4 + 4 * self.count * ends
+    }
+
+    fn key_end(self, row: usize) -> Option<usize> {
+        match self.shape.key {
+            Some(len) => Some(self.keys_at() + len * (row + 1)),
+            None => u32_at(self.bytes, 4 + 4 * row).map(|end| end as usize),
+        }
+    }
+
+    fn key(self, row: usize) -> Option<&'a [u8]> {
+        let begin = match row.checked_sub(1) {
+            None => self.keys_at(),
+            Some(before) => self.key_end(before)?,
+        };
+        self.bytes.get(begin..self.key_end(row)?)
+    }
+
+    fn value_end(self, row: usize) -> Option<usize> {
+        match self.shape.value {
+            Some(len) => Some(self.key_end(self.count - 1)? + len * (row + 1)),
+            None => {
+                let ends = 4 + 4 * self.count * usize::from(self.shape.key.is_none());
+                u32_at(self.bytes, ends + 4 * row).map(|end| end as usize)
+            }
+        }
+    }
+
+    fn value(self, row: usize) -> Option<&'a [u8]> {
+        let begin = match row.checked_sub(1) {
+            None => self.key_end(self.count - 1)?,
+            Some(before) => self.value_end(before)?,
+        };
+        self.bytes.get(begin..self.value_end(row)?)
+    }
+}
+
+/// The tree as its last commit left it.
+pub(crate) struct Pages {
+    file: Arc<CheckedFile>,
+    region_header_bytes: u64,
+    region_bytes: u64,
+    tables: Option<PageRef>,
+    system_tables: Option<PageRef>,
+}
+
+impl Pages {
+    /// Whatever the header that was last written says.
+    pub fn new(file: Arc<CheckedFile>) -> Pages {
+        let header = file.redb_header();
+        let page = PAGE_BYTES as u64;
+        let number = |at| u64::from(u32_at(&header, at).unwrap_or_default());
+        let slot = last_slot(&header);
+        let root = |exists: usize, at: usize| {
+            let is_there = header[slot + exists] != 0;
+            u64_at(&header, slot + at).filter(|_| is_there).map(PageRef)
+        };
+        Pages {
+            region_header_bytes: number(16) * page,
+            region_bytes: (number(16) + number(20)) * page,
+            tables: root(1, 8),
+            system_tables: root(2, 40),
+            file,
+        }
+    }
+
+    /// Where a page begins among redb's pages of 4 KiB, and how many of these it has.
+    pub fn extent(&self, page: PageRef) -> (u64, u64) {
+        let len = 1 << page.order().min(ORDER_MAX);
+        let page_bytes = PAGE_BYTES as u64;
+        let before = page_bytes + page.region() * self.region_bytes + self.region_header_bytes;
+        (before / page_bytes + page.index() * len, len)
+    }
+
+    /// A leaf that lies at a page that nothing may lead to, of any order that fits; with its
+    /// extent.
+    pub fn leaf_at(&self, first: u64, read: &mut Vec<u8>) -> Option<u64> {
+        let in_region = (first * PAGE_BYTES as u64)
+            .checked_sub(PAGE_BYTES as u64 + self.region_header_bytes)?
+            .checked_rem(self.region_bytes)?
+            / PAGE_BYTES as u64;
+        for order in 0..=ORDER_MAX {
+            let len = 1 << order;
+            if !in_region.is_multiple_of(len) || first + len > self.file.pages() {
+                return None;
+            }
+            read.resize(len as usize * PAGE_BYTES, 0);
+            self.file.read_pages(first, read).ok()?;
+            if read.first() != Some(&LEAF) {
+                return None;
+            }
+            if Leaf::parse(read, Shape::default()).is_some() {
+                return Some(len);
+            }
+        }
+        None
+    }
+
+    /// All pages of 4 KiB that redb may have.
+    pub fn len(&self) -> u64 {
+        self.file.pages()
+    }
+
+    /// Where a region's page lies.
+    pub fn page_of_region(&self, region: u64, index: u64) -> u64 {
+        let page = PAGE_BYTES as u64;
+        (page + region * self.region_bytes + self.region_header_bytes) / page + index
+    }
+
+    fn read(&self, page: PageRef) -> Result<Vec<u8>, Damage> {
+        let (first, len) = self.extent(page);
+        if first + len > self.file.pages() {
+            return Err(self
+                .file
+                .damage(first, "it lies behind the end of the file"));
+        }
+        let mut bytes = vec![0; len as usize * PAGE_BYTES];
+        self.file.read_pages(first, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The tables of spaces and those of the store's own, by name; `damaged` is told of parts of
+    /// the list that can't be read.
+    pub fn tables(&self, damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
+        self.list(self.tables, damaged)
+    }
+
+    /// redb's own.
+    pub fn system_tables(&self, damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
+        self.list(self.system_tables, damaged)
+    }
+
+    fn list(&self, root: Option<PageRef>, mut damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
+        let mut tables = Vec::new();
+        self.walk(root, Shape::default(), &mut |step| {
+            match step {
+                Step::Branch(_) => {}
+                Step::Leaf(_, leaf) => {
+                    tables.extend(
+                        leaf.rows()
+                            .filter_map(|(name, entry)| table_entry(name, entry)),
+                    );
+                }
+                Step::Damaged { damage, .. } => damaged(damage),
+            }
+            true
+        });
+        tables
+    }
+
+    /// Every page of a list of tables.
+    pub fn list_pages(&self, step: &mut dyn FnMut(Step<'_>) -> bool) {
+        for root in [self.tables, self.system_tables] {
+            self.walk(root, Shape::default(), step);
+        }
+    }
+
+    /// Goes through the pages of a table in the order of its keys, for as long as `step` says true.
+    pub fn walk(
+        &self,
+        root: Option<PageRef>,
+        shape: Shape,
+        step: &mut dyn FnMut(Step<'_>) -> bool,
+    ) -> bool {
+        match root {
+            Some(root) => self.walk_below(root, shape, (None, None), 0, step),
+            None => true,
+        }
+    }
+
+    fn walk_below(
+        &self,
+        page: PageRef,
+        shape: Shape,
+        (low, high): (Option<&[u8]>, Option<&[u8]>),
+        depth: u32,
+        step: &mut dyn FnMut(Step<'_>) -> bool,
+    ) -> bool {
+        let damaged = |damage| Step::Damaged { damage, low, high };
+        let bytes = match self.read(page) {
+            Ok(bytes) => bytes,
+            Err(damage) => return step(damaged(damage)),
+        };
+        if let Some(leaf) = Leaf::parse(&bytes, shape) {
+            return step(Step::Leaf(page, leaf));
+        }
+        let children = children(&bytes, shape).filter(|_| depth < DEPTH_MAX);
+        let Some(children) = children else {
+            let (first, _) = self.extent(page);
+            return step(damaged(self.file.damage(first, "it is no page of a table")));
+        };
+        if !step(Step::Branch(page)) {
+            return false;
+        }
+        let mut above = low;
+        for (child, up_to) in children {
+            let up_to = up_to.or(high);
+            if !self.walk_below(child, shape, (above, up_to), depth + 1, step) {
+                return false;
+            }
+            above = up_to;
+        }
+        true
+    }
+}
+
+/// Where the last commit's slot begins: the one that the header names, or the other, if only that
+/// is sound.
+fn last_slot(header: &[u8]) -> usize {
+    let place = |slot: u8| 64 + 128 * usize::from(slot & 1);
+    let is_sound = |slot: u8| {
+        let slot = &header[place(slot)..place(slot) + 128];
+        XxHash3_128::oneshot(&slot[..112]).to_le_bytes() == slot[112..]
+    };
+    let named = header[9];
+    match !is_sound(named) && is_sound(named ^ 1) {
+        true => place(named ^ 1),
+        false => place(named),
+    }
+}
+
+/// A branch's children, each with the key that its keys are not above; the last has none.
+fn children(bytes: &[u8], shape: Shape) -> Option<Vec<(PageRef, Option<&[u8]>)>> {
+    let count = usize::from(u16_at(bytes, 2)?);
+    if bytes.first() != Some(&BRANCH) || count == 0 {
+        return None;
+    }
+    let pages_at = 8 + 16 * (count + 1);
+    let ends_at = pages_at + 8 * (count + 1);
+    let keys_at = ends_at + 4 * count * usize::from(shape.key.is_none());
+    let key_end = |key: usize| match shape.key {
+        Some(len) => Some(keys_at + len * (key + 1)),
+        None => u32_at(bytes, ends_at + 4 * key).map(|end| end as usize),
+    };
+    (0..=count)
+        .map(|child| {
+            let page = PageRef(u64_at(bytes, pages_at + 8 * child)?);
+            if child == count {
+                return Some((page, None));
+            }
+            let begin = match child.checked_sub(1) {
+                None => keys_at,
+                Some(before) => key_end(before)?,
+            };
+            Some((page, Some(bytes.get(begin..key_end(child)?)?)))
+        })
+        .collect()
+}
+
+/// A row of a list of tables.
+fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
+    let fixed = |at: usize| {
+        let len = u32_at(entry, at + 1)? as usize;
+        Some((entry[at] != 0).then_some(len))
+    };
+    let root = u64_at(entry, 10).map(PageRef)?;
+    Some(TableEntry {
+        name: std::str::from_utf8(name).ok()?.to_string(),
+        root: (entry[9] != 0).then_some(root),
+        rows: u64_at(entry, 1)?,
+        shape: Shape {
+            key: fixed(42)?,
+            value: fixed(47)?,
+        },
+    })
+}
+
+/// The pages of a region that are free, of what redb saves of its allocator: ranges of pages.
+///
+/// ```text
+/// 0  u8 highest order   4  u32 pages   8  u32 × (orders) ends of bitmaps, bitmaps
+/// bitmap   0  u32 height   4  u32 × height ends of layers, layers: u32 bits, u64 words; the last layer counts
+/// ```
+///
+/// A bit is set for what is *not* free.
+pub(crate) fn free_pages(allocator: &[u8]) -> Option<Vec<std::ops::Range<u64>>> {
+    let orders = usize::from(*allocator.first()?) + 1;
+    let mut free = Vec::new();
+    let mut begin = 8 + 4 * orders;
+    for order in 0..orders {
+        let end = u32_at(allocator, 8 + 4 * order)? as usize;
+        let bitmap = allocator.get(begin..end)?;
+        begin = end;
+        let height = u32_at(bitmap, 0)? as usize;
+        let layer_begin = match height {
+            0 => continue,
+            1 => 4 + 4 * height,
+            _ => u32_at(bitmap, 4 + 4 * (height - 2))? as usize,
+        };
+        let layer = bitmap.get(layer_begin..u32_at(bitmap, 4 * height)? as usize)?;
+        for bit in 0..u64::from(u32_at(layer, 0)?) {
+            let word = u64_at(layer, 4 + 8 * (bit / 64) as usize)?;
+            if word >> (bit % 64) & 1 == 0 {
+                free.push(bit << order..(bit + 1) << order);
+            }
+        }
+    }
+    Some(free)
+}
+
+/// The pages in one of redb's lists of pages.
+pub(crate) fn page_list(value: &[u8]) -> Vec<PageRef> {
+    let count = usize::from(u16_at(value, 0).unwrap_or_default());
+    (0..count)
+        .filter_map(|page| u64_at(value, 2 + 8 * page).map(PageRef))
+        .collect()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}

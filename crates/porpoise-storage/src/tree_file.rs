@@ -1,0 +1,534 @@
+//! The file that redb keeps its pages in, and the checksums that redb doesn't see.
+//!
+//! redb asks for its file through [`redb::StorageBackend`]; [`TreeFile`] is that trait over a
+//! [`CheckedFile`], which verifies every page that is read against its checksum ([`page_sums`]
+//! has the layout). redb never gets a damaged byte.
+//!
+//! ```text
+//! header   0  redb's header, 320 bytes           one sector: written as a whole, before and after
+//!        320  "PORPTREE"                         each commit
+//!        328  u32 format version
+//!        332  u32 zero
+//!        336  u64 identity of the store
+//!        344  u64 length of the file as redb sees it
+//!        352  zeros
+//!        504  u64 checksum of bytes 0..504
+//! ```
+//!
+//! The header has to be written in one piece: it is, as long as a disk writes a sector of 512 bytes
+//! or doesn't. A longer file than the header tells is what a power cut leaves of a file that was
+//! growing; a shorter one has been cut, since the length in the header shrinks before the file
+//! does.
+//!
+//! **Damage is no I/O error to redb.** redb gives itself up at the first error its file returns,
+//! and with it every table. So a read that meets damage, or a sector that can't be read, leaves
+//! redb by unwinding, up to [`catch_damage`], through which all reading calls go. (redb holds no
+//! lock while it reads a page for a read transaction.) A write transaction that is unwound leaves
+//! pages behind that nobody frees; there the error is returned, and whoever folds opens the tree
+//! anew (`checkpoint.rs`). Where a program is compiled to abort on panics, an error is returned
+//! everywhere.
+//!
+//! redb's own file locks are left unanswered: the folder's `LOCK` keeps other processes out before
+//! the tree is opened.
+//!
+//! [`page_sums`]: crate::page_sums
+
+use std::any::Any;
+use std::cell::Cell;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+use twox_hash::XxHash3_64;
+
+use crate::disk::DiskFile;
+use crate::page_sums::{
+    Group, Groups, PAGE_BYTES, StoreId, file_len, group_of, page_offset, run_from, sum_of,
+    sums_offset,
+};
+use crate::{DamagedPlace, Error, Result};
+
+pub(crate) const FORMAT_VERSION: u32 = 2;
+const PAGE: u64 = PAGE_BYTES as u64;
+const SECTOR: usize = 512;
+pub(crate) const REDB_HEADER: usize = 320;
+const MAGIC: &[u8; 8] = b"PORPTREE";
+const REDB_MAGIC: &[u8; 4] = b"redb";
+
+/// A place of a file that doesn't hold what was written to it, or can't be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Damage {
+    pub path: PathBuf,
+    pub offset: u64,
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.display();
+        write!(
+            f,
+            "{path} is damaged at offset {}: {}",
+            self.offset, self.what
+        )
+    }
+}
+
+impl std::error::Error for Damage {}
+
+impl From<Damage> for Error {
+    fn from(Damage { path, offset, what }: Damage) -> Error {
+        Error::Damaged(Arc::new(DamagedPlace {
+            path,
+            offset,
+            what,
+            space: None,
+            owner: None,
+        }))
+    }
+}
+
+thread_local! {
+    static IS_CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs something that reads through redb. Damage that it meets, and a panic inside redb, become
+/// errors.
+pub(crate) fn catch_damage<R>(read: impl FnOnce() -> Result<R>) -> Result<R> {
+    let before = IS_CATCHING.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(read));
+    IS_CATCHING.set(before);
+    outcome.unwrap_or_else(|payload| Err(error_of_panic(payload)))
+}
+
+/// Runs something that writes through redb, or opens it. A panic inside redb becomes an error.
+pub(crate) fn catch_panic<R>(write: impl FnOnce() -> Result<R>) -> Result<R> {
+    let outcome = catch_unwind(AssertUnwindSafe(write));
+    outcome.unwrap_or_else(|payload| Err(error_of_panic(payload)))
+}
+
+fn error_of_panic(payload: Box<dyn Any + Send>) -> Error {
+    let payload = match payload.downcast::<Damage>() {
+        Ok(damage) => return (*damage).into(),
+        Err(payload) => payload,
+    };
+    let text = match (
+        payload.downcast_ref::<&str>(),
+        payload.downcast_ref::<String>(),
+    ) {
+        (Some(text), _) => (*text).to_string(),
+        (_, Some(text)) => text.clone(),
+        _ => "no reason given".to_string(),
+    };
+    Error::TreePanicked(text.into())
+}
+
+/// The tree's file, its pages verified as they are read.
+#[derive(Debug)]
+pub(crate) struct CheckedFile {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    id: StoreId,
+    header: Mutex<Header>,
+    groups: Mutex<Groups>,
+}
+
+#[derive(Clone, Debug)]
+struct Header {
+    redb: [u8; REDB_HEADER],
+    /// The length of the file as redb sees it.
+    len: u64,
+}
+
+impl CheckedFile {
+    /// A new file, empty so far. `group_room` pages of checksums are kept in memory.
+    pub fn create(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        id: StoreId,
+        group_room: usize,
+    ) -> CheckedFile {
+        let header = Header {
+            redb: [0; REDB_HEADER],
+            len: 0,
+        };
+        CheckedFile::new(file, path, id, header, group_room)
+    }
+
+    /// A file that is there, if its header is sound and it is as long as its header says.
+    pub fn open(file: Arc<dyn DiskFile>, path: &Path, group_room: usize) -> Result<CheckedFile> {
+        let (id, header) = read_header(&*file, path)?;
+        let found = file.len().map_err(Error::io("read", path))?;
+        if found < file_len(header.len) {
+            let expected = file_len(header.len);
+            return Err(Error::Corrupt {
+                path: path.to_path_buf(),
+                offset: found,
+                what: format!("it ends here, and was {expected} bytes long"),
+            });
+        }
+        Ok(CheckedFile::new(file, path, id, header, group_room))
+    }
+
+    /// A file to be salvaged: its header is taken as it is, and the file as long as it is. `id` is
+    /// the store's if the header doesn't tell. Also what is wrong with the header.
+    pub fn salvage(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        id: Option<StoreId>,
+    ) -> (CheckedFile, Option<Error>) {
+        let pages = file.len().unwrap_or(0).div_ceil(PAGE);
+        let (id, mut header, error) = match read_header(&*file, path) {
+            Ok((id, header)) => (id, header, None),
+            Err(error) => {
+                let mut redb = [0; REDB_HEADER];
+                let _ = file.read_exact_at(&mut redb, 0);
+                (
+                    id.unwrap_or(StoreId(0)),
+                    Header { redb, len: 0 },
+                    Some(error),
+                )
+            }
+        };
+        // Pages of checksums counted in: more than there are, and those that aren't there can't be
+        // read.
+        header.len = header.len.max(pages * PAGE);
+        (CheckedFile::new(file, path, id, header, 1 << 12), error)
+    }
+
+    fn new(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        id: StoreId,
+        header: Header,
+        group_room: usize,
+    ) -> CheckedFile {
+        CheckedFile {
+            file,
+            path: path.to_path_buf(),
+            id,
+            header: Mutex::new(header),
+            groups: Mutex::new(Groups::new(group_room)),
+        }
+    }
+
+    pub fn id(&self) -> StoreId {
+        self.id
+    }
+
+    /// redb's header as it was last written.
+    pub fn redb_header(&self) -> [u8; REDB_HEADER] {
+        self.header.lock().redb
+    }
+
+    /// The file's pages as redb counts them.
+    pub fn pages(&self) -> u64 {
+        self.header.lock().len / PAGE
+    }
+
+    pub fn damage(&self, page: u64, what: impl Into<String>) -> Damage {
+        Damage {
+            path: self.path.clone(),
+            offset: page_offset(page),
+            what: what.into(),
+        }
+    }
+
+    /// Has checksums come from disk again.
+    pub fn forget_sums(&self) {
+        self.groups.lock().forget_unchanged();
+    }
+
+    /// Reads pages, from this one on, and verifies each.
+    pub fn read_pages(&self, first: u64, out: &mut [u8]) -> Result<(), Damage> {
+        let (mut page, mut rest) = (first, out);
+        while !rest.is_empty() {
+            let run = run_from(page).min(rest.len() as u64 / PAGE).max(1);
+            let (now, later) = rest.split_at_mut((run as usize * PAGE_BYTES).min(rest.len()));
+            self.read_run(page, now)?;
+            (page, rest) = (page + run, later);
+        }
+        Ok(())
+    }
+
+    fn read_run(&self, first: u64, out: &mut [u8]) -> Result<(), Damage> {
+        self.read_raw(first, out)?;
+        let (number, place) = group_of(first);
+        let expected: SmallVec<[u64; 4]> = {
+            let groups = self.group(number)?;
+            let (mut groups, count) = (groups, out.len() / PAGE_BYTES);
+            let group = groups.get(number);
+            (place..place + count)
+                .map(|place| group.map_or(0, |group| group.get(place)))
+                .collect()
+        };
+        for (at, bytes) in out.chunks_mut(PAGE_BYTES).enumerate() {
+            let page = first + at as u64;
+            if sum_of(self.id, page, bytes) == expected[at] {
+                continue;
+            }
+            // What comes wrong once may have gone wrong on its way.
+            self.read_raw(page, bytes)?;
+            if sum_of(self.id, page, bytes) != expected[at] {
+                return Err(self.damage(page, describe(expected[at], bytes)));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<(), Damage> {
+        let read = self.file.read_exact_at(out, page_offset(first));
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.damage(first, "the file ends before it"),
+            _ => self.damage(first, format!("it can't be read: {error}")),
+        })
+    }
+
+    /// The groups, with this one among them.
+    fn group(&self, number: u64) -> Result<MutexGuard<'_, Groups>, Damage> {
+        let mut groups = self.groups.lock();
+        if groups.get(number).is_none() {
+            let mut bytes = [0; PAGE_BYTES];
+            let read = self.file.read_exact_at(&mut bytes, sums_offset(number));
+            read.map_err(|error| Damage {
+                path: self.path.clone(),
+                offset: sums_offset(number),
+                what: format!("the checksums here can't be read: {error}"),
+            })?;
+            // Read under the lock: an older state can't take the place of a newer one.
+            groups.admit(number, Group::from_bytes(&bytes));
+        }
+        Ok(groups)
+    }
+
+    fn write_pages(&self, first: u64, data: &[u8]) -> io::Result<()> {
+        let (mut page, mut rest) = (first, data);
+        while !rest.is_empty() {
+            let run = run_from(page).min(rest.len() as u64 / PAGE).max(1);
+            let (now, later) = rest.split_at((run as usize * PAGE_BYTES).min(rest.len()));
+            self.file.write_all_at(now, page_offset(page))?;
+            let (number, place) = group_of(page);
+            let sums: SmallVec<[u64; 4]> = now
+                .chunks(PAGE_BYTES)
+                .zip(page..)
+                .map(|(bytes, page)| sum_of(self.id, page, bytes))
+                .collect();
+            let mut groups = self.group(number).map_err(io::Error::other)?;
+            for (sum, place) in sums.into_iter().zip(place..) {
+                groups.set(number, place, sum);
+            }
+            (page, rest) = (page + run, later);
+        }
+        Ok(())
+    }
+
+    fn write_header(&self, header: Header) -> io::Result<()> {
+        let mut current = self.header.lock();
+        self.file.write_all_at(&header.to_bytes(self.id), 0)?;
+        *current = header;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let changed = self.groups.lock().changed();
+        let mut all_written = Vec::with_capacity(changed.len());
+        for group in changed {
+            let Some((written, bytes)) = self.groups.lock().to_write(group) else {
+                continue;
+            };
+            self.file.write_all_at(&bytes, sums_offset(group))?;
+            all_written.push(written);
+        }
+        self.file.sync_data()?;
+        self.groups.lock().note_synced(&all_written);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut header = self.header.lock().clone();
+        let is_cut = len < header.len;
+        header.len = len;
+        if is_cut {
+            // The length in the header is the least that the file may have.
+            self.write_header(header)?;
+            self.sync()?;
+        } else {
+            *self.header.lock() = header;
+        }
+        self.file.set_len(file_len(len))
+    }
+}
+
+fn describe(expected: u64, bytes: &[u8]) -> &'static str {
+    match (expected, bytes.iter().all(|byte| *byte == 0)) {
+        (0, _) => "it has no checksum",
+        (_, true) => "it holds nothing but zeros",
+        _ => "its checksum is wrong",
+    }
+}
+
+impl Header {
+    fn to_bytes(&self, id: StoreId) -> [u8; SECTOR] {
+        let mut sector = [0; SECTOR];
+        sector[..REDB_HEADER].copy_from_slice(&self.redb);
+        sector[320..328].copy_from_slice(MAGIC);
+        sector[328..332].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        sector[336..344].copy_from_slice(&id.0.to_le_bytes());
+        sector[344..352].copy_from_slice(&self.len.to_le_bytes());
+        let sum = XxHash3_64::oneshot(&sector[..504]);
+        sector[504..].copy_from_slice(&sum.to_le_bytes());
+        sector
+    }
+}
+
+fn read_header(file: &dyn DiskFile, path: &Path) -> Result<(StoreId, Header)> {
+    let corrupt = |offset, what: &str| Error::Corrupt {
+        path: path.to_path_buf(),
+        offset,
+        what: what.to_string(),
+    };
+    let mut sector = [0; SECTOR];
+    match file.read_exact_at(&mut sector, 0) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(corrupt(0, "it is too short for a tree"));
+        }
+        Err(e) => return Err(Error::io("read", path)(e)),
+    }
+    let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().unwrap_or_default());
+    if word(504) == XxHash3_64::oneshot(&sector[..504]) && &sector[320..328] == MAGIC {
+        let found = word(328) as u32;
+        if found > FORMAT_VERSION {
+            return Err(Error::NewerFormat {
+                path: path.to_path_buf(),
+                found,
+                supported: FORMAT_VERSION,
+            });
+        }
+        let mut redb = [0; REDB_HEADER];
+        redb.copy_from_slice(&sector[..REDB_HEADER]);
+        let header = Header {
+            redb,
+            len: word(344),
+        };
+        return Ok((StoreId(word(336)), header));
+    }
+    let has_no_sums = sector[REDB_HEADER..].iter().all(|byte| *byte == 0);
+    if has_no_sums && sector.starts_with(REDB_MAGIC) {
+        return Err(Error::OlderFormat {
+            path: path.to_path_buf(),
+            found: 1,
+            supported: FORMAT_VERSION,
+        });
+    }
+    match &sector[320..328] == MAGIC || sector.starts_with(REDB_MAGIC) {
+        true => Err(corrupt(0, "the checksum of its header is wrong")),
+        false => Err(corrupt(0, "it is no tree of a store")),
+    }
+}
+
+/// A [`CheckedFile`] as one `redb::Database` has it.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeFile {
+    file: Arc<CheckedFile>,
+    state: Arc<HandleState>,
+}
+
+/// How it stands with a database's hold of the file.
+#[derive(Debug, Default)]
+pub(crate) struct HandleState {
+    /// An error was returned: the database has given itself up.
+    has_failed: AtomicBool,
+    /// Another database has the file now.
+    is_cut_off: AtomicBool,
+}
+
+impl HandleState {
+    /// Whether the database can do no more.
+    pub fn is_spent(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire) || self.is_cut_off.load(Ordering::Acquire)
+    }
+
+    /// Keeps the database from the file from here on.
+    pub fn cut_off(&self) {
+        self.is_cut_off.store(true, Ordering::Release);
+    }
+}
+
+impl TreeFile {
+    pub fn new(file: Arc<CheckedFile>) -> TreeFile {
+        TreeFile {
+            file,
+            state: Arc::default(),
+        }
+    }
+
+    pub fn state(&self) -> &Arc<HandleState> {
+        &self.state
+    }
+
+    fn noting<R>(&self, act: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        if self.state.is_cut_off.load(Ordering::Acquire) {
+            return Err(io::Error::other("the tree was opened anew"));
+        }
+        let outcome = act();
+        if outcome.is_err() {
+            self.state.has_failed.store(true, Ordering::Release);
+        }
+        outcome
+    }
+}
+
+fn is_aligned(offset: u64, len: usize) -> io::Result<()> {
+    match offset.is_multiple_of(PAGE) && len.is_multiple_of(PAGE_BYTES) && offset > 0 {
+        true => Ok(()),
+        false => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+    }
+}
+
+impl redb::StorageBackend for TreeFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.header.lock().len)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.noting(|| {
+            if offset == 0 && out.len() <= REDB_HEADER {
+                out.copy_from_slice(&self.file.header.lock().redb[..out.len()]);
+                return Ok(());
+            }
+            is_aligned(offset, out.len())?;
+            let Err(damage) = self.file.read_pages(offset / PAGE, out) else {
+                return Ok(());
+            };
+            if IS_CATCHING.get() && cfg!(panic = "unwind") {
+                resume_unwind(Box::new(damage));
+            }
+            Err(io::Error::other(damage))
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.noting(|| self.file.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.noting(|| self.file.sync())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.noting(|| {
+            if offset == 0 && data.len() == REDB_HEADER {
+                let mut header = self.file.header.lock().clone();
+                header.redb.copy_from_slice(data);
+                return self.file.write_header(header);
+            }
+            is_aligned(offset, data.len())?;
+            self.file.write_pages(offset / PAGE, data)
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Reading all of a space from disk, to find out whether it is sound.
+
+use std::sync::Arc;
+
+use crate::base::table_name;
+use crate::pages::{Pages, Step};
+use crate::store::Store;
+use crate::{Error, Result, SpaceId};
+
+/// What came of reading a space's pages.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    pub pages: u64,
+    pub rows: u64,
+    /// A place each, or what a checkpoint has met before.
+    pub damage: Vec<Error>,
+}
+
+impl Store {
+    /// Reads every page of a space as it lies on disk, past all caches, for as long as `goes_on`
+    /// says so. What was committed since the last checkpoint is not looked at: it is in the log,
+    /// which a start reads.
+    pub fn verify(&self, space: SpaceId, mut goes_on: impl FnMut() -> bool) -> Result<Verified> {
+        let shared = self.shared();
+        let mut verified = Verified::default();
+        let Some(file) = &shared.tree_file else {
+            return Ok(verified);
+        };
+        if let Some(error) = shared.damaged.get(space) {
+            verified.damage.push(error);
+            return Ok(verified);
+        }
+        // No checkpoint writes the header meanwhile, and none frees these pages while they are
+        // read.
+        let (pages, reading) = {
+            let tree = shared.tree.lock();
+            let reading = tree.as_ref().ok_or(Error::Closed)?.begin_read()?;
+            file.forget_sums();
+            (Pages::new(Arc::clone(file)), reading)
+        };
+        let mut damage = Vec::new();
+        let tables = pages.tables(|place| damage.push(place));
+        let name = table_name(space);
+        if let Some(table) = tables.iter().find(|table| table.name == name) {
+            damage.clear();
+            pages.walk(table.root, table.shape, &mut |step| {
+                match step {
+                    Step::Branch(_) => verified.pages += 1,
+                    Step::Leaf(_, leaf) => {
+                        verified.pages += 1;
+                        verified.rows += leaf.rows().count() as u64;
+                    }
+                    Step::Damaged { damage: place, .. } => damage.push(place),
+                }
+                goes_on()
+            });
+        }
+        drop(reading);
+        let met = |place: crate::tree_file::Damage| shared.damaged.met(place.into(), space);
+        verified.damage.extend(damage.into_iter().map(met));
+        Ok(verified)
+    }
+}
