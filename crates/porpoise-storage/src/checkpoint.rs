@@ -30,6 +30,7 @@ use smallvec::SmallVec;
 
 use crate::base::{Base, definition, table_name};
 use crate::disk::Found;
+use crate::options::Background;
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::versions::Generation;
@@ -184,7 +185,7 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
     let (oldest, newer) = (Arc::clone(oldest), SmallVec::from(newer));
     let before = Arc::downgrade(&epoch.base);
     drop(epoch);
-    wait_for_readers(&before);
+    wait_for_readers(shared, &before);
     base.bring_up_to_date(&oldest);
     shared.epoch.store(Arc::new(Epoch {
         generations: newer,
@@ -192,15 +193,31 @@ fn fold_oldest(shared: &Shared, database: &redb::Database) -> Result<bool> {
         is_oldest_in_tree: false,
     }));
     shared.note_fold(lsn);
-    shared
-        .group
-        .with_files(|files| files.drop_before(lsn))
-        .transpose()?;
+    drop_log_before(shared, lsn)?;
     Ok(true)
 }
 
+/// Removes the segments before the position, without holding up who writes to the log.
+fn drop_log_before(shared: &Shared, lsn: Lsn) -> Result<()> {
+    let Some(retired) = shared.group.with_files(|files| files.retire_before(lsn)) else {
+        return Ok(());
+    };
+    let has_spare = retired.has_spare();
+    let (spare, outcome) = match retired.remove() {
+        Ok(spare) => (spare, Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    if has_spare {
+        shared.group.with_files(|files| files.adopt_spare(spare));
+    }
+    outcome
+}
+
 /// Waits for those who read from a base, for a moment.
-fn wait_for_readers(base: &Weak<Base>) {
+fn wait_for_readers(shared: &Shared, base: &Weak<Base>) {
+    if shared.background == Background::Manual {
+        return;
+    }
     let deadline = Instant::now() + READERS_AWAITED;
     while base.strong_count() > 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));

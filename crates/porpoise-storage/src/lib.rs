@@ -82,11 +82,11 @@ mod versions;
 
 pub use commit::{Commit, LeadHook};
 pub use cursor::Cursor;
-pub use disk::{Disk, DiskFile, Found, LockOutcome, OpenMode, OsDisk};
+pub use disk::{Disk, DiskFile, DiskFolder, Found, LockOutcome, OpenMode, OsDisk};
 pub use error::{Error, LockError, Result};
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
 pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
-pub use options::{Flush, FlushPolicy, Location, Options};
+pub use options::{Background, Flush, FlushPolicy, Location, Options, Work};
 pub use overlay::Savepoint;
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};

@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
 
-use crate::disk::{Disk, DiskFile, Found, OpenMode};
+use crate::disk::{Disk, DiskFile, DiskFolder, Found, OpenMode};
 use crate::{CommitTs, Error, Lsn, Result};
 
 pub(crate) const FORMAT_VERSION: u32 = 1;
@@ -57,6 +57,7 @@ pub(crate) const RECORD_HEADER_LEN: u64 = 40;
 pub(crate) const PAYLOAD_LEN_MAX: u64 = u32::MAX as u64 - 7;
 const SPARE: &str = "log.spare";
 const UNFINISHED: &str = "log.unfinished";
+const SPARE_UNFINISHED: &str = "log.spare.unfinished";
 
 /// What a file of zeros may take beside its length.
 const SLACK_BYTES: u64 = 256 << 10;
@@ -194,10 +195,54 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(crate) struct LogFiles {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
+    /// The folder, open: a new name must be on disk even if there is no descriptor left.
+    names: Arc<dyn DiskFolder>,
     segment_bytes: u64,
     /// Oldest first; the last is the one written to.
     segments: VecDeque<Segment>,
-    has_spare: bool,
+    spare: Spare,
+}
+
+/// The file that is to become the next segment, held open, so that it takes no descriptor then.
+enum Spare {
+    Absent,
+    /// Somebody is at it, without holding up those who write to the log.
+    InTheMaking,
+    Ready(Arc<dyn DiskFile>),
+}
+
+/// Segments that the log no longer needs, taken out of it and still to be removed.
+pub(crate) struct Retired {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    names: Arc<dyn DiskFolder>,
+    spare: Option<Segment>,
+    rest: Vec<Segment>,
+}
+
+impl Retired {
+    pub fn has_spare(&self) -> bool {
+        self.spare.is_some()
+    }
+
+    /// Renames the one that is used again, and removes the others. Gives the spare.
+    ///
+    /// The spare must have left its old name for good before anybody writes to it: a power cut that
+    /// takes the renaming back would leave another segment's bytes under that name.
+    pub fn remove(self) -> Result<Option<Arc<dyn DiskFile>>> {
+        for segment in &self.rest {
+            let removed = self.disk.remove(&segment.path);
+            removed.map_err(Error::io("remove", &segment.path))?;
+        }
+        let Some(segment) = self.spare else {
+            return Ok(None);
+        };
+        let renamed = self.disk.rename(&segment.path, &self.folder.join(SPARE));
+        renamed.map_err(Error::io("rename", &segment.path))?;
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))?;
+        Ok(Some(segment.file))
+    }
 }
 
 struct Segment {
@@ -241,7 +286,10 @@ impl LogFiles {
     /// ends all writing.
     pub fn check_room(&self, up_to: Extent) -> Result<()> {
         let made = self.segments.back().map_or(0, |last| last.extent.end());
-        let spare = u64::from(self.has_spare) * self.segment_bytes;
+        let spare = match self.spare {
+            Spare::Ready(_) => self.segment_bytes,
+            Spare::Absent | Spare::InTheMaking => 0,
+        };
         let needed = up_to.end().saturating_sub(made).saturating_sub(spare);
         let free = || self.disk.free_bytes(&self.folder);
         if needed == 0 || free().is_none_or(|free| free >= needed + SLACK_BYTES) {
@@ -283,31 +331,24 @@ impl LogFiles {
 
     fn add_segment(&mut self, extent: Extent) -> Result<()> {
         let path = self.folder.join(segment_name(extent.start));
-        let spare = self.folder.join(SPARE);
-        let file = if self.has_spare && extent.capacity == self.segment_bytes {
-            self.has_spare = false;
-            let opened = self.disk.open(&spare, OpenMode::Existing);
-            let file = opened.map_err(Error::io("open", &spare))?;
-            write_segment_header(&*file, extent)
-                .and_then(|()| file.sync_all())
-                .and_then(|()| self.disk.rename(&spare, &path))
-                .map_err(Error::io("write to", &spare))?;
-            file
-        } else {
-            let unfinished = self.folder.join(UNFINISHED);
-            let make = || -> io::Result<Arc<dyn DiskFile>> {
-                let file = zero_filled(&*self.disk, &unfinished, extent.capacity)?;
-                write_segment_header(&*file, extent)?;
-                file.sync_all()?;
-                self.disk.rename(&unfinished, &path)?;
-                Ok(file)
-            };
-            make().map_err(|e| {
-                let _ = self.disk.remove(&unfinished);
-                Error::io("create", &path)(e)
-            })?
+        let spare = match &self.spare {
+            Spare::Ready(file) if extent.capacity == self.segment_bytes => Some(Arc::clone(file)),
+            _ => None,
         };
-        sync_folder(&*self.disk, &self.folder)?;
+        let file = match spare {
+            Some(file) => {
+                let spare = self.folder.join(SPARE);
+                write_segment_header(&*file, extent)
+                    .and_then(|()| file.sync_all())
+                    .and_then(|()| self.disk.rename(&spare, &path))
+                    .map_err(Error::io("write to", &spare))?;
+                self.spare = Spare::Absent;
+                file
+            }
+            None => self.make_segment(extent, &path)?,
+        };
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))?;
         self.segments.push_back(Segment {
             extent,
             path,
@@ -317,60 +358,95 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Drops the segments that end before the position. One is kept to be used again.
-    pub fn drop_before(&mut self, lsn: Lsn) -> Result<()> {
-        while self.segments.len() > 1
-            && self
-                .segments
-                .front()
-                .is_some_and(|first| first.extent.end() <= lsn.0)
-        {
-            let Some(first) = self.segments.pop_front() else {
-                break;
-            };
-            if !self.has_spare && first.extent.capacity == self.segment_bytes {
-                let spare = self.folder.join(SPARE);
-                let renamed = self.disk.rename(&first.path, &spare);
-                renamed.map_err(Error::io("rename", &first.path))?;
-                self.has_spare = true;
-            } else {
-                let removed = self.disk.remove(&first.path);
-                removed.map_err(Error::io("remove", &first.path))?;
-            }
-        }
-        Ok(())
+    fn make_segment(&self, extent: Extent, path: &Path) -> Result<Arc<dyn DiskFile>> {
+        let unfinished = self.folder.join(UNFINISHED);
+        let make = || -> io::Result<Arc<dyn DiskFile>> {
+            let file = zero_filled(&*self.disk, &unfinished, extent.capacity)?;
+            write_segment_header(&*file, extent)?;
+            file.sync_all()?;
+            self.disk.rename(&unfinished, path)?;
+            Ok(file)
+        };
+        make().map_err(|e| {
+            let _ = self.disk.remove(&unfinished);
+            Error::io("create", path)(e)
+        })
     }
 
-    /// What a spare segment takes to make, if it is time to have one.
-    pub fn wants_spare(&self, tail: Lsn) -> Option<(PathBuf, u64)> {
+    /// Takes the segments that end before the position out of the log. One is kept to be used again,
+    /// if there is no other: `adopt_spare` has to follow.
+    pub fn retire_before(&mut self, lsn: Lsn) -> Retired {
+        let mut retired = Retired {
+            disk: Arc::clone(&self.disk),
+            folder: self.folder.clone(),
+            names: Arc::clone(&self.names),
+            spare: None,
+            rest: Vec::new(),
+        };
+        while self.segments.len() > 1
+            && let Some(first) = self.segments.pop_front_if(|s| s.extent.end() <= lsn.0)
+        {
+            let fits = first.extent.capacity == self.segment_bytes;
+            if fits && matches!(self.spare, Spare::Absent) {
+                self.spare = Spare::InTheMaking;
+                retired.spare = Some(first);
+            } else {
+                retired.rest.push(first);
+            }
+        }
+        retired
+    }
+
+    /// What a spare segment takes to make, if it is time to have one: `adopt_spare` has to follow.
+    pub fn wants_spare(&mut self, tail: Lsn) -> Option<SparePlan> {
         let last = self.segments.back()?;
         let used = tail.0.saturating_sub(last.extent.start);
-        let is_time = !self.has_spare && used > last.extent.capacity / 2;
+        let is_time = matches!(self.spare, Spare::Absent) && used > last.extent.capacity / 2;
         // Not with the last room that there is: commits have counted on it.
         let has_room = || {
             let free = self.disk.free_bytes(&self.folder);
             free.is_none_or(|free| free >= 2 * self.segment_bytes + SLACK_BYTES)
         };
-        (is_time && has_room()).then(|| (self.folder.clone(), self.segment_bytes))
+        if !is_time || !has_room() {
+            return None;
+        }
+        self.spare = Spare::InTheMaking;
+        Some(SparePlan {
+            disk: Arc::clone(&self.disk),
+            folder: self.folder.clone(),
+            capacity: self.segment_bytes,
+        })
     }
 
-    pub fn adopt_spare(&mut self, made: &Path) -> Result<()> {
-        let spare = self.folder.join(SPARE);
-        let renamed = self.disk.rename(made, &spare);
-        renamed.map_err(Error::io("rename", made))?;
-        self.has_spare = true;
-        Ok(())
+    /// Ends what `wants_spare` or `retire_before` began, well or not.
+    pub fn adopt_spare(&mut self, made: Option<Arc<dyn DiskFile>>) {
+        if matches!(self.spare, Spare::InTheMaking) {
+            self.spare = made.map_or(Spare::Absent, Spare::Ready);
+        }
     }
 }
 
-/// Makes a file of zeros that can become a segment. Slow; done where nobody waits.
-pub(crate) fn make_spare(disk: &dyn Disk, folder: &Path, capacity: u64) -> Result<PathBuf> {
-    let path = folder.join("log.spare.unfinished");
-    zero_filled(disk, &path, capacity).map_err(|e| {
-        let _ = disk.remove(&path);
-        Error::io("create", &path)(e)
-    })?;
-    Ok(path)
+/// A spare segment to be made.
+pub(crate) struct SparePlan {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    capacity: u64,
+}
+
+impl SparePlan {
+    /// Makes a file of zeros that can become a segment. Slow; done where nobody waits.
+    pub fn carry_out(&self) -> Result<Arc<dyn DiskFile>> {
+        let path = self.folder.join(SPARE_UNFINISHED);
+        let make = || {
+            let file = zero_filled(&*self.disk, &path, self.capacity)?;
+            self.disk.rename(&path, &self.folder.join(SPARE))?;
+            Ok(file)
+        };
+        make().map_err(|e| {
+            let _ = self.disk.remove(&path);
+            Error::io("create", &path)(e)
+        })
+    }
 }
 
 fn zero_filled(disk: &dyn Disk, path: &Path, capacity: u64) -> io::Result<Arc<dyn DiskFile>> {
@@ -419,6 +495,9 @@ pub(crate) fn open_log(
     from: Lsn,
     mut replay: impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
 ) -> Result<(LogFiles, Tail)> {
+    let opened = disk.open_folder(folder);
+    let names = opened.map_err(Error::io("open", folder))?;
+    remove_unfinished(&**disk, folder)?;
     let mut segments = find_segments(&**disk, folder)?;
     // Segments that a checkpoint has put behind it may still lie here; none of the rest may be missing.
     while segments.len() > 1 && segments[0].extent.end() <= from.0 {
@@ -483,20 +562,23 @@ pub(crate) fn open_log(
     if !ends_in_zeros {
         refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
     }
-    let mut files = LogFiles {
-        disk: Arc::clone(disk),
-        folder: folder.to_path_buf(),
-        segment_bytes,
-        segments: VecDeque::new(),
-        has_spare: is_usable_spare(&**disk, &folder.join(SPARE), segment_bytes),
-    };
     // What follows the end was never acknowledged.
     for torn in segments.range((last + 1).min(segments.len())..) {
         let removed = disk.remove(&torn.path);
         removed.map_err(Error::io("remove", &torn.path))?;
     }
     segments.truncate(last + 1);
-    files.segments = segments;
+    let mut files = LogFiles {
+        disk: Arc::clone(disk),
+        folder: folder.to_path_buf(),
+        names,
+        segment_bytes,
+        segments,
+        spare: find_spare(&**disk, &folder.join(SPARE), segment_bytes),
+    };
+    // No file that is written to from here on may come back under a name that it had.
+    let synced = files.names.sync();
+    synced.map_err(Error::io("sync", folder))?;
     let (segment, offset) = match files.segments.back() {
         Some(tail) if !is_past_last => {
             let offset = at - tail.extent.start;
@@ -504,13 +586,19 @@ pub(crate) fn open_log(
                 true => Ok(()),
                 false => fill_with_zeros(&*tail.file, offset, tail.extent.capacity),
             };
-            // The zeros may be those of an open that was cut short: on their way to the disk only.
+            // The zeros may be those of an open that was cut short, and the records those of a
+            // process that was killed: on their way to the disk only.
             wiped
                 .and_then(|()| tail.file.sync_all())
                 .map_err(Error::io("write to", &tail.path))?;
             (tail.extent, offset)
         }
-        _ => {
+        sealed => {
+            // Who sealed it may have been killed before it was synced.
+            if let Some(sealed) = sealed {
+                let synced = sealed.file.sync_all();
+                synced.map_err(Error::io("sync", &sealed.path))?;
+            }
             let extent = Extent {
                 start: at,
                 capacity: segment_bytes.max(8192),
@@ -519,7 +607,6 @@ pub(crate) fn open_log(
             (extent, SEGMENT_HEADER_LEN)
         }
     };
-    sync_folder(&**disk, folder)?;
     let tail = Tail {
         segment,
         offset,
@@ -530,21 +617,61 @@ pub(crate) fn open_log(
     Ok((files, tail))
 }
 
-fn is_zeros(bytes: &[u8]) -> bool {
+pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
     const ZEROS: [u8; 4096] = [0; 4096];
     bytes
         .chunks(ZEROS.len())
         .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
-fn is_usable_spare(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> bool {
+/// Whether nothing was ever written to the folder's log.
+pub(crate) fn is_log_untouched(disk: &dyn Disk, folder: &Path) -> Result<bool> {
+    let first = segment_name(0);
+    for name in disk.list(folder).map_err(Error::io("read", folder))? {
+        let Some(name) = name.to_str() else { continue };
+        if name == SPARE || name.starts_with("log-") && name != first {
+            return Ok(false);
+        }
+        if name == first {
+            let path = folder.join(name);
+            let read = disk
+                .open(&path, OpenMode::Existing)
+                .and_then(|file| file.read_all());
+            let bytes = read.map_err(Error::io("read", &path))?;
+            let records = bytes.get(SEGMENT_HEADER_LEN as usize..).unwrap_or(&[]);
+            if !is_zeros(records) {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Removes what was not finished when the process ended.
+fn remove_unfinished(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    for name in [UNFINISHED, SPARE_UNFINISHED] {
+        let path = folder.join(name);
+        if let Ok(Some(Found::File { .. })) = disk.find(&path) {
+            let removed = disk.remove(&path);
+            removed.map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn find_spare(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> Spare {
     match disk.find(path) {
-        Ok(Some(Found::File { len })) if len == segment_bytes => true,
+        Ok(Some(Found::File { len })) if len == segment_bytes => {
+            match disk.open(path, OpenMode::Existing) {
+                Ok(file) => Spare::Ready(file),
+                Err(_) => Spare::Absent,
+            }
+        }
         Ok(Some(_)) => {
             let _ = disk.remove(path);
-            false
+            Spare::Absent
         }
-        Ok(None) | Err(_) => false,
+        Ok(None) | Err(_) => Spare::Absent,
     }
 }
 

@@ -26,10 +26,10 @@ use smallvec::smallvec;
 use crate::base::Base;
 use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
-use crate::disk::{Disk, Found, LockOutcome, OpenMode};
+use crate::disk::{Disk, DiskFile, Found, LockOutcome, OpenMode};
 use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
-use crate::log::{Payload, make_spare, open_log, sync_folder};
-use crate::options::{FlushPolicy, Location, Options};
+use crate::log::{Payload, is_log_untouched, is_zeros, open_log, sync_folder};
+use crate::options::{Background, FlushPolicy, Location, Options, Work};
 use crate::overlay::Overlay;
 use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
@@ -44,6 +44,9 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
 /// Commits wait for the checkpoint when versions take so many times their share of memory.
 const BACKPRESSURE_FACTOR: u64 = 2;
+
+const TREE: &str = "tree.redb";
+const TREE_UNFINISHED: &str = "tree.redb.unfinished";
 
 /// An open database of ordered spaces. Clones share it; the last one dropped closes it, leaving a
 /// checkpoint to `close`.
@@ -68,6 +71,8 @@ pub struct Stats {
     pub lock_waits: u64,
     pub locks_waiting: u64,
     pub deadlocks: u64,
+    /// Writing is refused since a write to the log failed.
+    pub is_read_only: bool,
 }
 
 pub(crate) struct Shared {
@@ -78,6 +83,7 @@ pub(crate) struct Shared {
     pub group: GroupCommit,
     pub database: Mutex<Option<redb::Database>>,
     pub disk: Arc<dyn Disk>,
+    pub background: Background,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
     next_txn: AtomicU64,
@@ -143,8 +149,7 @@ impl Store {
             Location::Path(folder) => {
                 make_folder(&*options.disk, folder)?;
                 let lock_file = take_folder(&*options.disk, folder)?;
-                let file = open_tree_file(&*options.disk, &folder.join("tree.redb"))?;
-                let database = redb_builder(options).create_with_backend(file)?;
+                let database = open_database(options, folder)?;
                 (database, Some(folder.as_path()), Some(lock_file))
             }
             Location::Memory => {
@@ -156,7 +161,7 @@ impl Store {
                 )
             }
         };
-        let tree_path = folder.map(|f| f.join("tree.redb")).unwrap_or_default();
+        let tree_path = folder.map(|f| f.join(TREE)).unwrap_or_default();
         let (state, counters) = checkpoint::open_tree(&database, &tree_path)?;
         let generation = Arc::new(Generation::after(state.ts));
         let mut replay = Replay {
@@ -210,6 +215,7 @@ impl Store {
             group: GroupCommit::new(log, generation, last_ts),
             database: Mutex::new(Some(database)),
             disk: Arc::clone(&options.disk),
+            background: options.background,
             tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
@@ -228,10 +234,13 @@ impl Store {
             folded_bell: Bell::default(),
         });
         shared.note_growth();
-        let threads = vec![
-            spawn("porpoise-sync", &shared, sync_each_second)?,
-            spawn("porpoise-fold", &shared, fold_when_due)?,
-        ];
+        let threads = match options.background {
+            Background::Threads => vec![
+                spawn("porpoise-sync", &shared, sync_each_second)?,
+                spawn("porpoise-fold", &shared, fold_when_due)?,
+            ],
+            Background::Manual => Vec::new(),
+        };
         let handle = Handle {
             shared,
             threads: Mutex::new(threads),
@@ -296,6 +305,18 @@ impl Store {
         checkpoint::run(self.shared()).map(|_| ())
     }
 
+    /// Does a piece of background work now, on this thread; see [`Background::Manual`].
+    pub fn work(&self, work: Work) -> Result<()> {
+        match work {
+            Work::Sync => {
+                self.shared().group.sync_in_background(self.shared());
+                Ok(())
+            }
+            Work::Spare => make_spare_segment(self.shared()),
+            Work::Recover => Ok(()),
+        }
+    }
+
     /// Makes a checkpoint and gives the files back. What is done with the store later fails.
     pub fn close(&self) -> Result<()> {
         if self.shared().is_stopping.load(Ordering::Acquire) {
@@ -342,6 +363,7 @@ impl Store {
             lock_waits: shared.locks.waits.load(Ordering::Relaxed),
             locks_waiting: shared.locks.currently_waiting() as u64,
             deadlocks: shared.locks.deadlocks.load(Ordering::Relaxed),
+            is_read_only: shared.group.check_writable().is_err(),
         }
     }
 }
@@ -437,6 +459,9 @@ impl Shared {
 
     /// Holds a commit back while versions pile up faster than they are folded.
     fn wait_for_room(&self) {
+        if self.background == Background::Manual {
+            return;
+        }
         let limit = self
             .limits
             .version_bytes
@@ -508,13 +533,90 @@ fn tree_cache_bytes(options: &Options) -> usize {
     options.cache_bytes / 12
 }
 
-fn open_tree_file(disk: &dyn Disk, path: &Path) -> Result<TreeFile> {
-    let mode = match disk.find(path) {
-        Ok(None) => OpenMode::Truncated,
-        _ => OpenMode::Existing,
-    };
-    let file = disk.open(path, mode).map_err(Error::io("open", path))?;
-    Ok(TreeFile::new(file))
+/// Opens the folder's tree, or makes it: under another name first, so that whatever bears its name
+/// is whole.
+fn open_database(options: &Options, folder: &Path) -> Result<redb::Database> {
+    let disk = &*options.disk;
+    let (path, unfinished) = (folder.join(TREE), folder.join(TREE_UNFINISHED));
+    if let Ok(Some(Found::File { .. })) = disk.find(&unfinished) {
+        let removed = disk.remove(&unfinished);
+        removed.map_err(Error::io("remove", &unfinished))?;
+        sync_folder(disk, folder)?;
+    }
+    let found = disk.find(&path).map_err(Error::io("read", &path))?;
+    if found.is_some() {
+        let opened = disk.open(&path, OpenMode::Existing);
+        let file = opened.map_err(Error::io("open", &path))?;
+        let is_begun = is_barely_begun(&*file).map_err(Error::io("read", &path))?;
+        if !is_begun || !is_log_untouched(disk, folder)? {
+            let tree = TreeFile::new(file);
+            return Ok(redb_builder(options).create_with_backend(tree)?);
+        }
+    }
+    let opened = disk.open(&unfinished, OpenMode::Truncated);
+    let file = opened.map_err(Error::io("create", &unfinished))?;
+    let tree = TreeFile::new(Arc::clone(&file));
+    let database = redb_builder(options).create_with_backend(tree)?;
+    checkpoint::open_tree(&database, &unfinished)?;
+    file.sync_all()
+        .and_then(|()| disk.rename(&unfinished, &path))
+        .map_err(Error::io("create", &path))?;
+    sync_folder(disk, folder)?;
+    sync_above(disk, folder)?;
+    Ok(database)
+}
+
+/// Whether a start was cut short while it made this tree: nothing but zeros, a header aside that
+/// doesn't say yet what it is. Versions that made the tree under its own name left such.
+fn is_barely_begun(file: &dyn DiskFile) -> io::Result<bool> {
+    const HEADER_BYTES: u64 = 4096;
+    const MAGIC_BYTES: usize = 8;
+    let len = file.len()?;
+    let mut header = vec![0; HEADER_BYTES.min(len) as usize];
+    file.read_exact_at(&mut header, 0)?;
+    if !is_zeros(&header[..MAGIC_BYTES.min(header.len())]) {
+        return Ok(false);
+    }
+    let mut chunk = vec![0; 1 << 16];
+    let mut at = HEADER_BYTES;
+    while at < len {
+        let part = (len - at).min(chunk.len() as u64) as usize;
+        file.read_exact_at(&mut chunk[..part], at)?;
+        if !is_zeros(&chunk[..part]) {
+            return Ok(false);
+        }
+        at += part as u64;
+    }
+    Ok(true)
+}
+
+/// The folder may have been made by a start that was killed before its name was on disk.
+fn sync_above(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    match folder.parent() {
+        None => Ok(()),
+        Some(parent) => {
+            let parent = or_current(parent);
+            match disk.sync_folder(parent) {
+                Err(e) if e.kind() != io::ErrorKind::PermissionDenied => {
+                    return Err(Error::io("sync", parent)(e));
+                }
+                _ => {}
+            }
+            // Those further up are old, as a rule, and may be closed to this user.
+            for above in parent.ancestors().skip(1) {
+                let _ = disk.sync_folder(or_current(above));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A relative path's first folder lies in the current one.
+fn or_current(folder: &Path) -> &Path {
+    match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    }
 }
 
 /// Makes the folder and those above it, each on disk before the next.
@@ -534,10 +636,7 @@ fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(Error::io("create", folder)(e)),
     }
-    match parent.as_os_str().is_empty() {
-        true => sync_folder(disk, Path::new(".")),
-        false => sync_folder(disk, parent),
-    }
+    sync_folder(disk, or_current(parent))
 }
 
 /// Makes this process the folder's only user.
@@ -610,19 +709,17 @@ fn sync_each_second(shared: &Shared) {
 
 fn make_spare_segment(shared: &Shared) -> Result<()> {
     let tail = shared.group.written();
-    let wanted = shared
-        .group
-        .with_files(|files| files.wants_spare(tail))
-        .flatten();
-    let Some((folder, capacity)) = wanted else {
+    let wanted = shared.group.with_files(|files| files.wants_spare(tail));
+    let Some(plan) = wanted.flatten() else {
         return Ok(());
     };
-    let made = make_spare(&*shared.disk, &folder, capacity)?;
-    shared
-        .group
-        .with_files(|files| files.adopt_spare(&made))
-        .transpose()?;
-    Ok(())
+    let made = plan.carry_out();
+    let (spare, outcome) = match made {
+        Ok(file) => (Some(file), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    shared.group.with_files(|files| files.adopt_spare(spare));
+    outcome
 }
 
 fn fold_when_due(shared: &Shared) {
