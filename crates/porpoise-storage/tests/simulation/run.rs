@@ -491,7 +491,7 @@ impl Run {
     fn check_start(&self, ts: u64) {
         let store = self.store().expect("just opened");
         let mut world = self.world();
-        let promised = world.model.durable;
+        let promised = world.model.durable.max(world.model.written);
         assert!(ts >= promised, "commit {promised} was acknowledged, the newest is {ts}");
         world.model.restart_at(ts);
         world.view_cache = None;
@@ -531,9 +531,9 @@ impl Run {
         world.counts.crashes += 1;
         let is_kill = world.random.u8(..3) == 0;
         let cut = world.random.choice(Cut::ALL).expect("a cut");
-        if is_kill {
-            // A dead process has left all that it wrote to the system.
-            world.model.durable = world.model.durable.max(world.model.written);
+        // A dead process has left all that it wrote to the system, a cut what was synced.
+        if !is_kill {
+            world.model.written = world.model.durable;
         }
         let durable = world.model.durable;
         drop(world);
@@ -573,10 +573,6 @@ impl Run {
         if self.disk.is_off() {
             self.power_on();
         }
-        // Whoever reads from the page cache finds all that was written.
-        let mut world = self.world();
-        world.model.durable = world.model.durable.max(world.model.written);
-        drop(world);
         self.open();
     }
 
