@@ -34,7 +34,7 @@ use crate::options::Background;
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::versions::Generation;
-use crate::{CommitTs, Error, Lsn, Result, SpaceId};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, recovery};
 
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 const COUNTERS: TableDefinition<u32, u64> = TableDefinition::new("counters");
@@ -127,13 +127,11 @@ fn write_state(writing: &redb::WriteTransaction, state: TreeState) -> Result<()>
 
 /// Runs one checkpoint. `false` means that there was nothing to do.
 pub(crate) fn run(shared: &Shared) -> Result<bool> {
-    let guard = shared.database.lock();
-    let database = guard.as_ref().ok_or(Error::Closed)?;
-    let mut did_work = false;
+    let mut guard = shared.database.lock();
+    recovery::reopen_tree(shared, &mut guard)?;
+    let database = guard.as_ref().ok_or_else(|| recovery::no_tree(shared))?;
     // What an earlier, failed checkpoint left comes first.
-    while fold_oldest(shared, database)? {
-        did_work = true;
-    }
+    let did_work = fold_all(shared, database)?;
     let newest = Arc::clone(shared.epoch.load().newest());
     if newest.is_untouched() && !shared.has_new_counters() && shared.group.is_empty() {
         return Ok(did_work);
@@ -151,6 +149,15 @@ pub(crate) fn run(shared: &Shared) -> Result<bool> {
         }));
     })?;
     fold_oldest(shared, database)
+}
+
+/// Folds all generations that take no more commits. `false` means that there was none.
+pub(crate) fn fold_all(shared: &Shared, database: &redb::Database) -> Result<bool> {
+    let mut did_work = false;
+    while fold_oldest(shared, database)? {
+        did_work = true;
+    }
+    Ok(did_work)
 }
 
 /// Folds the oldest generation, if it takes no more commits.

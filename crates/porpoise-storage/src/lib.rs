@@ -72,6 +72,7 @@ mod overlay;
 mod payload;
 mod prefetch;
 mod prefix;
+mod recovery;
 mod snapshot;
 mod space_table;
 mod store;

@@ -43,6 +43,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use twox_hash::XxHash3_64;
 
@@ -115,6 +116,14 @@ impl Payload {
 }
 
 impl Tail {
+    /// Goes back to a place, forgetting what was to follow.
+    pub fn rewind(&mut self, segment: Extent, end: Lsn) {
+        self.segment = segment;
+        self.offset = end.0 - segment.start;
+        self.parts.clear();
+        self.buffered = 0;
+    }
+
     /// The position of the next record.
     pub fn lsn(&self) -> Lsn {
         Lsn(self.segment.start + self.offset)
@@ -201,6 +210,86 @@ pub(crate) struct LogFiles {
     /// Oldest first; the last is the one written to.
     segments: VecDeque<Segment>,
     spare: Spare,
+    /// How far the log is known to hold what was acknowledged.
+    good: Good,
+    room: Arc<Room>,
+    reserve: Reserve,
+}
+
+/// An end of the log behind which everything was written, and synced if that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Good {
+    pub end: Lsn,
+    /// The last commit before it.
+    pub ts: CommitTs,
+}
+
+/// Up to which position there are files for the log. Looked at without a lock: a commit that wants
+/// a place in the log must not wait for whoever syncs it.
+pub(crate) struct Room {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    made: AtomicU64,
+}
+
+impl Room {
+    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who
+    /// is refused now has written nothing; a disk that turns out to be full while a batch is written
+    /// ends all writing for a while.
+    pub fn check(&self, up_to: Extent) -> Result<()> {
+        let needed = up_to
+            .end()
+            .saturating_sub(self.made.load(Ordering::Acquire));
+        let free = || self.disk.free_bytes(&self.folder);
+        if needed == 0 || free().is_none_or(|free| free >= needed + SLACK_BYTES) {
+            return Ok(());
+        }
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Err(Error::io("make room for the log in", &self.folder)(full))
+    }
+}
+
+/// Descriptors held for the log's next files, so that a process full of connections can still go on
+/// writing. Each is the log's folder, opened once more; one is closed when an open is refused for
+/// want of descriptors.
+struct Reserve {
+    held: Vec<Arc<dyn DiskFolder>>,
+}
+
+const RESERVED_DESCRIPTORS: usize = 4;
+
+impl Reserve {
+    fn fill(&mut self, disk: &dyn Disk, folder: &Path) {
+        while self.held.len() < RESERVED_DESCRIPTORS {
+            let Ok(held) = disk.open_folder(folder) else {
+                return;
+            };
+            self.held.push(held);
+        }
+    }
+
+    /// Opens a file, giving up reserved descriptors for it if there are no others.
+    fn open(
+        &mut self,
+        disk: &dyn Disk,
+        path: &Path,
+        mode: OpenMode,
+    ) -> io::Result<Arc<dyn DiskFile>> {
+        loop {
+            match disk.open(path, mode) {
+                Err(e) if is_out_of_descriptors(&e) && self.held.pop().is_some() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE)
+    )
 }
 
 /// The file that is to become the next segment, held open, so that it takes no descriptor then.
@@ -253,6 +342,28 @@ struct Segment {
 }
 
 impl Segment {
+    /// The bytes up to `end`, if they are whole records up to exactly there.
+    fn good_part(&self, from: Lsn, end: u64) -> Result<Vec<u8>> {
+        let mut bytes = self.read()?;
+        let len = end - self.extent.start;
+        let first = from.0.saturating_sub(self.extent.start);
+        let mut offset = first.clamp(SEGMENT_HEADER_LEN, len);
+        while offset < len
+            && let Some(record) = Record::read(&bytes, self.extent.start, offset)
+        {
+            offset += record_len(record.payload.len() as u64);
+        }
+        if offset != len || bytes.len() as u64 != self.extent.capacity {
+            return Err(Error::Corrupt {
+                path: self.path.clone(),
+                offset,
+                what: "what was written here can't be read back".to_string(),
+            });
+        }
+        bytes.truncate(len as usize);
+        Ok(bytes)
+    }
+
     fn read(&self) -> Result<Vec<u8>> {
         self.file.read_all().map_err(Error::io("read", &self.path))
     }
@@ -281,22 +392,31 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who
-    /// is refused now has written nothing; a disk that turns out to be full while a batch is written
-    /// ends all writing.
-    pub fn check_room(&self, up_to: Extent) -> Result<()> {
+    pub fn room(&self) -> Arc<Room> {
+        Arc::clone(&self.room)
+    }
+
+    fn note_room(&self) {
         let made = self.segments.back().map_or(0, |last| last.extent.end());
         let spare = match self.spare {
             Spare::Ready(_) => self.segment_bytes,
             Spare::Absent | Spare::InTheMaking => 0,
         };
-        let needed = up_to.end().saturating_sub(made).saturating_sub(spare);
-        let free = || self.disk.free_bytes(&self.folder);
-        if needed == 0 || free().is_none_or(|free| free >= needed + SLACK_BYTES) {
-            return Ok(());
-        }
-        let full = io::Error::from(io::ErrorKind::StorageFull);
-        Err(Error::io("make room for the log in", &self.folder)(full))
+        self.room.made.store(made + spare, Ordering::Release);
+    }
+
+    pub fn good(&self) -> Good {
+        self.good
+    }
+
+    /// What was written up to here is as safe as was asked for.
+    pub fn note_good(&mut self, good: Good) {
+        self.good = good;
+    }
+
+    /// Takes back the descriptors that it had to give up.
+    pub fn fill_reserve(&mut self) {
+        self.reserve.fill(&*self.disk, &self.folder);
     }
 
     /// Waits until everything written is on disk.
@@ -338,11 +458,12 @@ impl LogFiles {
         let file = match spare {
             Some(file) => {
                 let spare = self.folder.join(SPARE);
+                // If any of this fails, it is no spare any more.
+                self.spare = Spare::Absent;
                 write_segment_header(&*file, extent)
                     .and_then(|()| file.sync_all())
                     .and_then(|()| self.disk.rename(&spare, &path))
                     .map_err(Error::io("write to", &spare))?;
-                self.spare = Spare::Absent;
                 file
             }
             None => self.make_segment(extent, &path)?,
@@ -355,13 +476,95 @@ impl LogFiles {
             file,
             is_dirty: false,
         });
+        self.note_room();
         Ok(())
     }
 
-    fn make_segment(&self, extent: Extent, path: &Path) -> Result<Arc<dyn DiskFile>> {
-        let unfinished = self.folder.join(UNFINISHED);
+    /// After a failed write or sync: makes the log end where it is good, in a file of its own.
+    ///
+    /// The file that it was in can't be relied on any more: a failed sync may have dropped what was
+    /// to be written, and forgotten that there was anything. So the segment's good part is read back,
+    /// verified record by record, and written to another file, which takes the name over when all of
+    /// it is on disk. `from` is where a start would begin to read.
+    pub fn rewrite_tail(&mut self, from: Lsn) -> Result<Extent> {
+        let end = self.good.end.0;
+        let holds_end = |s: &Segment| s.extent.start < end && end < s.extent.end();
+        let Some(index) = self.segments.iter().position(holds_end) else {
+            return Err(Error::Corrupt {
+                path: self.folder.clone(),
+                offset: end,
+                what: "no log segment has the end of the log".to_string(),
+            });
+        };
+        let segment = &self.segments[index];
+        let (extent, path) = (segment.extent, segment.path.clone());
+        let bytes = segment.good_part(from, end)?;
+        let file = self.write_copy(&bytes, extent, &path)?;
+        let next = self.folder.join(segment_name(extent.end()));
+        let behind = self.segments.iter().skip(index + 1).map(|s| s.path.clone());
+        for path in behind.chain([next]).collect::<Vec<_>>() {
+            if let Ok(Some(Found::File { .. })) = self.disk.find(&path) {
+                let removed = self.disk.remove(&path);
+                removed.map_err(Error::io("remove", &path))?;
+            }
+        }
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))?;
+        self.segments.truncate(index + 1);
+        if let Some(last) = self.segments.back_mut() {
+            last.file = file;
+            last.is_dirty = false;
+        }
+        self.note_room();
+        Ok(extent)
+    }
+
+    /// Writes a whole segment to another file, the spare one if there is one, and gives it the name.
+    fn write_copy(
+        &mut self,
+        bytes: &[u8],
+        extent: Extent,
+        path: &Path,
+    ) -> Result<Arc<dyn DiskFile>> {
+        let spare = match &self.spare {
+            Spare::Ready(file) if extent.capacity == self.segment_bytes => Some(Arc::clone(file)),
+            _ => None,
+        };
+        let is_spare = spare.is_some();
+        let source = self.folder.join(if is_spare { SPARE } else { UNFINISHED });
         let make = || -> io::Result<Arc<dyn DiskFile>> {
-            let file = zero_filled(&*self.disk, &unfinished, extent.capacity)?;
+            let file = match spare {
+                Some(file) => file,
+                None => self
+                    .reserve
+                    .open(&*self.disk, &source, OpenMode::Truncated)?,
+            };
+            file.write_all_at(bytes, 0)?;
+            fill_with_zeros(&*file, bytes.len() as u64, extent.capacity)?;
+            file.sync_all()?;
+            self.disk.rename(&source, path)?;
+            Ok(file)
+        };
+        let made = make();
+        match (&made, is_spare) {
+            // A file whose sync has failed is no spare any more.
+            (Ok(_) | Err(_), true) => self.spare = Spare::Absent,
+            (Err(_), false) => {
+                let _ = self.disk.remove(&source);
+            }
+            (Ok(_), false) => {}
+        }
+        self.note_room();
+        made.map_err(Error::io("write to", &source))
+    }
+
+    fn make_segment(&mut self, extent: Extent, path: &Path) -> Result<Arc<dyn DiskFile>> {
+        let unfinished = self.folder.join(UNFINISHED);
+        let mut make = || -> io::Result<Arc<dyn DiskFile>> {
+            let file = self
+                .reserve
+                .open(&*self.disk, &unfinished, OpenMode::Truncated)?;
+            fill_with_zeros(&*file, 0, extent.capacity)?;
             write_segment_header(&*file, extent)?;
             file.sync_all()?;
             self.disk.rename(&unfinished, path)?;
@@ -423,6 +626,7 @@ impl LogFiles {
         if matches!(self.spare, Spare::InTheMaking) {
             self.spare = made.map_or(Spare::Absent, Spare::Ready);
         }
+        self.note_room();
     }
 }
 
@@ -575,7 +779,18 @@ pub(crate) fn open_log(
         segment_bytes,
         segments,
         spare: find_spare(&**disk, &folder.join(SPARE), segment_bytes),
+        good: Good {
+            end: Lsn(at),
+            ts: CommitTs(0),
+        },
+        room: Arc::new(Room {
+            disk: Arc::clone(disk),
+            folder: folder.to_path_buf(),
+            made: AtomicU64::new(0),
+        }),
+        reserve: Reserve { held: Vec::new() },
     };
+    files.fill_reserve();
     // No file that is written to from here on may come back under a name that it had.
     let synced = files.names.sync();
     synced.map_err(Error::io("sync", folder))?;
@@ -607,6 +822,7 @@ pub(crate) fn open_log(
             (extent, SEGMENT_HEADER_LEN)
         }
     };
+    files.note_room();
     let tail = Tail {
         segment,
         offset,

@@ -32,12 +32,12 @@ use crate::log::{Payload, is_log_untouched, is_zeros, open_log, sync_folder};
 use crate::options::{Background, FlushPolicy, Location, Options, Work};
 use crate::overlay::Overlay;
 use crate::payload::{Operation, decode, encode};
+use crate::recovery::TreeSource;
 use crate::snapshot::{Epoch, Snapshot};
 use crate::space_table::SpaceTable;
 use crate::transaction::Transaction;
-use crate::tree_file::TreeFile;
 use crate::versions::Generation;
-use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, TxnId, checkpoint, recovery};
 
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
@@ -83,6 +83,8 @@ pub(crate) struct Shared {
     pub group: GroupCommit,
     pub database: Mutex<Option<redb::Database>>,
     pub disk: Arc<dyn Disk>,
+    /// `None` for a store in memory.
+    pub tree: Option<TreeSource>,
     pub background: Background,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
@@ -145,20 +147,23 @@ struct Handle {
 impl Store {
     /// Opens the store, replaying what its log holds beyond the last checkpoint.
     pub fn open(options: &Options) -> Result<Store> {
-        let (database, folder, lock_file) = match &options.location {
+        let (database, tree, folder, lock_file) = match &options.location {
             Location::Path(folder) => {
                 make_folder(&*options.disk, folder)?;
                 let lock_file = take_folder(&*options.disk, folder)?;
-                let database = open_database(options, folder)?;
-                (database, Some(folder.as_path()), Some(lock_file))
+                let (database, tree) = open_database(options, folder)?;
+                (
+                    database,
+                    Some(tree),
+                    Some(folder.as_path()),
+                    Some(lock_file),
+                )
             }
             Location::Memory => {
                 let backend = redb::backends::InMemoryBackend::new();
-                (
-                    redb_builder(options).create_with_backend(backend)?,
-                    None,
-                    None,
-                )
+                let mut builder = redb::Builder::new();
+                builder.set_cache_size(tree_cache_bytes(options));
+                (builder.create_with_backend(backend)?, None, None, None)
             }
         };
         let tree_path = folder.map(|f| f.join(TREE)).unwrap_or_default();
@@ -215,6 +220,7 @@ impl Store {
             group: GroupCommit::new(log, generation, last_ts),
             database: Mutex::new(Some(database)),
             disk: Arc::clone(&options.disk),
+            tree,
             background: options.background,
             tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
@@ -313,7 +319,7 @@ impl Store {
                 Ok(())
             }
             Work::Spare => make_spare_segment(self.shared()),
-            Work::Recover => Ok(()),
+            Work::Recover => recovery::run(self.shared()),
         }
     }
 
@@ -371,6 +377,15 @@ impl Store {
 impl Shared {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::newest_of(self.epoch.load_full())
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// How far the tree has come; a start reads the log from here.
+    pub fn folded_to(&self) -> Lsn {
+        Lsn(self.folded_to.load(Ordering::Acquire))
     }
 
     pub fn raise_counter(&self, space: SpaceId, value: u64) {
@@ -522,12 +537,6 @@ impl Drop for Handle {
     }
 }
 
-fn redb_builder(options: &Options) -> redb::Builder {
-    let mut builder = redb::Builder::new();
-    builder.set_cache_size(tree_cache_bytes(options));
-    builder
-}
-
 /// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
 fn tree_cache_bytes(options: &Options) -> usize {
     options.cache_bytes / 12
@@ -535,7 +544,7 @@ fn tree_cache_bytes(options: &Options) -> usize {
 
 /// Opens the folder's tree, or makes it: under another name first, so that whatever bears its name
 /// is whole.
-fn open_database(options: &Options, folder: &Path) -> Result<redb::Database> {
+fn open_database(options: &Options, folder: &Path) -> Result<(redb::Database, TreeSource)> {
     let disk = &*options.disk;
     let (path, unfinished) = (folder.join(TREE), folder.join(TREE_UNFINISHED));
     if let Ok(Some(Found::File { .. })) = disk.find(&unfinished) {
@@ -549,21 +558,21 @@ fn open_database(options: &Options, folder: &Path) -> Result<redb::Database> {
         let file = opened.map_err(Error::io("open", &path))?;
         let is_begun = is_barely_begun(&*file).map_err(Error::io("read", &path))?;
         if !is_begun || !is_log_untouched(disk, folder)? {
-            let tree = TreeFile::new(file);
-            return Ok(redb_builder(options).create_with_backend(tree)?);
+            let tree = TreeSource::new(file, tree_cache_bytes(options));
+            return Ok((tree.open()?, tree));
         }
     }
     let opened = disk.open(&unfinished, OpenMode::Truncated);
     let file = opened.map_err(Error::io("create", &unfinished))?;
-    let tree = TreeFile::new(Arc::clone(&file));
-    let database = redb_builder(options).create_with_backend(tree)?;
+    let tree = TreeSource::new(Arc::clone(&file), tree_cache_bytes(options));
+    let database = tree.open()?;
     checkpoint::open_tree(&database, &unfinished)?;
     file.sync_all()
         .and_then(|()| disk.rename(&unfinished, &path))
         .map_err(Error::io("create", &path))?;
     sync_folder(disk, folder)?;
     sync_above(disk, folder)?;
-    Ok(database)
+    Ok((database, tree))
 }
 
 /// Whether a start was cut short while it made this tree: nothing but zeros, a header aside that
@@ -704,12 +713,18 @@ fn sync_each_second(shared: &Shared) {
         if let Err(error) = make_spare_segment(shared) {
             tracing::warn!(%error, "cannot prepare the next log segment");
         }
+        if let Err(error) = recovery::run(shared) {
+            tracing::debug!(%error, "the disk still fails");
+        }
     }
 }
 
 fn make_spare_segment(shared: &Shared) -> Result<()> {
     let tail = shared.group.written();
-    let wanted = shared.group.with_files(|files| files.wants_spare(tail));
+    let wanted = shared.group.with_files(|files| {
+        files.fill_reserve();
+        files.wants_spare(tail)
+    });
     let Some(plan) = wanted.flatten() else {
         return Ok(());
     };

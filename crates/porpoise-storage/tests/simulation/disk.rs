@@ -242,7 +242,9 @@ impl Inode {
             for sector in first..self.len.div_ceil(SECTOR as u64) {
                 self.remember(sector);
                 let mut left = self.sector(sector);
-                let keep = len.saturating_sub(sector * SECTOR as u64).min(SECTOR as u64);
+                let keep = len
+                    .saturating_sub(sector * SECTOR as u64)
+                    .min(SECTOR as u64);
                 left[keep as usize..].fill(0);
                 self.put_sector(sector, &left);
             }
@@ -336,7 +338,9 @@ impl State {
             Node::File(inode) if seen.insert(*inode) => self.inodes.get(inode),
             _ => None,
         });
-        inodes.map(|inode| inode.len.next_multiple_of(PAGE as u64)).sum()
+        inodes
+            .map(|inode| inode.len.next_multiple_of(PAGE as u64))
+            .sum()
     }
 
     fn chance(&mut self, in_100_000: u32) -> bool {
@@ -857,12 +861,16 @@ impl SimFile {
     fn check_room(&self, state: &mut State, end: u64) -> io::Result<()> {
         let len = state.inodes.get(&self.inode).map_or(0, |inode| inode.len);
         let page = PAGE as u64;
-        let more = end.next_multiple_of(page).saturating_sub(len.next_multiple_of(page));
+        let more = end
+            .next_multiple_of(page)
+            .saturating_sub(len.next_multiple_of(page));
         if more == 0 {
             return Ok(());
         }
         let chance = state.faults.full;
-        if state.chance(chance) || state.capacity != u64::MAX && state.used() + more > state.capacity {
+        if state.chance(chance)
+            || state.capacity != u64::MAX && state.used() + more > state.capacity
+        {
             return Err(no_space());
         }
         Ok(())

@@ -49,7 +49,17 @@ fn faulty() {
     many(100_000, |seed| {
         let mut plan = Plan::new(seed, 300 + seed % 7 * 300);
         plan.crashes = 100;
-        plan.faults = Faults { read: 50, write: 300, sync: 500, open: 1000, name: 1000, short: 500, full: 300, misdirected: 0, rot: 0 };
+        plan.faults = Faults {
+            read: 50,
+            write: 300,
+            sync: 500,
+            open: 1000,
+            name: 1000,
+            short: 500,
+            full: 300,
+            misdirected: 0,
+            rot: 0,
+        };
         plan.is_small = true;
         plan
     });

@@ -195,7 +195,10 @@ fn look(disk: &SimDisk, model: &Model, at_least: u64, random: &mut Rng, counts: 
         )
     });
     let ts = store.snapshot().ts().0;
-    assert!(ts >= at_least, "commit {at_least} was acknowledged, but the newest is {ts}");
+    assert!(
+        ts >= at_least,
+        "commit {at_least} was acknowledged, but the newest is {ts}"
+    );
     compare(&store, &model.contents_at(ts), false);
     if random.bool() {
         return;
@@ -206,9 +209,8 @@ fn look(disk: &SimDisk, model: &Model, at_least: u64, random: &mut Rng, counts: 
         false => disk.after_cut(Cut::Random, random.u64(..)),
     };
     drop(store);
-    let store = Store::open(&options(&again)).unwrap_or_else(|error| {
-        panic!("the store doesn't start after a second cut: {error}")
-    });
+    let store = Store::open(&options(&again))
+        .unwrap_or_else(|error| panic!("the store doesn't start after a second cut: {error}"));
     let found = store.snapshot().ts().0;
     assert_eq!(found, ts, "what a start has shown is gone after the next");
     compare(&store, &model.contents_at(ts), false);
@@ -249,7 +251,10 @@ fn compare(store: &Store, expected: &Contents, may_fail: bool) -> bool {
             short(&wanted)
         );
         let counter = expected.counters.get(space).copied().unwrap_or(0);
-        assert!(store.counter(SpaceId(*space)) >= counter, "counter of {space}");
+        assert!(
+            store.counter(SpaceId(*space)) >= counter,
+            "counter of {space}"
+        );
     }
     is_whole
 }
@@ -257,7 +262,13 @@ fn compare(store: &Store, expected: &Contents, may_fail: bool) -> bool {
 fn short(rows: &[(Vec<u8>, Value)]) -> Vec<(u16, usize, u8)> {
     let number = |key: &[u8]| u16::from_be_bytes([key[0], key[1]]);
     rows.iter()
-        .map(|(key, value)| (number(key), value.len(), value.first().copied().unwrap_or(0)))
+        .map(|(key, value)| {
+            (
+                number(key),
+                value.len(),
+                value.first().copied().unwrap_or(0),
+            )
+        })
         .collect()
 }
 
@@ -310,7 +321,10 @@ impl Run {
         for (what, one, two) in &world.trace {
             eprintln!("  {what} {one} {two}");
         }
-        eprintln!("again: PORPOISE_SIM_SEED={} at step {}", plan.seed, world.counts.steps);
+        eprintln!(
+            "again: PORPOISE_SIM_SEED={} at step {}",
+            plan.seed, world.counts.steps
+        );
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -335,9 +349,8 @@ impl Run {
     /// Errors are in order while the disk makes them.
     fn tolerate(&self, what: &str, error: &Error) {
         let world = self.world();
-        let is_disturbed = self.disk.injected() > world.faults_before
-            || self.disk.is_off()
-            || world.plan.is_small;
+        let is_disturbed =
+            self.disk.injected() > world.faults_before || self.disk.is_off() || world.plan.is_small;
         drop(world);
         assert!(is_disturbed, "{what}: {error}");
     }
@@ -345,11 +358,12 @@ impl Run {
     fn steps(&self) {
         let plan = self.world().plan;
         let me = self.me.clone();
-        self.disk.set_hook(Some(Box::new(move |operation: &Operation| {
-            if let Some(run) = me.upgrade() {
-                run.on_disk_operation(operation);
-            }
-        })));
+        self.disk
+            .set_hook(Some(Box::new(move |operation: &Operation| {
+                if let Some(run) = me.upgrade() {
+                    run.on_disk_operation(operation);
+                }
+            })));
         self.open();
         while self.world().counts.steps < plan.steps {
             self.step();
@@ -407,8 +421,17 @@ impl Run {
             let within = world.within;
             let rounds = world.random.u8(1..12);
             drop(world);
+            let policy = self.store().map(|store| store.flush_policy().clone());
+            let usual = policy.as_ref().map(|policy| policy.get());
+            if let (Some(policy), Within::IdleSync) = (&policy, within) {
+                // A commit that wants a sync waits for this one's outcome.
+                policy.set(Flush::WriteAtCommit);
+            }
             for _ in 0..rounds {
                 self.step_within(within);
+            }
+            if let (Some(policy), Some(usual)) = (policy, usual) {
+                policy.set(usual);
             }
             let mut world = self.world();
             world.depth -= 1;
@@ -439,7 +462,10 @@ impl Run {
             let mut world = self.world();
             world.counts.steps += 1;
             world.model.shorten();
-            (world.random.u16(..1000), world.plan.faults == Faults::default())
+            (
+                world.random.u16(..1000),
+                world.plan.faults == Faults::default(),
+            )
         };
         match choice {
             0..450 => self.change_something(),
@@ -492,7 +518,10 @@ impl Run {
         let store = self.store().expect("just opened");
         let mut world = self.world();
         let promised = world.model.durable.max(world.model.written);
-        assert!(ts >= promised, "commit {promised} was acknowledged, the newest is {ts}");
+        assert!(
+            ts >= promised,
+            "commit {promised} was acknowledged, the newest is {ts}"
+        );
         world.model.restart_at(ts);
         world.view_cache = None;
         let contents = world.model.contents_at(ts);
@@ -619,7 +648,10 @@ impl Run {
         if self.disk.is_off() || damaging {
             return;
         }
-        assert!(!store.stats().is_read_only, "nothing is wrong any more, yet it is read-only");
+        assert!(
+            !store.stats().is_read_only,
+            "nothing is wrong any more, yet it is read-only"
+        );
         self.fold();
         if self.disk.is_off() {
             return;
@@ -629,7 +661,11 @@ impl Run {
             return;
         }
         let world = self.world();
-        assert!(world.pending.is_empty(), "commits hang: {:?}", world.pending);
+        assert!(
+            world.pending.is_empty(),
+            "commits hang: {:?}",
+            world.pending
+        );
         let contents = world.model.contents_at(store.snapshot().ts().0);
         drop(world);
         self.world().faults_before = self.disk.injected();
@@ -694,7 +730,13 @@ impl Run {
                 1..4 => 3_000,
                 _ => world.random.usize(..80),
             };
-            (world.random.u16(..1000), space, number, len, world.random.u8(..))
+            (
+                world.random.u16(..1000),
+                space,
+                number,
+                len,
+                world.random.u8(..),
+            )
         };
         let has_room = self.world().spaces.len() < SPACES_MAX;
         match (choice, space) {
@@ -731,7 +773,9 @@ impl Run {
 
     fn write(&self, work: &mut Work4, place: Place, value: Option<Value>) {
         let (space, key) = (SpaceId(place.0), key(place.1));
-        let locked = work.txn.lock(space, &key, LockMode::Exclusive, Wait::NoWait);
+        let locked = work
+            .txn
+            .lock(space, &key, LockMode::Exclusive, Wait::NoWait);
         if locked.is_err() {
             return;
         }
@@ -799,9 +843,16 @@ impl Run {
         let place = (space, number);
         let own = work.change.writes.get(&place).cloned();
         let wanted = own.unwrap_or_else(|| view.rows.get(&place).cloned());
-        let found = work.txn.get(SpaceId(space), &key(number), |v| Value::from(v));
+        let found = work
+            .txn
+            .get(SpaceId(space), &key(number), |v| Value::from(v));
         match found {
-            Ok(found) => assert_eq!(found, wanted, "{place:?} at {:?}", work.txn.read_view().ts()),
+            Ok(found) => assert_eq!(
+                found,
+                wanted,
+                "{place:?} at {:?}",
+                work.txn.read_view().ts()
+            ),
             Err(error) => self.tolerate("get", &error),
         }
         self.give_back(work);
@@ -852,7 +903,10 @@ impl Run {
                 Ok(rows)
             });
         match rows {
-            Ok(rows) => assert!(rows == wanted, "scan of {space} from {number} by {direction:?}"),
+            Ok(rows) => assert!(
+                rows == wanted,
+                "scan of {space} from {number} by {direction:?}"
+            ),
             Err(error) => self.tolerate("scan", &error),
         }
         self.give_back(work);
