@@ -44,23 +44,56 @@ fn smoke() {
     });
 }
 
+/// Some seeds get one fault often, some all of them, some none.
+fn faults_of(seed: u64) -> Faults {
+    let all = Faults {
+        read: 200,
+        write: 1_000,
+        sync: 2_000,
+        open: 5_000,
+        name: 3_000,
+        short: 3_000,
+        full: 1_000,
+        ..Faults::default()
+    };
+    let none = Faults::default();
+    match seed % 8 {
+        0 => Faults {
+            read: 1_000,
+            ..none
+        },
+        1 => Faults {
+            write: 3_000,
+            ..none
+        },
+        2 => Faults {
+            sync: 5_000,
+            ..none
+        },
+        3 => Faults {
+            open: 20_000,
+            ..none
+        },
+        4 => Faults {
+            name: 10_000,
+            ..none
+        },
+        5 => Faults {
+            full: 5_000,
+            ..none
+        },
+        _ => all,
+    }
+}
+
 #[test]
 fn faulty() {
     many(100_000, |seed| {
         let mut plan = Plan::new(seed, 300 + seed % 7 * 300);
-        plan.crashes = 100;
-        plan.faults = Faults {
-            read: 50,
-            write: 300,
-            sync: 500,
-            open: 1000,
-            name: 1000,
-            short: 500,
-            full: 300,
-            misdirected: 0,
-            rot: 0,
-        };
-        plan.is_small = true;
+        plan.crashes = 150;
+        plan.looks = if seed % 4 == 0 { 50 } else { 2 };
+        plan.faults = faults_of(seed);
+        plan.is_small = seed % 3 == 0;
         plan
     });
 }

@@ -480,9 +480,9 @@ impl Run {
             955..970 => self.fold(),
             970..985 => self.recover(),
             985..990 => self.change_policy(),
-            990..993 if !is_calm => self.change_weather(),
-            993..994 => self.calm_down(),
-            994..996 => self.restart(),
+            990..995 if !is_calm => self.change_weather(),
+            995..997 => self.calm_down(),
+            997..999 => self.restart(),
             _ => self.read_something(),
         }
     }
@@ -527,7 +527,8 @@ impl Run {
         let contents = world.model.contents_at(ts);
         world.spaces = contents.spaces.iter().copied().collect();
         drop(world);
-        if !compare(&store, &contents, self.is_disturbed()) {
+        let may_fail = self.is_disturbed() || self.disk.faults() != Faults::default();
+        if !compare(&store, &contents, may_fail) {
             self.note("not all can be read", 0, 0);
         }
         let mut world = self.world();
@@ -655,6 +656,16 @@ impl Run {
         self.fold();
         if self.disk.is_off() {
             return;
+        }
+        self.lead();
+        if self.disk.is_off() {
+            return;
+        }
+        // Views from before the tree was opened again can't be read any more.
+        let snapshots = std::mem::take(&mut self.world().snapshots);
+        drop(snapshots);
+        while !self.world().open.is_empty() {
+            self.roll_back();
         }
         self.lead();
         if self.disk.is_off() {
