@@ -500,16 +500,12 @@ impl LogFiles {
         let (extent, path) = (segment.extent, segment.path.clone());
         let bytes = segment.good_part(from, end)?;
         let file = self.write_copy(&bytes, extent, &path)?;
-        let next = self.folder.join(segment_name(extent.end()));
+        // The one after the last may be there, too: it was made, but its name was not synced.
+        let made = self.segments.back().map_or(extent, |last| last.extent);
+        let next = self.folder.join(segment_name(made.end()));
         let behind = self.segments.iter().skip(index + 1).map(|s| s.path.clone());
-        for path in behind.chain([next]).collect::<Vec<_>>() {
-            if let Ok(Some(Found::File { .. })) = self.disk.find(&path) {
-                let removed = self.disk.remove(&path);
-                removed.map_err(Error::io("remove", &path))?;
-            }
-        }
-        let synced = self.names.sync();
-        synced.map_err(Error::io("sync", &self.folder))?;
+        let names = behind.chain([next]).collect();
+        remove_from_the_end(&*self.disk, &*self.names, &self.folder, names)?;
         self.segments.truncate(index + 1);
         if let Some(last) = self.segments.back_mut() {
             last.file = file;
@@ -517,6 +513,47 @@ impl LogFiles {
         }
         self.note_room();
         Ok(extent)
+    }
+
+    /// Writes what a start has read to the last segment once more, and syncs it. It may have come from
+    /// the system's memory only: the process before was killed, or had a sync fail, and then no sync
+    /// will ever write it unless it is written anew.
+    fn write_again(&mut self, bytes: &[u8], from: u64) -> Result<()> {
+        let Some(last) = self.segments.back() else {
+            return Ok(());
+        };
+        let needed = usize::try_from(from).ok().and_then(|at| bytes.get(at..));
+        let written = last.file.write_all_at(needed.unwrap_or(&[]), from);
+        written
+            .and_then(|()| last.file.sync_all())
+            .map_err(Error::io("write to", &last.path))
+    }
+
+    /// Ends the last segment behind these bytes, with zeros. In another file, so that a cut that fails
+    /// leaves no zeros that are there to be seen but not on disk; in place if there is no room for
+    /// one.
+    fn cut_torn_tail(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(last) = self.segments.back() else {
+            return Ok(());
+        };
+        let (extent, path, old) = (last.extent, last.path.clone(), Arc::clone(&last.file));
+        let file = match self.write_copy(bytes, extent, &path) {
+            Ok(file) => file,
+            Err(error) if error.is_disk_full() => {
+                let file = old;
+                file.write_all_at(bytes, 0)
+                    .and_then(|()| fill_with_zeros(&*file, bytes.len() as u64, extent.capacity))
+                    .and_then(|()| file.sync_all())
+                    .map_err(Error::io("write to", &path))?;
+                file
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(last) = self.segments.back_mut() {
+            last.file = file;
+        }
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))
     }
 
     /// Writes a whole segment to another file, the spare one if there is one, and gives it the name.
@@ -733,11 +770,14 @@ pub(crate) fn open_log(
     }
     let mut at = from.0;
     let mut last = 0;
+    // What was read of the last segment, and from where on it was needed.
+    let (mut tail_bytes, mut needed_from) = (Vec::new(), 0);
     // Nothing lies behind the end: nothing to look for there, and nothing to wipe.
     let mut ends_in_zeros = false;
     for (index, segment) in segments.iter().enumerate() {
         let bytes = segment.read()?;
         let mut offset = (at - segment.extent.start).max(SEGMENT_HEADER_LEN);
+        needed_from = offset;
         let mut is_sealed = false;
         while let Some(record) = Record::read(&bytes, segment.extent.start, offset) {
             offset += record_len(record.payload.len() as u64);
@@ -758,6 +798,10 @@ pub(crate) fn open_log(
             ends_in_zeros = index + 1 == segments.len()
                 && bytes.len() as u64 == segment.extent.capacity
                 && rest.is_some_and(is_zeros);
+        }
+        tail_bytes = bytes;
+        tail_bytes.truncate(usize::try_from(offset).unwrap_or(usize::MAX));
+        if !is_sealed {
             break;
         }
         at = segment.extent.end();
@@ -767,10 +811,8 @@ pub(crate) fn open_log(
         refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
     }
     // What follows the end was never acknowledged.
-    for torn in segments.range((last + 1).min(segments.len())..) {
-        let removed = disk.remove(&torn.path);
-        removed.map_err(Error::io("remove", &torn.path))?;
-    }
+    let torn = segments.iter().skip(last + 1).map(|s| s.path.clone());
+    remove_from_the_end(&**disk, &*names, folder, torn.collect())?;
     segments.truncate(last + 1);
     let mut files = LogFiles {
         disk: Arc::clone(disk),
@@ -791,28 +833,19 @@ pub(crate) fn open_log(
         reserve: Reserve { held: Vec::new() },
     };
     files.fill_reserve();
-    // No file that is written to from here on may come back under a name that it had.
-    let synced = files.names.sync();
-    synced.map_err(Error::io("sync", folder))?;
     let (segment, offset) = match files.segments.back() {
         Some(tail) if !is_past_last => {
-            let offset = at - tail.extent.start;
-            let wiped = match ends_in_zeros {
-                true => Ok(()),
-                false => fill_with_zeros(&*tail.file, offset, tail.extent.capacity),
-            };
-            // The zeros may be those of an open that was cut short, and the records those of a
-            // process that was killed: on their way to the disk only.
-            wiped
-                .and_then(|()| tail.file.sync_all())
-                .map_err(Error::io("write to", &tail.path))?;
-            (tail.extent, offset)
+            let (extent, offset) = (tail.extent, at - tail.extent.start);
+            match ends_in_zeros {
+                true => files.write_again(&tail_bytes, needed_from)?,
+                false => files.cut_torn_tail(&tail_bytes)?,
+            }
+            (extent, offset)
         }
         sealed => {
             // Who sealed it may have been killed before it was synced.
-            if let Some(sealed) = sealed {
-                let synced = sealed.file.sync_all();
-                synced.map_err(Error::io("sync", &sealed.path))?;
+            if sealed.is_some() {
+                files.write_again(&tail_bytes, needed_from)?;
             }
             let extent = Extent {
                 start: at,
@@ -861,6 +894,27 @@ pub(crate) fn is_log_untouched(disk: &dyn Disk, folder: &Path) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Removes segments, the last one first and each for good before the next: there is never a hole
+/// between those that are found. Whatever else was renamed or removed before is on disk, too.
+fn remove_from_the_end(
+    disk: &dyn Disk,
+    names: &dyn DiskFolder,
+    folder: &Path,
+    segments: Vec<PathBuf>,
+) -> Result<()> {
+    let sync = || names.sync().map_err(Error::io("sync", folder));
+    sync()?;
+    for path in segments.iter().rev() {
+        let found = disk.find(path).map_err(Error::io("read", path))?;
+        if matches!(found, Some(Found::File { .. })) {
+            let removed = disk.remove(path);
+            removed.map_err(Error::io("remove", path))?;
+            sync()?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what was not finished when the process ended.

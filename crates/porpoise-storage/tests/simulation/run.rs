@@ -139,6 +139,8 @@ pub struct Run {
     disk: SimDisk,
     store: Mutex<Option<Store>>,
     world: Mutex<World>,
+    /// What went wrong in a disk operation, to be told when the store has returned.
+    failure: Mutex<Option<Box<dyn std::any::Any + Send>>>,
     me: Weak<Run>,
 }
 
@@ -302,6 +304,7 @@ impl Run {
                 faults_before: 0,
                 view_cache: None,
             }),
+            failure: Mutex::new(None),
             me: me.clone(),
         });
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.steps()));
@@ -361,12 +364,15 @@ impl Run {
         self.disk
             .set_hook(Some(Box::new(move |operation: &Operation| {
                 if let Some(run) = me.upgrade() {
-                    run.on_disk_operation(operation);
+                    run.watch_disk_operation(operation);
                 }
             })));
         self.open();
         while self.world().counts.steps < plan.steps {
             self.step();
+            if let Some(cause) = self.failure.lock().unwrap().take() {
+                std::panic::resume_unwind(cause);
+            }
             if self.disk.is_off() {
                 self.crash();
             }
@@ -378,6 +384,19 @@ impl Run {
         world.counts.disk_operations = self.disk.operations();
         world.counts.faults = self.disk.injected();
         world.counts.trace_hash = self.disk.trace_hash();
+    }
+
+    /// What goes wrong here must not unwind through redb, which would abort.
+    fn watch_disk_operation(&self, operation: &Operation) {
+        if self.failure.lock().unwrap().is_some() {
+            return;
+        }
+        let act = std::panic::AssertUnwindSafe(|| self.on_disk_operation(operation));
+        if let Err(cause) = std::panic::catch_unwind(act) {
+            *self.failure.lock().unwrap() = Some(cause);
+            self.note("went wrong in disk operation", operation.number, 0);
+            self.disk.switch_off();
+        }
     }
 
     fn on_disk_operation(&self, operation: &Operation) {
@@ -501,6 +520,9 @@ impl Run {
                     return;
                 }
                 Err(error) => {
+                    if let Some(cause) = self.failure.lock().unwrap().take() {
+                        std::panic::resume_unwind(cause);
+                    }
                     self.tolerate("open", &error);
                     self.note("open failed", 0, 0);
                     if self.disk.is_off() {
