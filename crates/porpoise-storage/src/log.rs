@@ -638,8 +638,10 @@ impl LogFiles {
     }
 
     /// What a spare segment takes to make, if it is time to have one: `adopt_spare` has to follow.
-    pub fn wants_spare(&mut self, tail: Lsn) -> Option<SparePlan> {
-        let last = self.segments.back()?;
+    pub fn wants_spare(&mut self, tail: Lsn) -> Result<Option<SparePlan>> {
+        let Some(last) = self.segments.back() else {
+            return Ok(None);
+        };
         let used = tail.0.saturating_sub(last.extent.start);
         let is_time = matches!(self.spare, Spare::Absent) && used > last.extent.capacity / 2;
         // Not with the last room that there is: commits have counted on it.
@@ -648,14 +650,18 @@ impl LogFiles {
             free.is_none_or(|free| free >= 2 * self.segment_bytes + SLACK_BYTES)
         };
         if !is_time || !has_room() {
-            return None;
+            return Ok(None);
         }
+        let path = self.folder.join(SPARE_UNFINISHED);
+        let opened = self.reserve.open(&*self.disk, &path, OpenMode::Truncated);
+        let file = opened.map_err(Error::io("create", &path))?;
         self.spare = Spare::InTheMaking;
-        Some(SparePlan {
+        Ok(Some(SparePlan {
             disk: Arc::clone(&self.disk),
             folder: self.folder.clone(),
             capacity: self.segment_bytes,
-        })
+            file,
+        }))
     }
 
     /// Ends what `wants_spare` or `retire_before` began, well or not.
@@ -672,6 +678,7 @@ pub(crate) struct SparePlan {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     capacity: u64,
+    file: Arc<dyn DiskFile>,
 }
 
 impl SparePlan {
@@ -679,22 +686,16 @@ impl SparePlan {
     pub fn carry_out(&self) -> Result<Arc<dyn DiskFile>> {
         let path = self.folder.join(SPARE_UNFINISHED);
         let make = || {
-            let file = zero_filled(&*self.disk, &path, self.capacity)?;
+            fill_with_zeros(&*self.file, 0, self.capacity)?;
+            self.file.sync_all()?;
             self.disk.rename(&path, &self.folder.join(SPARE))?;
-            Ok(file)
+            Ok(Arc::clone(&self.file))
         };
         make().map_err(|e| {
             let _ = self.disk.remove(&path);
             Error::io("create", &path)(e)
         })
     }
-}
-
-fn zero_filled(disk: &dyn Disk, path: &Path, capacity: u64) -> io::Result<Arc<dyn DiskFile>> {
-    let file = disk.open(path, OpenMode::Truncated)?;
-    fill_with_zeros(&*file, 0, capacity)?;
-    file.sync_all()?;
-    Ok(file)
 }
 
 fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {

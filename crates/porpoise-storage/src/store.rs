@@ -725,7 +725,7 @@ fn make_spare_segment(shared: &Shared) -> Result<()> {
         files.fill_reserve();
         files.wants_spare(tail)
     });
-    let Some(plan) = wanted.flatten() else {
+    let Some(plan) = wanted.transpose()?.flatten() else {
         return Ok(());
     };
     let made = plan.carry_out();

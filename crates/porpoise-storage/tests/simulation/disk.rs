@@ -127,6 +127,8 @@ struct State {
     trace_hash: u64,
     is_off: bool,
     locked: BTreeSet<PathBuf>,
+    descriptors: Option<usize>,
+    open: usize,
     /// Counts the times that the power came back; a lock of a former time is none.
     power_ups: u64,
 }
@@ -308,7 +310,7 @@ impl Inode {
     fn trim(&mut self) {
         let len = self.len as usize;
         self.pages.truncate(len.div_ceil(PAGE));
-        if len % PAGE != 0 && self.pages.len() == len.div_ceil(PAGE) {
+        if !len.is_multiple_of(PAGE) && self.pages.len() == len.div_ceil(PAGE) {
             self.page_mut(len / PAGE)[len % PAGE..].fill(0);
         }
     }
@@ -416,6 +418,8 @@ impl State {
             faults: Faults::default(),
             is_off: false,
             locked: BTreeSet::new(),
+            descriptors: None,
+            open: 0,
             power_ups: self.power_ups + 1,
             ..*self
         }
@@ -439,6 +443,8 @@ impl SimDisk {
             trace_hash: 0,
             is_off: false,
             locked: BTreeSet::new(),
+            descriptors: None,
+            open: 0,
             power_ups: 0,
         })
     }
@@ -499,6 +505,15 @@ impl SimDisk {
         self.state().is_off = true;
     }
 
+    /// How many files and folders may be open at a time.
+    pub fn set_descriptors(&self, at_most: Option<usize>) {
+        self.state().descriptors = at_most;
+    }
+
+    pub fn open_descriptors(&self) -> usize {
+        self.state().open
+    }
+
     pub fn is_off(&self) -> bool {
         self.state().is_off
     }
@@ -512,6 +527,7 @@ impl SimDisk {
         let mut state = self.state();
         state.is_off = false;
         state.power_ups += 1;
+        state.open = 0;
         state.locked.clear();
     }
 
@@ -539,12 +555,11 @@ impl SimDisk {
         let mut state = self.state().clone();
         state.faults = Faults::default();
         state.is_off = false;
+        state.power_ups += 1;
+        state.open = 0;
+        state.descriptors = None;
         state.locked.clear();
         SimDisk::of(state)
-    }
-
-    pub fn exists(&self, path: &Path) -> bool {
-        self.state().names.contains_key(path)
     }
 
     /// A file's bytes as they are seen now.
@@ -572,6 +587,13 @@ impl SimDisk {
     pub fn place_folder(&self, path: &Path) {
         let mut state = self.state();
         state.names.insert(path.to_path_buf(), Node::Folder);
+    }
+
+    fn close(&self, power_ups: u64) {
+        let mut state = self.state();
+        if state.power_ups == power_ups {
+            state.open = state.open.saturating_sub(1);
+        }
     }
 
     /// The names below a folder, for traces.
@@ -645,6 +667,9 @@ impl Disk for SimDisk {
                 false => input_output(),
             });
         }
+        if state.descriptors.is_some_and(|most| state.open >= most) {
+            return Err(no_descriptor());
+        }
         state.check_folder(&parent(path))?;
         let inode = match (state.file(path), mode) {
             (Ok(inode), OpenMode::Existing) => inode,
@@ -663,6 +688,7 @@ impl Disk for SimDisk {
             }
             (Err(e), _) => return Err(e),
         };
+        state.open += 1;
         Ok(Arc::new(SimFile {
             disk: self.clone(),
             inode,
@@ -742,6 +768,10 @@ impl Disk for SimDisk {
             return Err(no_descriptor());
         }
         state.check_folder(folder)?;
+        if state.descriptors.is_some_and(|most| state.open >= most) {
+            return Err(no_descriptor());
+        }
+        state.open += 1;
         Ok(Arc::new(SimFolder {
             disk: self.clone(),
             path: folder.to_path_buf(),
@@ -796,6 +826,18 @@ struct SimFolder {
     disk: SimDisk,
     path: PathBuf,
     power_ups: u64,
+}
+
+impl Drop for SimFolder {
+    fn drop(&mut self) {
+        self.disk.close(self.power_ups);
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.disk.close(self.power_ups);
+    }
 }
 
 impl DiskFolder for SimFolder {

@@ -165,8 +165,4 @@ impl Model {
         self.durable = ts;
         self.written = ts;
     }
-
-    pub fn base_ts(&self) -> u64 {
-        self.base_ts
-    }
 }

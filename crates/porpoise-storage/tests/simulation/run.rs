@@ -45,6 +45,8 @@ pub struct Plan {
     pub lies: Lies,
     /// Damage of what was written is to be noticed: errors are in order, wrong rows are not.
     pub is_damaging: bool,
+    /// Failing is what is expected; nothing is printed.
+    pub is_quiet: bool,
 }
 
 impl Plan {
@@ -58,6 +60,7 @@ impl Plan {
             is_small: false,
             lies: Lies::default(),
             is_damaging: false,
+            is_quiet: false,
         }
     }
 }
@@ -105,7 +108,7 @@ enum Within {
     IdleSync,
 }
 
-struct Work4 {
+struct OpenTransaction {
     txn: Transaction,
     view: Option<Arc<Contents>>,
     change: Change,
@@ -117,7 +120,7 @@ struct World {
     random: Rng,
     plan: Plan,
     model: Model,
-    open: Vec<Work4>,
+    open: Vec<OpenTransaction>,
     snapshots: Vec<(Snapshot, Arc<Contents>)>,
     /// Commits whose outcome isn't known.
     pending: BTreeSet<u64>,
@@ -310,7 +313,9 @@ impl Run {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.steps()));
         let counts = run.world().counts;
         if let Err(cause) = outcome {
-            run.tell(plan);
+            if !plan.is_quiet {
+                run.tell(plan);
+            }
             run.disk.set_hook(None);
             std::panic::resume_unwind(cause);
         }
@@ -325,8 +330,8 @@ impl Run {
             eprintln!("  {what} {one} {two}");
         }
         eprintln!(
-            "again: PORPOISE_SIM_SEED={} at step {}",
-            plan.seed, world.counts.steps
+            "failed in step {} of seed {}",
+            world.counts.steps, plan.seed
         );
     }
 
@@ -643,7 +648,7 @@ impl Run {
         let mut world = self.world();
         let plan = world.plan;
         let is_stormy = world.random.bool();
-        let room = world.random.u64(..4) * 16 << 10;
+        let room = world.random.u64(..4) << 14;
         drop(world);
         self.disk.set_faults(match is_stormy {
             true => plan.faults,
@@ -712,7 +717,7 @@ impl Run {
         space
     }
 
-    fn take_transaction(&self) -> Option<Work4> {
+    fn take_transaction(&self) -> Option<OpenTransaction> {
         let store = self.store()?;
         let mut world = self.world();
         let count = world.open.len();
@@ -722,7 +727,7 @@ impl Run {
             return Some(world.open.swap_remove(index));
         }
         drop(world);
-        Some(Work4 {
+        Some(OpenTransaction {
             txn: store.begin(),
             view: None,
             change: Change::default(),
@@ -731,11 +736,11 @@ impl Run {
         })
     }
 
-    fn give_back(&self, work: Work4) {
+    fn give_back(&self, work: OpenTransaction) {
         self.world().open.push(work);
     }
 
-    fn touch(&self, work: &mut Work4, space: u32) {
+    fn touch(&self, work: &mut OpenTransaction, space: u32) {
         if work.touched.insert(space) {
             *self.world().touched.entry(space).or_default() += 1;
         }
@@ -804,7 +809,7 @@ impl Run {
         self.give_back(work);
     }
 
-    fn write(&self, work: &mut Work4, place: Place, value: Option<Value>) {
+    fn write(&self, work: &mut OpenTransaction, place: Place, value: Option<Value>) {
         let (space, key) = (SpaceId(place.0), key(place.1));
         let locked = work
             .txn
@@ -820,7 +825,7 @@ impl Run {
         work.change.writes.insert(place, value);
     }
 
-    fn create_space(&self, work: &mut Work4) {
+    fn create_space(&self, work: &mut OpenTransaction) {
         let Some(store) = self.store() else { return };
         let space = store.allocate_space();
         work.txn.create_space(space);
@@ -828,7 +833,7 @@ impl Run {
     }
 
     /// As the catalog does: nobody else may be at the space.
-    fn drop_space(&self, work: &mut Work4, space: u32) {
+    fn drop_space(&self, work: &mut OpenTransaction, space: u32) {
         let mut world = self.world();
         let is_free = world.touched.get(&space).copied().unwrap_or(0) == 0;
         if !is_free {
@@ -891,7 +896,7 @@ impl Run {
         self.give_back(work);
     }
 
-    fn view_of(&self, work: &mut Work4) -> Arc<Contents> {
+    fn view_of(&self, work: &mut OpenTransaction) -> Arc<Contents> {
         if work.view.is_none() {
             let snapshot = work.txn.read_view().clone();
             work.view = Some(self.contents_now(&snapshot));
