@@ -436,7 +436,10 @@ impl Run {
                         || operation.file.starts_with("log-")
                             && matches!(operation.what, "rename" | "remove")
                 }
-                Within::Spare => operation.file.starts_with("log.spare.unfinished"),
+                // It is opened under the files' lock.
+                Within::Spare => {
+                    operation.file.starts_with("log.spare.unfinished") && operation.what != "open"
+                }
                 Within::IdleSync => operation.what == "sync" && world.operations_within == 1,
                 Within::Nothing | Within::Open | Within::Commit => false,
             };
