@@ -298,6 +298,25 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
     assert!(recoveries > 50, "only {recoveries}");
 }
 
+/// The system's memory shows what a failed sync has dropped from its list of things to write. A start
+/// that reads it there must not take it for something that is on the disk.
+#[test]
+fn a_start_after_failed_syncs_relies_on_nothing_that_it_only_sees_in_memory() {
+    for place in 1..places(Flush::AtCommit) {
+        let disk = empty_disk();
+        let me = disk.clone();
+        disk.set_hook(Some(Box::new(move |operation: &Operation| {
+            if operation.number >= place {
+                me.set_faults(fault_of(operation).only_syncs());
+            }
+        })));
+        let acknowledged = history(&disk, Flush::AtCommit);
+        disk.set_hook(None);
+        let what = format!("syncs fail from {place} on");
+        check(&disk.after_kill(), acknowledged, &what);
+    }
+}
+
 /// What a version that made the tree under its own name left of a first start that was cut short.
 #[test]
 fn a_tree_of_zeros_with_nothing_in_the_log_is_an_empty_store() {

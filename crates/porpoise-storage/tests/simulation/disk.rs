@@ -60,6 +60,15 @@ pub struct Faults {
     pub rot: u32,
 }
 
+impl Faults {
+    pub fn only_syncs(self) -> Faults {
+        Faults {
+            sync: self.sync,
+            ..Faults::default()
+        }
+    }
+}
+
 /// What of the unsynced is found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
