@@ -56,6 +56,9 @@ fn go_on(store: &Store, next: u64, count: u64, done: impl Fn(u64)) -> Result<(),
         if number % 3 == 0 {
             store.work(Work::Spare)?;
         }
+        if number % 4 == 0 {
+            store.work(Work::Sync)?;
+        }
         if number % 25 == 24 {
             store.checkpoint()?;
         }
@@ -302,7 +305,7 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
 /// that reads it there must not take it for something that is on the disk.
 #[test]
 fn a_start_after_failed_syncs_relies_on_nothing_that_it_only_sees_in_memory() {
-    for place in 1..places(Flush::AtCommit) {
+    for place in 1..places(Flush::WriteAtCommit) {
         let disk = empty_disk();
         let me = disk.clone();
         disk.set_hook(Some(Box::new(move |operation: &Operation| {
@@ -310,7 +313,7 @@ fn a_start_after_failed_syncs_relies_on_nothing_that_it_only_sees_in_memory() {
                 me.set_faults(fault_of(operation).only_syncs());
             }
         })));
-        let acknowledged = history(&disk, Flush::AtCommit);
+        let acknowledged = history(&disk, Flush::WriteAtCommit);
         disk.set_hook(None);
         let what = format!("syncs fail from {place} on");
         check(&disk.after_kill(), acknowledged, &what);
