@@ -26,8 +26,10 @@
 //! ```
 //!
 //! Where to read on: `commit.rs` tells the life of a commit and who syncs for whom, `log.rs` has the
-//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what they
-//! read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits for whom.
+//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what
+//! they read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits
+//! for whom, `disk.rs` what is asked of the system and may be expected of it, `recovery.rs` how a
+//! store goes on when its disk does.
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};

@@ -37,7 +37,15 @@
 //! position. That is the end of the log if the machine stopped there, and damage if it did not. The
 //! `synced` field of whatever is found behind tells the two apart: a record that says "all before me
 //! was on disk" turns a hole before it from a torn tail into a corrupt middle, and the store refuses
-//! to start. A torn tail is overwritten with zeros, so that its remains can never be read again.
+//! to start. A torn tail is cut, so that its remains can never be read again: what is good goes to
+//! another file, with zeros behind, which takes the segment's name over.
+//!
+//! **What a power cut may undo.** A file is written and synced under a name that means nothing, then
+//! renamed, and then its folder is synced, before anything is put into it that counts. A segment that
+//! has become the spare is not written to before the folder is synced, either: else it might come
+//! back under its old name with new bytes. What a start has read it writes and syncs once more: it
+//! may have seen it in the system's memory only. Segments are removed from the end, each for good
+//! before the next, so that there is never a hole between two.
 
 use std::collections::VecDeque;
 use std::io;

@@ -5,11 +5,13 @@
 //! ├ LOCK              the process that has the store open
 //! ├ tree.redb         the B-trees, as of the last checkpoint
 //! ├ log-…             the log since then
-//! └ log.spare         the next log segment
+//! ├ log.spare         the next log segment
+//! └ ….unfinished      a file that isn't what its name will say yet; a start removes it
 //! ```
 //!
-//! `porpoise-sync` syncs once a second what no commit waited for. `porpoise-fold` makes checkpoints.
-//! Neither is on the path of a commit.
+//! `porpoise-sync` syncs once a second what no commit waited for, makes the next log segment, and has
+//! a store that refused writing go on. `porpoise-fold` makes checkpoints. Neither is on the path of a
+//! commit.
 
 use std::any::Any;
 use std::io;
