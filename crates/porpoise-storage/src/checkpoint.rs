@@ -40,13 +40,14 @@ use smallvec::SmallVec;
 
 use crate::base::{Base, definition, table_name};
 use crate::disk::Found;
+use crate::options::Background;
 use crate::snapshot::Epoch;
 use crate::store::{Counter, Shared};
 use crate::tree::tables::{COUNTERS, DAMAGED, META};
 use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::{CheckedFile, catch_damage, catch_panic};
 use crate::versions::{Generation, SpaceVersions};
-use crate::{CommitTs, DamagedPlace, Error, Lsn, Result, SpaceId};
+use crate::{CommitTs, DamagedPlace, Error, Lsn, Result, SpaceId, recovery};
 
 const FORMAT_VERSION: u64 = 1;
 
@@ -101,6 +102,7 @@ pub(crate) fn open_tree(tree: &Tree, path: &Path) -> Result<Opened> {
                 path: path.to_path_buf(),
                 offset,
                 what: what.to_string(),
+                is_refused: false,
                 space: Some(space),
                 owner: None,
             };
@@ -173,19 +175,13 @@ fn write_state(writing: &redb::WriteTransaction, state: TreeState) -> Result<()>
 /// Runs one checkpoint. `false` means that there was nothing to do.
 pub(crate) fn run(shared: &Shared) -> Result<bool> {
     let mut guard = shared.tree.lock();
-    if guard.is_none() && !shared.is_stopping() {
-        // It could not be opened after a checkpoint that failed.
-        *guard = open_again(shared)?;
-    }
+    reopen_tree(shared, &mut guard)?;
     let tree = &mut *guard;
     if tree.is_none() {
-        return Err(Error::Closed);
+        return Err(recovery::no_tree(shared));
     }
-    let mut did_work = false;
     // What an earlier, failed checkpoint left comes first.
-    while fold_oldest(shared, tree)? {
-        did_work = true;
-    }
+    let did_work = fold_all(shared, tree)?;
     let newest = Arc::clone(shared.epoch.load().newest());
     if newest.is_untouched() && !shared.has_new_counters() && shared.group.is_empty() {
         return Ok(did_work);
@@ -203,6 +199,31 @@ pub(crate) fn run(shared: &Shared) -> Result<bool> {
         }));
     })?;
     fold_oldest(shared, tree)
+}
+
+/// Opens the tree anew where redb has given it up, or an earlier try has failed.
+pub(crate) fn reopen_tree(shared: &Shared, tree: &mut Option<Tree>) -> Result<()> {
+    if shared.tree_file.is_none() || shared.is_stopping() || is_well(tree) {
+        return Ok(());
+    }
+    renew(shared, tree)?;
+    tracing::warn!("the tree is open again after its file had failed");
+    Ok(())
+}
+
+/// Whether a tree is there, and redb hasn't given it up.
+pub(crate) fn is_well(tree: &Option<Tree>) -> bool {
+    let handle = tree.as_ref().map(Tree::handle);
+    handle.is_some_and(|handle| handle.is_none_or(|handle| !handle.is_spent()))
+}
+
+/// Folds all generations that take no more commits. `false` means that there was none.
+pub(crate) fn fold_all(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
+    let mut did_work = false;
+    while fold_oldest(shared, tree)? {
+        did_work = true;
+    }
+    Ok(did_work)
 }
 
 /// Folds the oldest generation, if it takes no more commits.
@@ -234,7 +255,7 @@ fn fold_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
     }));
     let before = Arc::downgrade(&epoch.base);
     drop(epoch);
-    wait_for_readers(&before);
+    wait_for_readers(shared, &before);
     base.bring_up_to_date(&oldest);
     shared.epoch.store(Arc::new(Epoch {
         generations: newer,
@@ -242,10 +263,7 @@ fn fold_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
         is_oldest_in_tree: false,
     }));
     shared.note_fold(lsn);
-    shared
-        .group
-        .with_files(|files| files.drop_before(lsn))
-        .transpose()?;
+    drop_log_before(shared, lsn)?;
     Ok(true)
 }
 
@@ -259,7 +277,10 @@ fn fold_around_damage(
     loop {
         let at_work = tree.as_ref().ok_or(Error::Closed)?;
         let Failed { error, space } = match fold(shared, at_work, generation, state) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                shared.damaged.note_fold();
+                return Ok(());
+            }
             Err(failed) => failed,
         };
         if let Err(why) = renew(shared, tree) {
@@ -269,6 +290,10 @@ fn fold_around_damage(
             return Err(why);
         }
         match (&error, space) {
+            // What the disk refuses to read now it may give later.
+            (Error::Damaged(place), _) if place.is_refused && shared.damaged.may_pass() => {
+                return Err(error);
+            }
             (Error::Damaged(_), Some(space)) if !shared.damaged.has(space) => {
                 tracing::error!(%error, space = space.0, "a checkpoint goes around a damaged space");
                 let error = shared.damaged.met(error.clone(), space);
@@ -301,7 +326,9 @@ fn open_again(shared: &Shared) -> Result<Option<Tree>> {
         return Ok(None);
     };
     let opened = open_over(shared, file);
-    if let Err(error) = &opened {
+    if let Err(error) = &opened
+        && shared.damaged.of_all().is_none()
+    {
         tracing::error!(%error, "the tree can't be opened anew; what isn't in memory can't be read");
     }
     shared.damaged.note_of_all(opened.as_ref().err().cloned());
@@ -327,8 +354,27 @@ fn open_over(shared: &Shared, file: &Arc<CheckedFile>) -> Result<Tree> {
     Ok(tree)
 }
 
+/// Removes the segments before the position, without holding up who writes to the log.
+fn drop_log_before(shared: &Shared, lsn: Lsn) -> Result<()> {
+    let Some(retired) = shared.group.with_files(|files| files.retire_before(lsn)) else {
+        return Ok(());
+    };
+    let has_spare = retired.has_spare();
+    let (spare, outcome) = match retired.remove() {
+        Ok(spare) => (spare, Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    if has_spare {
+        shared.group.with_files(|files| files.adopt_spare(spare));
+    }
+    outcome
+}
+
 /// Waits for those who read from a base, for a moment.
-fn wait_for_readers(base: &Weak<Base>) {
+fn wait_for_readers(shared: &Shared, base: &Weak<Base>) {
+    if shared.background == Background::Manual {
+        return;
+    }
     let deadline = Instant::now() + READERS_AWAITED;
     while base.strong_count() > 0 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));

@@ -24,12 +24,11 @@
 //! batch decides.
 //!
 //! A write or sync that fails ends all writing: nobody can tell what the disk has, so the batch is
-//! refused, its versions stay invisible, and the store is read-only until it is opened again. A disk that is full is
-//! noticed before: a commit that would need another log file is refused in step 2 while there is no room for one, and
-//! nothing has happened.
+//! refused, its versions stay invisible, and the store is read-only. It ends by itself when the cause
+//! does; `recovery.rs` tells how. A disk that is full is noticed before: a commit that would need
+//! another log file is refused in step 2 while there is no room for one, and nothing has happened.
 
 use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 
@@ -37,7 +36,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::locks::{HeldLocks, LockTable};
-use crate::log::{LogFiles, Part, Payload, Tail};
+use crate::log::{Extent, Good, LogFiles, Part, Payload, Room, Tail};
 use crate::options::Flush;
 use crate::overlay::{Overlay, SpaceChange};
 use crate::store::Shared;
@@ -72,10 +71,73 @@ pub(crate) struct GroupCommit {
     files: Option<Mutex<LogFiles>>,
     written: AtomicU64,
     synced: AtomicU64,
-    failure: OnceLock<Error>,
+    room: Option<Arc<Room>>,
+    failure: Failure,
+    /// A sync is under way that no commit waits for, and its outcome not yet known.
+    background_sync: BackgroundSync,
     lead_hook: ArcSwapOption<LeadHook>,
     pub syncs: AtomicU64,
     pub commits: AtomicU64,
+}
+
+/// Why writing is refused, while it is.
+#[derive(Default)]
+struct Failure {
+    is_set: AtomicBool,
+    cause: Mutex<Option<Error>>,
+}
+
+impl Failure {
+    fn get(&self) -> Option<Error> {
+        match self.is_set.load(Ordering::Acquire) {
+            true => self.cause.lock().clone(),
+            false => None,
+        }
+    }
+
+    /// `false` if there was one already.
+    fn set(&self, error: Error) -> bool {
+        let mut cause = self.cause.lock();
+        let is_first = cause.is_none();
+        if is_first || matches!(error, Error::Closed) {
+            *cause = Some(error);
+        }
+        self.is_set.store(true, Ordering::Release);
+        is_first
+    }
+
+    fn clear(&self) {
+        let mut cause = self.cause.lock();
+        if !matches!(*cause, Some(Error::Closed)) {
+            *cause = None;
+            self.is_set.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// The system tells of a failed sync once. A commit whose own sync comes right after one in the
+/// background that has failed would be told that all is well, hence it asks here.
+#[derive(Default)]
+struct BackgroundSync {
+    is_under_way: AtomicBool,
+    turn: Mutex<()>,
+}
+
+impl BackgroundSync {
+    /// `sync` is to have made a failure known when it returns.
+    fn carry_out(&self, sync: impl FnOnce()) {
+        let turn = self.turn.lock();
+        self.is_under_way.store(true, Ordering::SeqCst);
+        sync();
+        self.is_under_way.store(false, Ordering::SeqCst);
+        drop(turn);
+    }
+
+    fn await_outcome(&self) {
+        if self.is_under_way.load(Ordering::SeqCst) {
+            drop(self.turn.lock());
+        }
+    }
 }
 
 /// Called by a leader that has done its batch when others wait by callback only: somebody is to call
@@ -205,9 +267,16 @@ impl GroupCommit {
         generation: Arc<Generation>,
         last_ts: CommitTs,
     ) -> GroupCommit {
-        let (files, tail) = log.unzip();
+        let (mut files, tail) = log.unzip();
         let end = tail.as_ref().map_or(0, |tail| tail.lsn().0);
+        if let Some(files) = &mut files {
+            files.note_good(Good {
+                end: Lsn(end),
+                ts: last_ts,
+            });
+        }
         GroupCommit {
+            room: files.as_ref().map(LogFiles::room),
             queue: Mutex::new(Queue {
                 log: tail,
                 next_ts: last_ts.0 + 1,
@@ -222,7 +291,8 @@ impl GroupCommit {
             files: files.map(Mutex::new),
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
-            failure: OnceLock::new(),
+            failure: Failure::default(),
+            background_sync: BackgroundSync::default(),
             lead_hook: ArcSwapOption::empty(),
             syncs: AtomicU64::new(0),
             commits: AtomicU64::new(0),
@@ -231,9 +301,19 @@ impl GroupCommit {
 
     /// Refuses writing from now on.
     pub fn fail(&self, error: Error) {
-        if self.failure.set(error.clone()).is_ok() && !matches!(error, Error::Closed) {
-            tracing::error!(%error, "a write to the log failed, the store is read-only from here");
+        if self.failure.set(error.clone()) && !matches!(error, Error::Closed) {
+            tracing::error!(%error, "a write to the log failed, the store is read-only for now");
         }
+    }
+
+    /// Whether writing is refused, but not because the store was closed.
+    pub fn has_failed(&self) -> bool {
+        !matches!(self.failure.get(), None | Some(Error::Closed))
+    }
+
+    /// Whether writing is refused because the tree can't be written to any more.
+    pub fn is_held_up_by_damage(&self) -> bool {
+        matches!(self.failure.get(), Some(Error::Damaged(_)))
     }
 
     pub fn check_writable(&self) -> Result<()> {
@@ -241,7 +321,7 @@ impl GroupCommit {
             None => Ok(()),
             Some(Error::Closed) => Err(Error::Closed),
             Some(cause) => Err(Error::ReadOnly {
-                cause: Arc::new(cause.clone()),
+                cause: Arc::new(cause),
             }),
         }
     }
@@ -260,7 +340,7 @@ impl GroupCommit {
             let mut queue = self.queue.lock();
             let next = queue.log.as_ref().and_then(|log| log.next_segment(payload));
             if let Some(segment) = next
-                && let Some(Err(error)) = self.with_files(|files| files.check_room(segment))
+                && let Err(error) = self.check_room(segment)
             {
                 drop(queue);
                 shared.locks.release(locks);
@@ -292,6 +372,13 @@ impl GroupCommit {
             ts,
             ticket: Some(ticket),
         })
+    }
+
+    fn check_room(&self, up_to: Extent) -> Result<()> {
+        match &self.room {
+            Some(room) => room.check(up_to),
+            None => Ok(()),
+        }
     }
 
     fn wait(&self, shared: &Shared, ticket: &Ticket) -> Result<()> {
@@ -387,7 +474,7 @@ impl GroupCommit {
 
     /// Steps 4 to 6, up to waking those who wait.
     fn carry_out(&self, batch: Batch, locks: &LockTable) -> Finished {
-        let outcome = self.make_safe(&batch.parts, batch.need, batch.end);
+        let outcome = self.make_safe(&batch);
         let mut spins = 0;
         while batch.inserting.load(Ordering::Acquire) > 0 {
             spins += 1;
@@ -413,30 +500,35 @@ impl GroupCommit {
         Finished { tickets, outcome }
     }
 
-    fn make_safe(&self, parts: &[Part], need: Need, end: Lsn) -> Result<()> {
+    fn make_safe(&self, batch: &Batch) -> Result<()> {
         if let Some(error) = self.failure.get() {
-            return Err(error.clone());
+            return Err(error);
         }
-        let Some(files) = &self.files else {
+        let (Some(files), Need::Write | Need::Sync) = (&self.files, batch.need) else {
             return Ok(());
         };
-        if need == Need::Publish {
-            return Ok(());
-        }
         let mut files = files.lock();
         let mut write = || {
-            files.write(parts)?;
-            self.written.store(end.0, Ordering::Release);
-            if need == Need::Sync {
+            files.write(&batch.parts)?;
+            self.written.store(batch.end.0, Ordering::Release);
+            if batch.need == Need::Sync {
                 files.sync()?;
-                self.synced.fetch_max(end.0, Ordering::AcqRel);
+                self.background_sync.await_outcome();
+                if let Some(error) = self.failure.get() {
+                    return Err(error);
+                }
+                self.synced.fetch_max(batch.end.0, Ordering::AcqRel);
                 self.syncs.fetch_add(1, Ordering::Relaxed);
             }
+            files.note_good(Good {
+                end: batch.end,
+                ts: batch.last_ts,
+            });
             Ok(())
         };
         let outcome = write();
         if outcome.is_err() {
-            files.disown(parts);
+            files.disown(&batch.parts);
         }
         outcome
     }
@@ -453,17 +545,19 @@ impl GroupCommit {
             return;
         }
         let dirty = files.lock().dirty_file();
-        let outcome = match dirty {
-            Some((file, path)) => file.sync_data().map_err(Error::io("sync", path)),
-            None => Ok(()),
-        };
-        match outcome {
-            Ok(()) => {
-                self.synced.fetch_max(written, Ordering::AcqRel);
-                self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.background_sync.carry_out(|| {
+            let outcome = match dirty {
+                Some((file, path)) => file.sync_data().map_err(Error::io("sync", path)),
+                None => Ok(()),
+            };
+            match outcome {
+                Ok(()) => {
+                    self.synced.fetch_max(written, Ordering::AcqRel);
+                    self.syncs.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => self.fail(error),
             }
-            Err(error) => self.fail(error),
-        }
+        });
     }
 
     /// Once a second: notes on disk how far the log is there.
@@ -512,6 +606,87 @@ impl GroupCommit {
             self.lead(shared, Need::Publish);
         }
         outcome
+    }
+
+    /// Has commits go on after a failure; see `recovery.rs`. `replace` is to put two generations in the
+    /// newest one's place, `fold` to write all but the first into the tree. `false` if somebody else
+    /// is at the log, or there is nothing to end.
+    pub fn resume(
+        &self,
+        shared: &Shared,
+        replace: impl FnOnce(Arc<Generation>, Arc<Generation>),
+        fold: impl FnOnce() -> Result<()>,
+    ) -> Result<bool> {
+        let mut queue = self.queue.lock();
+        if queue.is_led || !self.has_failed() {
+            return Ok(false);
+        }
+        queue.is_led = true;
+        drop(queue);
+        let outcome = self.resume_as_leader(shared, replace, fold);
+        if outcome.is_ok() {
+            self.failure.clear();
+        }
+        let goes_on = self.leave_lead(self.queue.lock());
+        if goes_on && !self.hand_on_lead() {
+            self.lead(shared, Need::Publish);
+        }
+        outcome.map(|()| true)
+    }
+
+    fn resume_as_leader(
+        &self,
+        shared: &Shared,
+        replace: impl FnOnce(Arc<Generation>, Arc<Generation>),
+        fold: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        drop(self.refuse_queued(shared));
+        let (segment, good) = {
+            let mut files = files.lock();
+            (files.rewrite_tail(shared.folded_to())?, files.good())
+        };
+        let mut queue = self.refuse_queued(shared);
+        if let Some(log) = &mut queue.log {
+            log.rewind(segment, good.end);
+        }
+        queue.need = Need::Publish;
+        self.written.store(good.end.0, Ordering::Release);
+        self.synced.store(good.end.0, Ordering::Release);
+        let newest = Arc::clone(shared.epoch.load().newest());
+        let visible = newest.visible();
+        if !newest.is_untouched() {
+            let copy = newest.visible_copy();
+            let _ = copy.ends_at.set(good.end);
+            let next = Arc::new(Generation::after(visible));
+            queue.generation = Arc::clone(&next);
+            replace(Arc::new(copy), next);
+        } else {
+            queue.generation = newest;
+        }
+        drop(queue);
+        if visible > good.ts {
+            fold()?;
+            let end = good.end;
+            files.lock().note_good(Good { end, ts: visible });
+        }
+        Ok(())
+    }
+
+    /// Refuses all commits that are queued, as it must while writing is refused. None is queued, nor
+    /// puts versions anywhere, as long as the guard that it gives is held.
+    fn refuse_queued(&self, shared: &Shared) -> MutexGuard<'_, Queue> {
+        loop {
+            let mut queue = self.queue.lock();
+            if queue.waiting.is_empty() {
+                return queue;
+            }
+            let batch = queue.take_batch(Need::Publish);
+            drop(queue);
+            self.carry_out(batch, &shared.locks).tell();
+        }
     }
 
     pub fn with_files<R>(&self, work: impl FnOnce(&mut LogFiles) -> R) -> Option<R> {

@@ -45,14 +45,25 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// Makes a folder in one that is there.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
 
+    /// Opens a folder, to sync it later without another descriptor.
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>>;
+
     /// Waits until the names in a folder are on disk as they are now.
-    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.open_folder(folder)?.sync()
+    }
 
     /// The room that is left on a folder's or file's disk, if that can be told.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
 
     /// Makes this process the only user of what the file at `path` stands for.
     fn lock(&self, path: &Path) -> io::Result<LockOutcome>;
+}
+
+/// A folder that is open.
+pub trait DiskFolder: Debug + Send + Sync + 'static {
+    /// Waits until the names in it are on disk as they are now.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// A file that is open for reading and writing.
@@ -184,8 +195,8 @@ impl Disk for OsDisk {
         fs::create_dir(path)
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        File::open(folder)?.sync_all()
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>> {
+        Ok(Arc::new(File::open(folder)?))
     }
 
     fn free_bytes(&self, path: &Path) -> Option<u64> {
@@ -212,6 +223,12 @@ impl Disk for OsDisk {
         file.rewind()?;
         writeln!(file, "{}", std::process::id())?;
         Ok(LockOutcome::Held(Box::new(file)))
+    }
+}
+
+impl DiskFolder for File {
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
     }
 }
 

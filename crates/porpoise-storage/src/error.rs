@@ -59,6 +59,8 @@ pub struct DamagedPlace {
     pub path: PathBuf,
     pub offset: u64,
     pub what: String,
+    /// The system refused to read it; it may be there another time.
+    pub is_refused: bool,
     /// Whose rows are, or may be, there.
     pub space: Option<SpaceId>,
     /// What the space is to those who use the store; see

@@ -10,11 +10,12 @@
 //! acknowledged, and it starts anew. A folder with a log that was written to and no tree has lost
 //! it.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::checkpoint;
-use crate::disk::OpenMode;
+use crate::disk::{Disk, OpenMode};
 use crate::log::{begin_log, remove_unused_log, sync_folder};
 use crate::options::Options;
 use crate::page_sums::{PAGE_BYTES, StoreId};
@@ -62,7 +63,37 @@ fn make_store(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
         .and_then(|()| disk.rename(&unfinished, &path))
         .map_err(Error::io("create", &path))?;
     sync_folder(disk, folder)?;
+    sync_above(disk, folder)?;
     Ok(checked)
+}
+
+/// The folder may have been made by a start that was killed before its name was on disk.
+fn sync_above(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    match folder.parent() {
+        None => Ok(()),
+        Some(parent) => {
+            let parent = or_current(parent);
+            match disk.sync_folder(parent) {
+                Err(e) if e.kind() != io::ErrorKind::PermissionDenied => {
+                    return Err(Error::io("sync", parent)(e));
+                }
+                _ => {}
+            }
+            // Those further up are old, as a rule, and may be closed to this user.
+            for above in parent.ancestors().skip(1) {
+                let _ = disk.sync_folder(or_current(above));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A relative path's first folder lies in the current one.
+pub(crate) fn or_current(folder: &Path) -> &Path {
+    match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    }
 }
 
 /// The B-tree's own share of the cache, for checkpoints; readers have their blocks.

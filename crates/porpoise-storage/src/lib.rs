@@ -26,8 +26,10 @@
 //! ```
 //!
 //! Where to read on: `commit.rs` tells the life of a commit and who syncs for whom, `log.rs` has the
-//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what they
-//! read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits for whom.
+//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what
+//! they read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits
+//! for whom, `disk.rs` what is asked of the system and may be expected of it, `recovery.rs` how a
+//! store goes on when its disk does.
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};
@@ -75,6 +77,7 @@ mod pages;
 mod payload;
 mod prefetch;
 mod prefix;
+mod recovery;
 mod salvage;
 mod snapshot;
 mod space_table;
@@ -88,11 +91,11 @@ mod versions;
 
 pub use commit::{Commit, LeadHook};
 pub use cursor::Cursor;
-pub use disk::{Disk, DiskFile, Found, LockOutcome, OpenMode, OsDisk};
+pub use disk::{Disk, DiskFile, DiskFolder, Found, LockOutcome, OpenMode, OsDisk};
 pub use error::{DamagedPlace, Error, LockError, Result, SpaceOwner};
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
 pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
-pub use options::{Flush, FlushPolicy, Location, Options};
+pub use options::{Background, Flush, FlushPolicy, Location, Options, Work};
 pub use overlay::Savepoint;
 pub use page_sums::StoreId;
 pub use salvage::{Gap, Salvage, SalvageProgress, SavedSpace, salvage};

@@ -238,6 +238,14 @@ impl Entry {
 struct Obstacles {
     holders: SmallVec<[TxnId; 8]>,
     start_is_ahead: bool,
+    /// The row that the transaction waits for, if it waits for one.
+    row: Option<Row>,
+}
+
+/// A transaction on a cycle of waits, and the row that it waited for when the cycle was found.
+struct Link {
+    txn: TxnId,
+    row: Option<Row>,
 }
 
 /// What a waiting transaction waits for, and what its rollback would cost.
@@ -470,24 +478,28 @@ impl LockTable {
     fn break_cycle(&self, start: TxnId) {
         while let Some(cycle) = self.find_cycle(start) {
             let waiting = self.waiting.lock();
-            let has_outcome = |txn: &TxnId| {
-                let wait = waiting.get(txn);
+            let has_outcome = |txn: TxnId| {
+                let wait = waiting.get(&txn);
                 wait.is_some_and(|wait| wait.sleeper.outcome.lock().is_some())
             };
-            if has_outcome(&start) {
+            if has_outcome(start) {
                 return;
             }
-            if cycle.iter().any(has_outcome) {
-                // Whoever closed it at the same time has broken it already, and is about to leave its queue.
+            // Whoever closed it at the same time has broken it already: somebody is about to leave its queue, or has left it
+            // and not yet given back what it holds.
+            let is_broken = |link: &Link| {
+                has_outcome(link.txn) || waiting.get(&link.txn).map(|wait| wait.row) != link.row
+            };
+            if cycle.iter().any(is_broken) {
                 drop(waiting);
                 std::thread::yield_now();
                 continue;
             }
             let victim = cycle
                 .iter()
-                .filter_map(|txn| Some((waiting.get(txn)?, txn)))
-                .min_by_key(|(wait, txn)| (wait.weight, **txn != start));
-            let Some((victim, &victim_txn)) = victim else {
+                .filter_map(|link| Some((waiting.get(&link.txn)?, link.txn)))
+                .min_by_key(|(wait, txn)| (wait.weight, *txn != start));
+            let Some((victim, victim_txn)) = victim else {
                 return;
             };
             if !victim.sleeper.wake(Outcome::Refused(LockError::Deadlock)) {
@@ -508,11 +520,15 @@ impl LockTable {
     }
 
     /// The transactions of a cycle through `start`.
-    fn find_cycle(&self, start: TxnId) -> Option<Vec<TxnId>> {
+    fn find_cycle(&self, start: TxnId) -> Option<Vec<Link>> {
         let mut seen = HashSet::new();
-        let mut path = vec![start];
+        let first = self.in_the_way_of(start, start);
+        let mut path = vec![Link {
+            txn: start,
+            row: first.row,
+        }];
         // Beside each transaction of the path, those in its way that are still to be visited.
-        let mut frames = vec![self.in_the_way_of(start, start).holders];
+        let mut frames = vec![first.holders];
         while let Some(rest) = frames.last_mut() {
             let Some(next) = rest.pop() else {
                 frames.pop();
@@ -524,7 +540,10 @@ impl LockTable {
             }
             if seen.insert(next) {
                 let obstacles = self.in_the_way_of(next, start);
-                path.push(next);
+                path.push(Link {
+                    txn: next,
+                    row: obstacles.row,
+                });
                 if obstacles.start_is_ahead {
                     return Some(path);
                 }
@@ -540,12 +559,14 @@ impl LockTable {
             return Obstacles {
                 holders: outer.map_or_else(SmallVec::new, |outer| outer(txn).into()),
                 start_is_ahead: false,
+                row: None,
             };
         };
         let shard = self.shards[row.shard()].0.lock();
-        shard
-            .get(&row)
-            .map(|entry| entry.in_the_way_of(txn, start))
-            .unwrap_or_default()
+        let found = shard.get(&row).map(|entry| entry.in_the_way_of(txn, start));
+        Obstacles {
+            row: Some(row),
+            ..found.unwrap_or_default()
+        }
     }
 }

@@ -43,8 +43,9 @@
 //! things tell them apart. The `synced` field of whatever is found behind: a record that says "all
 //! before me was on disk" turns a hole before it from a torn tail into a corrupt middle. And the
 //! mark, which is written anew in its own sector within a second or two of a sync: the log can't
-//! end before it. Either way the store refuses to start. A torn tail is overwritten with zeros, so
-//! that its remains can never be read again.
+//! end before it. Either way the store refuses to start. A torn tail is cut, so that its remains can
+//! never be read again: what is good goes to another file, with zeros behind, which takes the
+//! segment's name over.
 //!
 //! What can't be told from a power cut, then, is damage to the very last records, those that no
 //! whole record follows, if the process ended within two seconds of writing them and without
@@ -55,15 +56,23 @@
 //! the log goes on in it; the seal is on disk before a record is written behind it. The first one
 //! is there before the store's tree is. So a missing segment is noticed wherever it is missing, and
 //! one from another store by the identity.
+//!
+//! **What a power cut may undo.** A file is written and synced under a name that means nothing, then
+//! renamed, and then its folder is synced, before anything is put into it that counts. A segment that
+//! has become the spare is not written to before the folder is synced, either: else it might come
+//! back under its old name with new bytes. What a start has read it writes and syncs once more: it
+//! may have seen it in the system's memory only. Segments are removed from the end, each for good
+//! before the next, so that there is never a hole between two.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use twox_hash::XxHash3_64;
 
-use crate::disk::{Disk, DiskFile, Found, OpenMode};
+use crate::disk::{Disk, DiskFile, DiskFolder, Found, OpenMode};
 use crate::{CommitTs, Error, Lsn, Result, StoreId};
 
 pub(crate) const FORMAT_VERSION: u32 = 2;
@@ -72,11 +81,13 @@ const MAGIC: &[u8; 8] = b"PORPLOG\0";
 pub(crate) const SEGMENT_HEADER_LEN: u64 = 1024;
 const HEADER_FIELDS_LEN: usize = 64;
 const MARK_AT: u64 = 512;
+const MARK_LEN: usize = 512;
 pub(crate) const RECORD_HEADER_LEN: u64 = 40;
 /// A payload's length fits its field, with room to round up.
 pub(crate) const PAYLOAD_LEN_MAX: u64 = u32::MAX as u64 - 7;
 const SPARE: &str = "log.spare";
 const UNFINISHED: &str = "log.unfinished";
+const SPARE_UNFINISHED: &str = "log.spare.unfinished";
 
 /// What a file of zeros may take beside its length.
 const SLACK_BYTES: u64 = 256 << 10;
@@ -134,6 +145,14 @@ impl Payload {
 }
 
 impl Tail {
+    /// Goes back to a place, forgetting what was to follow.
+    pub fn rewind(&mut self, segment: Extent, end: Lsn) {
+        self.segment = segment;
+        self.offset = end.0 - segment.start;
+        self.parts.clear();
+        self.buffered = 0;
+    }
+
     /// The position of the next record.
     pub fn lsn(&self) -> Lsn {
         Lsn(self.segment.start + self.offset)
@@ -214,13 +233,137 @@ fn checksum(bytes: &[u8]) -> u32 {
 pub(crate) struct LogFiles {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
+    /// The folder, open: a new name must be on disk even if there is no descriptor left.
+    names: Arc<dyn DiskFolder>,
     id: StoreId,
     segment_bytes: u64,
     /// What the last mark says.
     marked: Lsn,
     /// Oldest first; the last is the one written to.
     segments: VecDeque<Segment>,
-    has_spare: bool,
+    spare: Spare,
+    /// How far the log is known to hold what was acknowledged.
+    good: Good,
+    room: Arc<Room>,
+    reserve: Reserve,
+}
+
+/// An end of the log behind which everything was written, and synced if that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Good {
+    pub end: Lsn,
+    /// The last commit before it.
+    pub ts: CommitTs,
+}
+
+/// Up to which position there are files for the log. Looked at without a lock: a commit that wants
+/// a place in the log must not wait for whoever syncs it.
+pub(crate) struct Room {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    made: AtomicU64,
+}
+
+impl Room {
+    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who
+    /// is refused now has written nothing; a disk that turns out to be full while a batch is written
+    /// ends all writing for a while.
+    pub fn check(&self, up_to: Extent) -> Result<()> {
+        let needed = up_to
+            .end()
+            .saturating_sub(self.made.load(Ordering::Acquire));
+        let free = || self.disk.free_bytes(&self.folder);
+        if needed == 0 || free().is_none_or(|free| free >= needed + SLACK_BYTES) {
+            return Ok(());
+        }
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Err(Error::io("make room for the log in", &self.folder)(full))
+    }
+}
+
+/// Descriptors held for the log's next files, so that a process full of connections can still go on
+/// writing. Each is the log's folder, opened once more; one is closed when an open is refused for
+/// want of descriptors.
+struct Reserve {
+    held: Vec<Arc<dyn DiskFolder>>,
+}
+
+const RESERVED_DESCRIPTORS: usize = 4;
+
+impl Reserve {
+    fn fill(&mut self, disk: &dyn Disk, folder: &Path) {
+        while self.held.len() < RESERVED_DESCRIPTORS {
+            let Ok(held) = disk.open_folder(folder) else {
+                return;
+            };
+            self.held.push(held);
+        }
+    }
+
+    /// Opens a file, giving up reserved descriptors for it if there are no others.
+    fn open(
+        &mut self,
+        disk: &dyn Disk,
+        path: &Path,
+        mode: OpenMode,
+    ) -> io::Result<Arc<dyn DiskFile>> {
+        loop {
+            match disk.open(path, mode) {
+                Err(e) if is_out_of_descriptors(&e) && self.held.pop().is_some() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE)
+    )
+}
+
+/// The file that is to become the next segment, held open, so that it takes no descriptor then.
+enum Spare {
+    Absent,
+    /// Somebody is at it, without holding up those who write to the log.
+    InTheMaking,
+    Ready(Arc<dyn DiskFile>),
+}
+
+/// Segments that the log no longer needs, taken out of it and still to be removed.
+pub(crate) struct Retired {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    names: Arc<dyn DiskFolder>,
+    spare: Option<Segment>,
+    rest: Vec<Segment>,
+}
+
+impl Retired {
+    pub fn has_spare(&self) -> bool {
+        self.spare.is_some()
+    }
+
+    /// Renames the one that is used again, and removes the others. Gives the spare.
+    ///
+    /// The spare must have left its old name for good before anybody writes to it: a power cut that
+    /// takes the renaming back would leave another segment's bytes under that name.
+    pub fn remove(self) -> Result<Option<Arc<dyn DiskFile>>> {
+        for segment in &self.rest {
+            let removed = self.disk.remove(&segment.path);
+            removed.map_err(Error::io("remove", &segment.path))?;
+        }
+        let Some(segment) = self.spare else {
+            return Ok(None);
+        };
+        let renamed = self.disk.rename(&segment.path, &self.folder.join(SPARE));
+        renamed.map_err(Error::io("rename", &segment.path))?;
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))?;
+        Ok(Some(segment.file))
+    }
 }
 
 struct Segment {
@@ -246,12 +389,57 @@ impl Segment {
         Ok(())
     }
 
+    /// The bytes up to `end`, if they are whole records up to exactly there.
+    fn good_part(&self, from: Lsn, end: u64) -> Result<Vec<u8>> {
+        let mut bytes = self.read()?;
+        let len = end - self.extent.start;
+        let first = from.0.saturating_sub(self.extent.start);
+        let mut offset = first.clamp(SEGMENT_HEADER_LEN, len);
+        while offset < len
+            && let Some(record) = Record::read(&bytes, self.extent.start, offset)
+        {
+            offset += record_len(record.payload.len() as u64);
+        }
+        if offset != len || bytes.len() as u64 != self.extent.capacity {
+            return Err(self.corrupt(offset, "what was written here can't be read back"));
+        }
+        bytes.truncate(len as usize);
+        Ok(bytes)
+    }
+
     fn read(&self) -> Result<Vec<u8>> {
         self.file.read_all().map_err(Error::io("read", &self.path))
     }
 }
 
 impl LogFiles {
+    /// No files yet.
+    fn new(disk: &Arc<dyn Disk>, folder: &Path, id: StoreId, segment_bytes: u64) -> Result<Self> {
+        let names = disk.open_folder(folder);
+        let mut files = LogFiles {
+            disk: Arc::clone(disk),
+            folder: folder.to_path_buf(),
+            names: names.map_err(Error::io("open", folder))?,
+            id,
+            segment_bytes,
+            marked: Lsn(0),
+            segments: VecDeque::new(),
+            spare: Spare::Absent,
+            good: Good {
+                end: Lsn(0),
+                ts: CommitTs(0),
+            },
+            room: Arc::new(Room {
+                disk: Arc::clone(disk),
+                folder: folder.to_path_buf(),
+                made: AtomicU64::new(0),
+            }),
+            reserve: Reserve { held: Vec::new() },
+        };
+        files.fill_reserve();
+        Ok(files)
+    }
+
     /// Writes the parts to their files, making those that don't exist yet.
     pub fn write(&mut self, parts: &[Part]) -> Result<()> {
         for (index, part) in parts.iter().enumerate() {
@@ -280,26 +468,35 @@ impl LogFiles {
     fn add_if_missing(&mut self, extent: Extent) -> Result<()> {
         match self.segments.iter().rfind(|s| s.extent == extent) {
             Some(_) => Ok(()),
-            None => {
-                self.sync()?;
-                self.add_segment(extent)
-            }
+            None => self.add_segment(extent),
         }
     }
 
-    /// Fails if the disk has no room for the segments that are still to be made, up to this one. Who
-    /// is refused now has written nothing; a disk that turns out to be full while a batch is written
-    /// ends all writing.
-    pub fn check_room(&self, up_to: Extent) -> Result<()> {
+    pub fn room(&self) -> Arc<Room> {
+        Arc::clone(&self.room)
+    }
+
+    fn note_room(&self) {
         let made = self.segments.back().map_or(0, |last| last.extent.end());
-        let spare = u64::from(self.has_spare) * self.segment_bytes;
-        let needed = up_to.end().saturating_sub(made).saturating_sub(spare);
-        let free = || self.disk.free_bytes(&self.folder);
-        if needed == 0 || free().is_none_or(|free| free >= needed + SLACK_BYTES) {
-            return Ok(());
-        }
-        let full = io::Error::from(io::ErrorKind::StorageFull);
-        Err(Error::io("make room for the log in", &self.folder)(full))
+        let spare = match self.spare {
+            Spare::Ready(_) => self.segment_bytes,
+            Spare::Absent | Spare::InTheMaking => 0,
+        };
+        self.room.made.store(made + spare, Ordering::Release);
+    }
+
+    pub fn good(&self) -> Good {
+        self.good
+    }
+
+    /// What was written up to here is as safe as was asked for.
+    pub fn note_good(&mut self, good: Good) {
+        self.good = good;
+    }
+
+    /// Takes back the descriptors that it had to give up.
+    pub fn fill_reserve(&mut self) {
+        self.reserve.fill(&*self.disk, &self.folder);
     }
 
     /// Waits until everything written is on disk.
@@ -332,112 +529,295 @@ impl LogFiles {
     }
 
     /// After a failed write: makes what may have reached the file unreadable, as far as possible.
+    ///
+    /// From the last part on, each on disk before the one before it: no record may be left in a segment behind one that
+    /// isn't sealed any more.
     pub fn disown(&mut self, parts: &[Part]) {
-        let Some(first) = parts.first() else { return };
-        if let Some(segment) = self.segments.iter().find(|s| s.extent == first.segment) {
-            let nothing = [0; RECORD_HEADER_LEN as usize];
-            let _ = segment.file.write_all_at(&nothing, first.offset);
-            let _ = segment.file.sync_data();
+        for (index, part) in parts.iter().enumerate().rev() {
+            let Some(segment) = self.segments.iter().find(|s| s.extent == part.segment) else {
+                continue;
+            };
+            // In the first segment what can't be reached is not there; in others it would be looked for.
+            let len = match index {
+                0 => RECORD_HEADER_LEN,
+                _ => part.bytes.len() as u64,
+            };
+            let wiped = fill_with_zeros(&*segment.file, part.offset, part.offset + len);
+            if wiped.and_then(|()| segment.file.sync_data()).is_err() {
+                return;
+            }
         }
     }
 
     fn add_segment(&mut self, extent: Extent) -> Result<()> {
         let path = self.folder.join(segment_name(extent.start));
-        let spare = self.folder.join(SPARE);
-        let file = if self.has_spare && extent.capacity == self.segment_bytes {
-            self.has_spare = false;
-            let opened = self.disk.open(&spare, OpenMode::Existing);
-            let file = opened.map_err(Error::io("open", &spare))?;
-            write_segment_header(&*file, extent, self.id)
-                .and_then(|()| file.sync_all())
-                .and_then(|()| self.disk.rename(&spare, &path))
-                .map_err(Error::io("write to", &spare))?;
-            file
-        } else {
-            let unfinished = self.folder.join(UNFINISHED);
-            let make = || -> io::Result<Arc<dyn DiskFile>> {
-                let file = zero_filled(&*self.disk, &unfinished, extent.capacity)?;
-                write_segment_header(&*file, extent, self.id)?;
-                file.sync_all()?;
-                self.disk.rename(&unfinished, &path)?;
-                Ok(file)
-            };
-            make().map_err(|e| {
-                let _ = self.disk.remove(&unfinished);
-                Error::io("create", &path)(e)
-            })?
+        let spare = match &self.spare {
+            Spare::Ready(file) if extent.capacity == self.segment_bytes => Some(Arc::clone(file)),
+            _ => None,
         };
-        sync_folder(&*self.disk, &self.folder)?;
+        let file = match spare {
+            Some(file) => {
+                let spare = self.folder.join(SPARE);
+                // If any of this fails, it is no spare any more.
+                self.spare = Spare::Absent;
+                write_segment_header(&*file, extent, self.id)
+                    .and_then(|()| file.sync_all())
+                    .and_then(|()| self.disk.rename(&spare, &path))
+                    .map_err(Error::io("write to", &spare))?;
+                file
+            }
+            None => self.make_segment(extent, &path)?,
+        };
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))?;
         self.segments.push_back(Segment {
             extent,
             path,
             file,
             is_dirty: false,
         });
+        self.note_room();
         Ok(())
     }
 
-    /// Drops the segments that end before the position. One is kept to be used again.
-    pub fn drop_before(&mut self, lsn: Lsn) -> Result<()> {
-        while self.segments.len() > 1
-            && self
-                .segments
-                .front()
-                .is_some_and(|first| first.extent.end() <= lsn.0)
-        {
-            let Some(first) = self.segments.pop_front() else {
-                break;
+    /// After a failed write or sync: makes the log end where it is good, in a file of its own.
+    ///
+    /// The file that it was in can't be relied on any more: a failed sync may have dropped what was
+    /// to be written, and forgotten that there was anything. So the segment's good part is read back,
+    /// verified record by record, and written to another file, which takes the name over when all of
+    /// it is on disk. `from` is where a start would begin to read.
+    pub fn rewrite_tail(&mut self, from: Lsn) -> Result<Extent> {
+        let end = self.good.end.0;
+        let holds_end = |s: &Segment| s.extent.start < end && end < s.extent.end();
+        let Some(index) = self.segments.iter().position(holds_end) else {
+            return Err(Error::Corrupt {
+                path: self.folder.clone(),
+                offset: end,
+                what: "no log segment has the end of the log".to_string(),
+            });
+        };
+        let segment = &self.segments[index];
+        let (extent, path) = (segment.extent, segment.path.clone());
+        let bytes = segment.good_part(from, end)?;
+        self.empty_behind(index)?;
+        let file = self.write_copy(&bytes, extent, &path)?;
+        // The one after the last may be there, too: it was made, but its name was not synced.
+        let made = self.segments.back().map_or(extent, |last| last.extent);
+        let next = self.folder.join(segment_name(made.end()));
+        let behind = self.segments.iter().skip(index + 1).map(|s| s.path.clone());
+        let names = behind.chain([next]).collect();
+        remove_from_the_end(&*self.disk, &*self.names, &self.folder, names)?;
+        self.segments.truncate(index + 1);
+        if let Some(last) = self.segments.back_mut() {
+            last.file = file;
+            last.is_dirty = false;
+        }
+        self.note_room();
+        Ok(extent)
+    }
+
+    /// Puts empty segments in the place of those behind one, the last first. So whenever this is cut short the log ends in
+    /// an empty segment, or where it did: a segment that is sealed has the next one, and one that isn't has no records behind it.
+    fn empty_behind(&mut self, index: usize) -> Result<()> {
+        for behind in (index + 1..self.segments.len()).rev() {
+            let (extent, path) = {
+                let segment = &self.segments[behind];
+                (segment.extent, segment.path.clone())
             };
-            if !self.has_spare && first.extent.capacity == self.segment_bytes {
-                let spare = self.folder.join(SPARE);
-                let renamed = self.disk.rename(&first.path, &spare);
-                renamed.map_err(Error::io("rename", &first.path))?;
-                self.has_spare = true;
-            } else {
-                let removed = self.disk.remove(&first.path);
-                removed.map_err(Error::io("remove", &first.path))?;
+            let header = segment_header(extent, self.id);
+            let file = self.write_copy(&header, extent, &path)?;
+            let synced = self.names.sync();
+            synced.map_err(Error::io("sync", &self.folder))?;
+            if let Some(segment) = self.segments.get_mut(behind) {
+                segment.file = file;
+                segment.is_dirty = false;
             }
         }
         Ok(())
     }
 
-    /// What a spare segment takes to make, if it is time to have one.
-    pub fn wants_spare(&self, tail: Lsn) -> Option<(PathBuf, u64)> {
-        let last = self.segments.back()?;
+    /// Writes what a start has read to a segment once more, and syncs it. It may have come from
+    /// the system's memory only: the process before was killed, or had a sync fail, and then no sync
+    /// will ever write it unless it is written anew.
+    fn write_again(&self, read: &SegmentRead) -> Result<()> {
+        let Some(segment) = self.segments.get(read.index) else {
+            return Ok(());
+        };
+        let needed = usize::try_from(read.from).ok();
+        let needed = needed.and_then(|at| read.bytes.get(at..));
+        let written = segment.file.write_all_at(needed.unwrap_or(&[]), read.from);
+        written
+            .and_then(|()| segment.file.sync_all())
+            .map_err(Error::io("write to", &segment.path))
+    }
+
+    /// Ends the last segment behind these bytes, with zeros. In another file, so that a cut that fails
+    /// leaves no zeros that are there to be seen but not on disk; in place if there is no room for
+    /// one.
+    fn cut_torn_tail(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(last) = self.segments.back() else {
+            return Ok(());
+        };
+        let (extent, path, old) = (last.extent, last.path.clone(), Arc::clone(&last.file));
+        let file = match self.write_copy(bytes, extent, &path) {
+            Ok(file) => file,
+            Err(error) if error.is_disk_full() => {
+                let file = old;
+                file.write_all_at(bytes, 0)
+                    .and_then(|()| fill_with_zeros(&*file, bytes.len() as u64, extent.capacity))
+                    .and_then(|()| file.sync_all())
+                    .map_err(Error::io("write to", &path))?;
+                file
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(last) = self.segments.back_mut() {
+            last.file = file;
+        }
+        let synced = self.names.sync();
+        synced.map_err(Error::io("sync", &self.folder))
+    }
+
+    /// Writes a whole segment to another file, the spare one if there is one, and gives it the name.
+    fn write_copy(
+        &mut self,
+        bytes: &[u8],
+        extent: Extent,
+        path: &Path,
+    ) -> Result<Arc<dyn DiskFile>> {
+        let spare = match &self.spare {
+            Spare::Ready(file) if extent.capacity == self.segment_bytes => Some(Arc::clone(file)),
+            _ => None,
+        };
+        let is_spare = spare.is_some();
+        let source = self.folder.join(if is_spare { SPARE } else { UNFINISHED });
+        let make = || -> io::Result<Arc<dyn DiskFile>> {
+            let file = match spare {
+                Some(file) => file,
+                None => self
+                    .reserve
+                    .open(&*self.disk, &source, OpenMode::Truncated)?,
+            };
+            file.write_all_at(bytes, 0)?;
+            fill_with_zeros(&*file, bytes.len() as u64, extent.capacity)?;
+            file.sync_all()?;
+            self.disk.rename(&source, path)?;
+            Ok(file)
+        };
+        let made = make();
+        match (&made, is_spare) {
+            // A file whose sync has failed is no spare any more.
+            (Ok(_) | Err(_), true) => self.spare = Spare::Absent,
+            (Err(_), false) => {
+                let _ = self.disk.remove(&source);
+            }
+            (Ok(_), false) => {}
+        }
+        self.note_room();
+        made.map_err(Error::io("write to", &source))
+    }
+
+    fn make_segment(&mut self, extent: Extent, path: &Path) -> Result<Arc<dyn DiskFile>> {
+        let unfinished = self.folder.join(UNFINISHED);
+        let mut make = || -> io::Result<Arc<dyn DiskFile>> {
+            let file = self
+                .reserve
+                .open(&*self.disk, &unfinished, OpenMode::Truncated)?;
+            fill_with_zeros(&*file, 0, extent.capacity)?;
+            write_segment_header(&*file, extent, self.id)?;
+            file.sync_all()?;
+            self.disk.rename(&unfinished, path)?;
+            Ok(file)
+        };
+        make().map_err(|e| {
+            let _ = self.disk.remove(&unfinished);
+            Error::io("create", path)(e)
+        })
+    }
+
+    /// Takes the segments that end before the position out of the log. One is kept to be used again,
+    /// if there is no other: `adopt_spare` has to follow.
+    pub fn retire_before(&mut self, lsn: Lsn) -> Retired {
+        let mut retired = Retired {
+            disk: Arc::clone(&self.disk),
+            folder: self.folder.clone(),
+            names: Arc::clone(&self.names),
+            spare: None,
+            rest: Vec::new(),
+        };
+        while self.segments.len() > 1
+            && let Some(first) = self.segments.pop_front_if(|s| s.extent.end() <= lsn.0)
+        {
+            let fits = first.extent.capacity == self.segment_bytes;
+            if fits && matches!(self.spare, Spare::Absent) {
+                self.spare = Spare::InTheMaking;
+                retired.spare = Some(first);
+            } else {
+                retired.rest.push(first);
+            }
+        }
+        retired
+    }
+
+    /// What a spare segment takes to make, if it is time to have one: `adopt_spare` has to follow.
+    pub fn wants_spare(&mut self, tail: Lsn) -> Result<Option<SparePlan>> {
+        let Some(last) = self.segments.back() else {
+            return Ok(None);
+        };
         let used = tail.0.saturating_sub(last.extent.start);
-        let is_time = !self.has_spare && used > last.extent.capacity / 2;
+        let is_time = matches!(self.spare, Spare::Absent) && used > last.extent.capacity / 2;
         // Not with the last room that there is: commits have counted on it.
         let has_room = || {
             let free = self.disk.free_bytes(&self.folder);
             free.is_none_or(|free| free >= 2 * self.segment_bytes + SLACK_BYTES)
         };
-        (is_time && has_room()).then(|| (self.folder.clone(), self.segment_bytes))
+        if !is_time || !has_room() {
+            return Ok(None);
+        }
+        let path = self.folder.join(SPARE_UNFINISHED);
+        let opened = self.reserve.open(&*self.disk, &path, OpenMode::Truncated);
+        let file = opened.map_err(Error::io("create", &path))?;
+        self.spare = Spare::InTheMaking;
+        Ok(Some(SparePlan {
+            disk: Arc::clone(&self.disk),
+            folder: self.folder.clone(),
+            capacity: self.segment_bytes,
+            file,
+        }))
     }
 
-    pub fn adopt_spare(&mut self, made: &Path) -> Result<()> {
-        let spare = self.folder.join(SPARE);
-        let renamed = self.disk.rename(made, &spare);
-        renamed.map_err(Error::io("rename", made))?;
-        self.has_spare = true;
-        Ok(())
+    /// Ends what `wants_spare` or `retire_before` began, well or not.
+    pub fn adopt_spare(&mut self, made: Option<Arc<dyn DiskFile>>) {
+        if matches!(self.spare, Spare::InTheMaking) {
+            self.spare = made.map_or(Spare::Absent, Spare::Ready);
+        }
+        self.note_room();
     }
 }
 
-/// Makes a file of zeros that can become a segment. Slow; done where nobody waits.
-pub(crate) fn make_spare(disk: &dyn Disk, folder: &Path, capacity: u64) -> Result<PathBuf> {
-    let path = folder.join("log.spare.unfinished");
-    zero_filled(disk, &path, capacity).map_err(|e| {
-        let _ = disk.remove(&path);
-        Error::io("create", &path)(e)
-    })?;
-    Ok(path)
+/// A spare segment to be made.
+pub(crate) struct SparePlan {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    capacity: u64,
+    file: Arc<dyn DiskFile>,
 }
 
-fn zero_filled(disk: &dyn Disk, path: &Path, capacity: u64) -> io::Result<Arc<dyn DiskFile>> {
-    let file = disk.open(path, OpenMode::Truncated)?;
-    fill_with_zeros(&*file, 0, capacity)?;
-    file.sync_all()?;
-    Ok(file)
+impl SparePlan {
+    /// Makes a file of zeros that can become a segment. Slow; done where nobody waits.
+    pub fn carry_out(&self) -> Result<Arc<dyn DiskFile>> {
+        let path = self.folder.join(SPARE_UNFINISHED);
+        let make = || {
+            fill_with_zeros(&*self.file, 0, self.capacity)?;
+            self.file.sync_all()?;
+            self.disk.rename(&path, &self.folder.join(SPARE))?;
+            Ok(Arc::clone(&self.file))
+        };
+        make().map_err(|e| {
+            let _ = self.disk.remove(&path);
+            Error::io("create", &path)(e)
+        })
+    }
 }
 
 fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
@@ -452,6 +832,11 @@ fn fill_with_zeros(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
 }
 
 fn write_segment_header(file: &dyn DiskFile, extent: Extent, id: StoreId) -> io::Result<()> {
+    file.write_all_at(&segment_header(extent, id), 0)
+}
+
+/// The header of a segment that has no records yet, and its mark.
+fn segment_header(extent: Extent, id: StoreId) -> [u8; SEGMENT_HEADER_LEN as usize] {
     let mut header = [0; SEGMENT_HEADER_LEN as usize];
     header[0..8].copy_from_slice(MAGIC);
     header[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
@@ -463,17 +848,18 @@ fn write_segment_header(file: &dyn DiskFile, extent: Extent, id: StoreId) -> io:
     // The mark of a former life goes with it. There always is one: what is zeroed is damaged.
     let mark = mark_bytes(extent, id, Lsn(extent.start));
     header[MARK_AT as usize..][..mark.len()].copy_from_slice(&mark);
-    file.write_all_at(&header, 0)
+    header
 }
 
 fn write_mark(file: &dyn DiskFile, extent: Extent, id: StoreId, synced: Lsn) -> io::Result<()> {
     file.write_all_at(&mark_bytes(extent, id, synced), MARK_AT)
 }
 
-fn mark_bytes(extent: Extent, id: StoreId, synced: Lsn) -> [u8; 16] {
-    let mut mark = [0; 16];
+/// A whole sector, which a disk writes or doesn't.
+fn mark_bytes(extent: Extent, id: StoreId, synced: Lsn) -> [u8; MARK_LEN] {
+    let mut mark = [0; MARK_LEN];
     mark[..8].copy_from_slice(&synced.0.to_le_bytes());
-    mark[8..].copy_from_slice(&mark_sum(extent, id, synced).to_le_bytes());
+    mark[8..16].copy_from_slice(&mark_sum(extent, id, synced).to_le_bytes());
     mark
 }
 
@@ -500,6 +886,13 @@ pub(crate) fn sync_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
     disk.sync_folder(folder).map_err(Error::io("sync", folder))
 }
 
+/// What a start read of a segment, up to its last record, and from where on it was needed.
+struct SegmentRead {
+    index: usize,
+    bytes: Vec<u8>,
+    from: u64,
+}
+
 /// Reads the log from a position on, gives each commit to `replay`, cuts a torn tail, and leaves the
 /// log ready to be written to.
 pub(crate) fn open_log(
@@ -510,6 +903,8 @@ pub(crate) fn open_log(
     from: Lsn,
     mut replay: impl FnMut(CommitTs, &[u8]) -> Result<(), String>,
 ) -> Result<(LogFiles, Tail)> {
+    let mut files = LogFiles::new(disk, folder, id, segment_bytes)?;
+    remove_unfinished(&**disk, folder)?;
     let mut segments = find_segments(&**disk, folder, id)?;
     // Segments that a checkpoint has put behind it may still lie here; none of the rest may be missing.
     while segments.len() > 1 && segments[0].extent.end() <= from.0 {
@@ -520,16 +915,18 @@ pub(crate) fn open_log(
     }
     refuse_missing(&segments, folder, from)?;
     let mut at = from.0;
-    let mut last = 0;
     let mut marked = Lsn(0);
+    // The segment read last, and the one before it.
+    let (mut tail, mut sealed): (Option<SegmentRead>, Option<SegmentRead>) = (None, None);
     // Nothing lies behind the end: nothing to look for there, and nothing to wipe.
     let mut ends_in_zeros = false;
     for (index, segment) in segments.iter().enumerate() {
-        let bytes = segment.read()?;
+        let mut bytes = segment.read()?;
         let mark = read_mark(segment.extent, id, &bytes)
             .ok_or_else(|| segment.corrupt(MARK_AT, "the checksum of its mark is wrong"))?;
         marked = marked.max(mark);
         let mut offset = (at - segment.extent.start).max(SEGMENT_HEADER_LEN);
+        let needed_from = offset;
         let mut is_sealed = false;
         while let Some(record) = Record::read(&bytes, segment.extent.start, offset) {
             offset += record_len(record.payload.len() as u64);
@@ -543,13 +940,18 @@ pub(crate) fn open_log(
                 what,
             })?;
         }
-        last = index;
         at = segment.extent.start + offset;
         if !is_sealed {
             let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
-            ends_in_zeros = index + 1 == segments.len()
-                && bytes.len() as u64 == segment.extent.capacity
-                && rest.is_some_and(is_zeros);
+            ends_in_zeros = index + 1 == segments.len() && rest.is_some_and(is_zeros);
+        }
+        bytes.truncate(usize::try_from(offset).unwrap_or(usize::MAX));
+        sealed = tail.replace(SegmentRead {
+            index,
+            bytes,
+            from: needed_from,
+        });
+        if !is_sealed {
             break;
         }
         at = segment.extent.end();
@@ -557,49 +959,39 @@ pub(crate) fn open_log(
             return Err(missing(folder, at, "yet the one before it goes on there"));
         }
     }
-    if let Some(segment) = segments.get(last)
-        && at < marked.0
-    {
+    let Some(tail) = tail else {
+        return Err(missing(folder, at, "and so are all others"));
+    };
+    let extent = segments[tail.index].extent;
+    if at < marked.0 {
         let what = format!("no whole record is here, yet the log was on disk up to {marked}");
-        return Err(segment.corrupt(at.saturating_sub(segment.extent.start), what));
+        return Err(segments[tail.index].corrupt(at.saturating_sub(extent.start), what));
     }
     if !ends_in_zeros {
-        refuse_corrupt_middle(segments.range(last.min(segments.len())..), at)?;
+        refuse_corrupt_middle(segments.range(tail.index..), at)?;
     }
-    let mut files = LogFiles {
-        disk: Arc::clone(disk),
-        folder: folder.to_path_buf(),
-        id,
-        segment_bytes,
-        marked,
-        segments: VecDeque::new(),
-        has_spare: is_usable_spare(&**disk, &folder.join(SPARE), segment_bytes),
-    };
     // What follows the end was never acknowledged.
-    for torn in segments.range((last + 1).min(segments.len())..) {
-        let removed = disk.remove(&torn.path);
-        removed.map_err(Error::io("remove", &torn.path))?;
-    }
-    segments.truncate(last + 1);
+    let torn = segments.iter().skip(tail.index + 1).map(|s| s.path.clone());
+    remove_from_the_end(&**disk, &*files.names, folder, torn.collect())?;
+    segments.truncate(tail.index + 1);
     files.segments = segments;
-    let (segment, offset) = match files.segments.back() {
-        Some(tail) => {
-            let offset = at - tail.extent.start;
-            let wiped = match ends_in_zeros {
-                true => Ok(()),
-                false => fill_with_zeros(&*tail.file, offset, tail.extent.capacity),
-            };
-            // The zeros may be those of an open that was cut short: on their way to the disk only.
-            wiped
-                .and_then(|()| tail.file.sync_all())
-                .map_err(Error::io("write to", &tail.path))?;
-            (tail.extent, offset)
-        }
-        None => return Err(missing(folder, at, "and so are all others")),
-    };
-    sync_folder(&**disk, folder)?;
+    files.marked = marked;
+    files.spare = find_spare(&**disk, &folder.join(SPARE), segment_bytes);
+    files.good.end = Lsn(at);
+    let offset = at - extent.start;
+    // Who sealed the one before may have been killed before it was synced.
+    if let Some(sealed) = &sealed
+        && offset == SEGMENT_HEADER_LEN
+    {
+        files.write_again(sealed)?;
+    }
+    match ends_in_zeros {
+        true => files.write_again(&tail)?,
+        false => files.cut_torn_tail(&tail.bytes)?,
+    }
+    files.note_room();
     let tail = Tail {
-        segment,
+        segment: extent,
         offset,
         segment_bytes,
         parts: Vec::new(),
@@ -644,15 +1036,7 @@ pub(crate) fn begin_log(
     id: StoreId,
     segment_bytes: u64,
 ) -> Result<()> {
-    let mut files = LogFiles {
-        disk: Arc::clone(disk),
-        folder: folder.to_path_buf(),
-        id,
-        segment_bytes,
-        marked: Lsn(0),
-        segments: VecDeque::new(),
-        has_spare: false,
-    };
+    let mut files = LogFiles::new(disk, folder, id, segment_bytes)?;
     files.add_segment(Extent {
         start: 0,
         capacity: segment_bytes.max(8192),
@@ -685,14 +1069,52 @@ fn is_zeros(bytes: &[u8]) -> bool {
         .all(|chunk| *chunk == ZEROS[..chunk.len()])
 }
 
-fn is_usable_spare(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> bool {
+/// Removes segments, the last one first and each for good before the next: there is never a hole
+/// between those that are found. Whatever else was renamed or removed before is on disk, too.
+fn remove_from_the_end(
+    disk: &dyn Disk,
+    names: &dyn DiskFolder,
+    folder: &Path,
+    segments: Vec<PathBuf>,
+) -> Result<()> {
+    let sync = || names.sync().map_err(Error::io("sync", folder));
+    sync()?;
+    for path in segments.iter().rev() {
+        let found = disk.find(path).map_err(Error::io("read", path))?;
+        if matches!(found, Some(Found::File { .. })) {
+            let removed = disk.remove(path);
+            removed.map_err(Error::io("remove", path))?;
+            sync()?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what was not finished when the process ended.
+fn remove_unfinished(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    for name in [UNFINISHED, SPARE_UNFINISHED] {
+        let path = folder.join(name);
+        if let Ok(Some(Found::File { .. })) = disk.find(&path) {
+            let removed = disk.remove(&path);
+            removed.map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+fn find_spare(disk: &dyn Disk, path: &Path, segment_bytes: u64) -> Spare {
     match disk.find(path) {
-        Ok(Some(Found::File { len })) if len == segment_bytes => true,
+        Ok(Some(Found::File { len })) if len == segment_bytes => {
+            match disk.open(path, OpenMode::Existing) {
+                Ok(file) => Spare::Ready(file),
+                Err(_) => Spare::Absent,
+            }
+        }
         Ok(Some(_)) => {
             let _ = disk.remove(path);
-            false
+            Spare::Absent
         }
-        Ok(None) | Err(_) => false,
+        Ok(None) | Err(_) => Spare::Absent,
     }
 }
 

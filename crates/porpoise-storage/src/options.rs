@@ -63,6 +63,28 @@ impl Default for FlushPolicy {
     }
 }
 
+/// Who syncs once a second, makes spare log segments and checkpoints, and has a store that refused
+/// writing go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Two threads of the store's own.
+    Threads,
+    /// Whoever calls [`Store::work`](crate::Store::work) and `Store::checkpoint`: a simulation, in
+    /// which everything happens in an order that can be repeated.
+    Manual,
+}
+
+/// A piece of background work; see [`Background::Manual`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Syncs what no commit has waited for.
+    Sync,
+    /// Makes the next log segment, if it is time to.
+    Spare,
+    /// Ends the state in which writing is refused, if what caused it is over.
+    Recover,
+}
+
 /// How a store is opened. `Options::path` and `Options::memory` give the usual ones.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -78,6 +100,8 @@ pub struct Options {
     pub checkpoint_idle: Duration,
     /// The length of a log file.
     pub log_segment_bytes: u64,
+    /// Who does what no commit waits for.
+    pub background: Background,
     /// What the folder lies on.
     pub disk: Arc<dyn Disk>,
 }
@@ -100,6 +124,7 @@ impl Options {
             checkpoint_version_bytes: 16 << 20,
             checkpoint_idle: Duration::from_secs(10),
             log_segment_bytes: 16 << 20,
+            background: Background::Threads,
             disk: Arc::new(OsDisk),
         }
     }

@@ -5,11 +5,13 @@
 //! ├ LOCK              the process that has the store open
 //! ├ tree.redb         the B-trees, as of the last checkpoint, every page with a checksum
 //! ├ log-…             the log since then
-//! └ log.spare         the next log segment
+//! ├ log.spare         the next log segment
+//! └ ….unfinished      a file that isn't what its name will say yet; a start removes it
 //! ```
 //!
-//! `porpoise-sync` syncs once a second what no commit waited for. `porpoise-fold` makes checkpoints.
-//! Neither is on the path of a commit.
+//! `porpoise-sync` syncs once a second what no commit waited for, makes the next log segment, and has
+//! a store that refused writing go on. `porpoise-fold` makes checkpoints. Neither is on the path of a
+//! commit.
 
 use std::any::Any;
 use std::io;
@@ -27,10 +29,10 @@ use crate::base::Base;
 use crate::blocks::BlockCache;
 use crate::commit::{Commit, GroupCommit, LeadHook, Need};
 use crate::disk::{Disk, Found, LockOutcome};
-use crate::first_start::{self, TREE};
+use crate::first_start::{self, TREE, or_current};
 use crate::locks::{BlockHook, HeldLocks, LockTable, OuterWaits};
-use crate::log::{Payload, make_spare, open_log, sync_folder};
-use crate::options::{FlushPolicy, Location, Options};
+use crate::log::{Payload, open_log, sync_folder};
+use crate::options::{Background, FlushPolicy, Location, Options, Work};
 use crate::overlay::Overlay;
 use crate::payload::{Operation, decode, encode};
 use crate::snapshot::{Epoch, Snapshot};
@@ -39,7 +41,7 @@ use crate::transaction::Transaction;
 use crate::tree::{DamagedSpaces, SpaceNames, Tree};
 use crate::tree_file::CheckedFile;
 use crate::versions::Generation;
-use crate::{CommitTs, Error, Lsn, Result, SpaceId, StoreId, TxnId, checkpoint};
+use crate::{CommitTs, Error, Lsn, Result, SpaceId, StoreId, TxnId, checkpoint, recovery};
 
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// How long after a failed checkpoint it is tried again.
@@ -70,6 +72,8 @@ pub struct Stats {
     pub lock_waits: u64,
     pub locks_waiting: u64,
     pub deadlocks: u64,
+    /// Writing is refused since a write to the log failed.
+    pub is_read_only: bool,
 }
 
 pub(crate) struct Shared {
@@ -86,6 +90,8 @@ pub(crate) struct Shared {
     /// The newest commit that the tree has.
     pub folded_ts: AtomicU64,
     pub disk: Arc<dyn Disk>,
+    /// `None` for a store in memory.
+    pub background: Background,
     /// `None` for a store in memory.
     pub tree_path: Option<PathBuf>,
     next_txn: AtomicU64,
@@ -220,6 +226,7 @@ impl Store {
             damaged,
             folded_ts: AtomicU64::new(state.ts.0),
             disk: Arc::clone(&options.disk),
+            background: options.background,
             tree_path: folder.map(|_| tree_path),
             next_txn: AtomicU64::new(1),
             flush: options.flush.clone(),
@@ -238,10 +245,13 @@ impl Store {
             folded_bell: Bell::default(),
         });
         shared.note_growth();
-        let threads = vec![
-            spawn("porpoise-sync", &shared, sync_each_second)?,
-            spawn("porpoise-fold", &shared, fold_when_due)?,
-        ];
+        let threads = match options.background {
+            Background::Threads => vec![
+                spawn("porpoise-sync", &shared, sync_each_second)?,
+                spawn("porpoise-fold", &shared, fold_when_due)?,
+            ],
+            Background::Manual => Vec::new(),
+        };
         let handle = Handle {
             shared,
             threads: Mutex::new(threads),
@@ -306,6 +316,18 @@ impl Store {
         checkpoint::run(self.shared()).map(|_| ())
     }
 
+    /// Does a piece of background work now, on this thread; see [`Background::Manual`].
+    pub fn work(&self, work: Work) -> Result<()> {
+        match work {
+            Work::Sync => {
+                self.shared().group.sync_in_background(self.shared());
+                Ok(())
+            }
+            Work::Spare => make_spare_segment(self.shared()),
+            Work::Recover => recovery::run(self.shared()),
+        }
+    }
+
     /// Makes a checkpoint and gives the files back. What is done with the store later fails.
     pub fn close(&self) -> Result<()> {
         if self.shared().is_stopping.load(Ordering::Acquire) {
@@ -357,17 +379,23 @@ impl Store {
             lock_waits: shared.locks.waits.load(Ordering::Relaxed),
             locks_waiting: shared.locks.currently_waiting() as u64,
             deadlocks: shared.locks.deadlocks.load(Ordering::Relaxed),
+            is_read_only: shared.group.check_writable().is_err(),
         }
     }
 }
 
 impl Shared {
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::newest_of(self.epoch.load_full())
+    }
+
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::newest_of(self.epoch.load_full())
+    /// How far the tree has come; a start reads the log from here.
+    pub fn folded_to(&self) -> Lsn {
+        Lsn(self.folded_to.load(Ordering::Acquire))
     }
 
     pub fn raise_counter(&self, space: SpaceId, value: u64) {
@@ -456,6 +484,9 @@ impl Shared {
 
     /// Holds a commit back while versions pile up faster than they are folded.
     fn wait_for_room(&self) {
+        if self.background == Background::Manual {
+            return;
+        }
         let limit = self
             .limits
             .version_bytes
@@ -536,10 +567,7 @@ fn make_folder(disk: &dyn Disk, folder: &Path) -> Result<()> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(Error::io("create", folder)(e)),
     }
-    match parent.as_os_str().is_empty() {
-        true => sync_folder(disk, Path::new(".")),
-        false => sync_folder(disk, parent),
-    }
+    sync_folder(disk, or_current(parent))
 }
 
 /// Makes this process the folder's only user.
@@ -610,24 +638,28 @@ fn sync_each_second(shared: &Shared) {
         if let Err(error) = make_spare_segment(shared) {
             tracing::warn!(%error, "cannot prepare the next log segment");
         }
+        if let Err(error) = recovery::run(shared) {
+            tracing::debug!(%error, "the disk still fails");
+        }
     }
 }
 
 fn make_spare_segment(shared: &Shared) -> Result<()> {
     let tail = shared.group.written();
-    let wanted = shared
-        .group
-        .with_files(|files| files.wants_spare(tail))
-        .flatten();
-    let Some((folder, capacity)) = wanted else {
+    let wanted = shared.group.with_files(|files| {
+        files.fill_reserve();
+        files.wants_spare(tail)
+    });
+    let Some(plan) = wanted.transpose()?.flatten() else {
         return Ok(());
     };
-    let made = make_spare(&*shared.disk, &folder, capacity)?;
-    shared
-        .group
-        .with_files(|files| files.adopt_spare(&made))
-        .transpose()?;
-    Ok(())
+    let made = plan.carry_out();
+    let (spare, outcome) = match made {
+        Ok(file) => (Some(file), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    shared.group.with_files(|files| files.adopt_spare(spare));
+    outcome
 }
 
 fn fold_when_due(shared: &Shared) {

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -112,10 +113,25 @@ pub(crate) struct DamagedSpaces {
     of_all: Mutex<Option<Error>>,
     /// Places that the log tells of already.
     reported: Mutex<HashSet<u64>>,
+    /// Checkpoints since the last good one that the disk refused to read something for.
+    refused_folds: AtomicU32,
     names: ArcSwapOption<SpaceNames>,
 }
 
+/// So many checkpoints fail before a place that the disk refuses to read counts as damaged: half an hour's.
+const REFUSED_FOLDS_MAX: u32 = 1_000;
+
 impl DamagedSpaces {
+    /// A checkpoint was made.
+    pub fn note_fold(&self) {
+        self.refused_folds.store(0, Ordering::Relaxed);
+    }
+
+    /// The disk refused to read something for a checkpoint: whether to wait for it to give it yet.
+    pub fn may_pass(&self) -> bool {
+        self.refused_folds.fetch_add(1, Ordering::Relaxed) < REFUSED_FOLDS_MAX
+    }
+
     pub fn get(&self, space: SpaceId) -> Option<Error> {
         self.refused.lock().get(&space).cloned()
     }

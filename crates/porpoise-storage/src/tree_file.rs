@@ -65,6 +65,8 @@ pub(crate) struct Damage {
     pub path: PathBuf,
     pub offset: u64,
     pub what: String,
+    /// The system refused to read it; it may be there another time.
+    pub is_refused: bool,
 }
 
 impl std::fmt::Display for Damage {
@@ -81,11 +83,12 @@ impl std::fmt::Display for Damage {
 impl std::error::Error for Damage {}
 
 impl From<Damage> for Error {
-    fn from(Damage { path, offset, what }: Damage) -> Error {
+    fn from(damage: Damage) -> Error {
         Error::Damaged(Arc::new(DamagedPlace {
-            path,
-            offset,
-            what,
+            path: damage.path,
+            offset: damage.offset,
+            what: damage.what,
+            is_refused: damage.is_refused,
             space: None,
             owner: None,
         }))
@@ -235,6 +238,7 @@ impl CheckedFile {
             path: self.path.clone(),
             offset: page_offset(page),
             what: what.into(),
+            is_refused: false,
         }
     }
 
@@ -284,7 +288,10 @@ impl CheckedFile {
         let read = self.file.read_exact_at(out, page_offset(first));
         read.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => self.damage(first, "the file ends before it"),
-            _ => self.damage(first, format!("it can't be read: {error}")),
+            _ => Damage {
+                is_refused: true,
+                ..self.damage(first, format!("it can't be read: {error}"))
+            },
         })
     }
 
@@ -298,6 +305,7 @@ impl CheckedFile {
                 path: self.path.clone(),
                 offset: sums_offset(number),
                 what: format!("the checksums here can't be read: {error}"),
+                is_refused: error.kind() != io::ErrorKind::UnexpectedEof,
             })?;
             // Read under the lock: an older state can't take the place of a newer one.
             groups.admit(number, Group::from_bytes(&bytes));

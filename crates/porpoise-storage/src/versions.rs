@@ -83,6 +83,22 @@ impl Generation {
             .sum()
     }
 
+    /// A generation with the newest visible version of each key, and nothing of what failed.
+    pub fn visible_copy(&self) -> Generation {
+        let ts = self.visible();
+        let copy = Generation::after(ts);
+        for (space, versions) in self.spaces.iter() {
+            let net_rows = versions.net_rows.load(Ordering::Relaxed);
+            let seen = std::iter::successors(versions.map.first(), Found::next)
+                .filter_map(|found| Some((found.key(), found.visible(ts.0)?)));
+            copy.insert(space, ts, net_rows, seen);
+            if versions.is_dropped(ts) {
+                copy.space(space).drop_at(ts);
+            }
+        }
+        copy
+    }
+
     /// The space's versions, if the key may be among them; `Err` if the space is gone.
     pub fn versions_of(
         &self,

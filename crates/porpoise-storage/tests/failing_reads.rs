@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use porpoise_storage::{
-    Disk, DiskFile, Error, Found, LockOutcome, OpenMode, Options, OsDisk, SpaceId, Store,
+    Disk, DiskFile, DiskFolder, Error, Found, LockOutcome, OpenMode, Options, OsDisk, SpaceId,
+    Store,
 };
 
 const ONE: SpaceId = SpaceId(1);
@@ -69,8 +70,8 @@ impl Disk for BadSectors {
         self.disk.create_folder(path)
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        self.disk.sync_folder(folder)
+    fn open_folder(&self, folder: &Path) -> io::Result<Arc<dyn DiskFolder>> {
+        self.disk.open_folder(folder)
     }
 
     fn free_bytes(&self, path: &Path) -> Option<u64> {
