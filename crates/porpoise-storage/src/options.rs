@@ -98,6 +98,9 @@ pub struct Options {
     pub checkpoint_version_bytes: u64,
     /// A checkpoint starts when nothing was committed for so long, to give memory back.
     pub checkpoint_idle: Duration,
+    /// How many checkpoints in a row may fail because the disk refuses to read a place, before the place counts as damaged. One
+    /// is tried every other second.
+    pub checkpoint_read_tries: u32,
     /// The length of a log file.
     pub log_segment_bytes: u64,
     /// Who does what no commit waits for.
@@ -123,6 +126,7 @@ impl Options {
             checkpoint_log_bytes: 64 << 20,
             checkpoint_version_bytes: 16 << 20,
             checkpoint_idle: Duration::from_secs(10),
+            checkpoint_read_tries: 1_000,
             log_segment_bytes: 16 << 20,
             background: Background::Threads,
             disk: Arc::new(OsDisk),

@@ -168,8 +168,9 @@ impl Store {
         let checkpoint::Opened {
             state,
             counters,
-            damaged,
+            mut damaged,
         } = checkpoint::open_tree(&tree, &tree_path)?;
+        damaged.refused_folds_max = options.checkpoint_read_tries;
         let damaged = Arc::new(damaged);
         let generation = Arc::new(Generation::after(state.ts));
         let mut replay = Replay {

@@ -115,11 +115,10 @@ pub(crate) struct DamagedSpaces {
     reported: Mutex<HashSet<u64>>,
     /// Checkpoints since the last good one that the disk refused to read something for.
     refused_folds: AtomicU32,
+    /// How many there may be.
+    pub refused_folds_max: u32,
     names: ArcSwapOption<SpaceNames>,
 }
-
-/// So many checkpoints fail before a place that the disk refuses to read counts as damaged: half an hour's.
-const REFUSED_FOLDS_MAX: u32 = 1_000;
 
 impl DamagedSpaces {
     /// A checkpoint was made.
@@ -129,7 +128,7 @@ impl DamagedSpaces {
 
     /// The disk refused to read something for a checkpoint: whether to wait for it to give it yet.
     pub fn may_pass(&self) -> bool {
-        self.refused_folds.fetch_add(1, Ordering::Relaxed) < REFUSED_FOLDS_MAX
+        self.refused_folds.fetch_add(1, Ordering::Relaxed) < self.refused_folds_max
     }
 
     pub fn get(&self, space: SpaceId) -> Option<Error> {

@@ -119,6 +119,7 @@ impl DiskFile for BadFile {
 fn store(folder: &Path, pattern: &'static [u8]) -> (Store, Arc<AtomicBool>) {
     let is_bad = Arc::new(AtomicBool::new(false));
     let mut options = Options::path(folder);
+    options.checkpoint_read_tries = 0;
     options.cache_bytes = 128 << 10;
     options.disk = Arc::new(BadSectors {
         disk: OsDisk,
