@@ -129,9 +129,7 @@ fn remove_strays(engine: &Engine, table: &Table, index: &Index) -> Result<u64> {
     each_row(&snapshot, index.space, |entry, held| {
         let (primary_key, _) = index_entry::split(held);
         let is_own = snapshot.get(table.space, primary_key, |row| {
-            let parts = index_entry::parts_of(table, index, row);
-            index_entry::entry_value(table, index, primary_key, row, &mut value);
-            value == held && index_entry::entry_key(index, &parts, primary_key).as_slice() == entry
+            index_entry::is_entry_of(table, index, (primary_key, row), (entry, held), &mut value)
         })?;
         match is_own {
             Some(true) => Ok(()),

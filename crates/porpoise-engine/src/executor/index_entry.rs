@@ -71,6 +71,20 @@ pub fn entry_value(
     index.entry_layout.encode(&values, out);
 }
 
+/// Whether an entry, a key and a value, is the one that a row, a primary key and its stored form,
+/// has in the index. `room` is overwritten.
+pub fn is_entry_of(
+    table: &Table,
+    index: &Index,
+    (primary_key, row): (&[u8], &[u8]),
+    (entry, held): (&[u8], &[u8]),
+    room: &mut Vec<u8>,
+) -> bool {
+    entry_value(table, index, primary_key, row, room);
+    let parts = parts_of(table, index, row);
+    room == held && entry_key(index, &parts, primary_key).as_slice() == entry
+}
+
 /// Splits an entry's value into the primary key and the indexed columns.
 pub fn split(entry: &[u8]) -> (&[u8], &[u8]) {
     let Some((length, rest)) = entry.split_first_chunk::<2>() else {
