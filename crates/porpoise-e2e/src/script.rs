@@ -120,87 +120,104 @@ pub fn run_file(server: &Server, route: Route, file: &Path) -> Result<(), String
     let database = format!("script_{name}");
     let script = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let mut admin = server.connect(route, "").map_err(|e| e.to_string())?;
-    let mut run = |sql: &str| admin.query(sql).map_err(|e| format!("{sql}: {e}"));
+    let mut run = |sql: &str| {
+        let reply = admin.query(sql);
+        reply.map(drop).map_err(|e| format!("{sql}: {e}"))
+    };
     run(&format!("DROP DATABASE IF EXISTS {database}"))?;
     run(&format!("CREATE DATABASE {database}"))?;
     run(&format!("USE {database}"))?;
-    let mut sessions: BTreeMap<String, Session> = BTreeMap::new();
-    let mut outcome = Ok(());
+    let mut sessions = Sessions {
+        server,
+        route,
+        database: &database,
+        open: BTreeMap::new(),
+    };
+    let outcome = run_lines(&script, &mut sessions, &mut run);
+    drop(sessions);
+    // A failed script may leave a transaction that ends with its connection, a moment later.
+    let dropped = run(&format!("DROP DATABASE {database}"));
+    outcome.and(dropped)
+}
+
+/// Runs a script's lines, up to the first that fails. `setup` runs those that name no session.
+fn run_lines(
+    script: &str,
+    sessions: &mut Sessions<'_>,
+    setup: &mut dyn FnMut(&str) -> Result<(), String>,
+) -> Result<(), String> {
+    let product = sessions.server.product.label();
     for (index, line) in script.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let line = match line
+        let labelled = line
             .strip_prefix('[')
-            .and_then(|rest| rest.split_once("] "))
-        {
-            Some((label, _)) if label != server.product.label() => continue,
+            .and_then(|rest| rest.split_once("] "));
+        let line = match labelled {
+            Some((label, _)) if label != product => continue,
             Some((_, rest)) => rest,
             None => line,
         };
         let done = match Step::parse(line) {
-            Step::Setup(sql) => run(sql).map(drop),
+            Step::Setup(sql) => setup(sql),
+            step => sessions.run(step),
+        };
+        done.map_err(|e| format!("line {}: {line}\n    {e}", index + 1))?;
+    }
+    match sessions.open.iter().find(|(_, session)| session.waiting) {
+        Some((name, _)) => Err(format!("{name} still waits at the end")),
+        None => Ok(()),
+    }
+}
+
+/// The sessions of a script, by name.
+struct Sessions<'s> {
+    server: &'s Server,
+    route: Route,
+    database: &'s str,
+    open: BTreeMap<String, Session>,
+}
+
+impl Sessions<'_> {
+    fn run(&mut self, step: Step<'_>) -> Result<(), String> {
+        match step {
+            Step::Setup(sql) => Err(format!("{sql}: a session has to be named")),
             Step::Closes(session) => {
-                sessions.remove(session);
+                self.open.remove(session);
                 Ok(())
             }
-            Step::LogsIn { session, account } => match server.log_in(route, account, &database) {
-                Ok(wire) => {
-                    sessions.insert(session.to_owned(), Session::start(wire));
-                    Ok(())
-                }
-                Err(e) => Err(e.to_string()),
-            },
+            Step::LogsIn { session, account } => {
+                let wire = self.server.log_in(self.route, account, self.database);
+                let wire = wire.map_err(|e| e.to_string())?;
+                self.open.insert(session.to_owned(), Session::start(wire));
+                Ok(())
+            }
             Step::Runs {
                 session,
                 sql,
                 expected,
-            } => match open(&mut sessions, session, server, route, &database) {
-                Ok(session) => session.run(sql, expected),
-                Err(e) => Err(e.to_string()),
-            },
-            Step::Answers { session, expected } => match sessions.get_mut(session) {
+            } => self.named(session)?.run(sql, expected),
+            Step::Answers { session, expected } => match self.open.get_mut(session) {
                 Some(session) if session.waiting => session.answer(expected),
                 _ => Err("no statement waits here".to_owned()),
             },
-        };
-        if let Err(e) = done {
-            outcome = Err(format!("line {}: {line}\n    {e}", index + 1));
-            break;
         }
     }
-    if let (Ok(()), Some(name)) = (
-        &outcome,
-        sessions
-            .iter()
-            .find(|(_, s)| s.waiting)
-            .map(|(name, _)| name),
-    ) {
-        outcome = Err(format!("{name} still waits at the end"));
-    }
-    drop(sessions);
-    // A failed script may leave a transaction behind that dies with its connection, a moment later.
-    let dropped = run(&format!("DROP DATABASE {database}"));
-    outcome.and(dropped.map(drop))
-}
 
-fn open<'a>(
-    sessions: &'a mut BTreeMap<String, Session>,
-    name: &str,
-    server: &Server,
-    route: Route,
-    database: &str,
-) -> Result<&'a mut Session, Error> {
-    if !sessions.contains_key(name) {
-        sessions.insert(
-            name.to_owned(),
-            Session::start(server.connect(route, database)?),
-        );
+    /// The session of this name, opened now as root if there is none.
+    fn named(&mut self, name: &str) -> Result<&mut Session, String> {
+        if !self.open.contains_key(name) {
+            let wire = self.server.connect(self.route, self.database);
+            let session = Session::start(wire.map_err(|e| e.to_string())?);
+            self.open.insert(name.to_owned(), session);
+        }
+        Ok(self
+            .open
+            .get_mut(name)
+            .expect("the session was just put there"))
     }
-    Ok(sessions
-        .get_mut(name)
-        .expect("the session was just put there"))
 }
 
 impl Session {
