@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
-use porpoise_locks::Kind as LockKind;
 use porpoise_storage::SpaceId;
 use porpoise_types::{Collation, DataType, RowLayout, Value};
 
@@ -290,13 +289,13 @@ impl Table {
 }
 
 impl TableState {
-    pub fn new(kind: LockKind, locks: &Arc<MetadataLocks>) -> TableState {
+    pub fn new(locks: &Arc<MetadataLocks>) -> TableState {
         TableState {
             auto_increment: AtomicU64::new(0),
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
             rebuilt_ts: AtomicU64::new(0),
-            fast_path: MdlFastPath::new(kind, locks),
+            fast_path: MdlFastPath::new(locks),
         }
     }
 
@@ -308,7 +307,7 @@ impl TableState {
 
 impl Default for TableState {
     fn default() -> TableState {
-        TableState::new(LockKind::default(), &Arc::default())
+        TableState::new(&Arc::default())
     }
 }
 

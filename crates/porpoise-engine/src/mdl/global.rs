@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use porpoise_locks::Kind;
-
 use super::Locks;
 use super::fast_path::{HasFastPath, MdlFastPath};
 use super::mode::{Mode, TableUse};
@@ -24,8 +22,8 @@ pub struct GlobalReadLock {
 impl GlobalReadLock {
     pub fn new(locks: &Arc<MetadataLocks>) -> GlobalReadLock {
         GlobalReadLock {
-            statements: Arc::new(MdlFastPath::new(Kind::default(), locks)),
-            commits: Arc::new(MdlFastPath::new(Kind::default(), locks)),
+            statements: Arc::new(MdlFastPath::new(locks)),
+            commits: Arc::new(MdlFastPath::new(locks)),
         }
     }
 }
