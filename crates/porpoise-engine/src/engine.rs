@@ -12,8 +12,10 @@ use crate::catalog::Dictionary;
 use crate::catalog::dictionary::DICTIONARY_SPACE;
 use crate::error::Result;
 use crate::hosts::Hosts;
+use crate::information_schema;
 use crate::mdl::{self, BlockHook, Locks, MetadataLocks};
 use crate::plan_cache::PlanCache;
+use crate::planner::bind_table_expression;
 use crate::session::{Login, Session};
 pub use crate::shared::{Front, Shared};
 use crate::variables::GlobalVariables;
@@ -46,10 +48,12 @@ impl Engine {
         storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
         store.set_space_names(Some(Arc::new(name_of_dictionary)));
+        information_schema::register();
         porpoise_locks::prepare_fences();
         let metadata_locks = Arc::<MetadataLocks>::default();
         let lock_kind = variables.metadata_lock_kind();
-        let (dictionary, catalog) = Dictionary::open(&store, lock_kind, &metadata_locks)?;
+        let (dictionary, catalog) =
+            Dictionary::open(&store, lock_kind, &metadata_locks, bind_table_expression)?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             locks: Locks::new(metadata_locks, store.clone()),

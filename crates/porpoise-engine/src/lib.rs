@@ -26,6 +26,7 @@ pub mod locked_tables;
 pub mod mdl;
 pub mod mend;
 pub mod plan_cache;
+pub mod plan_locks;
 pub mod planner;
 pub mod quote;
 pub mod reply;

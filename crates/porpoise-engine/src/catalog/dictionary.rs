@@ -35,6 +35,7 @@ use porpoise_types::Collation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::expression::BindExpression;
 use super::record::{SchemaRecord, TableRecord, ViewRecord};
 use super::{
     Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableId, TableName, TableState, View,
@@ -81,6 +82,7 @@ impl Dictionary {
         store: &Store,
         lock_kind: LockKind,
         locks: &Arc<MetadataLocks>,
+        binder: BindExpression,
     ) -> Result<(Dictionary, Catalog)> {
         prepare(store)?;
         let mut catalog = Catalog {
@@ -119,7 +121,7 @@ impl Dictionary {
                     analyzed: true,
                 }));
             }
-            let table = record.bind(Arc::new(state))?;
+            let table = record.bind(Arc::new(state), binder)?;
             catalog.put(
                 &record.schema,
                 &record.name,

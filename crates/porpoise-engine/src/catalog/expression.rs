@@ -7,8 +7,8 @@ use porpoise_sql::ast;
 
 use super::Table;
 use crate::error::{Error, Result};
+use crate::expr::function::Purity;
 use crate::expr::{Expr, ExprKind};
-use crate::functions::Purity;
 use crate::variables::SessionVars;
 
 /// Parses a kept expression. The text doesn't depend on any session's sql_mode.
@@ -20,9 +20,18 @@ pub fn parse(sql: &str) -> Result<ast::Expr> {
     })
 }
 
-/// Parses a kept expression and binds it over its table: the row is slot 0 of the frame.
-pub fn bind(sql: &str, table: &Table, clause: &'static str) -> Result<Expr> {
-    crate::planner::bind_table_expression(&parse(sql)?, table, clause, &SessionVars::new(0))
+/// Binds an expression over one table's row, which is in slot 0 of the frame; the clause is named in error 1054. Names are
+/// resolved by the planner, above the catalog: it is handed down to whoever makes tables of records.
+pub type BindExpression = fn(&ast::Expr, &Table, &'static str, &SessionVars) -> Result<Expr>;
+
+/// Parses a kept expression and binds it over its table.
+pub fn bind(
+    sql: &str,
+    table: &Table,
+    clause: &'static str,
+    binder: BindExpression,
+) -> Result<Expr> {
+    binder(&parse(sql)?, table, clause, &SessionVars::new(0))
 }
 
 /// Calls back for every node of a bound expression, subqueries' insides left out.

@@ -9,21 +9,18 @@ mod definition;
 pub mod dictionary;
 pub mod expression;
 pub mod record;
+pub mod virtual_table;
 
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use hashbrown::HashMap;
-use porpoise_types::{DataType, Value};
 
 pub use definition::*;
 pub use dictionary::{Change, Dictionary};
+pub use virtual_table::VirtualTable;
 
 use porpoise_storage::SpaceId;
-
-use crate::error::Result;
-use crate::executor::Exec;
-use crate::information_schema::Lookup;
 
 /// One picture of all schemas.
 #[derive(Debug, Default)]
@@ -121,46 +118,8 @@ impl Catalog {
         }
         let built_in = dictionary::BUILT_IN_SCHEMAS.contains(&entry.schema.name.as_str());
         built_in
-            .then(|| VirtualTable::find(schema, name))
+            .then(|| virtual_table::find(schema, name))
             .flatten()
             .map(Relation::Virtual)
-    }
-}
-
-/// A read-only table whose rows are made by code when a statement reads it.
-pub struct VirtualTable {
-    pub schema: &'static str,
-    pub name: &'static str,
-    /// Name, type, nullable.
-    pub columns: &'static [(&'static str, fn() -> DataType, bool)],
-    /// Calls back once a row, with a value a column.
-    pub rows: RowMaker,
-}
-
-impl VirtualTable {
-    /// Whether everybody may read it: it shows to each what is theirs to know. Others need SELECT.
-    pub fn is_open_to_all(&self) -> bool {
-        const OPEN: &[&str] = &[
-            "global_status",
-            "global_variables",
-            "processlist",
-            "session_status",
-            "session_variables",
-        ];
-        match self.schema {
-            "information_schema" => true,
-            "performance_schema" => OPEN.contains(&self.name),
-            _ => false,
-        }
-    }
-}
-
-/// Makes a virtual table's rows, at least those that the lookup wants.
-pub type RowMaker =
-    fn(&mut Exec<'_>, &Lookup, &mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>) -> Result<()>;
-
-impl std::fmt::Debug for VirtualTable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.schema, self.name)
     }
 }

@@ -20,7 +20,7 @@ use porpoise_types::{BlobSize, Collation, DataType, EnumDef, IntWidth, RowLayout
 use serde::{Deserialize, Serialize};
 
 use super::definition::*;
-use super::expression;
+use super::expression::{self, BindExpression};
 use crate::error::Result;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -545,7 +545,7 @@ impl TableRecord {
     }
 
     /// Makes the table that plans are made for. `state` is what outlives versions of the same table.
-    pub fn bind(&self, state: Arc<TableState>) -> Result<Table> {
+    pub fn bind(&self, state: Arc<TableState>, binder: BindExpression) -> Result<Table> {
         let types: Vec<DataType> = self
             .columns
             .iter()
@@ -615,7 +615,7 @@ impl TableRecord {
             .iter()
             .map(|index| self.bind_index(index))
             .collect();
-        self.bind_expressions(&mut table)?;
+        self.bind_expressions(&mut table, binder)?;
         Ok(table)
     }
 
@@ -671,10 +671,15 @@ impl TableRecord {
     }
 
     /// Binds expressions of defaults, generated columns and checks over the table's own columns.
-    fn bind_expressions(&self, table: &mut Table) -> Result<()> {
+    fn bind_expressions(&self, table: &mut Table, binder: BindExpression) -> Result<()> {
         for (position, column) in self.columns.iter().enumerate() {
             if let DefaultRecord::Expression(sql) = &column.default {
-                let expr = Arc::new(expression::bind(sql, table, "default value expression")?);
+                let expr = Arc::new(expression::bind(
+                    sql,
+                    table,
+                    "default value expression",
+                    binder,
+                )?);
                 table.columns[position].default = ColumnDefault::Expression {
                     sql: sql.clone(),
                     expr,
@@ -685,6 +690,7 @@ impl TableRecord {
                     &generated.sql,
                     table,
                     "generated column function",
+                    binder,
                 )?);
                 table.columns[position].generated = Some(Generated {
                     sql: generated.sql.clone(),
@@ -698,6 +704,7 @@ impl TableRecord {
                 &check.sql,
                 table,
                 "check constraint CHECK expression",
+                binder,
             )?);
             table.checks.push(Check {
                 name: check.name.clone(),

@@ -24,8 +24,9 @@ use crate::ddl::column;
 use crate::ddl::table::{self, Options};
 use crate::ddl::{Ddl, Name, check_table_name, copy, foreign_keys, lock, rename};
 use crate::error::{Error, Result};
+use crate::expr::typing::declared::{TypeContext, resolve_collation};
 use crate::mdl::Mode;
-use crate::planner::typing::declared::{TypeContext, resolve_collation};
+use crate::planner::bind_table_expression;
 use crate::reply::Completion;
 
 /// What the actions say beside the edited record.
@@ -810,7 +811,7 @@ fn install(
     let mut table = Arc::clone(new);
     if let Some(name) = &target {
         rename::rename_record(record, name);
-        table = Arc::new(record.bind(Arc::clone(&new.state))?);
+        table = Arc::new(record.bind(Arc::clone(&new.state), bind_table_expression)?);
     }
     if old.temporary {
         if let Some(name) = &target

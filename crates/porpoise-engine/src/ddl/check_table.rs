@@ -12,12 +12,11 @@
 
 use porpoise_storage::{Snapshot, SpaceId};
 
-use crate::Error;
 use crate::catalog::{Index, IndexKind, Table};
+use crate::ddl::Ddl;
 use crate::ddl::maintain::{each, interrupted};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::executor::index_entry;
-use crate::session::Session;
 
 /// So many problems are told of, for each part of a table.
 const PROBLEMS_MAX: usize = 10;
@@ -44,26 +43,26 @@ impl Depth {
 
 /// What is wrong with a table, at most some of it.
 pub fn check(
-    session: &Session,
+    ddl: &Ddl<'_>,
     table: &Table,
     snapshot: &Snapshot,
     depth: Depth,
 ) -> Result<Vec<String>> {
-    let mut problems = check_pages(session, table.space)?;
+    let mut problems = check_pages(ddl, table.space)?;
     for index in secondary(table) {
-        problems.extend(check_pages(session, index.space)?);
+        problems.extend(check_pages(ddl, index.space)?);
     }
     if !problems.is_empty() {
         return Ok(problems);
     }
-    let rows = check_rows(session, table, snapshot, depth, &mut problems)?;
+    let rows = check_rows(ddl, table, snapshot, depth, &mut problems)?;
     if !problems.is_empty() || depth == Depth::Quick {
         return Ok(problems);
     }
     for index in secondary(table) {
         match depth {
-            Depth::Extended => check_entries(session, table, index, snapshot, &mut problems)?,
-            _ => count_entries(session, index, snapshot, rows, &mut problems)?,
+            Depth::Extended => check_entries(ddl, table, index, snapshot, &mut problems)?,
+            _ => count_entries(ddl, index, snapshot, rows, &mut problems)?,
         }
     }
     Ok(problems)
@@ -75,10 +74,10 @@ fn secondary(table: &Table) -> impl Iterator<Item = &Index> {
 }
 
 /// Reads a space's pages from disk.
-fn check_pages(session: &Session, space: SpaceId) -> Result<Vec<String>> {
-    let store = &session.shared.store;
-    let verified = store.verify(space, || !session.state.interrupt.is_set())?;
-    interrupted(session)?;
+fn check_pages(ddl: &Ddl<'_>, space: SpaceId) -> Result<Vec<String>> {
+    let store = &ddl.shared.store;
+    let verified = store.verify(space, || !ddl.session.interrupt.is_set())?;
+    interrupted(ddl)?;
     let damage = verified.damage.into_iter().take(PROBLEMS_MAX);
     let told = damage.map(|error| Error::from(error).message().to_string());
     Ok(told.collect())
@@ -86,8 +85,8 @@ fn check_pages(session: &Session, space: SpaceId) -> Result<Vec<String>> {
 
 /// Ends a part of the check: what can't be read is a problem, unless somebody has killed the
 /// statement.
-fn told(session: &Session, outcome: Result<()>, problems: &mut Vec<String>) -> Result<()> {
-    interrupted(session)?;
+fn keep_problem(ddl: &Ddl<'_>, outcome: Result<()>, problems: &mut Vec<String>) -> Result<()> {
+    interrupted(ddl)?;
     if let Err(error) = outcome {
         problems.push(error.message().to_string());
     }
@@ -96,7 +95,7 @@ fn told(session: &Session, outcome: Result<()>, problems: &mut Vec<String>) -> R
 
 /// Looks at every row, and counts them.
 fn check_rows(
-    session: &Session,
+    ddl: &Ddl<'_>,
     table: &Table,
     snapshot: &Snapshot,
     depth: Depth,
@@ -105,7 +104,7 @@ fn check_rows(
     let mut rows = 0u64;
     let mut value = Vec::new();
     let outcome = each(snapshot, table.space, |key, row| {
-        interrupted(session)?;
+        interrupted(ddl)?;
         rows += 1;
         if let Some(column) = table.layout.fault(row) {
             let column = table
@@ -137,12 +136,12 @@ fn check_rows(
         }
         Ok(problems.len() < PROBLEMS_MAX)
     });
-    told(session, outcome, problems)?;
+    keep_problem(ddl, outcome, problems)?;
     Ok(rows)
 }
 
 fn count_entries(
-    session: &Session,
+    ddl: &Ddl<'_>,
     index: &Index,
     snapshot: &Snapshot,
     rows: u64,
@@ -150,7 +149,7 @@ fn count_entries(
 ) -> Result<()> {
     let mut entries = 0u64;
     let outcome = each(snapshot, index.space, |_, _| {
-        interrupted(session)?;
+        interrupted(ddl)?;
         entries += 1;
         Ok(true)
     });
@@ -160,12 +159,12 @@ fn count_entries(
             index.name
         ));
     }
-    told(session, outcome, problems)
+    keep_problem(ddl, outcome, problems)
 }
 
 /// Leads every entry of an index back to its row.
 fn check_entries(
-    session: &Session,
+    ddl: &Ddl<'_>,
     table: &Table,
     index: &Index,
     snapshot: &Snapshot,
@@ -175,7 +174,7 @@ fn check_entries(
     let mut entries = 0u64;
     let mut value = Vec::new();
     let outcome = each(snapshot, index.space, |entry, held| {
-        interrupted(session)?;
+        interrupted(ddl)?;
         entries += 1;
         let (primary_key, _) = index_entry::split(held);
         let is_own = snapshot.get(table.space, primary_key, |row| {
@@ -194,5 +193,5 @@ fn check_entries(
         }
         Ok(problems.len() - found_before < PROBLEMS_MAX)
     });
-    told(session, outcome, problems)
+    keep_problem(ddl, outcome, problems)
 }

@@ -7,9 +7,7 @@ use porpoise_types::{Charset, Collation, DataType, Decimal, Loss, Value};
 
 use crate::catalog::record::{ColumnRecord, DefaultRecord, GeneratedRecord};
 use crate::error::{Error, Level, Result};
-use crate::planner::typing::declared::{
-    TypeContext, charset_named, data_type, decode, hexadecimal,
-};
+use crate::expr::typing::declared::{TypeContext, charset_named, data_type, decode, hexadecimal};
 use crate::quote::text;
 use crate::variables::SessionVars;
 

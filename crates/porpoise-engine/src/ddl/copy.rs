@@ -15,6 +15,7 @@ use crate::catalog::{IndexKind, Table};
 use crate::ddl::Ddl;
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, index_entry, insert, write};
+use crate::expr::EvalContext;
 use crate::expr::Slot;
 use crate::planner::plan::SlotLayout;
 use crate::planner::relations::{ParentEdge, RowChange, relations};

@@ -16,12 +16,12 @@ use crate::ddl::{Ddl, Name, check_table_name, foreign_keys};
 use crate::error::{Error, Level, Result};
 use crate::executor::{Exec, View, insert};
 use crate::expr::Slot;
+use crate::expr::typing::declared::TypeContext;
 use crate::mdl::{HeldTables, MdlContext, MdlScope, MdlTicket, Mode};
+use crate::plan_locks::lock_tables_of;
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout};
 use crate::planner::relations::{RowChange, relations};
-use crate::planner::typing::declared::TypeContext;
 use crate::reply::{Completion, ResultColumn};
-use crate::session::lock_tables_of;
 
 /// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
 fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {

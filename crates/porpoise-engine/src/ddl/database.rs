@@ -6,8 +6,8 @@ use porpoise_types::Collation;
 use crate::catalog::{Change, Relation, Schema};
 use crate::ddl::{Ddl, Name, foreign_keys, is_built_in, lock};
 use crate::error::{Error, Level, Result};
+use crate::expr::typing::declared::resolve_collation;
 use crate::mdl::Mode;
-use crate::planner::typing::declared::resolve_collation;
 use crate::reply::Completion;
 
 fn collation(options: &ast::DatabaseOptions, inherited: Collation) -> Result<Collation> {

@@ -11,6 +11,7 @@ use crate::catalog::{Change, IndexKind, Relation, Table};
 use crate::ddl::{Ddl, Name, foreign_keys, lock};
 use crate::error::{Error, Level, Result};
 use crate::mdl::{MdlTicket, Mode};
+use crate::planner::bind_table_expression;
 use crate::reply::Completion;
 
 /// Drops all of the tables or, if one is missing, none.
@@ -141,7 +142,7 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
             _ => ddl.shared.store.allocate_space().0,
         };
     }
-    let emptied = Arc::new(record.bind(Arc::clone(&table.state))?);
+    let emptied = Arc::new(record.bind(Arc::clone(&table.state), bind_table_expression)?);
     if table.temporary {
         create_unclaimed(&ddl.shared.store, &emptied.spaces().collect::<Vec<_>>())?;
         ddl.session

@@ -23,6 +23,7 @@ use crate::catalog::{Catalog, Change, IndexKind, ReferenceAction, SchemaEntry, T
 use crate::ddl::{Ddl, Name, column, lock as metadata};
 use crate::error::{Error, Result, number};
 use crate::mdl::{MdlTicket, Mode};
+use crate::planner::bind_table_expression;
 use crate::quote;
 
 // ---------------------------------------------------------------------------------------------------------
@@ -692,6 +693,6 @@ fn put(
     table: &Arc<Table>,
 ) -> Result<()> {
     record.version = ddl.shared.dictionary.next_version();
-    let bound = Arc::new(record.bind(Arc::clone(&table.state))?);
+    let bound = Arc::new(record.bind(Arc::clone(&table.state), bind_table_expression)?);
     change.put_table(&record, bound)
 }

@@ -11,32 +11,37 @@ use porpoise_storage::{Direction, Snapshot, SpaceId};
 use porpoise_types::{DataType, Value, skip_key_part};
 
 use crate::catalog::{Index, IndexKind, Relation, Statistics, Table, dictionary};
-use crate::ddl::Name;
 use crate::ddl::check_table::{self, Depth};
-use crate::error::Result;
-use crate::reply::{Reply, ResultColumn};
-use crate::session::Session;
+use crate::ddl::{Ddl, Name};
+use crate::error::{Error, Level, Result};
+use crate::reply::ResultColumn;
 
 /// Entries of an index that ANALYZE reads; the rest is extrapolated.
 const ANALYZED_ENTRIES_MAX: u64 = 500_000;
 
+/// A result: its columns and its rows.
+pub type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
+
+/// Runs the statement; what it tells of each table is a row.
+///
+/// # Errors
+/// 1046 without a schema; 1317 after a KILL. What goes wrong with a table is a row.
 pub fn maintain(
-    session: &mut Session,
+    ddl: &mut Ddl<'_>,
     action: Maintenance,
     tables: &[ast::ObjectName],
     options: &[Box<str>],
-    reply: &mut dyn Reply,
-) -> Result<()> {
+) -> Result<Rows> {
     let mut names = Vec::with_capacity(tables.len());
     for table in tables {
-        let schema = session.state.schema_or_current(table.schema.as_ref())?;
+        let schema = ddl.session.schema_or_current(table.schema.as_ref())?;
         names.push(Name {
             schema,
             table: table.name.0.clone(),
         });
     }
     if action == Maintenance::Checksum {
-        return checksum(session, &names, reply);
+        return checksum(ddl, &names);
     }
     let verb = match action {
         Maintenance::Analyze => "analyze",
@@ -54,7 +59,7 @@ pub fn maintain(
                 message.into(),
             ]);
         };
-        let Some(table) = find(session, name) else {
+        let Some(table) = find(ddl, name) else {
             tell("Error", format!("Table '{name}' doesn't exist"));
             tell("status", "Operation failed".into());
             continue;
@@ -69,11 +74,11 @@ pub fn maintain(
             }
             continue;
         };
-        let snapshot = session.shared.store.snapshot();
+        let snapshot = ddl.shared.store.snapshot();
         match action {
             Maintenance::Check => {
                 let depth = Depth::of(options);
-                match check_table::check(session, &table, &snapshot, depth)? {
+                match check_table::check(ddl, &table, &snapshot, depth)? {
                     problems if problems.is_empty() => tell("status", "OK".into()),
                     problems => {
                         for problem in problems {
@@ -94,8 +99,8 @@ pub fn maintain(
                         "Table does not support optimize, doing recreate + analyze instead".into(),
                     );
                 }
-                let statistics = analyze(session, &table, &snapshot)?;
-                dictionary::write_statistics(&session.shared.store, &table, statistics)?;
+                let statistics = analyze(ddl, &table, &snapshot)?;
+                dictionary::write_statistics(&ddl.shared.store, &table, statistics)?;
                 tell("status", "OK".into());
             }
         }
@@ -103,19 +108,19 @@ pub fn maintain(
     let columns: Vec<ResultColumn> = ["Table", "Op", "Msg_type", "Msg_text"]
         .map(|name| ResultColumn::expression(name, DataType::varchar(128), true))
         .into();
-    session.reply_rows(&columns, &rows, reply)
+    Ok((columns, rows))
 }
 
 /// A base table; `Some(None)` for a view or a virtual table.
-fn find(session: &Session, name: &Name) -> Option<Option<std::sync::Arc<Table>>> {
-    let temporary = session
-        .state
+fn find(ddl: &Ddl<'_>, name: &Name) -> Option<Option<std::sync::Arc<Table>>> {
+    let temporary = ddl
+        .session
         .temporary_tables
         .get(&(name.schema.clone(), name.table.clone()));
     if let Some(table) = temporary {
         return Some(Some(table.clone()));
     }
-    match session
+    match ddl
         .shared
         .catalog
         .load()
@@ -144,17 +149,17 @@ pub(super) fn each(
     Ok(())
 }
 
-pub(super) fn interrupted(session: &Session) -> Result<()> {
-    if session.state.interrupt.is_set() {
-        Err(session.state.interrupt_error())
+pub(super) fn interrupted(ddl: &Ddl<'_>) -> Result<()> {
+    if ddl.session.interrupt.is_set() {
+        Err(ddl.session.interrupt_error())
     } else {
         Ok(())
     }
 }
 
 /// Counts distinct values of every index's first 1, 2, … parts.
-fn analyze(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Statistics> {
-    let rows = session.shared.store.approximate_len(table.space);
+fn analyze(ddl: &Ddl<'_>, table: &Table, snapshot: &Snapshot) -> Result<Statistics> {
+    let rows = ddl.shared.store.approximate_len(table.space);
     let mut cardinality: HashMap<CompactString, Vec<u64>> = HashMap::new();
     for index in &table.indexes {
         let space = if index.kind == IndexKind::Primary {
@@ -166,7 +171,7 @@ fn analyze(session: &Session, table: &Table, snapshot: &Snapshot) -> Result<Stat
         let mut last: Vec<u8> = Vec::new();
         let mut read = 0u64;
         each(snapshot, space, |key, _| {
-            interrupted(session)?;
+            interrupted(ddl)?;
             read += 1;
             let ends = part_ends(table, index, key);
             let same = key.iter().zip(&last).take_while(|(a, b)| a == b).count();
@@ -208,35 +213,33 @@ fn part_ends(table: &Table, index: &Index, key: &[u8]) -> Vec<usize> {
 }
 
 /// CHECKSUM TABLE: a number that changes with any row.
-fn checksum(session: &mut Session, names: &[Name], reply: &mut dyn Reply) -> Result<()> {
+fn checksum(ddl: &mut Ddl<'_>, names: &[Name]) -> Result<Rows> {
     let mut rows = Vec::new();
     for name in names {
-        let sum = match find(session, name) {
+        let sum = match find(ddl, name) {
             Some(Some(table)) => {
-                let snapshot = session.shared.store.snapshot();
+                let snapshot = ddl.shared.store.snapshot();
                 let mut sum = 0u32;
                 each(&snapshot, table.space, |_, row| {
-                    interrupted(session)?;
+                    interrupted(ddl)?;
                     sum = sum.wrapping_add(fnv(row));
                     Ok(true)
                 })?;
                 Value::UInt(u64::from(sum))
             }
             _ => {
-                let error = crate::Error::no_such_table(&name.schema, &name.table);
-                session
-                    .state
-                    .warn(crate::error::Level::Error, error.into_condition());
+                let error = Error::no_such_table(&name.schema, &name.table);
+                ddl.session.warn(Level::Error, error.into_condition());
                 Value::Null
             }
         };
         rows.push(vec![Value::from(name.to_string()), sum]);
     }
-    let columns = [
+    let columns = vec![
         ResultColumn::expression("Table", DataType::varchar(128), true),
         ResultColumn::expression("Checksum", DataType::BIGINT_UNSIGNED, true),
     ];
-    session.reply_rows(&columns, &rows, reply)
+    Ok((columns, rows))
 }
 
 /// FNV-1a: the same for the same bytes on every machine and in every version.

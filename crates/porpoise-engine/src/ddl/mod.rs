@@ -7,7 +7,7 @@
 //! 4. Rows that must move are copied into new spaces ([`copy`]).
 //! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
 //!
-//! The session commits its transaction before it calls [`execute`] where [`commits_implicitly`] says so.
+//! The session commits its transaction before it calls [`execute`].
 
 pub mod alter;
 pub mod canonical;
@@ -30,19 +30,14 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_sql::ast;
-use porpoise_storage::Commit;
 
-use crate::accounts::check::Privileged;
-use crate::accounts::statement::is_account_statement;
 use crate::catalog::dictionary::BUILT_IN_SCHEMAS;
 use crate::catalog::{Catalog, Relation, Table};
-use crate::error::{Error, Level, Result};
+use crate::error::{Error, Result};
 use crate::mdl as metadata;
-use crate::reply::{Completion, Reply};
-use crate::session::Session;
+use crate::reply::Completion;
 use crate::session_state::SessionState;
 use crate::shared::Shared;
-use crate::show::told::no_routine;
 
 /// A DDL statement on its way.
 pub struct Ddl<'a> {
@@ -52,122 +47,8 @@ pub struct Ddl<'a> {
     pub sql: &'a [u8],
 }
 
-/// Runs a statement that is neither a query nor a change of rows: DDL here, SHOW and accounts in their modules.
-pub fn execute(
-    session: &mut Session,
-    statement: Privileged<'_, ast::Statement>,
-    sql: &[u8],
-    reply: &mut dyn Reply,
-) -> Result<Option<Commit>> {
-    let statement = statement.get();
-    if commits_implicitly(statement)
-        && let Some(commit) = session.commit()?
-    {
-        commit.wait()?;
-    }
-    let shared = Arc::clone(&session.shared);
-    let control = Arc::clone(&session.control);
-    let _changing = match is_ddl(statement) || is_account_statement(statement) {
-        true => Some(session.state.begin_change(&shared.locks, &control)?),
-        false => None,
-    };
-    let mut completion = if is_ddl(statement) {
-        change(&shared, &mut session.state, sql, statement)?
-    } else if is_account_statement(statement) {
-        crate::accounts::statement::execute(&shared, &mut session.state, statement)?;
-        Completion::default()
-    } else {
-        return other(session, statement, reply);
-    };
-    completion.warnings = session.state.warning_count();
-    session.state.row_count = completion.affected_rows as i64;
-    reply.ok(&completion)?;
-    Ok(None)
-}
-
-/// Statements that answer with rows, and those that do nothing here.
-fn other(
-    session: &mut Session,
-    statement: &ast::Statement,
-    reply: &mut dyn Reply,
-) -> Result<Option<Commit>> {
-    use ast::Statement as S;
-    match statement {
-        S::Show(show) => return crate::show::show(session, show, reply),
-        S::Describe { table, column } => {
-            return crate::show::describe(session, table, column.as_deref(), reply);
-        }
-        S::Maintain {
-            action,
-            tables,
-            options,
-        } => {
-            maintain::maintain(session, *action, tables, options, reply)?;
-            return Ok(None);
-        }
-        S::LockTables(locks) => lock_tables(session, locks)?,
-        // It commits only what LOCK TABLES has begun.
-        S::UnlockTables if session.state.locked_tables.is_empty() => {
-            session.state.global_read_lock = None;
-        }
-        S::UnlockTables => {
-            session.state.global_read_lock = None;
-            let commit = session.commit()?;
-            session.state.locked_tables.clear();
-            if let Some(commit) = commit {
-                commit.wait()?;
-            }
-        }
-        S::Flush { targets, .. } => {
-            for target in targets {
-                if let ast::FlushTarget::Other(what) = target
-                    && what.eq_ignore_ascii_case("HOSTS")
-                {
-                    session.shared.hosts.forget();
-                }
-                if let ast::FlushTarget::Tables {
-                    tables,
-                    read_lock,
-                    export,
-                } = target
-                    && (*read_lock || *export)
-                {
-                    flush_with_read_lock(session, tables)?;
-                }
-            }
-        }
-        S::Call { name, .. } => {
-            return Err(no_routine(&session.state, "PROCEDURE", name));
-        }
-        S::DropStored {
-            kind,
-            if_exists,
-            name,
-        } => {
-            if name.schema.is_none() && session.state.schema.is_none() {
-                return Err(Error::no_database_selected());
-            }
-            let error = match *kind {
-                "EVENT" if *if_exists => Error::routine_does_not_exist("Event", &name.name.0),
-                kind => no_routine(&session.state, kind, name),
-            };
-            if !if_exists {
-                return Err(error);
-            }
-            session.state.warn(Level::Note, error.into_condition());
-        }
-        S::Unsupported { what, .. } => return Err(Error::not_supported_yet(what)),
-        _ => return Err(Error::not_supported_yet("this statement")),
-    }
-    reply.ok(&Completion {
-        warnings: session.state.warning_count(),
-        ..Completion::default()
-    })?;
-    Ok(None)
-}
-
 /// Runs a DDL statement to its end, durably.
-fn change(
+pub fn execute(
     shared: &Shared,
     session: &mut SessionState,
     sql: &[u8],
@@ -254,50 +135,6 @@ fn schemas_changed(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Vec<Comp
     Ok(lasting.map(|name| name.schema).collect())
 }
 
-fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
-    let shared = Arc::clone(&session.shared);
-    let writes = locks.iter().any(|lock| lock.write);
-    let _changing = match writes {
-        true => Some(
-            session
-                .state
-                .begin_change(&shared.locks, &session.control)?,
-        ),
-        false => None,
-    };
-    lock::lock_tables(
-        &mut Ddl {
-            shared: &shared,
-            session: &mut session.state,
-            sql: b"",
-        },
-        locks,
-    )
-}
-
-/// FLUSH TABLES … WITH READ LOCK: the tables named, or everything.
-fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Result<()> {
-    if !session.state.locked_tables.is_empty() {
-        return Err(Error::locked_or_in_transaction());
-    }
-    if !tables.is_empty() {
-        let read = |table: &ast::ObjectName| ast::LockTable {
-            table: table.clone(),
-            alias: None,
-            write: false,
-            local: false,
-        };
-        let locks: Vec<ast::LockTable> = tables.iter().map(read).collect();
-        return lock_tables(session, &locks);
-    }
-    if session.state.global_read_lock.is_none() {
-        let requester = session.state.requester(&session.shared.locks);
-        let held = metadata::take_global_read_lock(requester)?;
-        session.state.global_read_lock = Some(held);
-    }
-    Ok(())
-}
-
 /// Whether [`execute`] knows the statement.
 pub fn is_ddl(statement: &ast::Statement) -> bool {
     use ast::Statement as S;
@@ -317,27 +154,6 @@ pub fn is_ddl(statement: &ast::Statement) -> bool {
             | S::RenameTable(_)
             | S::CreateView(_)
     )
-}
-
-/// Whether a statement commits the transaction before and after itself (MySQL 8.4 manual, 15.3.3).
-pub fn commits_implicitly(statement: &ast::Statement) -> bool {
-    use ast::Statement as S;
-    match statement {
-        S::CreateTable(create) => !create.temporary,
-        S::CreateTableLike { temporary, .. } | S::DropTable { temporary, .. } => !temporary,
-        S::Maintain { .. } | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => true,
-        S::CreateUser(_)
-        | S::AlterUser(_)
-        | S::DropUser { .. }
-        | S::RenameUser(_)
-        | S::CreateRole { .. }
-        | S::DropRole { .. }
-        | S::SetPassword { .. }
-        | S::SetDefaultRole { .. }
-        | S::Grant(_)
-        | S::Revoke(_) => true,
-        statement => is_ddl(statement),
-    }
 }
 
 /// A table's full name.

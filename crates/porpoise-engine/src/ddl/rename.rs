@@ -8,6 +8,7 @@ use crate::catalog::record::{TableRecord, ViewRecord};
 use crate::catalog::{Change, Relation};
 use crate::ddl::{Ddl, Name, check_table_name, foreign_keys, lock};
 use crate::error::{Error, Result};
+use crate::planner::bind_table_expression;
 use crate::reply::Completion;
 
 pub fn rename(
@@ -68,7 +69,7 @@ pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &N
             if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
                 foreign_keys::check_names_are_free(&record, &entry)?;
             }
-            let renamed = record.bind(Arc::clone(&table.state))?;
+            let renamed = record.bind(Arc::clone(&table.state), bind_table_expression)?;
             change.put_table(&record, Arc::new(renamed))?;
             foreign_keys::follow(ddl, change, &record, old, &foreign_keys::Renames::default())
         }

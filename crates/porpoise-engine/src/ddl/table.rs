@@ -12,7 +12,8 @@ use crate::catalog::record::*;
 use crate::catalog::{IndexKind, Table};
 use crate::ddl::column;
 use crate::error::{Error, Level, Result, number};
-use crate::planner::typing::declared::resolve_collation;
+use crate::expr::typing::declared::resolve_collation;
+use crate::planner::bind_table_expression;
 use crate::quote::text;
 use crate::session_state::SessionState;
 
@@ -558,7 +559,7 @@ fn complete_hidden(record: &mut TableRecord) -> Result<()> {
     plain.indexes.clear();
     plain.checks.clear();
     plain.foreign_keys.clear();
-    let plain = plain.bind(std::sync::Arc::default())?;
+    let plain = plain.bind(std::sync::Arc::default(), bind_table_expression)?;
     let auto = plain.auto_increment_column();
     for index in &record.indexes {
         for part in &index.parts {
@@ -572,7 +573,12 @@ fn complete_hidden(record: &mut TableRecord) -> Result<()> {
             let Some(generated) = &column.generated else {
                 continue;
             };
-            let expr = expression::bind(&generated.sql, &plain, "functional index")?;
+            let expr = expression::bind(
+                &generated.sql,
+                &plain,
+                "functional index",
+                bind_table_expression,
+            )?;
             if !expression::is_deterministic(&expr) {
                 return Err(Error::functional_key_function_not_allowed(&index.name));
             }
@@ -739,7 +745,7 @@ pub fn bind(
     state: std::sync::Arc<crate::catalog::TableState>,
 ) -> Result<Table> {
     let table = record
-        .bind(state)
+        .bind(state, bind_table_expression)
         .map_err(|error| name_the_check(record, error))?;
     let auto = table.auto_increment_column();
     for (position, column) in table.columns.iter().enumerate() {

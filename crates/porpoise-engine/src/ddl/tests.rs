@@ -345,8 +345,13 @@ fn temporary_tables_hide_others_and_belong_to_their_session() {
 #[test]
 fn definitions_outlive_the_engine() {
     let store = Store::open(&Options::memory()).expect("opens");
-    let (dictionary, catalog) = Dictionary::open(&store, Default::default(), &Default::default())
-        .expect("a fresh dictionary");
+    let (dictionary, catalog) = Dictionary::open(
+        &store,
+        Default::default(),
+        &Default::default(),
+        crate::planner::bind_table_expression,
+    )
+    .expect("a fresh dictionary");
     assert!(catalog.schema("information_schema").is_some());
     drop((dictionary, catalog));
 
@@ -359,6 +364,7 @@ fn definitions_outlive_the_engine() {
         &db.engine.shared.store,
         Default::default(),
         &Default::default(),
+        crate::planner::bind_table_expression,
     )
     .expect("opens again");
     let Some(Relation::Table(table)) = again.relation("d", "t") else {
@@ -381,6 +387,7 @@ fn foreign_keys_outlive_the_engine() {
         &db.engine.shared.store,
         Default::default(),
         &Default::default(),
+        crate::planner::bind_table_expression,
     )
     .expect("opens again");
     let Some(Relation::Table(table)) = again.relation("d", "c") else {

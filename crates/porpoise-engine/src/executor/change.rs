@@ -12,6 +12,7 @@ use crate::error::{Level, Result};
 use crate::executor::row_buffer::RowBuffer;
 use crate::executor::write::{Written, duplicate_entry};
 use crate::executor::{Exec, insert, operator};
+use crate::expr::EvalContext;
 use crate::expr::Slot;
 use crate::planner::plan::{Assignment, Delete, Update, ViewCheck};
 use crate::reply::Completion;
@@ -194,7 +195,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
                 let updated = match updated {
                     Err(error) if plan.ignore && insert::is_row_error(&error) => {
                         exec.undo_row(savepoint)?;
-                        exec.warn(Level::Warning, error.into_condition());
+                        exec.session.warn(Level::Warning, error.into_condition());
                         continue;
                     }
                     updated => updated?,
@@ -208,7 +209,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
                         if !plan.ignore {
                             return Err(error);
                         }
-                        exec.warn(Level::Warning, error.into_condition());
+                        exec.session.warn(Level::Warning, error.into_condition());
                     }
                 }
             }
@@ -255,7 +256,7 @@ pub fn run_delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
                 match outcome {
                     Err(error) if plan.ignore && insert::is_row_error(&error) => {
                         exec.undo_row(savepoint)?;
-                        exec.warn(Level::Warning, error.into_condition());
+                        exec.session.warn(Level::Warning, error.into_condition());
                     }
                     outcome => {
                         outcome?;

@@ -6,13 +6,15 @@
 
 use std::cmp::Ordering;
 
-use porpoise_types::{Collation, ConvertContext, DataType, Decimal, Loss, Value, convert};
+use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
 use crate::error::{Condition, Error, Level, Result};
 use crate::executor::Exec;
-use crate::expr::{Arithmetic, CastKind, Comparison, Domain, Expr, ExprKind, Slot};
-use crate::functions::{Call, Eval};
+use crate::expr::cast::cast_value;
+use crate::expr::compare::{compare, comparison};
+use crate::expr::function::{Call, Eval};
+use crate::expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, Slot};
 
 impl Expr {
     /// The expression's value over the frame's current rows.
@@ -40,7 +42,7 @@ impl Expr {
             }
             ExprKind::Cast { operand, kind } => {
                 let value = operand.eval(exec)?;
-                cast(exec, value, &operand.ty, &self.ty, *kind)
+                cast_value(exec, value, &operand.ty, &self.ty, *kind)
             }
             ExprKind::Not(operand) => Ok(match convert::to_bool(&operand.eval(exec)?) {
                 None => Value::Null,
@@ -208,7 +210,7 @@ impl Expr {
                 let strict = match function.eval {
                     Eval::Lazy(eval) => {
                         return eval(&mut Call {
-                            exec,
+                            context: exec,
                             arguments,
                             ty: &self.ty,
                         });
@@ -227,21 +229,21 @@ impl Expr {
                 match function.eval {
                     Eval::Strict(eval) | Eval::Values(eval) => eval(
                         &mut Call {
-                            exec,
+                            context: exec,
                             arguments,
                             ty: &self.ty,
                         },
                         &values,
                     ),
                     Eval::Lazy(eval) => eval(&mut Call {
-                        exec,
+                        context: exec,
                         arguments,
                         ty: &self.ty,
                     }),
                 }
             }
             ExprKind::Row(_) => Err(Error::operand_columns(1)),
-            ExprKind::Subquery { subplan, kind } => exec.subquery(subplan, kind),
+            ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),
             ExprKind::Aggregate(_) => Err(Error::invalid_group_function_use()),
         }
     }
@@ -294,59 +296,6 @@ impl Exec<'_> {
         let layout = &self.layouts[slot.0 as usize];
         row.null || layout.layout.is_null(&row.bytes, layout.position(column))
     }
-
-    /// What conversions need to know of the session.
-    pub fn conversion(&self) -> ConvertContext {
-        self.session.conversion(self.started_us)
-    }
-}
-
-/// Compares in a domain; `None` if a side is NULL.
-pub fn comparison(op: Comparison, left: &Value, right: &Value, domain: Domain) -> Option<bool> {
-    if left.is_null() || right.is_null() {
-        return (op == Comparison::NullSafeEq).then(|| left.is_null() && right.is_null());
-    }
-    let order = compare(left, right, domain);
-    Some(match op {
-        Comparison::Eq | Comparison::NullSafeEq => order == Ordering::Equal,
-        Comparison::Ne => order != Ordering::Equal,
-        Comparison::Lt => order == Ordering::Less,
-        Comparison::Le => order != Ordering::Greater,
-        Comparison::Gt => order == Ordering::Greater,
-        Comparison::Ge => order != Ordering::Less,
-    })
-}
-
-/// The order of two values that are not NULL, in a domain.
-pub fn compare(left: &Value, right: &Value, domain: Domain) -> Ordering {
-    match (left, right) {
-        (Value::Int(a), Value::Int(b)) => a.cmp(b),
-        (Value::UInt(a), Value::UInt(b)) => a.cmp(b),
-        (Value::Int(a), Value::UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),
-        (Value::UInt(a), Value::Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
-        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
-        (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
-        (Value::Date(a), Value::Date(b)) => a.cmp(b),
-        (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
-        (Value::Date(a), Value::DateTime(b)) => a.at_midnight().cmp(b),
-        (Value::DateTime(a), Value::Date(b)) => a.cmp(&b.at_midnight()),
-        (Value::Time(a), Value::Time(b)) => a.cmp(b),
-        (Value::Json(a), Value::Json(b)) => a.value().compare(b.value()),
-        _ => match (left.as_bytes(), right.as_bytes(), domain) {
-            (Some(a), Some(b), Domain::Text(collation)) => collation.compare(a, b),
-            (Some(a), Some(b), _) => a.cmp(b),
-            // Numbers of different kinds: one of them was lifted out of the statement as a parameter.
-            _ => match domain {
-                Domain::Decimal | Domain::Integer => convert::to_decimal(left)
-                    .0
-                    .cmp(&convert::to_decimal(right).0),
-                _ => convert::to_double(left)
-                    .0
-                    .partial_cmp(&convert::to_double(right).0)
-                    .unwrap_or(Ordering::Equal),
-            },
-        },
-    }
 }
 
 /// Rows compare element by element; for equality, a NULL anywhere leaves it unknown unless another pair differs.
@@ -358,7 +307,7 @@ fn compare_rows(
 ) -> Result<Value> {
     let mut unknown = false;
     for (left, right) in left.iter().zip(right) {
-        let domain = element_domain(left);
+        let domain = Domain::of(&left.ty);
         let (a, b) = (left.eval(exec)?, right.eval(exec)?);
         match op {
             Comparison::NullSafeEq => {
@@ -396,32 +345,6 @@ fn compare_rows(
     )))
 }
 
-/// Rows' elements were cast pairwise to one type: it tells the domain.
-pub fn element_domain(expr: &Expr) -> Domain {
-    Domain::of(&expr.ty)
-}
-
-impl Domain {
-    /// The domain in which two values of one type are compared.
-    pub fn of(ty: &DataType) -> Domain {
-        match ty {
-            DataType::Int { .. }
-            | DataType::Bit(_)
-            | DataType::Year
-            | DataType::Enum(_)
-            | DataType::Set(_) => Domain::Integer,
-            DataType::Decimal { .. } => Domain::Decimal,
-            DataType::Float { .. } | DataType::Double { .. } => Domain::Double,
-            DataType::Date => Domain::Date,
-            DataType::Time { .. } => Domain::Time,
-            DataType::DateTime { .. } | DataType::Timestamp { .. } => Domain::DateTime,
-            DataType::Json => Domain::Json,
-            other if other.is_binary_string() => Domain::Bytes,
-            other => Domain::Text(other.collation()),
-        }
-    }
-}
-
 fn in_rows(exec: &mut Exec<'_>, operand: &[Expr], list: &[Expr], negated: bool) -> Result<Value> {
     let mut unknown = false;
     for item in list {
@@ -439,39 +362,6 @@ fn in_rows(exec: &mut Exec<'_>, operand: &[Expr], list: &[Expr], negated: bool) 
     } else {
         boolean(negated)
     })
-}
-
-/// Converts to a type, as CAST does or as an expression does by itself.
-pub fn cast(
-    exec: &mut Exec<'_>,
-    value: Value,
-    from: &DataType,
-    to: &DataType,
-    kind: CastKind,
-) -> Result<Value> {
-    if value.is_null() {
-        return Ok(value);
-    }
-    let cx = exec.conversion();
-    let (value, loss) =
-        crate::executor::cast::cast(value, from, to, kind, &cx).map_err(|error| {
-            Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
-        })?;
-    if let Some((kind_name, text)) = loss {
-        let condition = match kind_name {
-            crate::executor::cast::Lost::Truncated(kind) => {
-                Error::truncated_wrong_value_truncated(kind, text)
-            }
-            crate::executor::cast::Lost::Incorrect(kind) => {
-                Error::truncated_wrong_value(kind, text)
-            }
-            crate::executor::cast::Lost::OutOfRange => {
-                Error::truncated_wrong_value_truncated("DECIMAL", text)
-            }
-        };
-        exec.session.complain(condition)?;
-    }
-    Ok(value)
 }
 
 /// Text of an expression for an out-of-range message.

@@ -22,6 +22,7 @@ use crate::catalog::{ForeignKey, Index, IndexKind, ReferenceAction, Table};
 use crate::error::{Error, Result};
 use crate::executor::write::Written;
 use crate::executor::{Exec, index_entry, insert};
+use crate::expr::EvalContext;
 use crate::planner::relations::{ChildEdge, ParentEdge, Relations};
 use crate::quote;
 

@@ -13,6 +13,7 @@ use crate::catalog::{Column, ColumnDefault, Table};
 use crate::error::{Error, Level, Result};
 use crate::executor::write::{Written, duplicate_entry};
 use crate::executor::{Exec, change, load, operator};
+use crate::expr::EvalContext;
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::plan::{Insert, InsertSource, OnDuplicate, ViewCheck};
 use crate::reply::Completion;
@@ -328,7 +329,7 @@ pub fn insert_row_of(
     match finished {
         Ok(()) => {}
         Err(error) if plan.ignore && is_row_error(&error) => {
-            exec.warn(Level::Warning, error.into_condition());
+            exec.session.warn(Level::Warning, error.into_condition());
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -341,7 +342,7 @@ pub fn insert_row_of(
     match written {
         Err(error) if plan.ignore && is_row_error(&error) => {
             exec.undo_row(savepoint)?;
-            exec.warn(Level::Warning, error.into_condition());
+            exec.session.warn(Level::Warning, error.into_condition());
             Ok(())
         }
         written => written,
@@ -381,7 +382,7 @@ fn write(
         match &plan.duplicates {
             OnDuplicate::Error if plan.ignore => {
                 let error = duplicate_entry(exec, table, index, row);
-                exec.warn(Level::Warning, error.into_condition());
+                exec.session.warn(Level::Warning, error.into_condition());
                 counts.duplicates += 1;
                 return Ok(());
             }
@@ -417,7 +418,7 @@ fn write(
                         if !plan.ignore {
                             return Err(error);
                         }
-                        exec.warn(Level::Warning, error.into_condition());
+                        exec.session.warn(Level::Warning, error.into_condition());
                     }
                 }
                 if let Some(position) = table.auto_increment_column()
@@ -549,7 +550,7 @@ fn lost(
             if matches!(column.ty, DataType::Decimal { .. } | DataType::Date)
                 || loss == Loss::SpacesCut
             {
-                exec.warn(
+                exec.session.warn(
                     Level::Note,
                     Error::data_truncated(name, row).into_condition(),
                 );
@@ -607,7 +608,7 @@ impl Exec<'_> {
     /// An error about data: a warning outside strict mode and under IGNORE.
     pub fn data_error(&mut self, error: Error) -> Result<()> {
         if self.is_lenient() {
-            self.warn(Level::Warning, error.into_condition());
+            self.session.warn(Level::Warning, error.into_condition());
             return Ok(());
         }
         Err(error)

@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::executor::Exec;
 use crate::executor::operator::{Operator, replay};
 use crate::executor::row_buffer::RowBuffer;
-use crate::expr::{Expr, Slot};
+use crate::expr::{EvalContext, Expr, Slot};
+use crate::functions::json_scalar::{cast_name, scalar_of, stored};
 use crate::planner::plan::{JsonColumn, JsonOtherwise, JsonSource, JsonTable};
 
 pub struct JsonTableOperator<'p> {
@@ -165,44 +166,4 @@ fn converted(exec: &Exec<'_>, column: &JsonColumn, value: &JsonValue) -> Result<
         Loss::OutOfRange | Loss::TooLong => Error::json_table_value_out_of_range(&column.name),
         _ => Error::invalid_json_value_for_cast(cast_name(&column.ty), &column.name, 1),
     })
-}
-
-/// A scalar in a type that holds it; else what would be lost.
-pub fn stored(exec: &Exec<'_>, ty: &DataType, scalar: Value) -> Result<Value, Loss> {
-    let from = crate::planner::typing::literal_type(&scalar, exec.session);
-    match porpoise_types::store(scalar, &from, ty, &exec.conversion()) {
-        Ok((stored, Loss::None | Loss::Rounded | Loss::SpacesCut)) => Ok(stored),
-        Ok((_, loss)) => Err(loss),
-        Err(_) => Err(Loss::BadText),
-    }
-}
-
-/// A JSON scalar as a plain value; `None` for what is no scalar.
-pub fn scalar_of(value: &JsonValue, ty: &DataType) -> Option<Value> {
-    Some(match value {
-        JsonValue::Null => Value::Null,
-        JsonValue::Array(_) | JsonValue::Object(_) => return None,
-        JsonValue::Bool(truth) if ty.is_numeric() => Value::Int((*truth).into()),
-        JsonValue::Int(v) => Value::Int(*v),
-        JsonValue::UInt(v) => Value::UInt(*v),
-        JsonValue::Double(v) => Value::Double(*v),
-        JsonValue::Decimal(v) => Value::Decimal(v.clone()),
-        JsonValue::Date(v) => Value::Date(*v),
-        JsonValue::Time(v) => Value::Time(*v),
-        JsonValue::DateTime(v) => Value::DateTime(*v),
-        other => Value::text(other.unquoted()),
-    })
-}
-
-/// How the error about a failed conversion names a type.
-pub fn cast_name(ty: &DataType) -> &'static str {
-    match ty {
-        DataType::Decimal { .. } => "DECIMAL",
-        DataType::Float { .. } | DataType::Double { .. } => "DOUBLE",
-        DataType::Date => "DATE",
-        DataType::Time { .. } => "TIME",
-        DataType::DateTime { .. } | DataType::Timestamp { .. } => "DATETIME",
-        ty if ty.is_numeric() => "INTEGER",
-        _ => "CHAR",
-    }
 }

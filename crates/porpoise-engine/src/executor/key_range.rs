@@ -15,9 +15,7 @@
 
 use std::cmp::Ordering;
 
-use porpoise_types::{
-    DataType, KeyBuf, Rounding, Value, convert, encode_key_part, successor_of_prefix,
-};
+use porpoise_types::{DataType, KeyBuf, Rounding, Value, convert, successor_of_prefix};
 use smallvec::SmallVec;
 
 use crate::catalog::{Index, Table};
@@ -347,22 +345,4 @@ pub fn points(
     all.sort_unstable();
     all.dedup();
     Ok(all)
-}
-
-/// Encodes values as one comparable key: for sorting, grouping and distinctness. Of a quotient only the digits count
-/// that its type shows.
-pub fn encode_values<'v>(
-    values: impl Iterator<Item = (&'v Value, &'v DataType, bool)>,
-    out: &mut KeyBuf,
-) {
-    for (value, ty, descending) in values {
-        if let (Value::Decimal(number), DataType::Decimal { scale, .. }) = (value, ty)
-            && number.scale() > *scale
-        {
-            let shown = Value::Decimal(number.rescale(*scale, Rounding::HalfAwayFromZero));
-            encode_key_part(&shown, ty, true, descending, None, out);
-            continue;
-        }
-        encode_key_part(value, ty, true, descending, None, out);
-    }
 }

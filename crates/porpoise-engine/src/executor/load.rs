@@ -16,6 +16,7 @@ use porpoise_types::{Charset, DataType, Value};
 use crate::error::{Error, Result};
 use crate::executor::Exec;
 use crate::executor::insert::{Counts, insert_row_of, store_given, with_defaults};
+use crate::expr::EvalContext;
 use crate::planner::file_format::FileFormat;
 use crate::planner::plan::{Insert, Load, LoadTarget, OnDuplicate};
 use crate::reply::Completion;

@@ -9,7 +9,6 @@
 //! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
 //! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other tables; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
 
-pub mod cast;
 pub mod change;
 pub mod eval;
 pub mod foreign_keys;
@@ -22,24 +21,30 @@ pub mod operator;
 pub mod row_buffer;
 pub mod statement;
 mod subquery;
+pub mod virtual_table;
 mod window;
 pub mod write;
 
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
-use porpoise_types::{DataType, DateTime, KeyBuf, Value};
+use porpoise_types::{DataType, KeyBuf, Value};
 
+use crate::accounts::active_roles;
 use crate::accounts::check::Privileged;
 use crate::catalog::Catalog;
-use crate::error::{Condition, Error, Level, Result};
-use crate::planner::plan::{Plan, SlotLayout};
+use crate::error::{Error, Result};
+use crate::expr::{EvalContext, Expr};
+use crate::mdl::{self, named_locks};
+use crate::planner::plan::{Plan, SlotLayout, Subplan};
 use crate::planner::relations::Relations;
 use crate::session_state::SessionState;
 use crate::shared::Shared;
+use crate::variables::SessionVars;
 use row_buffer::RowBuffer;
 use subquery::SubplanResult;
 
@@ -58,8 +63,10 @@ pub struct Exec<'a> {
     pub started_us: i64,
     /// Which row of the statement is being written, from 1: warnings and errors name it.
     pub row_number: u64,
+    /// The plans of the statement's subqueries, as `Plan::subplans`.
+    subplans: &'a [Option<Subplan>],
     /// Results of uncorrelated subqueries, by `Subplan::number`.
-    subplans: HashMap<usize, Arc<SubplanResult>>,
+    subquery_results: HashMap<usize, Arc<SubplanResult>>,
     /// Rows of derived tables that are materialised once, by `Node::Derived::materialize`.
     materialized: HashMap<usize, Arc<RowBuffer>>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
@@ -159,8 +166,12 @@ impl<'a> Exec<'a> {
         plan: Privileged<'a, Plan>,
         parameters: &'a [Value],
     ) -> Exec<'a> {
-        let layouts = &plan.get().slots;
-        Exec::of_rows(session, engine, catalog, view, layouts, parameters)
+        let plan = plan.get();
+        let exec = Exec::of_rows(session, engine, catalog, view, &plan.slots, parameters);
+        Exec {
+            subplans: &plan.subplans,
+            ..exec
+        }
     }
 
     /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan can be run with it:
@@ -185,16 +196,12 @@ impl<'a> Exec<'a> {
             relations: None,
             started_us,
             row_number: 0,
-            subplans: HashMap::new(),
+            subplans: &[],
+            subquery_results: HashMap::new(),
             materialized: HashMap::new(),
             working: HashMap::new(),
             random: HashMap::new(),
         }
-    }
-
-    /// Adds to the statement's warnings.
-    pub fn warn(&mut self, level: Level, condition: Condition) {
-        self.session.warn(level, condition);
     }
 
     /// An expression's text in a message, with the statement's literals and its columns' names.
@@ -204,42 +211,11 @@ impl<'a> Exec<'a> {
         text
     }
 
-    /// NOW() in the session's time zone, with microseconds.
-    pub fn now(&self) -> DateTime {
-        self.session.to_local(self.started_us)
-    }
-
-    /// The next number of a seeded sequence.
-    pub fn seeded_random(&mut self, seed: u64, call: usize) -> f64 {
-        /// The generator's modulus, and how it makes two states of a seed.
-        const MODULUS: u64 = 0x3FFF_FFFF;
-        let seed = seed & 0xFFFF_FFFF;
-        let first = (seed * 0x1_0001 + 55_555_555) & 0xFFFF_FFFF;
-        let second = (seed * 0x1000_0001) & 0xFFFF_FFFF;
-        let (a, b) = self
-            .random
-            .entry(call)
-            .or_insert((first % MODULUS, second % MODULUS));
-        *a = (*a * 3 + *b) % MODULUS;
-        *b = (*a + *b + 33) % MODULUS;
-        *a as f64 / MODULUS as f64
-    }
-
     /// The transaction, for statements that write or lock.
     pub fn transaction(&mut self) -> Result<&mut Transaction> {
         match &mut self.view {
             View::Transaction(transaction) => Ok(transaction),
             _ => Err(Error::read_only_transaction()),
-        }
-    }
-
-    /// Ends a statement that was killed or ran out of time. Called once a row.
-    #[inline]
-    pub fn check_interrupt(&self) -> Result<()> {
-        if self.session.interrupt.is_set() {
-            Err(self.session.interrupt_error())
-        } else {
-            Ok(())
         }
     }
 
@@ -304,6 +280,82 @@ impl<'a> Exec<'a> {
         }
         layout.layout.encode(&values, &mut row.bytes);
         Ok(())
+    }
+}
+
+impl EvalContext for Exec<'_> {
+    #[inline]
+    fn vars(&self) -> &SessionVars {
+        &self.session.vars
+    }
+
+    #[inline]
+    fn vars_mut(&mut self) -> &mut SessionVars {
+        &mut self.session.vars
+    }
+
+    fn evaluate(&mut self, expr: &Expr) -> Result<Value> {
+        expr.eval(self)
+    }
+
+    fn started_us(&self) -> i64 {
+        self.started_us
+    }
+
+    fn seeded_random(&mut self, seed: u64, call: usize) -> f64 {
+        /// The generator's modulus, and how it makes two states of a seed.
+        const MODULUS: u64 = 0x3FFF_FFFF;
+        let seed = seed & 0xFFFF_FFFF;
+        let first = (seed * 0x1_0001 + 55_555_555) & 0xFFFF_FFFF;
+        let second = (seed * 0x1000_0001) & 0xFFFF_FFFF;
+        let (a, b) = self
+            .random
+            .entry(call)
+            .or_insert((first % MODULUS, second % MODULUS));
+        *a = (*a * 3 + *b) % MODULUS;
+        *b = (*a + *b + 33) % MODULUS;
+        *a as f64 / MODULUS as f64
+    }
+
+    fn current_user(&self) -> String {
+        match &self.session.account {
+            Some(account) => format!("{}@{}", account.user, account.host),
+            None => format!("{}@{}", self.session.user, self.session.host),
+        }
+    }
+
+    fn current_role(&self) -> String {
+        active_roles::current(self.session)
+    }
+
+    fn before_waiting(&self) {
+        self.engine.locks.before_waiting();
+    }
+
+    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> Result<bool> {
+        let (locks, id) = (&self.engine.locks, self.session.connection_id);
+        locks.named.get(
+            &named_locks::name_key(name)?,
+            id,
+            timeout,
+            || locks.before_waiting(),
+            || mdl::closes_cycle(locks, id),
+            || self.check_interrupt(),
+        )
+    }
+
+    fn lock_owner(&self, name: &str) -> Result<Option<u64>> {
+        Ok(self.engine.locks.named.owner(&named_locks::name_key(name)?))
+    }
+
+    fn release_lock(&self, name: &str) -> Result<Option<bool>> {
+        let (locks, id) = (&self.engine.locks, self.session.connection_id);
+        Ok(locks.named.release(&named_locks::name_key(name)?, id))
+    }
+
+    fn release_all_locks(&self) -> u64 {
+        let (locks, id) = (&self.engine.locks, self.session.connection_id);
+        locks.named.release_all(id)
     }
 }
 

@@ -114,7 +114,8 @@ fn run_into(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result
             "02000",
             "No data - zero rows fetched, selected, or processed",
         );
-        exec.warn(crate::error::Level::Warning, error.into_condition());
+        exec.session
+            .warn(crate::error::Level::Warning, error.into_condition());
         return finish_change(exec, Completion::default(), reply);
     }
     let mut values = Vec::with_capacity(query.into.len());

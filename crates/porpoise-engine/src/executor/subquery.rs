@@ -9,7 +9,9 @@ use hashbrown::HashSet;
 use porpoise_types::{KeyBuf, Value};
 
 use crate::error::{Error, Result};
-use crate::executor::{Exec, eval, key_range, operator};
+use crate::executor::{Exec, operator};
+use crate::expr::compare;
+use crate::expr::key;
 use crate::expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 use crate::planner::plan::Subplan;
 
@@ -26,13 +28,17 @@ pub(super) enum SubplanResult {
 }
 
 impl Exec<'_> {
-    pub(super) fn subquery(&mut self, subplan: &Subplan, kind: &SubqueryKind) -> Result<Value> {
-        let result = match self.subplans.get(&subplan.number) {
+    /// The value of the statement's n-th subquery.
+    pub(super) fn subquery(&mut self, number: usize, kind: &SubqueryKind) -> Result<Value> {
+        let result = match self.subquery_results.get(&number) {
             Some(result) => result.clone(),
             None => {
+                let plan = self.subplans.get(number).and_then(Option::as_ref);
+                let subplan =
+                    plan.ok_or_else(|| Error::engine_error("a subquery that has no plan"))?;
                 let result = Arc::new(self.run_subplan(subplan, kind)?);
                 if !subplan.correlated {
-                    self.subplans.insert(subplan.number, result.clone());
+                    self.subquery_results.insert(number, result.clone());
                 }
                 result
             }
@@ -87,10 +93,7 @@ impl Exec<'_> {
                     if let ([value], [output]) = (&row[..], &subplan.output[..]) {
                         has_null |= value.is_null();
                         let mut key = KeyBuf::new();
-                        key_range::encode_values(
-                            std::iter::once((value, &output.ty, false)),
-                            &mut key,
-                        );
+                        key::encode_values(std::iter::once((value, &output.ty, false)), &mut key);
                         set.insert(key.as_slice().into());
                     }
                     rows.push(row);
@@ -135,7 +138,7 @@ impl Exec<'_> {
                 return Ok(Value::Null);
             }
             let mut key = KeyBuf::new();
-            key_range::encode_values(std::iter::once((value, &operands[0].ty, false)), &mut key);
+            key::encode_values(std::iter::once((value, &operands[0].ty, false)), &mut key);
             return Ok(match (set.contains(key.as_slice()), has_null) {
                 (true, _) => truth(!all),
                 (false, true) => Value::Null,
@@ -162,11 +165,11 @@ fn row_comparison(
     domains: &[Domain],
 ) -> Option<bool> {
     if let ([left], [right], [domain, ..]) = (left, right, domains) {
-        return eval::comparison(op, left, right, *domain);
+        return compare::comparison(op, left, right, *domain);
     }
     let mut unknown = false;
     for ((left, right), domain) in left.iter().zip(right).zip(domains) {
-        match eval::comparison(Comparison::Eq, left, right, *domain) {
+        match compare::comparison(Comparison::Eq, left, right, *domain) {
             Some(true) => {}
             Some(false) => return Some(op == Comparison::Ne),
             None => unknown = true,

@@ -19,12 +19,16 @@ use std::ops::Range;
 use porpoise_types::{KeyBuf, Value};
 
 use crate::error::{Error, Result};
+use crate::executor::Exec;
 use crate::executor::operator::{BoxedOperator, Operator, build};
 use crate::executor::row_buffer::RowBuffer;
-use crate::executor::{Exec, eval, key_range};
+use crate::expr::EvalContext;
+use crate::expr::aggregate::Accumulator;
+use crate::expr::aggregate::{Aggregate, SortKey};
+use crate::expr::compare;
+use crate::expr::key;
 use crate::expr::{Domain, Expr};
-use crate::functions::Accumulator;
-use crate::planner::plan::{Aggregate, FrameBound, SortKey, Window, WindowCall, WindowKind};
+use crate::planner::plan::{FrameBound, Window, WindowCall, WindowKind};
 
 pub struct WindowOperator<'p> {
     window: &'p Window,
@@ -90,15 +94,12 @@ impl<'p> WindowOperator<'p> {
             let mut key = KeyBuf::new();
             for expr in &self.window.partition {
                 let value = expr.eval(exec)?;
-                key_range::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
+                key::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
             }
             let partition_bytes = key.len();
             for SortKey { expr, descending } in &self.window.order {
                 let value = expr.eval(exec)?;
-                key_range::encode_values(
-                    std::iter::once((&value, &expr.ty, *descending)),
-                    &mut key,
-                );
+                key::encode_values(std::iter::once((&value, &expr.ty, *descending)), &mut key);
             }
             self.sorted.push(SortedRow {
                 key,
@@ -498,7 +499,7 @@ impl<'a> Frames<'a> {
     fn compare(&self, value: &Value, bound: &Value) -> std::cmp::Ordering {
         let order = match value.is_null() {
             true => std::cmp::Ordering::Less,
-            false => eval::compare(value, bound, self.domain),
+            false => compare::compare(value, bound, self.domain),
         };
         if self.descending {
             order.reverse()

@@ -7,36 +7,9 @@ use porpoise_types::{
 };
 
 use crate::error::{Error, Level, Result};
-use crate::executor::{Exec, eval, key_range};
-use crate::expr::{Domain, Expr};
-use crate::functions::{Arity, Want, at_least, exactly};
-use crate::planner::plan::Aggregate;
-use crate::planner::typing;
-
-pub struct AggregateFunction {
-    pub name: &'static str,
-    pub arity: Arity,
-    pub wants: &'static [Want],
-    /// The result's type and whether it can be NULL, given the converted arguments.
-    pub returns: fn(&[Expr]) -> Result<(DataType, bool)>,
-    pub start: fn(&Aggregate) -> Box<dyn Accumulator>,
-    /// The result depends on the order in which rows come.
-    pub ordered: bool,
-}
-
-impl std::fmt::Debug for AggregateFunction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// The running state of one aggregate in one group.
-pub trait Accumulator: Send {
-    /// Takes one row's arguments (converted). Rows refused by DISTINCT don't come here.
-    fn add(&mut self, exec: &mut Exec<'_>, arguments: &[Value]) -> Result<()>;
-    /// The aggregate of what was taken so far; more rows may follow.
-    fn finish(&mut self, exec: &mut Exec<'_>) -> Result<Value>;
-}
+use crate::expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
+use crate::expr::function::{Arity, Want, at_least, exactly};
+use crate::expr::{Domain, EvalContext, Expr, compare, key, typing};
 
 /// Looks an aggregate function up by name, in any case.
 pub fn find(name: &str) -> Option<&'static AggregateFunction> {
@@ -300,12 +273,12 @@ fn concat_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
 struct Count(i64);
 
 impl Accumulator for Count {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         self.0 += i64::from(!arguments.iter().any(Value::is_null));
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(Value::Int(self.0))
     }
 }
@@ -313,14 +286,14 @@ impl Accumulator for Count {
 struct AnyValue(Option<Value>);
 
 impl Accumulator for AnyValue {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         if self.0.is_none() {
             self.0 = arguments.first().cloned();
         }
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(self.0.clone().unwrap_or(Value::Null))
     }
 }
@@ -371,11 +344,11 @@ impl Sum {
 }
 
 impl Accumulator for Sum {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         arguments.first().map_or(Ok(()), |value| self.put(value))
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(match self {
             Sum::Empty => Value::Null,
             Sum::Integer(sum) => Value::Decimal(Decimal::from_i128(*sum, 0)),
@@ -392,7 +365,7 @@ struct Average {
 }
 
 impl Accumulator for Average {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         if let Some(value) = arguments.first().filter(|value| !value.is_null()) {
             self.count += 1;
             self.sum.put(value)?;
@@ -400,9 +373,9 @@ impl Accumulator for Average {
         Ok(())
     }
 
-    fn finish(&mut self, exec: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
         let count = Decimal::new(self.count, 0);
-        Ok(match self.sum.finish(exec)? {
+        Ok(match self.sum.finish(context)? {
             Value::Decimal(sum) => sum
                 .quotient(&count, self.scale)
                 .map_or(Value::Null, Value::Decimal),
@@ -419,21 +392,21 @@ struct Extreme {
 }
 
 impl Accumulator for Extreme {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         let Some(value) = arguments.first().filter(|value| !value.is_null()) else {
             return Ok(());
         };
         if self
             .best
             .as_ref()
-            .is_none_or(|best| eval::compare(value, best, self.domain) == self.wanted)
+            .is_none_or(|best| compare::compare(value, best, self.domain) == self.wanted)
         {
             self.best = Some(value.clone());
         }
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(self.best.clone().unwrap_or(Value::Null))
     }
 }
@@ -444,7 +417,7 @@ struct Bits {
 }
 
 impl Accumulator for Bits {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         match arguments.first() {
             Some(Value::Int(v)) => self.value = (self.fold)(self.value, *v as u64),
             Some(Value::UInt(v)) => self.value = (self.fold)(self.value, *v),
@@ -453,7 +426,7 @@ impl Accumulator for Bits {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(Value::UInt(self.value))
     }
 }
@@ -517,7 +490,7 @@ impl Variance {
 }
 
 impl Accumulator for Variance {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         let Some(Value::Double(value)) = arguments.first() else {
             return Ok(());
         };
@@ -529,7 +502,7 @@ impl Accumulator for Variance {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         let degrees = self.count.saturating_sub(u64::from(self.sample));
         if degrees == 0 {
             return Ok(Value::Null);
@@ -579,7 +552,7 @@ impl GroupConcat {
 }
 
 impl Accumulator for GroupConcat {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         let (joined, order) = arguments.split_at(self.joined.min(arguments.len()));
         if joined.iter().any(Value::is_null) {
             return Ok(());
@@ -593,7 +566,7 @@ impl Accumulator for GroupConcat {
             .iter()
             .zip(&self.types[joined.len()..])
             .zip(&self.descending);
-        key_range::encode_values(
+        key::encode_values(
             typed.map(|((value, ty), descending)| (value, ty, *descending)),
             &mut key,
         );
@@ -601,14 +574,14 @@ impl Accumulator for GroupConcat {
         Ok(())
     }
 
-    fn finish(&mut self, exec: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
         if self.rows.is_empty() {
             return Ok(Value::Null);
         }
         if !self.descending.is_empty() {
             self.rows.sort_by(|a, b| a.0.cmp(&b.0));
         }
-        let most = usize::try_from(exec.session.group_concat_max_len).unwrap_or(usize::MAX);
+        let most = usize::try_from(context.vars().group_concat_max_len).unwrap_or(usize::MAX);
         let mut out = Vec::new();
         for (number, (_, text)) in self.rows.iter().enumerate() {
             if number > 0 {
@@ -626,7 +599,9 @@ impl Accumulator for GroupConcat {
                     "HY000",
                     format!("Row {} was cut by GROUP_CONCAT()", number + 1),
                 );
-                exec.warn(Level::Warning, cut.into_condition());
+                context
+                    .vars_mut()
+                    .warn(Level::Warning, cut.into_condition());
                 break;
             }
         }
@@ -656,7 +631,7 @@ struct JsonArray {
 }
 
 impl Accumulator for JsonArray {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         if let Some(value) = arguments.first() {
             let json = json_of(value, &self.ty)?;
             self.items.get_or_insert_default().push(json);
@@ -664,7 +639,7 @@ impl Accumulator for JsonArray {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(self.items.clone().map_or(Value::Null, |items| {
             Value::Json(Json::new(JsonValue::Array(items)))
         }))
@@ -677,7 +652,7 @@ struct JsonObject {
 }
 
 impl Accumulator for JsonObject {
-    fn add(&mut self, _: &mut Exec<'_>, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         let [key, value] = arguments else {
             return Ok(());
         };
@@ -691,7 +666,7 @@ impl Accumulator for JsonObject {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Exec<'_>) -> Result<Value> {
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
         Ok(self.members.clone().map_or(Value::Null, |members| {
             Value::Json(Json::new(JsonValue::object(members)))
         }))

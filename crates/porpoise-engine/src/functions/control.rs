@@ -8,9 +8,8 @@ use std::cmp::Ordering;
 use porpoise_types::{DataType, Value};
 
 use crate::error::Result;
-use crate::executor::eval;
-use crate::expr::Domain;
-use crate::functions::{Call, Eval, Function, Returns, Want, at_least, exactly, pure};
+use crate::expr::function::{Call, Eval, Function, Returns, Want, at_least, exactly, pure};
+use crate::expr::{Domain, compare};
 
 pub static TABLE: &[Function] = &[
     pure(
@@ -71,9 +70,9 @@ pub static TABLE: &[Function] = &[
     ),
 ];
 
-fn coalesce(call: &mut Call<'_, '_>) -> Result<Value> {
+fn coalesce(call: &mut Call<'_>) -> Result<Value> {
     for argument in call.arguments {
-        let value = argument.eval(call.exec)?;
+        let value = call.context.evaluate(argument)?;
         if !value.is_null() {
             return Ok(value);
         }
@@ -81,7 +80,7 @@ fn coalesce(call: &mut Call<'_, '_>) -> Result<Value> {
     Ok(Value::Null)
 }
 
-fn extreme(call: &Call<'_, '_>, values: &[Value], wanted: Ordering) -> Value {
+fn extreme(call: &Call<'_>, values: &[Value], wanted: Ordering) -> Value {
     let domain = Domain::of(
         call.arguments
             .first()
@@ -89,7 +88,7 @@ fn extreme(call: &Call<'_, '_>, values: &[Value], wanted: Ordering) -> Value {
     );
     let mut best = &values[0];
     for value in &values[1..] {
-        if eval::compare(value, best, domain) == wanted {
+        if compare::compare(value, best, domain) == wanted {
             best = value;
         }
     }
@@ -97,7 +96,7 @@ fn extreme(call: &Call<'_, '_>, values: &[Value], wanted: Ordering) -> Value {
 }
 
 /// How many of the sorted values are not greater than the first; -1 for NULL.
-fn interval(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn interval(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Value::Double(number) = values[0] else {
         return Ok(Value::Int(-1));
     };

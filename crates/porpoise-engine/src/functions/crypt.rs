@@ -22,9 +22,9 @@ use porpoise_types::{DataType, Value};
 
 use crate::error::{Error, Level, Result};
 use crate::expr::Expr;
+use crate::expr::function::{Call, Eval, Function, Purity, Returns, Want, between, exactly, pure};
+use crate::expr::typing::bytes_type;
 use crate::functions::string::bytes;
-use crate::functions::{Call, Eval, Function, Purity, Returns, Want, between, exactly, pure};
-use crate::planner::typing::bytes_type;
 
 const BLOCK_BYTES: usize = 16;
 
@@ -168,8 +168,8 @@ enum Chaining {
 }
 
 /// The key's length in bytes and the chaining that `block_encryption_mode` names.
-fn mode(call: &Call<'_, '_>) -> (usize, Chaining) {
-    let session = &call.exec.session;
+fn mode(call: &Call<'_>) -> (usize, Chaining) {
+    let session = &call.context.vars();
     let named = crate::variables::find("block_encryption_mode")
         .and_then(|position| session.variables.get(position))
         .map(|value| String::from_utf8_lossy(bytes(value)).into_owned())
@@ -191,7 +191,7 @@ fn mode(call: &Call<'_, '_>) -> (usize, Chaining) {
     (length, chaining)
 }
 
-fn crypt(call: &mut Call<'_, '_>, values: &[Value], encrypts: bool) -> Result<Value> {
+fn crypt(call: &mut Call<'_>, values: &[Value], encrypts: bool) -> Result<Value> {
     let name = if encrypts {
         "aes_encrypt"
     } else {
@@ -202,7 +202,9 @@ fn crypt(call: &mut Call<'_, '_>, values: &[Value], encrypts: bool) -> Result<Va
     match values.get(2) {
         Some(_) if chaining == Chaining::Ecb => {
             let ignored = Error::new(1618, "HY000", "<IV> option ignored");
-            call.exec.warn(Level::Warning, ignored.into_condition());
+            call.context
+                .vars_mut()
+                .warn(Level::Warning, ignored.into_condition());
         }
         None if chaining == Chaining::Ecb => {}
         None => return Err(Error::parameter_count(name)),
@@ -340,9 +342,11 @@ fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bo
 // Compression
 // ---------------------------------------------------------------------------------------------------------
 
-fn corrupted(call: &mut Call<'_, '_>) {
+fn corrupted(call: &mut Call<'_>) {
     let warning = Error::new(1259, "HY000", "ZLIB: Input data corrupted");
-    call.exec.warn(Level::Warning, warning.into_condition());
+    call.context
+        .vars_mut()
+        .warn(Level::Warning, warning.into_condition());
 }
 
 /// The length a compressed string claims, and its stream.
@@ -351,7 +355,7 @@ fn length_of(packed: &[u8]) -> Option<(u32, &[u8])> {
     (!stream.is_empty()).then_some((u32::from_le_bytes(*length) & LENGTH_MASK, stream))
 }
 
-fn compress(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn compress(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let text = bytes(&values[0]);
     if text.is_empty() {
         return Ok(Value::Bytes(Vec::new()));
@@ -367,7 +371,7 @@ fn compress(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Bytes(packed))
 }
 
-fn uncompress(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn uncompress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let packed = bytes(&values[0]);
     if packed.is_empty() {
         return Ok(Value::Bytes(Vec::new()));
@@ -376,7 +380,7 @@ fn uncompress(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         corrupted(call);
         return Ok(Value::Null);
     };
-    let most = call.exec.session.max_allowed_packet;
+    let most = call.context.vars().max_allowed_packet;
     if u64::from(length) > most {
         let warning = Error::new(
             1256,
@@ -385,7 +389,9 @@ fn uncompress(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
                 "Uncompressed data size too large; the maximum size is {most} (probably, length of uncompressed data was corrupted)"
             ),
         );
-        call.exec.warn(Level::Warning, warning.into_condition());
+        call.context
+            .vars_mut()
+            .warn(Level::Warning, warning.into_condition());
         return Ok(Value::Null);
     }
     let mut text = Vec::new();

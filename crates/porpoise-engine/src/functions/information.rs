@@ -1,16 +1,15 @@
 //! What a statement may ask of its session and server (MySQL 8.4 manual, 14.15 and 14.24).
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use porpoise_types::{Collation, CompactString, DataType, Value, convert};
+use porpoise_types::{Collation, DataType, Value, convert};
 
-use crate::accounts::active_roles;
 use crate::error::{Error, Result};
-use crate::functions::{
+use crate::expr::function::{
     Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
 };
-use crate::mdl::{self, named_locks};
-use crate::planner::typing::collation::{self, Coercibility};
+use crate::expr::typing::collation::{self, Coercibility};
 use crate::variables;
 
 pub static TABLE: &[Function] = &[
@@ -47,21 +46,21 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::UInt,
-        Eval::Values(|call, _| Ok(Value::UInt(call.exec.session.connection_id))),
+        Eval::Values(|call, _| Ok(Value::UInt(call.context.vars().connection_id))),
     ),
     stable(
         "CURRENT_ROLE",
         exactly(0),
         &[],
         Returns::Text(64),
-        Eval::Values(|call, _| Ok(Value::text(active_roles::current(call.exec.session)))),
+        Eval::Values(|call, _| Ok(Value::text(call.context.current_role()))),
     ),
     stable(
         "CURRENT_USER",
         exactly(0),
         &[],
         Returns::Text(288),
-        Eval::Values(current_user),
+        Eval::Values(|call, _| Ok(Value::text(call.context.current_user()))),
     ),
     stable(
         "DATABASE",
@@ -70,8 +69,8 @@ pub static TABLE: &[Function] = &[
         Returns::Text(64),
         Eval::Values(|call, _| {
             Ok(call
-                .exec
-                .session
+                .context
+                .vars()
                 .schema
                 .clone()
                 .map_or(Value::Null, Value::Text))
@@ -82,7 +81,7 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::Int,
-        Eval::Values(|call, _| Ok(Value::Int(call.exec.session.found_rows as i64))),
+        Eval::Values(|call, _| Ok(Value::Int(call.context.vars().found_rows as i64))),
     ),
     volatile(
         "LAST_INSERT_ID",
@@ -96,7 +95,7 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::Int,
-        Eval::Values(|call, _| Ok(Value::Int(call.exec.session.row_count))),
+        Eval::Values(|call, _| Ok(Value::Int(call.context.vars().row_count))),
     ),
     stable(
         "SCHEMA",
@@ -105,8 +104,8 @@ pub static TABLE: &[Function] = &[
         Returns::Text(64),
         Eval::Values(|call, _| {
             Ok(call
-                .exec
-                .session
+                .context
+                .vars()
                 .schema
                 .clone()
                 .map_or(Value::Null, Value::Text))
@@ -160,7 +159,7 @@ pub static TABLE: &[Function] = &[
         &[Want::String],
         Returns::Int,
         Eval::Values(|call, values| {
-            let owner = call.exec.engine.locks.named.owner(&lock_name(values)?);
+            let owner = call.context.lock_owner(&lock_name(values)?)?;
             Ok(Value::Int(owner.is_none().into()))
         }),
     ),
@@ -170,7 +169,7 @@ pub static TABLE: &[Function] = &[
         &[Want::String],
         Returns::UInt,
         Eval::Values(|call, values| {
-            let owner = call.exec.engine.locks.named.owner(&lock_name(values)?);
+            let owner = call.context.lock_owner(&lock_name(values)?)?;
             Ok(owner.map_or(Value::Null, Value::UInt))
         }),
     ),
@@ -179,10 +178,7 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::UInt,
-        Eval::Values(|call, _| {
-            let id = call.exec.session.connection_id;
-            Ok(Value::UInt(call.exec.engine.locks.named.release_all(id)))
-        }),
+        Eval::Values(|call, _| Ok(Value::UInt(call.context.release_all_locks()))),
     ),
     volatile(
         "RELEASE_LOCK",
@@ -190,13 +186,7 @@ pub static TABLE: &[Function] = &[
         &[Want::String],
         Returns::Int,
         Eval::Values(|call, values| {
-            let id = call.exec.session.connection_id;
-            let released = call
-                .exec
-                .engine
-                .locks
-                .named
-                .release(&lock_name(values)?, id);
+            let released = call.context.release_lock(&lock_name(values)?)?;
             Ok(released.map_or(Value::Null, Value::from))
         }),
     ),
@@ -217,7 +207,7 @@ fn name() -> DataType {
     }
 }
 
-fn collation_of(call: &Call<'_, '_>) -> Collation {
+fn collation_of(call: &Call<'_>) -> Collation {
     match call.arguments.first().map(|argument| &argument.ty) {
         Some(ty)
             if ty.is_string()
@@ -230,60 +220,53 @@ fn collation_of(call: &Call<'_, '_>) -> Collation {
 }
 
 /// 2 for columns, 4 for literals and functions, 5 for numbers, 6 for NULL.
-fn coercibility(call: &Call<'_, '_>) -> i64 {
+fn coercibility(call: &Call<'_>) -> i64 {
     let argument = call.arguments.first();
     argument.map_or(Coercibility::Ignorable, collation::coercibility) as i64
 }
 
-fn benchmark(call: &mut Call<'_, '_>) -> Result<Value> {
-    let count = call.arguments[0].eval(call.exec)?;
+fn benchmark(call: &mut Call<'_>) -> Result<Value> {
+    let count = call.context.evaluate(&call.arguments[0])?;
     if count.is_null() || convert::to_int(&count).0 < 0 {
         return Ok(Value::Null);
     }
     for _ in 0..convert::to_uint(&count).0 {
-        call.exec.check_interrupt()?;
-        call.arguments[1].eval(call.exec)?;
+        call.context.check_interrupt()?;
+        call.context.evaluate(&call.arguments[1])?;
     }
     Ok(Value::Int(0))
 }
 
-fn user(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
-    let session = &call.exec.session;
+fn user(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
+    let session = call.context.vars();
     Ok(Value::text(format!("{}@{}", session.user, session.host)))
 }
 
-fn current_user(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
-    match &call.exec.session.account {
-        Some(account) => Ok(Value::text(format!("{}@{}", account.user, account.host))),
-        None => user(call, values),
-    }
-}
-
 /// With an argument: remembers it as the session's, which drivers use for UPDATE … LAST_INSERT_ID(expr).
-fn last_insert_id(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn last_insert_id(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if let Some(value) = values.first() {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        call.exec.session.last_insert_id = match value {
+        call.context.vars_mut().last_insert_id = match value {
             Value::Int(v) => *v as u64,
             other => convert::to_uint(other).0,
         };
-        call.exec.session.last_insert_id_set = true;
+        call.context.vars_mut().last_insert_id_set = true;
     }
-    Ok(Value::UInt(call.exec.session.last_insert_id))
+    Ok(Value::UInt(call.context.vars().last_insert_id))
 }
 
-fn lock_name(values: &[Value]) -> Result<CompactString> {
+fn lock_name(values: &[Value]) -> Result<Cow<'_, str>> {
     match values.first() {
-        Some(Value::Text(name)) => named_locks::name_key(name),
-        Some(Value::Bytes(name)) => named_locks::name_key(&String::from_utf8_lossy(name)),
+        Some(Value::Text(name)) => Ok(Cow::Borrowed(name)),
+        Some(Value::Bytes(name)) => Ok(String::from_utf8_lossy(name)),
         _ => Err(Error::wrong_user_lock_name("NULL")),
     }
 }
 
 /// Waits for a named lock; a negative timeout, for ever.
-fn get_lock(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn get_lock(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     /// Longer waits are endless.
     const SECONDS_MAX: f64 = 31_536_000.0;
     let name = lock_name(values)?;
@@ -292,20 +275,12 @@ fn get_lock(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         Value::Double(seconds) => Some(Duration::from_secs_f64(seconds)),
         _ => Some(Duration::ZERO),
     };
-    let exec = &*call.exec;
-    let taken = exec.engine.locks.named.get(
-        &name,
-        exec.session.connection_id,
-        timeout,
-        || exec.engine.locks.before_waiting(),
-        || mdl::closes_cycle(&exec.engine.locks, exec.session.connection_id),
-        || exec.check_interrupt(),
-    )?;
+    let taken = call.context.get_lock(&name, timeout)?;
     Ok(Value::from(taken))
 }
 
 /// Sleeps; 1 if it was killed.
-fn sleep(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn sleep(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     /// How long a sleeper takes to notice a KILL.
     const STEP: Duration = Duration::from_millis(20);
     let Value::Double(seconds) = values[0] else {
@@ -314,12 +289,10 @@ fn sleep(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     if seconds < 0.0 {
         return Err(Error::wrong_arguments("sleep"));
     }
-    call.exec.engine.locks.before_waiting();
+    call.context.before_waiting();
     let end = std::time::Instant::now() + Duration::from_secs_f64(seconds.min(31_536_000.0));
     while let Some(left) = end.checked_duration_since(std::time::Instant::now()) {
-        if call.exec.session.interrupt.is_set() {
-            call.exec.check_interrupt()?;
-        }
+        call.context.check_interrupt()?;
         std::thread::sleep(left.min(STEP));
     }
     Ok(Value::Int(0))

@@ -11,9 +11,11 @@ use porpoise_types::{
 };
 
 use crate::error::{Error, Level, Result};
+use crate::expr::function::{
+    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure,
+};
 use crate::expr::{Expr, ExprKind, SubqueryKind};
 use crate::functions::string::bytes;
-use crate::functions::{Call, Eval, Function, Returns, Want, at_least, between, exactly, pure};
 
 const ANY: &[Want] = &[Want::Any];
 /// A document, then paths.
@@ -115,7 +117,9 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|call, values| {
             let instead = "JSON_MERGE_PRESERVE/JSON_MERGE_PATCH";
             let warning = Error::deprecated_syntax("JSON_MERGE", instead);
-            call.exec.warn(Level::Warning, warning.into_condition());
+            call.context
+                .vars_mut()
+                .warn(Level::Warning, warning.into_condition());
             merge_preserve(values, "json_merge")
         }),
     ),
@@ -332,7 +336,7 @@ fn is_truth(expr: &Expr) -> bool {
 }
 
 /// An argument as a part of a document.
-fn value_at(call: &Call<'_, '_>, values: &[Value], at: usize) -> Result<JsonValue> {
+fn value_at(call: &Call<'_>, values: &[Value], at: usize) -> Result<JsonValue> {
     let value = &values[at];
     let Some(argument) = call.arguments.get(at) else {
         return Ok(JsonValue::Null);
@@ -367,14 +371,14 @@ fn text(bytes: Vec<u8>) -> Value {
     Value::from(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn array(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn array(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let items: Result<Vec<JsonValue>> = (0..values.len())
         .map(|at| value_at(call, values, at))
         .collect();
     made(JsonValue::Array(items?))
 }
 
-fn object(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn object(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut members = Vec::with_capacity(values.len() / 2);
     for at in (0..values.len().saturating_sub(1)).step_by(2) {
         if values[at].is_null() {
@@ -389,7 +393,7 @@ fn object(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     made(JsonValue::object(members))
 }
 
-fn quote(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn quote(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Value::Text(unquoted) = &values[0] else {
         return Err(Error::incorrect_argument_type(1, "json_quote"));
     };
@@ -399,7 +403,7 @@ fn quote(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A JSON string's own text. A text in double quotes is read as a JSON string; any other is itself.
-fn unquote(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn unquote(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     match &values[0] {
         Value::Json(json) => Ok(Value::from(json.value().unquoted())),
         Value::Text(quoted) => {
@@ -414,7 +418,7 @@ fn unquote(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// What the paths match: one path that can match but once yields the value, all else an array of values.
-fn extract(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn extract(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let doc = document(values, 0, "json_extract")?;
     let paths = paths(values, 1)?;
     let many = paths.len() > 1 || paths.iter().any(JsonPath::is_wild);
@@ -431,7 +435,7 @@ fn extract(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A scalar as text. NULL for nothing, for many values, for arrays and objects.
-fn contains(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn contains(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let target = document(values, 0, "json_contains")?;
     let candidate = document(values, 1, "json_contains")?;
     let found = plain_path(values, 2)?;
@@ -452,7 +456,7 @@ fn wants_all(value: &Value, function: &str) -> Result<bool> {
     }
 }
 
-fn contains_path(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn contains_path(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let doc = document(values, 0, "json_contains_path")?;
     let all = wants_all(&values[1], "json_contains_path")?;
     let paths = paths(values, 2)?;
@@ -464,7 +468,7 @@ fn contains_path(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }))
 }
 
-fn keys(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn keys(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let doc = document(values, 0, "json_keys")?;
     let path = plain_path(values, 1)?;
     let found = path.map_or(vec![doc.value()], |path| path.find(doc.value()));
@@ -480,7 +484,7 @@ fn keys(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// `JSON_SEARCH(document, one or all, pattern [, escape [, path] …])`.
-fn search(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn search(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let escape_given = values.get(3).is_some_and(|escape| !escape.is_null());
     let nulls = values
         .iter()
@@ -513,7 +517,7 @@ fn search(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         roots.extend(path.find(doc.value()));
     }
     let mut found = doc.value().search_within(&roots, &matches);
-    call.exec.check_interrupt()?;
+    call.context.check_interrupt()?;
     if !all {
         found.truncate(1);
     }
@@ -530,7 +534,7 @@ fn search(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 
 /// Applies `apply` to the document for each pair of a path and a value. NULL if the document or a path is NULL.
 fn change(
-    call: &mut Call<'_, '_>,
+    call: &mut Call<'_>,
     values: &[Value],
     function: &str,
     apply: impl Fn(&JsonPath, &mut JsonValue, JsonValue) -> Result<()>,
@@ -553,14 +557,14 @@ fn change(
     made(root)
 }
 
-fn put(call: &mut Call<'_, '_>, values: &[Value], function: &str, kind: Change) -> Result<Value> {
+fn put(call: &mut Call<'_>, values: &[Value], function: &str, kind: Change) -> Result<Value> {
     change(call, values, function, |path, root, value| {
         path.change(root, value, kind);
         Ok(())
     })
 }
 
-fn remove(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn remove(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut root = document(values, 0, "json_remove")?.into_value();
     for at in 1..values.len() {
         if let Some(path) = plain_path(values, at)? {
@@ -582,7 +586,7 @@ fn merge_preserve(values: &[Value], function: &str) -> Result<Value> {
 }
 
 /// A patch that is no object replaces whatever was there, NULL included; an object patched onto NULL is NULL.
-fn merge_patch(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn merge_patch(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut merged: Option<JsonValue> = None;
     for at in 0..values.len() {
         if values[at].is_null() {

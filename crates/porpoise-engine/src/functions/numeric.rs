@@ -3,8 +3,8 @@
 use porpoise_types::{DataType, Decimal, Rounding, Value, convert};
 
 use crate::error::{Error, Result};
+use crate::expr::function::{Call, Eval, Function, Purity, Returns, Want, between, exactly, pure};
 use crate::expr::{Expr, ExprKind};
-use crate::functions::{Call, Eval, Function, Purity, Returns, Want, between, exactly, pure};
 
 macro_rules! real {
     ($name:literal, $f:expr) => {
@@ -282,7 +282,7 @@ fn same_number(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn abs(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn abs(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match &values[0] {
         Value::Int(v) => Value::Int(v.checked_abs().ok_or_else(|| {
             Error::value_out_of_range("BIGINT", format_args!("abs({})", call.arguments[0]))
@@ -293,7 +293,7 @@ fn abs(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     })
 }
 
-fn atan(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn atan(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(finite(match values {
         [y, x] => double(y).atan2(double(x)),
         _ => double(&values[0]).atan(),
@@ -317,7 +317,7 @@ fn integral(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn whole(call: &mut Call<'_, '_>, value: &Value, rounding: Rounding) -> Result<Value> {
+fn whole(call: &mut Call<'_>, value: &Value, rounding: Rounding) -> Result<Value> {
     Ok(match value {
         Value::Decimal(v) => {
             let whole = v.rescale(0, rounding);
@@ -336,7 +336,7 @@ fn whole(call: &mut Call<'_, '_>, value: &Value, rounding: Rounding) -> Result<V
 }
 
 /// BIN and OCT are CONV from base ten.
-fn in_base(call: &mut Call<'_, '_>, values: &[Value], base: i64) -> Result<Value> {
+fn in_base(call: &mut Call<'_>, values: &[Value], base: i64) -> Result<Value> {
     let text = match &values[0] {
         // Of BIT columns too.
         Value::UInt(number) => number.to_string(),
@@ -345,7 +345,7 @@ fn in_base(call: &mut Call<'_, '_>, values: &[Value], base: i64) -> Result<Value
     conv(call, &[Value::from(text), Value::Int(10), Value::Int(base)])
 }
 
-fn conv(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn conv(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let text = String::from_utf8_lossy(values[0].as_bytes().unwrap_or_default())
         .trim()
         .to_ascii_lowercase();
@@ -406,16 +406,16 @@ fn crc32(bytes: &[u8]) -> u32 {
     })
 }
 
-fn logarithm(call: &mut Call<'_, '_>, value: f64, log: fn(f64) -> f64) -> Result<Value> {
+fn logarithm(call: &mut Call<'_>, value: f64, log: fn(f64) -> f64) -> Result<Value> {
     if value <= 0.0 {
         let warning = Error::new(3020, "2201E", "Invalid argument for logarithm");
-        call.exec.session.complain(warning)?;
+        call.context.vars_mut().complain(warning)?;
         return Ok(Value::Null);
     }
     Ok(finite(log(value)))
 }
 
-fn log(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn log(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     match values {
         [base, value] => {
             let (base, value) = (double(base), double(value));
@@ -461,10 +461,10 @@ fn modulo_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn modulo(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn modulo(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (a, b) = (&values[0], &values[1]);
     if double(b) == 0.0 {
-        call.exec.session.division_by_zero()?;
+        call.context.vars_mut().division_by_zero()?;
         return Ok(Value::Null);
     }
     let int = |value: &Value| match value {
@@ -484,12 +484,12 @@ fn modulo(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A seed gives a sequence of its own, the same for the same seed.
-fn rand(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn rand(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let random = match values.first() {
-        None => call.exec.session.random(),
+        None => call.context.vars_mut().random(),
         Some(seed) => {
             let seed = if seed.is_null() { 0 } else { bits(seed) };
-            call.exec
+            call.context
                 .seeded_random(seed, call.arguments.as_ptr() as usize)
         }
     };
@@ -541,7 +541,7 @@ fn rounded(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn round(call: &mut Call<'_, '_>, values: &[Value], rounding: Rounding) -> Result<Value> {
+fn round(call: &mut Call<'_>, values: &[Value], rounding: Rounding) -> Result<Value> {
     let places = values.get(1).map_or(0, |places| match places {
         Value::UInt(v) => i64::try_from(*v).unwrap_or(i64::MAX),
         other => convert::to_int(other).0,
@@ -594,7 +594,7 @@ fn round(call: &mut Call<'_, '_>, values: &[Value], rounding: Rounding) -> Resul
     })
 }
 
-fn format_bytes(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn format_bytes(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let (mut value, mut unit) = (double(&values[0]), 0);
     while value.abs() >= 1024.0 && unit + 1 < UNITS.len() {

@@ -10,7 +10,7 @@ use porpoise_types::{Value, convert};
 use regex::{Regex, RegexBuilder};
 
 use crate::error::{Error, Result};
-use crate::functions::Call;
+use crate::expr::function::Call;
 use crate::functions::string::{Units, bytes};
 
 /// How many compiled patterns a thread keeps.
@@ -93,7 +93,7 @@ fn refused(error: &regex::Error) -> Error {
         )
 }
 
-fn compile(call: &Call<'_, '_>, pattern: &Value, match_type: Option<&Value>) -> Result<Regex> {
+fn compile(call: &Call<'_>, pattern: &Value, match_type: Option<&Value>) -> Result<Regex> {
     let pattern = text(pattern);
     if pattern.is_empty() {
         return Err(Error::new(
@@ -163,12 +163,12 @@ fn occurrence(value: Option<&Value>) -> usize {
     value.map_or(1, |value| convert::to_int(value).0).max(1) as usize
 }
 
-pub(super) fn like(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+pub(super) fn like(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let regex = compile(call, &values[1], values.get(2))?;
     Ok(Value::Int(regex.is_match(&text(&values[0])).into()))
 }
 
-pub(super) fn instr(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+pub(super) fn instr(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let regex = compile(call, &values[1], values.get(5))?;
     let source = text(&values[0]);
     let from = start(&values[0], values.get(2))?;
@@ -184,7 +184,7 @@ pub(super) fn instr(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> 
     })))
 }
 
-pub(super) fn substr(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+pub(super) fn substr(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let regex = compile(call, &values[1], values.get(4))?;
     let source = text(&values[0]);
     let from = start(&values[0], values.get(2))?;
@@ -194,7 +194,7 @@ pub(super) fn substr(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value>
     Ok(found.map_or(Value::Null, |found| Value::text(found.as_str())))
 }
 
-pub(super) fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+pub(super) fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let regex = compile(call, &values[1], values.get(5))?;
     let (source, with) = (text(&values[0]), text(&values[2]));
     let from = start(&values[0], values.get(3))?;

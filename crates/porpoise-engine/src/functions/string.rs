@@ -9,10 +9,10 @@ use porpoise_types::{
 
 use crate::error::{Error, Level, Result};
 use crate::expr::Expr;
-use crate::functions::{
+use crate::expr::function::{
     Call, Eval, Function, Returns, Want, at_least, between, exactly, pure, volatile,
 };
-use crate::planner::typing;
+use crate::expr::typing;
 
 const STRING: &[Want] = &[Want::String];
 
@@ -623,7 +623,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-fn collation(call: &Call<'_, '_>) -> Collation {
+fn collation(call: &Call<'_>) -> Collation {
     let types = call.arguments.iter().map(|argument| &argument.ty);
     types
         .clone()
@@ -710,7 +710,7 @@ impl<'a> Units<'a> {
 }
 
 /// A value of the call's type: bytes, or text.
-fn string(call: &Call<'_, '_>, out: Vec<u8>) -> Value {
+fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
     if call.ty.is_binary_string() {
         return Value::Bytes(out);
     }
@@ -719,8 +719,8 @@ fn string(call: &Call<'_, '_>, out: Vec<u8>) -> Value {
     )
 }
 
-fn too_long(call: &mut Call<'_, '_>, length: usize, name: &str) -> bool {
-    let most = call.exec.session.max_allowed_packet;
+fn too_long(call: &mut Call<'_>, length: usize, name: &str) -> bool {
+    let most = call.context.vars().max_allowed_packet;
     if length as u64 <= most {
         return false;
     }
@@ -729,7 +729,9 @@ fn too_long(call: &mut Call<'_, '_>, length: usize, name: &str) -> bool {
         "HY000",
         format!("Result of {name}() was larger than max_allowed_packet ({most}) - truncated"),
     );
-    call.exec.warn(Level::Warning, warning.into_condition());
+    call.context
+        .vars_mut()
+        .warn(Level::Warning, warning.into_condition());
     true
 }
 
@@ -807,7 +809,7 @@ fn hex_chars(arguments: &[Expr]) -> u64 {
 }
 
 /// Numbers become bytes, the highest first, without leading zeros.
-fn char(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn char(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut out = Vec::new();
     for value in values.iter().filter(|value| !value.is_null()) {
         let code = convert::to_int(value).0 as u32;
@@ -818,11 +820,11 @@ fn char(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Bytes(out))
 }
 
-fn char_length(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn char_length(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Int(Units::of(&values[0]).len() as i64))
 }
 
-fn concat(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn concat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut out = Vec::with_capacity(values.iter().map(|value| bytes(value).len()).sum());
     values
         .iter()
@@ -833,7 +835,7 @@ fn concat(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-fn concat_ws(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn concat_ws(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if values[0].is_null() {
         return Ok(Value::Null);
     }
@@ -854,7 +856,7 @@ fn concat_ws(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-fn elt(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn elt(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     match (count(&values[0]), values[0].is_null()) {
         (number @ 1.., false) => Ok(values.get(number).map_or(Value::Null, |value| {
             if value.is_null() {
@@ -867,7 +869,7 @@ fn elt(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }
 }
 
-fn export_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn export_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let bits = match &values[0] {
         Value::Int(v) => *v as u64,
         other => convert::to_uint(other).0,
@@ -885,7 +887,7 @@ fn export_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// Compares as strings if all are, as numbers if all are, else as DOUBLE.
-fn field(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn field(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if values[0].is_null() {
         return Ok(Value::Int(0));
     }
@@ -906,7 +908,7 @@ fn field(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
 }
 
-fn find_in_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn find_in_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (wanted, list) = (bytes(&values[0]), bytes(&values[1]));
     if list.is_empty() || wanted.contains(&b',') {
         return Ok(Value::Int(0));
@@ -970,7 +972,7 @@ const DEFAULT_STYLE: NumberStyle = NumberStyle {
     point: '.',
 };
 
-fn format(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn format(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let places = convert::to_int(&values[1]).0.clamp(0, 30) as u8;
     let locale = values.get(2).map_or(&b"en_US"[..], bytes);
     let style = NUMBER_STYLES
@@ -1031,7 +1033,7 @@ pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {
         .collect()
 }
 
-fn hex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match &values[0] {
         Value::Int(v) => Value::text(format!("{v:X}")),
         Value::UInt(v) => Value::text(format!("{v:X}")),
@@ -1061,7 +1063,7 @@ fn hex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     })
 }
 
-fn unhex(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn unhex(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(from_hex(bytes(&values[0])).map_or(Value::Null, Value::Bytes))
 }
 
@@ -1083,7 +1085,7 @@ fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     )
 }
 
-fn insert(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn insert(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let units = Units::of(&values[0]);
     let (length, position) = (units.len() as i64, convert::to_int(&values[1]).0);
     if position < 1 || position > length {
@@ -1105,7 +1107,7 @@ fn insert(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 
 /// The position of one string in another, from a position on; 1 is the first. What stands there must be as many bytes
 /// long as what is looked for, and equal by the collation.
-fn locate(call: &Call<'_, '_>, text: &Value, wanted: &Value, from: i64) -> i64 {
+fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> i64 {
     let units = Units::of(text);
     let length = units.len();
     if from < 1 || from as u64 > length as u64 + 1 {
@@ -1138,21 +1140,21 @@ fn locate(call: &Call<'_, '_>, text: &Value, wanted: &Value, from: i64) -> i64 {
     0
 }
 
-fn lower(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn lower(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match &values[0] {
         Value::Text(text) => Value::text(call.ty.collation().lower(text)),
         other => other.clone(),
     })
 }
 
-fn upper(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn upper(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match &values[0] {
         Value::Text(text) => Value::text(call.ty.collation().upper(text)),
         other => other.clone(),
     })
 }
 
-fn pad(call: &mut Call<'_, '_>, values: &[Value], left: bool) -> Result<Value> {
+fn pad(call: &mut Call<'_>, values: &[Value], left: bool) -> Result<Value> {
     let wanted = convert::to_int(&values[1]).0;
     if wanted < 0 {
         return Ok(Value::Null);
@@ -1198,7 +1200,7 @@ fn trim(value: &Value, remove: &[u8], leading: bool, trailing: bool) -> Value {
     }
 }
 
-fn make_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn make_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if values[0].is_null() {
         return Ok(Value::Null);
     }
@@ -1220,7 +1222,7 @@ fn make_set(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-fn substring(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn substring(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let units = Units::of(&values[0]);
     let length = units.len() as i128;
     let number = |value: &Value| match value {
@@ -1250,7 +1252,7 @@ fn encoded(charset: Charset, character: char) -> Vec<u8> {
     bytes
 }
 
-fn ord(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn ord(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let code = match Units::of(&values[0]) {
         Units::Text(text) => {
             let charset = call.arguments[0].ty.collation().charset();
@@ -1265,7 +1267,7 @@ fn ord(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Int(number))
 }
 
-fn quote(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn quote(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if values[0].is_null() {
         return Ok(Value::text("NULL"));
     }
@@ -1282,7 +1284,7 @@ fn quote(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-fn random_bytes(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn random_bytes(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let length = convert::to_int(&values[0]).0;
     if !(1..=1024).contains(&length) {
         return Err(Error::value_out_of_range("length", "random_bytes"));
@@ -1293,7 +1295,7 @@ fn random_bytes(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Bytes(out))
 }
 
-fn repeat(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn repeat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let times = count(&values[1]);
     let length = bytes(&values[0]).len().saturating_mul(times);
     if too_long(call, length, "repeat") {
@@ -1305,7 +1307,7 @@ fn repeat(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     ))
 }
 
-fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (source, from, to) = (bytes(&values[0]), bytes(&values[1]), bytes(&values[2]));
     if from.is_empty() {
         return Ok(values[0].clone());
@@ -1320,7 +1322,7 @@ fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
             out.push(source[at]);
             at += 1;
         }
-        if out.len() as u64 > call.exec.session.max_allowed_packet
+        if out.len() as u64 > call.context.vars().max_allowed_packet
             && too_long(call, out.len(), "replace")
         {
             return Ok(Value::Null);
@@ -1329,14 +1331,14 @@ fn replace(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-fn reverse(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn reverse(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match Units::of(&values[0]) {
         Units::Text(text) => Value::text(text.chars().rev().collect::<String>()),
         Units::Bytes(bytes) => Value::Bytes(bytes.iter().rev().copied().collect()),
     })
 }
 
-fn sha1(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn sha1(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     use sha1::Digest;
     Ok(Value::text(to_hex(
         &sha1::Sha1::digest(bytes(&values[0])),
@@ -1344,7 +1346,7 @@ fn sha1(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     )))
 }
 
-fn sha2(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn sha2(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     use sha2::Digest;
     let source = bytes(&values[0]);
     Ok(match convert::to_int(&values[1]).0 {
@@ -1357,7 +1359,7 @@ fn sha2(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// The first letter and the others' codes. Vowels go first, then codes that follow their like.
-fn soundex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn soundex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let code = |letter: char| match letter.to_ascii_uppercase() {
         'B' | 'F' | 'P' | 'V' => '1',
         'C' | 'G' | 'J' | 'K' | 'Q' | 'S' | 'X' | 'Z' => '2',
@@ -1392,7 +1394,7 @@ fn soundex(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out.into_bytes()))
 }
 
-fn substring_index(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn substring_index(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (source, delimiter) = (bytes(&values[0]), bytes(&values[1]));
     let count = convert::to_int(&values[2]).0;
     if delimiter.is_empty() || count == 0 {
@@ -1426,7 +1428,7 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 /// Encoded text is broken into lines of so many characters.
 const BASE64_LINE_CHARS: usize = 76;
 
-fn to_base64(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn to_base64(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let source = bytes(&values[0]);
     if too_long(call, source.len().saturating_mul(4) / 3, "to_base64") {
         return Ok(Value::Null);
@@ -1453,7 +1455,7 @@ fn to_base64(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     Ok(Value::text(out))
 }
 
-fn from_base64(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn from_base64(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let text: Vec<u8> = bytes(&values[0])
         .iter()
         .copied()
@@ -1498,7 +1500,7 @@ fn short_uuid() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn uuid(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
+fn uuid(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
     /// 100 ns steps from 1582-10-15 to 1970-01-01.
     const GREGORIAN_OFFSET: u64 = 0x01B2_1DD2_1381_4000;
     let now = std::time::SystemTime::now()
@@ -1540,7 +1542,7 @@ fn swapped(values: &[Value]) -> bool {
         .is_some_and(|swap| convert::to_int(swap).0 != 0)
 }
 
-fn uuid_to_bin(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn uuid_to_bin(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Some(uuid) = parse_uuid(bytes(&values[0])) else {
         let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
         return Err(Error::new(
@@ -1557,7 +1559,7 @@ fn uuid_to_bin(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     ))
 }
 
-fn bin_to_uuid(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn bin_to_uuid(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Ok(bin) = <[u8; 16]>::try_from(bytes(&values[0])) else {
         return Err(Error::new(
             1411,
@@ -1582,7 +1584,7 @@ fn bin_to_uuid(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// Also the short forms: `127.1` is 127.0.0.1.
-fn inet_aton(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn inet_aton(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
     let parts: Option<Vec<u64>> = text
         .split('.')

@@ -13,11 +13,11 @@ use porpoise_types::{
 };
 
 use crate::error::{Error, Result};
-use crate::executor::eval;
-use crate::expr::{Expr, ExprKind};
-use crate::functions::{
+use crate::expr::cast::cast_value;
+use crate::expr::function::{
     Call, Eval, Function, Purity, Returns, Want, between, exactly, pure, stable,
 };
+use crate::expr::{Expr, ExprKind};
 
 const MICROS: i64 = 1_000_000;
 /// The longest name of a day or a month in any language.
@@ -80,14 +80,14 @@ pub static TABLE: &[Function] = &[
         exactly(0),
         &[],
         Returns::Fixed(|| DataType::Date),
-        Eval::Values(|call, _| Ok(Value::Date(call.exec.now().date()))),
+        Eval::Values(|call, _| Ok(Value::Date(call.context.now().date()))),
     ),
     stable(
         "CURRENT_DATE",
         exactly(0),
         &[],
         Returns::Fixed(|| DataType::Date),
-        Eval::Values(|call, _| Ok(Value::Date(call.exec.now().date()))),
+        Eval::Values(|call, _| Ok(Value::Date(call.context.now().date()))),
     ),
     stable(
         "CURRENT_TIME",
@@ -154,7 +154,9 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|call, values| {
             Ok(moment(&values[0])
                 .filter(|_| !text(&values[1]).is_empty())
-                .and_then(|moment| date_format(moment, text(&values[1]), call.exec.session.locale))
+                .and_then(|moment| {
+                    date_format(moment, text(&values[1]), call.context.vars().locale)
+                })
                 .map_or(Value::Null, Value::text))
         }),
     ),
@@ -174,7 +176,7 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|call, values| {
             Ok(date(&values[0])
                 .filter(|date| date.is_real())
-                .and_then(|date| call.exec.session.locale.weekday(date.weekday()))
+                .and_then(|date| call.context.vars().locale.weekday(date.weekday()))
                 .map_or(Value::Null, Value::text))
         }),
     ),
@@ -272,7 +274,7 @@ pub static TABLE: &[Function] = &[
         Returns::Text(NAME_CHARS_MAX),
         Eval::Strict(|call, values| {
             Ok(date(&values[0])
-                .and_then(|date| call.exec.session.locale.month(date.month()))
+                .and_then(|date| call.context.vars().locale.month(date.month()))
                 .map_or(Value::Null, Value::text))
         }),
     ),
@@ -493,7 +495,7 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|call, values| {
             let mode = values
                 .get(1)
-                .map_or(u32::from(call.exec.session.default_week_format), |mode| {
+                .map_or(u32::from(call.context.vars().default_week_format), |mode| {
                     convert::to_int(mode).0 as u32 & 7
                 });
             Ok(date(&values[0])
@@ -616,30 +618,33 @@ fn datetime_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn now(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
+fn now(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::DateTime(
-        call.exec.now().truncate(call.ty.decimals()),
+        call.context.now().truncate(call.ty.decimals()),
     ))
 }
 
-fn now_time(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
+fn now_time(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::Time(
-        call.exec.now().time().truncate(call.ty.decimals()),
+        call.context.now().time().truncate(call.ty.decimals()),
     ))
 }
 
 /// The time of the call, not of the statement.
-fn sysdate(call: &mut Call<'_, '_>, _: &[Value]) -> Result<Value> {
+fn sysdate(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.as_micros() as i64);
     Ok(Value::DateTime(
-        call.exec.session.to_local(now).truncate(call.ty.decimals()),
+        call.context
+            .vars()
+            .to_local(now)
+            .truncate(call.ty.decimals()),
     ))
 }
 
-fn utc_now(call: &Call<'_, '_>) -> DateTime {
-    DateTime::from_unix_micros(call.exec.started_us).unwrap_or_default()
+fn utc_now(call: &Call<'_>) -> DateTime {
+    DateTime::from_unix_micros(call.context.started_us()).unwrap_or_default()
 }
 
 fn literal_unit(arguments: &[Expr]) -> IntervalUnit {
@@ -720,13 +725,13 @@ fn micros_of(value: &Value) -> i64 {
     }
 }
 
-fn overflow(call: &mut Call<'_, '_>) -> Result<Value> {
+fn overflow(call: &mut Call<'_>) -> Result<Value> {
     let error = Error::datetime_overflow("date_add_interval");
-    call.exec.session.complain(error)?;
+    call.context.vars_mut().complain(error)?;
     Ok(Value::Null)
 }
 
-fn shift(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result<Value> {
+fn shift(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value> {
     let unit = values
         .get(2)
         .map_or(Some(IntervalUnit::Day), unit)
@@ -747,8 +752,8 @@ fn shift(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result<Va
         other => {
             let ty = call.arguments[0].ty.clone();
             let target = DataType::DateTime { fsp: 6 };
-            let converted = eval::cast(
-                call.exec,
+            let converted = cast_value(
+                call.context,
                 other.clone(),
                 &ty,
                 &target,
@@ -807,7 +812,7 @@ fn add_time_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn add_time(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result<Value> {
+fn add_time(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value> {
     let Some(added) = time(&values[1]) else {
         return Ok(Value::Null);
     };
@@ -816,7 +821,7 @@ fn add_time(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result
     } else {
         added.micros()
     };
-    let cx = call.exec.conversion();
+    let cx = call.context.conversion();
     let is_text = matches!(call.ty, DataType::Varchar { .. });
     let start = match &values[0] {
         value @ (Value::Time(_) | Value::DateTime(_) | Value::Date(_)) => value.clone(),
@@ -859,7 +864,7 @@ fn add_time(call: &mut Call<'_, '_>, values: &[Value], subtract: bool) -> Result
     Ok(Value::text(String::from_utf8_lossy(&out)))
 }
 
-fn convert_tz(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn convert_tz(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (Some(moment), Some(from), Some(to)) = (
         moment(&values[0]),
         TimeZone::parse(text(&values[1])),
@@ -872,7 +877,7 @@ fn convert_tz(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     }))
 }
 
-fn extract(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn extract(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Some(unit) = unit(&values[0]) else {
         return Ok(Value::Null);
     };
@@ -937,16 +942,16 @@ fn from_unixtime_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn from_unixtime(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn from_unixtime(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     /// 3001-01-18 23:59:59 UTC.
     const LAST_US: i64 = 32_536_771_199 * MICROS + 999_999;
     let micros = micros_of(&values[0]);
     if !(0..=LAST_US).contains(&micros) {
         return Ok(Value::Null);
     }
-    let local = call.exec.session.to_local(micros);
+    let local = call.context.vars().to_local(micros);
     Ok(match values.get(1) {
-        Some(pattern) => date_format(local, text(pattern), call.exec.session.locale)
+        Some(pattern) => date_format(local, text(pattern), call.context.vars().locale)
             .map_or(Value::Null, Value::text),
         None => Value::DateTime(local),
     })
@@ -961,12 +966,12 @@ fn unix_timestamp_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn unix_timestamp(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn unix_timestamp(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let micros = match values.first() {
-        None => call.exec.started_us,
+        None => call.context.started_us(),
         Some(Value::Null) => return Ok(Value::Null),
         Some(value) => {
-            match moment(value).and_then(|moment| call.exec.session.time_zone.to_utc(moment)) {
+            match moment(value).and_then(|moment| call.context.vars().time_zone.to_utc(moment)) {
                 Some(utc) if moment(value).is_some_and(|moment| moment.date().is_real()) => {
                     utc.unix_micros().max(0)
                 }
@@ -982,7 +987,7 @@ fn unix_timestamp(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
     })
 }
 
-fn get_format(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn get_format(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let kind = text(&values[0]).to_ascii_uppercase();
     let place = text(&values[1]).to_ascii_uppercase();
     let row = match kind.as_str() {
@@ -1011,7 +1016,7 @@ fn full_year(year: i64) -> i64 {
     }
 }
 
-fn make_date(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn make_date(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (year, day) = (convert::to_int(&values[0]).0, convert::to_int(&values[1]).0);
     if day < 1 || !(0..=9999).contains(&year) {
         return Ok(Value::Null);
@@ -1022,7 +1027,7 @@ fn make_date(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
         .map_or(Value::Null, Value::Date))
 }
 
-fn make_time(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn make_time(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let (hour, minute, second) = (
         convert::to_int(&values[0]).0,
         convert::to_int(&values[1]).0,
@@ -1063,8 +1068,8 @@ fn str_to_date_type(arguments: &[Expr]) -> Result<DataType> {
     })
 }
 
-fn parse_by_format(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
-    let mode = call.exec.session.date_mode();
+fn parse_by_format(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let mode = call.context.vars().date_mode();
     let parsed = str_to_date(text(&values[0]), text(&values[1]), mode);
     let Some(parsed) = parsed else {
         let warning = Error::new(
@@ -1075,7 +1080,7 @@ fn parse_by_format(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
                 text(&values[0])
             ),
         );
-        call.exec.session.complain(warning)?;
+        call.context.vars_mut().complain(warning)?;
         return Ok(Value::Null);
     };
     Ok(match (parsed, call.ty) {
@@ -1099,7 +1104,7 @@ fn parse_by_format(call: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
 }
 
 /// Both sides must be of one kind.
-fn time_diff(_: &mut Call<'_, '_>, values: &[Value]) -> Result<Value> {
+fn time_diff(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let micros = |moment: DateTime| moment.date().day_number() * DAY_US + moment.micros_of_day();
     Ok(match (&values[0], &values[1]) {
         (Value::Time(a), Value::Time(b)) => {

@@ -9,7 +9,7 @@ use crate::catalog::{Relation, TableId};
 use crate::mdl::queue::MdlRow;
 use crate::mdl::{Duration, Mode, Object};
 
-pub const TABLES: &[VirtualTable] = &[VirtualTable {
+pub const TABLES: &[VirtualSource] = &[VirtualSource {
     schema: "performance_schema",
     name: "metadata_locks",
     columns: &[

@@ -1,8 +1,8 @@
 //! `information_schema`, `performance_schema` and `mysql`: tables whose rows are made by code when a
 //! statement reads them, with MySQL 8.4's names and columns.
 //!
-//! Adding a table is one [`VirtualTable`] in its family's list: its columns, and a function that
-//! calls back once a row. SHOW statements are SELECTs on these tables ([`crate::show`]).
+//! Adding a table is one [`VirtualSource`] in its family's list: its columns, and a function that
+//! calls back once a row. SHOW statements are SELECTs on these tables.
 //!
 //! | file | tables |
 //! | --- | --- |
@@ -11,140 +11,38 @@
 //! | [`locks`] | metadata locks held and waited for |
 //! | [`privileges`] | who may do what, and `mysql.user` with its kin |
 //! | [`variables`] | system variables and status counters |
-//! | [`absent`] | what there is none of: routines, triggers, events, partitions |
+//! | [`empty_tables`] | what there is none of: routines, triggers, events, partitions |
 //!
 //! A row is shown only to who has a privilege on what it tells of (MySQL 8.4 manual, 28.1).
 
-pub mod absent;
+pub mod empty_tables;
 pub mod locks;
 pub mod objects;
 pub mod privileges;
 pub mod server;
 pub mod variables;
+pub mod view_columns;
 
-use compact_str::CompactString;
 use porpoise_types::{BlobSize, Collation, DataType, Value, convert};
 
-use crate::catalog::VirtualTable;
+pub use crate::catalog::virtual_table::VirtualColumn as ColumnRow;
 use crate::error::Result;
 use crate::executor::Exec;
-use crate::expr::{Comparison, Expr, ExprKind, Slot};
-
-/// A column's name, type, and whether it can be NULL.
-pub type ColumnRow = (&'static str, fn() -> DataType, bool);
-
-/// Where rows go.
-pub type Sink<'a> = &'a mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>;
+use crate::executor::virtual_table::{self, Lookup, Sink, VirtualSource};
 
 /// All families' tables.
-const FAMILIES: &[&[VirtualTable]] = &[
+const FAMILIES: &[&[VirtualSource]] = &[
     objects::TABLES,
     server::TABLES,
     locks::TABLES,
     privileges::TABLES,
     variables::TABLES,
-    absent::TABLES,
+    empty_tables::TABLES,
 ];
 
-/// Every virtual table.
-pub fn all() -> impl Iterator<Item = &'static VirtualTable> {
-    FAMILIES.iter().flat_map(|family| family.iter())
-}
-
-/// What a statement's conditions say of the rows it wants, so that others need not be made.
-#[derive(Clone, Debug, Default)]
-pub struct Lookup {
-    pub schema: Option<CompactString>,
-    pub name: Option<CompactString>,
-}
-
-impl Lookup {
-    pub fn wants_schema(&self, schema: &str) -> bool {
-        self.schema
-            .as_ref()
-            .is_none_or(|wanted| wanted.eq_ignore_ascii_case(schema))
-    }
-
-    pub fn wants(&self, schema: &str, name: &str) -> bool {
-        self.wants_schema(schema)
-            && self
-                .name
-                .as_ref()
-                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(name))
-    }
-}
-
-impl VirtualTable {
-    /// Finds a table, in any case.
-    pub fn find(schema: &str, name: &str) -> Option<&'static VirtualTable> {
-        all().find(|table| {
-            table.schema.eq_ignore_ascii_case(schema) && table.name.eq_ignore_ascii_case(name)
-        })
-    }
-
-    /// Reads equalities on the schema's and the table's name out of a scan's conditions.
-    pub fn lookup(&self, slot: Slot, filter: &[Expr], exec: &mut Exec<'_>) -> Result<Lookup> {
-        const SCHEMA_COLUMNS: [&str; 5] = [
-            "TABLE_SCHEMA",
-            "CONSTRAINT_SCHEMA",
-            "SCHEMA_NAME",
-            "Db",
-            "OBJECT_SCHEMA",
-        ];
-        const NAME_COLUMNS: [&str; 2] = ["TABLE_NAME", "Table_name"];
-        let mut lookup = Lookup::default();
-        for condition in filter {
-            let ExprKind::Compare {
-                op: Comparison::Eq,
-                left,
-                right,
-                ..
-            } = &condition.kind
-            else {
-                continue;
-            };
-            for (column, value) in [(left, right), (right, left)] {
-                let Some(name) = self.column_of(slot, column) else {
-                    continue;
-                };
-                if reads(slot, value) {
-                    continue;
-                }
-                let value = value.eval(exec)?;
-                let Value::Text(text) = value else { continue };
-                if SCHEMA_COLUMNS.contains(&name) {
-                    lookup.schema = Some(text);
-                } else if NAME_COLUMNS.contains(&name) {
-                    lookup.name = Some(text);
-                }
-            }
-        }
-        Ok(lookup)
-    }
-
-    fn column_of(&self, of: Slot, expr: &Expr) -> Option<&'static str> {
-        match &expr.kind {
-            ExprKind::Column { slot, column, .. } if *slot == of => self
-                .columns
-                .get(usize::from(*column))
-                .map(|column| column.0),
-            ExprKind::Cast { operand, .. } => self.column_of(of, operand),
-            _ => None,
-        }
-    }
-}
-
-/// Whether an expression reads the slot, or anything whose value is not known before the scan.
-fn reads(of: Slot, expr: &Expr) -> bool {
-    let mut found = false;
-    crate::catalog::expression::for_each(expr, &mut |node| {
-        found |= match &node.kind {
-            ExprKind::Column { slot, .. } => *slot == of,
-            ExprKind::Subquery { .. } => true,
-            _ => false,
-        };
-    });
-    found
+/// Makes all of them known to the catalog and the executor.
+pub fn register() {
+    virtual_table::register(FAMILIES);
 }
 
 // ---------------------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ use crate::accounts::check::{grants, sees_column};
 use crate::accounts::privilege::Privilege;
 use crate::catalog::create_text;
 use crate::catalog::{Column, ColumnDefault, Index, IndexKind, Relation, SchemaEntry, Table, View};
+use crate::information_schema::view_columns::view_columns;
 use crate::planner::relations;
 
-pub const TABLES: &[VirtualTable] = &[
-    VirtualTable {
+pub const TABLES: &[VirtualSource] = &[
+    VirtualSource {
         schema: "information_schema",
         name: "SCHEMATA",
         columns: &[
@@ -25,7 +26,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: schemata,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "TABLES",
         columns: &[
@@ -53,7 +54,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: tables,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "COLUMNS",
         columns: &[
@@ -82,7 +83,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: columns,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "STATISTICS",
         columns: &[
@@ -107,7 +108,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: statistics,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "KEY_COLUMN_USAGE",
         columns: &[
@@ -126,7 +127,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: key_column_usage,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "TABLE_CONSTRAINTS",
         columns: &[
@@ -140,7 +141,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: table_constraints,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "REFERENTIAL_CONSTRAINTS",
         columns: &[
@@ -158,7 +159,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: referential_constraints,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "CHECK_CONSTRAINTS",
         columns: &[
@@ -169,7 +170,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: check_constraints,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "VIEWS",
         columns: &[
@@ -186,7 +187,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: views,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "PARTITIONS",
         columns: &[
@@ -264,7 +265,7 @@ fn visible(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Relation> {
                 found.push(relation.clone());
             }
         }
-        let mut built_in: Vec<_> = all()
+        let mut built_in: Vec<_> = crate::catalog::virtual_table::all()
             .filter(|table| {
                 table.schema == schema.as_str() && lookup.wants(table.schema, table.name)
             })
@@ -717,7 +718,7 @@ pub fn columns_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Re
 
 fn columns_of_view(exec: &mut Exec<'_>, view: &View, row: Sink<'_>) -> Result<()> {
     // A view whose tables are gone has no columns to tell of.
-    let Ok(types) = crate::show::view_columns(exec, view) else {
+    let Ok(types) = view_columns(view, exec.catalog, exec.session, exec.engine) else {
         return Ok(());
     };
     for (position, (name, column)) in view.columns.iter().zip(types).enumerate() {

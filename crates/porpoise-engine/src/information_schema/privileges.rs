@@ -9,8 +9,8 @@ use crate::accounts::check::{grants, has_global};
 use crate::accounts::privilege::{PRIVILEGES, Privilege, Set};
 use crate::accounts::{Account, Grants};
 
-pub const TABLES: &[VirtualTable] = &[
-    VirtualTable {
+pub const TABLES: &[VirtualSource] = &[
+    VirtualSource {
         schema: "information_schema",
         name: "USER_PRIVILEGES",
         columns: &[
@@ -21,7 +21,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: user_privileges,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "SCHEMA_PRIVILEGES",
         columns: &[
@@ -33,7 +33,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: schema_privileges,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "TABLE_PRIVILEGES",
         columns: &[
@@ -46,7 +46,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: table_privileges,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "COLUMN_PRIVILEGES",
         columns: &[
@@ -60,7 +60,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: column_privileges,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "USER_ATTRIBUTES",
         columns: &[
@@ -70,7 +70,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: user_attributes,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "mysql",
         name: "user",
         columns: &[
@@ -128,7 +128,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: mysql_user,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "mysql",
         name: "db",
         columns: &[

@@ -9,8 +9,8 @@ use crate::hosts::{Host, Refusal};
 use crate::mdl::process::Process;
 use crate::variables::VERSION;
 
-pub const TABLES: &[VirtualTable] = &[
-    VirtualTable {
+pub const TABLES: &[VirtualSource] = &[
+    VirtualSource {
         schema: "information_schema",
         name: "ENGINES",
         columns: &[
@@ -23,7 +23,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: engines,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "CHARACTER_SETS",
         columns: &[
@@ -34,7 +34,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: character_sets,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "COLLATIONS",
         columns: &[
@@ -48,7 +48,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: collations,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "COLLATION_CHARACTER_SET_APPLICABILITY",
         columns: &[
@@ -57,7 +57,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: applicability,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "PLUGINS",
         columns: &[
@@ -75,25 +75,25 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: plugins,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "KEYWORDS",
         columns: &[("WORD", name, true), ("RESERVED", int, true)],
         rows: keywords,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "information_schema",
         name: "PROCESSLIST",
         columns: PROCESS_COLUMNS,
         rows: processes,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "performance_schema",
         name: "processlist",
         columns: PROCESS_COLUMNS,
         rows: processes,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "performance_schema",
         name: "threads",
         columns: &[
@@ -112,7 +112,7 @@ pub const TABLES: &[VirtualTable] = &[
         ],
         rows: threads,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "performance_schema",
         name: "host_cache",
         columns: HOST_COLUMNS,

@@ -10,26 +10,26 @@ const NAME_AND_VALUE: &[ColumnRow] = &[
     ("VARIABLE_VALUE", wide, true),
 ];
 
-pub const TABLES: &[VirtualTable] = &[
-    VirtualTable {
+pub const TABLES: &[VirtualSource] = &[
+    VirtualSource {
         schema: "performance_schema",
         name: "global_variables",
         columns: NAME_AND_VALUE,
         rows: global_variables,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "performance_schema",
         name: "session_variables",
         columns: NAME_AND_VALUE,
         rows: session_variables,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "performance_schema",
         name: "global_status",
         columns: NAME_AND_VALUE,
         rows: global_status,
     },
-    VirtualTable {
+    VirtualSource {
         schema: "performance_schema",
         name: "session_status",
         columns: NAME_AND_VALUE,

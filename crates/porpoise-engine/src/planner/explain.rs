@@ -14,10 +14,11 @@ use porpoise_types::{Charset, DataType, IntWidth, Value};
 
 use crate::catalog::{Index, Table};
 use crate::error::{Error, Result};
-use crate::expr::{ColumnNames, Expr, ExprKind, Slot, SubqueryKind};
+use crate::expr::aggregate::Aggregate;
+use crate::expr::aggregate::SortKey;
+use crate::expr::{ColumnNames, Expr, ExprKind, Slot};
 use crate::planner::plan::{
-    Access, FrameBound, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator, SortKey,
-    Subplan,
+    Access, FrameBound, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator, Subplan,
 };
 use crate::planner::{self, optimize};
 use crate::reply::ResultColumn;
@@ -174,7 +175,7 @@ impl Names<'_> {
         out
     }
 
-    fn aggregate(&self, aggregate: &planner::plan::Aggregate) -> String {
+    fn aggregate(&self, aggregate: &Aggregate) -> String {
         let mut out = format!("{}(", aggregate.function.name.to_ascii_lowercase());
         if aggregate.distinct {
             out.push_str("distinct ");
@@ -281,12 +282,19 @@ fn exprs(node: &Node) -> Vec<&Expr> {
     }
 }
 
-/// Subqueries of an expression.
-fn subplans<'p>(expr: &'p Expr, out: &mut Vec<(&'p Subplan, &'p SubqueryKind)>) {
-    if let ExprKind::Subquery { subplan, kind } = &expr.kind {
-        out.push((subplan, kind));
+/// The plans of the subqueries in expressions.
+fn subplans<'p, 'e>(plan: &'p Plan, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<&'p Subplan> {
+    fn add<'p>(plan: &'p Plan, expr: &Expr, found: &mut Vec<&'p Subplan>) {
+        if let ExprKind::Subquery { number, .. } = expr.kind {
+            found.extend(plan.subplan(number));
+        }
+        expr.for_each_child(&mut |child| add(plan, child, found));
     }
-    expr.for_each_child(&mut |child| subplans(child, out));
+    let mut found = Vec::new();
+    for expr in exprs {
+        add(plan, expr, &mut found);
+    }
+    found
 }
 
 fn root(plan: &Plan) -> Option<(&Node, Vec<&Expr>)> {
@@ -311,28 +319,20 @@ fn root(plan: &Plan) -> Option<(&Node, Vec<&Expr>)> {
 }
 
 fn for_each_node<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Node)) {
-    fn below<'p>(node: &'p Node, visit: &mut dyn FnMut(&'p Node)) {
+    fn below<'p>(plan: &'p Plan, node: &'p Node, visit: &mut dyn FnMut(&'p Node)) {
         visit(node);
-        let mut found = Vec::new();
-        exprs(node)
-            .into_iter()
-            .for_each(|expr| subplans(expr, &mut found));
-        found
-            .into_iter()
-            .for_each(|(subplan, _)| below(&subplan.node, visit));
-        children(node)
-            .into_iter()
-            .for_each(|child| below(child, visit));
+        for subplan in subplans(plan, exprs(node)) {
+            below(plan, &subplan.node, visit);
+        }
+        for child in children(node) {
+            below(plan, child, visit);
+        }
     }
     if let Some((node, output)) = root(plan) {
-        below(node, visit);
-        let mut found = Vec::new();
-        output
-            .into_iter()
-            .for_each(|expr| subplans(expr, &mut found));
-        found
-            .into_iter()
-            .for_each(|(subplan, _)| below(&subplan.node, visit));
+        below(plan, node, visit);
+        for subplan in subplans(plan, output) {
+            below(plan, &subplan.node, visit);
+        }
     }
 }
 
@@ -404,21 +404,17 @@ fn has_blocks(node: &Node) -> bool {
 /// A query block to be told of after the one that holds it: what makes its rows, what it gives, its number and its kind.
 type Pending<'n> = (&'n Node, Vec<&'n Expr>, u64, &'static str);
 
-impl Traditional<'_> {
+impl<'p> Traditional<'p> {
     /// Subqueries come after the block that they are in.
-    fn hold_back<'n>(
-        &mut self,
-        found: Vec<(&'n Subplan, &'n SubqueryKind)>,
-        pending: &mut Vec<Pending<'n>>,
-    ) {
-        for (subplan, _) in found {
+    fn hold_back(&mut self, found: Vec<&'p Subplan>, pending: &mut Vec<Pending<'p>>) {
+        for subplan in found {
             let kind = if subplan.correlated {
                 "DEPENDENT SUBQUERY"
             } else {
                 "SUBQUERY"
             };
             pending.push((
-                &*subplan.node,
+                &subplan.node,
                 subplan.output.iter().collect(),
                 self.take_id(),
                 kind,
@@ -427,7 +423,7 @@ impl Traditional<'_> {
     }
 
     /// A query block: its tables, then the blocks it holds.
-    fn block(&mut self, node: &Node, output: &[&Expr], id: u64, select_type: &'static str) {
+    fn block(&mut self, node: &'p Node, output: &[&'p Expr], id: u64, select_type: &'static str) {
         let first = self.rows.len();
         let mut pending = Vec::new();
         self.tables(node, id, select_type, &mut pending);
@@ -448,8 +444,7 @@ impl Traditional<'_> {
                 });
             }
         }
-        let mut found = Vec::new();
-        output.iter().for_each(|expr| subplans(expr, &mut found));
+        let found = subplans(self.names.plan, output.iter().copied());
         self.hold_back(found, &mut pending);
         for (node, output, id, kind) in pending {
             self.block(node, &output, id, kind);
@@ -461,13 +456,12 @@ impl Traditional<'_> {
         self.next_id - 1
     }
 
-    #[allow(clippy::type_complexity)]
-    fn tables<'n>(
+    fn tables(
         &mut self,
-        node: &'n Node,
+        node: &'p Node,
         id: u64,
         select_type: &'static str,
-        pending: &mut Vec<Pending<'n>>,
+        pending: &mut Vec<Pending<'p>>,
     ) {
         match node {
             Node::Scan(scan) => {
@@ -589,13 +583,10 @@ impl Traditional<'_> {
                 .into_iter()
                 .for_each(|child| self.tables(child, id, select_type, pending)),
         }
-        let mut found = Vec::new();
         if !matches!(node, Node::Derived { .. } | Node::SetOperation { .. }) {
-            exprs(node)
-                .into_iter()
-                .for_each(|expr| subplans(expr, &mut found));
+            let found = subplans(self.names.plan, exprs(node));
+            self.hold_back(found, pending);
         }
-        self.hold_back(found, pending);
     }
 
     fn scan(&self, scan: &Scan, id: u64, select_type: &'static str) -> Row {
@@ -881,11 +872,7 @@ pub fn tree(plan: &Plan) -> String {
     };
     if let Some((node, output)) = root(plan) {
         out.node(node, depth);
-        let mut found = Vec::new();
-        output
-            .into_iter()
-            .for_each(|expr| subplans(expr, &mut found));
-        for (subplan, _) in found {
+        for subplan in subplans(plan, output) {
             out.subquery(subplan, depth, "in projection");
         }
     }
@@ -945,11 +932,7 @@ impl Tree<'_> {
     }
 
     fn subqueries_of(&mut self, conditions: &[Expr], depth: usize) {
-        let mut found = Vec::new();
-        conditions
-            .iter()
-            .for_each(|expr| subplans(expr, &mut found));
-        for (subplan, _) in found {
+        for subplan in subplans(self.names.plan, conditions) {
             self.subquery(subplan, depth, "in condition");
         }
     }

@@ -19,7 +19,6 @@ pub mod plan;
 mod query;
 pub mod relations;
 mod slot_set;
-pub mod typing;
 
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};

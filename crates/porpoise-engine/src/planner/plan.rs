@@ -22,8 +22,8 @@ use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
 use crate::catalog::{Index, Relation, Table, TableId, View};
+use crate::expr::aggregate::{Aggregate, AggregateFunction, SortKey};
 use crate::expr::{Expr, Slot};
-use crate::functions::AggregateFunction;
 pub use crate::mdl::TableUse;
 use crate::planner::access::Accesses;
 use crate::planner::file_format::FileFormat;
@@ -49,8 +49,9 @@ pub struct Plan {
     /// What foreign keys ask of a change, and the tables they lead to that `tables` hasn't.
     pub relations: Option<Arc<Relations>>,
     pub related: Vec<(Arc<Table>, TableUse)>,
-    /// How many subplans there are (their results are cached by number).
-    pub subplan_count: usize,
+    /// The plans of subqueries in expressions, by the number that `ExprKind::Subquery` has; nothing where the
+    /// subquery became a join.
+    pub subplans: Vec<Option<Subplan>>,
     /// False for statements whose plan must not be kept (they read what no version guards).
     pub cacheable: bool,
     /// A query that locks rows (FOR UPDATE, FOR SHARE): it needs a transaction as a change does.
@@ -64,6 +65,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan of the subquery of that number, unless it became a join.
+    pub fn subplan(&self, number: usize) -> Option<&Subplan> {
+        self.subplans.get(number)?.as_ref()
+    }
+
     /// Whether it needs a transaction.
     pub fn writes(&self) -> bool {
         self.locks_rows || !matches!(self.kind, PlanKind::Query(_))
@@ -148,11 +154,11 @@ pub struct Query {
 }
 
 /// A query inside an expression.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Subplan {
-    /// Position of its cached result in the execution's state.
+    /// Its position in [`Plan::subplans`], under which its result is kept too.
     pub number: usize,
-    pub node: Arc<Node>,
+    pub node: Node,
     pub output: Vec<Expr>,
     /// Reads slots of an enclosing query: must run again whenever those change.
     pub correlated: bool,
@@ -420,12 +426,6 @@ pub enum SetOperator {
 }
 
 #[derive(Clone, Debug)]
-pub struct SortKey {
-    pub expr: Expr,
-    pub descending: bool,
-}
-
-#[derive(Clone, Debug)]
 pub struct Group {
     pub input: Node,
     pub slot: Slot,
@@ -438,19 +438,6 @@ pub struct Group {
     pub rollup: bool,
     /// No GROUP BY: one row even for no input.
     pub scalar: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct Aggregate {
-    pub function: &'static AggregateFunction,
-    /// In a finished plan those of `order` follow, so that both are computed for each row.
-    pub arguments: Vec<Expr>,
-    pub distinct: bool,
-    /// GROUP_CONCAT's ORDER BY and SEPARATOR.
-    pub order: Vec<SortKey>,
-    pub separator: Option<String>,
-    pub ty: DataType,
-    pub nullable: bool,
 }
 
 /// Window functions over one window; fills `slot` with their results beside the input's slots.

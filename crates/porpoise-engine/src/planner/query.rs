@@ -12,9 +12,10 @@ use compact_str::CompactString;
 use porpoise_sql::ast::Span;
 
 use crate::catalog::{Table, VirtualTable};
+use crate::expr::aggregate::{Aggregate, SortKey};
 use crate::expr::{Expr, Slot};
 use crate::planner::access::AccessColumn;
-use crate::planner::plan::{Aggregate, JsonTable, Node, RowLock, SetOperator, SortKey, WindowCall};
+use crate::planner::plan::{JsonTable, Node, RowLock, SetOperator, WindowCall};
 use crate::planner::slot_set::SlotSet;
 
 /// A query with its ORDER BY and LIMIT.

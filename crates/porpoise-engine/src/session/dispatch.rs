@@ -4,6 +4,7 @@ use porpoise_sql::{ParseError, ParseErrorKind, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
+use super::administer::administer;
 use crate::accounts::check;
 use crate::accounts::check::Privileged;
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::planner::plan::PlanKind;
 use crate::reply::{Completion, Reply, ResultColumn};
 use crate::session::Session;
 use crate::shared::Shared;
+use crate::show::Viewer;
 
 pub(super) fn parse_error(error: &ParseError) -> Error {
     match error.kind {
@@ -120,13 +122,21 @@ impl Session {
             }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
             S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
-            _ => return crate::ddl::execute(self, privileged, sql, reply),
+            _ => return administer(self, privileged, sql, reply),
         }
         reply.ok(&Completion {
             warnings: self.state.warning_count(),
             ..Completion::default()
         })?;
         Ok(commit)
+    }
+
+    /// The session, as who asks SHOW.
+    pub(super) fn viewer(&self) -> Viewer<'_> {
+        Viewer {
+            state: &self.state,
+            shared: &self.shared,
+        }
     }
 
     /// AND CHAIN and RELEASE.

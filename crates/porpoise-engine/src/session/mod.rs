@@ -10,11 +10,11 @@
 //!
 //! Statements that have no plan (SET, SHOW, DDL, transactions, accounts) go from the parser to [`dispatch`].
 
+mod administer;
 mod dispatch;
 mod load;
 #[cfg(test)]
 mod metadata_tests;
-mod plan_uses;
 mod prepared;
 mod set;
 pub mod transaction;
@@ -35,20 +35,19 @@ pub use prepared::Prepared;
 
 use crate::accounts::check;
 use crate::accounts::check::Privileged;
-use crate::catalog::TableState;
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
 use crate::executor::{Exec, View, statement};
 use crate::mdl::process::{Command, Control};
 use crate::mdl::{MdlContext, MdlScope, StatementTables};
 use crate::plan_cache::{CachedPlan, PlanKey, SessionPlans};
+use crate::plan_locks::lock_tables_of;
 use crate::planner::access::PlanError;
 use crate::planner::plan::{Plan, PlanKind};
 use crate::planner::{self, Context};
 use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::variables::{Isolation, SqlMode};
-use plan_uses::PlanUses;
 use prepared::PreparedStatement;
 use transaction::TransactionState;
 
@@ -837,27 +836,6 @@ impl Drop for Session {
         let _ = self.drop_temporary_tables();
         self.shared.locks.sessions.remove(self.control.id);
     }
-}
-
-/// Takes the metadata locks of a plan's tables and views, for the transaction or else for the statement, unless LOCK TABLES
-/// holds them already.
-pub(crate) fn lock_tables_of<'a>(
-    plan: &'a Plan,
-    session: &SessionState,
-    taker: MdlContext<'_>,
-    keeper: &mut MdlScope<'_, 'a, TableState>,
-) -> Result<()> {
-    let locked = &session.locked_tables;
-    if !locked.is_empty() {
-        for (table, name) in &plan.table_names {
-            locked.admits_name(table, name)?;
-        }
-        // LOCK TABLES need not name what foreign keys lead to.
-        for (table, usage) in &plan.tables {
-            locked.admits(table, *usage)?;
-        }
-    }
-    keeper.take(&PlanUses::of(plan, session), taker)
 }
 
 /// A hash that nobody outside of the process can know.

@@ -1,8 +1,8 @@
 //! SHOW and DESCRIBE.
 //!
 //! Most of them are SELECTs on `information_schema`, with the column names that SHOW has: so LIKE and
-//! WHERE are the executor's work ([`select`]). Those that tell of one thing only, such as SHOW CREATE
-//! TABLE, are made here ([`told`]).
+//! WHERE are the executor's work ([`to_query`]). Those that show one thing only, such as SHOW CREATE
+//! TABLE, are made by code ([`show_one`]).
 //!
 //! ```text
 //! SHOW FULL TABLES FROM d LIKE 't%'
@@ -11,77 +11,85 @@
 //!      WHERE `Tables_in_d (t%)` LIKE 't%'
 //! ```
 
-mod select;
+mod show_one;
 #[cfg(test)]
 mod tests;
-pub(crate) mod told;
+mod to_query;
+
+pub use show_one::no_routine;
 
 use porpoise_sql::ast::{self, ShowFilter};
-use porpoise_storage::Commit;
+use porpoise_types::Value;
 
-use crate::catalog::{Catalog, View};
 use crate::error::{Error, Result};
-use crate::executor::Exec;
-use crate::planner::access::PlanError;
-use crate::planner::plan::PlanKind;
-use crate::planner::{self, Context};
 use crate::quote;
-use crate::reply::{Reply, ResultColumn};
-use crate::session::Session;
+use crate::reply::ResultColumn;
 use crate::session_state::SessionState;
 use crate::shared::Shared;
 
-/// Runs SHOW.
-pub fn show(
-    session: &mut Session,
-    show: &ast::Show,
-    reply: &mut dyn Reply,
-) -> Result<Option<Commit>> {
-    if let Some((columns, rows)) = told::tell(session, show)? {
+/// Who asks, and of what.
+#[derive(Clone, Copy)]
+pub struct Viewer<'a> {
+    pub state: &'a SessionState,
+    pub shared: &'a Shared,
+}
+
+/// What a SHOW shows: rows, or a query that gives them.
+pub enum Shown {
+    Rows(Vec<ResultColumn>, Vec<Vec<Value>>),
+    Query {
+        statement: ast::Statement,
+        /// The text that spans of the statement point into.
+        sql: String,
+    },
+}
+
+/// What SHOW shows.
+///
+/// # Errors
+/// 1227 and its kin where the session may not know, 1049 and 1146 for what isn't there, 1235 for what can't be shown.
+pub fn show(viewer: Viewer<'_>, show: &ast::Show) -> Result<Shown> {
+    if let Some((columns, rows)) = show_one::show_one(viewer, show)? {
         if show.filter.is_some() {
             return Err(Error::not_supported_yet("LIKE or WHERE in this SHOW"));
         }
-        session.reply_rows(&columns, &rows, reply)?;
-        return Ok(None);
+        return Ok(Shown::Rows(columns, rows));
     }
     let pattern = match &show.filter {
         Some(ShowFilter::Like(pattern)) => Some(String::from_utf8_lossy(pattern).into_owned()),
         _ => None,
     };
-    let select = select::of(session, &show.what, pattern.as_deref())?;
-    run(session, &select, show.filter.as_ref(), reply)
+    let query = to_query::to_query(viewer, &show.what, pattern.as_deref())?;
+    filtered(&query, show.filter.as_ref())
 }
 
-/// Runs DESCRIBE: SHOW COLUMNS, of those whose names match.
+/// What DESCRIBE shows: SHOW COLUMNS, of those whose names match.
+///
+/// # Errors
+/// As [`show`].
 pub fn describe(
-    session: &mut Session,
+    viewer: Viewer<'_>,
     table: &ast::ObjectName,
     column: Option<&str>,
-    reply: &mut dyn Reply,
-) -> Result<Option<Commit>> {
+) -> Result<Shown> {
     let what = ast::ShowWhat::Columns {
         extended: false,
         full: false,
         table: table.clone(),
     };
     let filter = column.map(|pattern| ShowFilter::Like(pattern.as_bytes().into()));
-    let select = select::of(session, &what, None)?;
-    run(session, &select, filter.as_ref(), reply)
+    let query = to_query::to_query(viewer, &what, None)?;
+    filtered(&query, filter.as_ref())
 }
 
-/// Plans and runs a SELECT with SHOW's filter over it.
-fn run(
-    session: &mut Session,
-    select: &select::Select,
-    filter: Option<&ShowFilter>,
-    reply: &mut dyn Reply,
-) -> Result<Option<Commit>> {
-    let mut sql = format!("SELECT * FROM ({}) `show`", select.sql);
+/// The query with SHOW's filter over it.
+fn filtered(query: &to_query::ShowQuery, filter: Option<&ShowFilter>) -> Result<Shown> {
+    let mut sql = format!("SELECT * FROM ({}) `show`", query.sql);
     if let Some(ShowFilter::Like(pattern)) = filter {
         let pattern = String::from_utf8_lossy(pattern);
         sql.push_str(&format!(
             " WHERE {} LIKE {}",
-            quote::name(&select.first),
+            quote::name(&query.first),
             quote::quoted(&pattern)
         ));
     }
@@ -92,7 +100,7 @@ fn run(
     {
         select.selection = Some((**condition).clone());
     }
-    session.run_parsed(&statement, sql.as_bytes(), &[], &[], reply)
+    Ok(Shown::Query { statement, sql })
 }
 
 fn parse(sql: &str) -> Result<ast::Statement> {
@@ -100,39 +108,5 @@ fn parse(sql: &str) -> Result<ast::Statement> {
     match parsed {
         Ok(Some(parsed)) => Ok(parsed.statement),
         _ => Err(Error::engine_error(format!("unreadable statement: {sql}"))),
-    }
-}
-
-/// The columns that a view has now, as a query of it finds them.
-pub fn view_columns(exec: &mut Exec<'_>, view: &View) -> Result<Vec<ResultColumn>> {
-    columns_now(view, exec.catalog, exec.session, exec.engine)
-}
-
-/// The same, outside of a running statement: error 1356 where the view's tables are gone.
-fn columns_now(
-    view: &View,
-    catalog: &Catalog,
-    session: &SessionState,
-    engine: &Shared,
-) -> Result<Vec<ResultColumn>> {
-    let sql = format!(
-        "SELECT * FROM {}.{}",
-        quote::name(&view.schema),
-        quote::name(&view.name)
-    );
-    let statement = parse(&sql)?;
-    let context = Context {
-        catalog,
-        session,
-        temporary_tables: &session.temporary_tables,
-        parameters: &[],
-        literals: &[],
-        sql: sql.as_bytes(),
-        row_counts: &engine.store,
-    };
-    let plan = planner::plan(&statement, &context).map_err(PlanError::of_definition)?;
-    match plan.kind {
-        PlanKind::Query(query) => Ok(query.columns),
-        _ => Ok(Vec::new()),
     }
 }

@@ -146,7 +146,7 @@ fn every_virtual_table_can_be_read_and_has_a_value_a_column() {
     db.run("CREATE USER u");
     db.run("GRANT SELECT (a) ON d.u TO u");
     db.run("GRANT INSERT ON d.* TO u");
-    let tables: Vec<_> = crate::information_schema::all()
+    let tables: Vec<_> = crate::catalog::virtual_table::all()
         .map(|table| (table.schema, table.name, table.columns.len()))
         .collect();
     for (schema, name, columns) in tables {

@@ -5,11 +5,13 @@ use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
 
 use crate::error::Result;
+use crate::executor::Exec;
 use crate::executor::row_buffer::RowBuffer;
-use crate::executor::{Exec, key_range};
 use crate::expr::Slot;
-use crate::functions::Accumulator;
-use crate::planner::plan::{Aggregate, Group};
+use crate::expr::aggregate::Accumulator;
+use crate::expr::aggregate::Aggregate;
+use crate::expr::key;
+use crate::planner::plan::Group;
 
 use super::{BoxedOperator, Operator, build, replay};
 
@@ -54,7 +56,7 @@ impl GroupState {
                 }
                 let mut key = KeyBuf::new();
                 let typed = arguments[..counted].iter().zip(&aggregate.arguments);
-                key_range::encode_values(
+                key::encode_values(
                     typed.map(|(value, expr)| (value, &expr.ty, false)),
                     &mut key,
                 );
@@ -124,7 +126,7 @@ impl<'p> GroupOperator<'p> {
         for expr in &self.group.keys {
             let value = expr.eval(exec)?;
             let mut key = KeyBuf::new();
-            key_range::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
+            key::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
             values.push(value);
             encoded.push(key);
         }
@@ -140,7 +142,7 @@ impl<'p> GroupOperator<'p> {
             key.clear();
             for expr in &self.group.keys {
                 let value = expr.eval(exec)?;
-                key_range::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
+                key::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
                 values.push(value);
             }
             let number = match by_key.get(key.as_slice()) {

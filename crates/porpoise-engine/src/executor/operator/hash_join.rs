@@ -4,8 +4,10 @@ use hashbrown::HashMap;
 use porpoise_types::KeyBuf;
 
 use crate::error::Result;
+use crate::executor::Exec;
 use crate::executor::row_buffer::RowBuffer;
-use crate::executor::{Exec, key_range};
+use crate::expr::EvalContext;
+use crate::expr::key;
 use crate::expr::{Expr, Slot};
 use crate::planner::plan::{JoinKind, Node};
 
@@ -57,7 +59,7 @@ impl HashJoin<'_> {
             if value.is_null() {
                 return Ok(None);
             }
-            key_range::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
+            key::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
         }
         Ok(Some(key))
     }

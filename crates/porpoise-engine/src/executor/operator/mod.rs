@@ -28,12 +28,14 @@ use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
 
 use crate::error::Result;
+use crate::executor::Exec;
 use crate::executor::json_table::JsonTableOperator;
 use crate::executor::row_buffer::RowBuffer;
 use crate::executor::window::WindowOperator;
-use crate::executor::{Exec, key_range};
+use crate::expr::aggregate::SortKey;
+use crate::expr::key;
 use crate::expr::{Expr, Slot};
-use crate::planner::plan::{Node, SortKey};
+use crate::planner::plan::Node;
 
 pub use limit::count_of;
 
@@ -185,7 +187,7 @@ pub fn key_of<'p>(
     out.clear();
     for (expr, descending) in exprs {
         let value = expr.eval(exec)?;
-        key_range::encode_values(std::iter::once((&value, &expr.ty, descending)), out);
+        key::encode_values(std::iter::once((&value, &expr.ty, descending)), out);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::executor::Exec;
+use crate::expr::EvalContext;
 use crate::expr::{Expr, Slot};
 use crate::planner::plan::{JoinKind, Node};
 

@@ -8,6 +8,7 @@ use porpoise_types::KeyBuf;
 use crate::error::Result;
 use crate::executor::Exec;
 use crate::executor::row_buffer::RowBuffer;
+use crate::expr::EvalContext;
 use crate::expr::{Expr, Slot};
 use crate::planner::plan::Node;
 

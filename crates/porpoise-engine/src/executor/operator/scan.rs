@@ -10,6 +10,7 @@ use crate::catalog::{Index, IndexKind};
 use crate::error::Result;
 use crate::executor::key_range::Bounds;
 use crate::executor::{Exec, index_entry, key_range};
+use crate::expr::EvalContext;
 use crate::planner::plan::{Access, OnLocked, RowLock, Scan};
 
 use super::{Operator, all_true};

@@ -4,8 +4,10 @@ use hashbrown::{HashMap, HashSet};
 use porpoise_types::KeyBuf;
 
 use crate::error::Result;
+use crate::executor::Exec;
 use crate::executor::row_buffer::RowBuffer;
-use crate::executor::{Exec, key_range};
+use crate::expr::EvalContext;
+use crate::expr::key;
 use crate::expr::{Expr, Slot};
 use crate::planner::plan::{Node, SetOperator};
 
@@ -51,7 +53,7 @@ impl<'p> SetOperation<'p> {
         let row = &exec.frame.slots[self.slot.0 as usize].bytes;
         for (column, ty) in layout.types.iter().enumerate() {
             let value = layout.layout.get(row, column);
-            key_range::encode_values(std::iter::once((&value, ty, false)), key);
+            key::encode_values(std::iter::once((&value, ty, false)), key);
         }
     }
 

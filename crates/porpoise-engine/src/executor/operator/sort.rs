@@ -6,10 +6,12 @@ use porpoise_types::KeyBuf;
 use porpoise_types::key::encode_text_head;
 
 use crate::error::Result;
+use crate::executor::Exec;
 use crate::executor::row_buffer::RowBuffer;
-use crate::executor::{Exec, key_range};
 use crate::expr::Slot;
-use crate::planner::plan::{Node, SortKey};
+use crate::expr::aggregate::SortKey;
+use crate::expr::key;
+use crate::planner::plan::Node;
 
 use super::{BoxedOperator, Operator, build, sort_key_of};
 
@@ -89,7 +91,7 @@ impl Sort<'_> {
             } else {
                 let value = key.expr.eval(exec)?;
                 let part = (&value, &key.expr.ty, key.descending);
-                key_range::encode_values(std::iter::once(part), head);
+                key::encode_values(std::iter::once(part), head);
             }
         }
         Ok(true)

@@ -6,8 +6,9 @@ use porpoise_types::KeyBuf;
 
 use crate::error::Result;
 use crate::executor::{Exec, row_buffer};
+use crate::expr::aggregate::SortKey;
 use crate::expr::{Expr, Slot};
-use crate::planner::plan::{Node, SortKey};
+use crate::planner::plan::Node;
 
 use super::{BoxedOperator, Operator, build, count_of, sort_key_of};
 

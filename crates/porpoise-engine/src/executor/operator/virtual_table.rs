@@ -4,6 +4,8 @@ use crate::catalog::VirtualTable;
 use crate::error::Result;
 use crate::executor::Exec;
 use crate::executor::row_buffer::RowBuffer;
+use crate::executor::virtual_table::{Lookup, row_maker};
+use crate::expr::EvalContext;
 use crate::expr::{Expr, Slot};
 
 use super::{Operator, all_true, replay};
@@ -33,8 +35,8 @@ impl Operator for Virtual<'_> {
         self.at = 0;
         self.rows.clear();
         let (slot, filter, rows) = (self.slot, self.filter, &mut self.rows);
-        let lookup = self.table.lookup(slot, filter, exec)?;
-        (self.table.rows)(exec, &lookup, &mut |exec, values| {
+        let lookup = Lookup::of(self.table, slot, filter, exec)?;
+        row_maker(self.table)?(exec, &lookup, &mut |exec, values| {
             exec.check_interrupt()?;
             exec.fill(slot, values)?;
             if all_true(filter, exec)? {

@@ -9,6 +9,9 @@ use porpoise_types::{Charset, DataType};
 use crate::accounts::privilege::{Privilege, Set};
 use crate::catalog::{ColumnDefault, Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
+use crate::expr::aggregate::SortKey;
+use crate::expr::typing;
+use crate::expr::typing::collation::Coercibility;
 use crate::expr::{Expr, Slot};
 use crate::planner::access::{AccessId, Need};
 use crate::planner::bind::Binder;
@@ -16,11 +19,9 @@ use crate::planner::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope,
 use crate::planner::file_format::FileFormat;
 use crate::planner::plan::{
     Access, Assignment, Delete, Insert, InsertSource, Load, LoadTarget, Node, OnDuplicate,
-    OnLocked, RowLock, SortKey, TableUse, Update, UpdateTarget, ViewCheck,
+    OnLocked, RowLock, TableUse, Update, UpdateTarget, ViewCheck,
 };
 use crate::planner::query::{Block, Body, JoinTree, Query, SourceKind};
-use crate::planner::typing;
-use crate::planner::typing::collation::Coercibility;
 use crate::planner::{explain, optimize};
 
 /// What INSERT writes to: a table, by its own name or through a view.
@@ -476,7 +477,7 @@ impl Binder<'_> {
             )),
             value => {
                 let value = self.expr(value)?;
-                if crate::planner::typing::compare::width(&value) != 1 {
+                if crate::expr::typing::compare::width(&value) != 1 {
                     return Err(Error::operand_columns(1));
                 }
                 // A hexadecimal literal is a number to a column of numbers.

@@ -1,20 +1,18 @@
 //! Expressions: from syntax to typed trees.
 
-use std::sync::Arc;
-
 use compact_str::CompactString;
 use porpoise_sql::ast;
 use porpoise_types::{Charset, Collation, DataType, Value};
 
 use crate::catalog::ColumnDefault;
 use crate::error::{Error, Result};
+use crate::expr::function::Want;
+use crate::expr::typing::{self, compare, hidden, operate};
 use crate::expr::{Arithmetic, Comparison, Expr, ExprKind, SubqueryKind};
-use crate::functions::Want;
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Columns, display};
-use crate::planner::plan::{Node, Subplan};
 use crate::planner::query::Query;
-use crate::planner::typing::{self, compare, hidden, operate};
+use crate::variables::SessionVars;
 
 fn comparison(op: ast::BinaryOp) -> Option<Comparison> {
     Some(match op {
@@ -240,7 +238,7 @@ impl Binder<'_> {
             }
             ast::Expr::Regexp { operands, negated } => {
                 let arguments = vec![self.expr(&operands.0)?, self.expr(&operands.1)?];
-                let matches = operate::call("REGEXP_LIKE", arguments, session)?;
+                let matches = call_function("REGEXP_LIKE", arguments, session)?;
                 Ok(if *negated {
                     compare::not(matches)
                 } else {
@@ -249,7 +247,7 @@ impl Binder<'_> {
             }
             ast::Expr::MemberOf(sides) => {
                 let arguments = vec![self.expr(&sides.0)?, self.expr(&sides.1)?];
-                operate::call("MEMBER OF", arguments, session)
+                call_function("MEMBER OF", arguments, session)
             }
             ast::Expr::Case(case) => self.case(case),
             ast::Expr::Cast(cast) => {
@@ -288,7 +286,7 @@ impl Binder<'_> {
                     self.expr(&arithmetic.amount)?,
                     typing::unit_literal(arithmetic.unit),
                 ];
-                operate::call(
+                call_function(
                     if arithmetic.subtract {
                         "DATE_SUB"
                     } else {
@@ -300,7 +298,7 @@ impl Binder<'_> {
             }
             ast::Expr::Extract(unit, operand) => {
                 let arguments = vec![typing::unit_literal(*unit), self.expr(operand)?];
-                operate::call("EXTRACT", arguments, session)
+                call_function("EXTRACT", arguments, session)
             }
             ast::Expr::TimestampDiff(unit, sides) => {
                 let arguments = vec![
@@ -308,7 +306,7 @@ impl Binder<'_> {
                     self.expr(&sides.0)?,
                     self.expr(&sides.1)?,
                 ];
-                operate::call("TIMESTAMPDIFF", arguments, session)
+                call_function("TIMESTAMPDIFF", arguments, session)
             }
             ast::Expr::Trim(trim) => {
                 let side = match trim.side {
@@ -321,7 +319,7 @@ impl Binder<'_> {
                     Some(remove) => self.expr(remove)?,
                     None => typing::text_literal(" "),
                 };
-                operate::call(
+                call_function(
                     "TRIM",
                     vec![text, remove, typing::text_literal(side)],
                     session,
@@ -330,7 +328,7 @@ impl Binder<'_> {
             ast::Expr::Char(char) => {
                 let (codes, charset) = &**char;
                 let codes = self.exprs(codes)?;
-                let bytes = operate::call("CHAR", codes, session)?;
+                let bytes = call_function("CHAR", codes, session)?;
                 match charset {
                     None => Ok(bytes),
                     Some(name) => {
@@ -372,16 +370,20 @@ impl Binder<'_> {
             let (ExprKind::Row(_), ExprKind::Row(columns)) = (&row.kind, &query.kind) else {
                 continue;
             };
-            let Some(ExprKind::Subquery { subplan, .. }) =
-                columns.first().map(|column| &column.kind)
-            else {
+            let subquery = |column: &Expr| match column.kind {
+                ExprKind::Subquery { number, .. } => Some(number),
+                _ => None,
+            };
+            let Some(number) = columns.first().and_then(subquery) else {
                 continue;
             };
-            if columns.iter().any(|column| !matches!(&column.kind, ExprKind::Subquery { subplan: other, .. } if other.number == subplan.number)) {
+            if columns
+                .iter()
+                .any(|column| subquery(column) != Some(number))
+            {
                 continue;
             }
             if matches!(op, Comparison::Eq | Comparison::Ne) {
-                let number = subplan.number;
                 let all = op == Comparison::Ne;
                 let operand = row.clone();
                 return self.quantify(operand, op, all, number);
@@ -475,7 +477,7 @@ impl Binder<'_> {
                 false,
             ));
         }
-        operate::call_as(&function.name, &function.written, arguments, self.session())
+        call_function_as(&function.name, &function.written, arguments, self.session())
     }
 
     fn system_variable(&mut self, variable: &ast::SystemVariable) -> Result<Expr> {
@@ -513,7 +515,7 @@ impl Binder<'_> {
         };
         let mut arguments = vec![doc, path];
         for response in [&value.on_empty, &value.on_error] {
-            use hidden::JsonResponse as R;
+            use crate::functions::json_scalar::JsonResponse as R;
             let (kind, default) = match response {
                 None | Some(ast::JsonResponse::Null) => (R::Null, null()),
                 Some(ast::JsonResponse::Error) => (R::Error, null()),
@@ -524,7 +526,11 @@ impl Binder<'_> {
             arguments.push(Expr::literal(Value::Int(kind as i64), DataType::BIGINT));
             arguments.push(default);
         }
-        let mut call = operate::call_function(&hidden::JSON_VALUE, arguments, session)?;
+        let mut call = operate::call_function(
+            &crate::functions::json_scalar::JSON_VALUE,
+            arguments,
+            session,
+        )?;
         call.ty = ty;
         Ok(call)
     }
@@ -549,7 +555,7 @@ impl Binder<'_> {
             ColumnDefault::None if definition.nullable => {
                 Expr::literal(Value::Null, definition.ty.clone())
             }
-            ColumnDefault::Now => operate::call("NOW", Vec::new(), self.session())?,
+            ColumnDefault::Now => call_function("NOW", Vec::new(), self.session())?,
             ColumnDefault::None | ColumnDefault::Expression { .. } => {
                 return Err(Error::no_default_for_field(name.name.as_str()));
             }
@@ -566,15 +572,6 @@ impl Binder<'_> {
         number
     }
 
-    fn subquery_node(number: usize) -> Box<Subplan> {
-        Box::new(Subplan {
-            number,
-            node: Arc::new(Node::Empty),
-            output: Vec::new(),
-            correlated: false,
-        })
-    }
-
     fn subquery_expr(
         &mut self,
         query: Query,
@@ -583,14 +580,7 @@ impl Binder<'_> {
         nullable: bool,
     ) -> Expr {
         let number = self.keep_subquery(query);
-        Expr::new(
-            ExprKind::Subquery {
-                subplan: Self::subquery_node(number),
-                kind,
-            },
-            ty,
-            nullable,
-        )
+        Expr::new(ExprKind::Subquery { number, kind }, ty, nullable)
     }
 
     fn scalar(&mut self, query: Query) -> Result<Expr> {
@@ -666,12 +656,36 @@ impl Binder<'_> {
             all,
             domains,
         };
-        Ok(Expr::boolean(
-            ExprKind::Subquery {
-                subplan: Self::subquery_node(number),
-                kind,
-            },
-            nullable,
-        ))
+        Ok(Expr::boolean(ExprKind::Subquery { number, kind }, nullable))
     }
+}
+
+/// A call of a function by name.
+pub(super) fn call_function(
+    name: &str,
+    arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    call_function_as(name, name, arguments, session)
+}
+
+/// A call of a function by the name it has here; messages name it as it was written.
+fn call_function_as(
+    name: &str,
+    written: &str,
+    arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    let Some(function) = crate::functions::find(name) else {
+        let schema = session.schema.as_deref().unwrap_or_default();
+        return Err(if schema.is_empty() {
+            Error::no_database_selected()
+        } else {
+            Error::function_does_not_exist(schema, written)
+        });
+    };
+    if !function.arity.admits(arguments.len()) {
+        return Err(Error::parameter_count(written));
+    }
+    operate::call_function(function, arguments, session)
 }

@@ -13,6 +13,8 @@ use porpoise_types::DataType;
 
 use crate::catalog::{Relation as CatalogRelation, Table, View};
 use crate::error::{Error, Result};
+use crate::expr::typing::collation::computed_strength;
+use crate::expr::typing::{self, compare};
 use crate::expr::{Comparison, Expr, ExprKind, Slot};
 use crate::planner::access::{AccessColumn, AccessId, Need};
 use crate::planner::bind::scope::{Columns, MadeColumn, Relation};
@@ -21,8 +23,6 @@ use crate::planner::plan::{RowLock, SetOperator, TableUse, ViewCheck};
 use crate::planner::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
 };
-use crate::planner::typing::collation::computed_strength;
-use crate::planner::typing::{self, compare};
 
 /// A common table of a WITH clause.
 pub struct Definition {

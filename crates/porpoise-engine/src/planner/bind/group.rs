@@ -17,15 +17,16 @@ use porpoise_types::{DataType, Value};
 
 use crate::catalog::IndexKind;
 use crate::error::{Error, Result};
+use crate::expr::aggregate::AggregateFunction;
+use crate::expr::aggregate::{Aggregate, SortKey};
+use crate::expr::typing::{self, compare, hidden, operate};
 use crate::expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, Slot, SubqueryKind};
-use crate::functions::{self, AggregateFunction};
+use crate::functions;
 use crate::planner::bind::Binder;
 use crate::planner::bind::scope::{Columns, GroupKey, Relation, Scope};
 use crate::planner::bind::select::column_name;
-use crate::planner::plan::{Aggregate, SortKey};
 use crate::planner::query::{Block, Grouping, JoinTree, OutputColumn, Query, SourceKind, Window};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing::{self, compare, hidden, operate};
 
 /// The column of the rollup mask, until its position is known.
 const MASK: u16 = u16::MAX;
@@ -339,8 +340,8 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
             return Ok(());
         }
-        if let ExprKind::Subquery { subplan, kind } = &mut expr.kind {
-            let number = subplan.number;
+        if let ExprKind::Subquery { number, kind } = &mut expr.kind {
+            let number = *number;
             if let Some(mut query) = self
                 .binder
                 .subqueries

@@ -11,12 +11,12 @@ use porpoise_types::{DataType, IntWidth, Json};
 
 use crate::error::{Error, Result};
 use crate::expr::Expr;
+use crate::expr::typing;
+use crate::expr::typing::declared::{TypeContext, data_type};
 use crate::planner::bind::Binder;
 use crate::planner::bind::from::Part;
 use crate::planner::plan::{JsonColumn, JsonOtherwise, JsonSource, JsonTable};
 use crate::planner::query::{Body, OutputColumn, Query};
-use crate::planner::typing;
-use crate::planner::typing::declared::{TypeContext, data_type};
 use crate::variables::SessionVars;
 
 impl Binder<'_> {

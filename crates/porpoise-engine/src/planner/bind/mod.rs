@@ -27,6 +27,7 @@ use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, TemporaryTables, View};
 use crate::error::{Error, Result};
+use crate::expr::typing::collation::Coercibility;
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::access::{AccessList, Need, PlanError};
 use crate::planner::plan::{
@@ -35,7 +36,6 @@ use crate::planner::plan::{
 use crate::planner::query::{OutputColumn, Query, WithNode};
 use crate::planner::relations::{self, Relations};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing::collation::Coercibility;
 use crate::planner::{Context, NoRowCounts, optimize};
 use crate::reply::{ColumnKey, ResultColumn};
 use crate::variables::SessionVars;
@@ -49,7 +49,7 @@ pub struct Binder<'a> {
     /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
     pub subqueries: Vec<Option<Query>>,
     /// Those that are planned, by number.
-    pub planned_subqueries: Vec<(usize, Box<Subplan>)>,
+    pub subplans: Vec<Option<Subplan>>,
     /// The outer slots that each planned subquery reads.
     pub subquery_slots: Vec<SlotSet>,
     /// Bound queries of common tables that are computed once.
@@ -118,7 +118,7 @@ impl<'a> Binder<'a> {
             cx,
             slots: Vec::new(),
             subqueries: Vec::new(),
-            planned_subqueries: Vec::new(),
+            subplans: Vec::new(),
             subquery_slots: Vec::new(),
             commons: Vec::new(),
             planned_commons: Vec::new(),
@@ -308,7 +308,7 @@ impl<'a> Binder<'a> {
             table_names: self.table_names,
             relations: relations.map(Arc::new),
             related,
-            subplan_count: self.subqueries.len(),
+            subplans: self.subplans,
             cacheable: self.cacheable,
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,

@@ -21,13 +21,14 @@ use porpoise_types::DataType;
 use crate::accounts::privilege::Privilege;
 use crate::catalog::{Table, VirtualTable};
 use crate::error::{Error, Result};
+use crate::expr::aggregate::{Aggregate, SortKey};
+use crate::expr::typing::collation::Coercibility;
 use crate::expr::{Expr, ExprKind, Slot};
 use crate::planner::access::{AccessColumn, AccessId};
 use crate::planner::bind::Binder;
 use crate::planner::bind::window::WindowDraft;
-use crate::planner::plan::{Aggregate, RowLock, SortKey};
+use crate::planner::plan::RowLock;
 use crate::planner::query::{Origin, OutputColumn};
-use crate::planner::typing::collation::Coercibility;
 
 pub struct Scope {
     pub relations: Vec<Relation>,

@@ -10,16 +10,17 @@ use porpoise_types::{DataType, Value};
 
 use crate::accounts::privilege::Privilege;
 use crate::error::{Error, Result};
+use crate::expr::aggregate::SortKey;
+use crate::expr::typing::collation::computed_strength;
+use crate::expr::typing::{self, compare};
 use crate::expr::{Expr, ExprKind};
 use crate::planner::access::Need;
 use crate::planner::bind::scope::{
     Aliases, ColumnUse, Columns, GroupKey, MadeColumn, Relation, Scope,
 };
 use crate::planner::bind::{Binder, group};
-use crate::planner::plan::{OnLocked, RowLock, SetOperator, SortKey};
+use crate::planner::plan::{OnLocked, RowLock, SetOperator};
 use crate::planner::query::{Block, Body, OutputColumn, Query};
-use crate::planner::typing::collation::computed_strength;
-use crate::planner::typing::{self, compare};
 
 /// Parses a view's SELECT.
 pub fn parse_query(sql: &str) -> Result<ast::Query> {

@@ -7,12 +7,13 @@ use porpoise_sql::ast;
 use porpoise_types::DataType;
 
 use crate::error::{Error, Result};
+use crate::expr::aggregate::SortKey;
+use crate::expr::typing::{self, operate};
 use crate::expr::{Expr, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::bind::group::{aggregate_name, find_aggregate};
-use crate::planner::plan::{FrameBound, SortKey, WindowCall, WindowFrame, WindowKind};
+use crate::planner::plan::{FrameBound, WindowCall, WindowFrame, WindowKind};
 use crate::planner::query::Window;
-use crate::planner::typing::{self, operate};
 
 /// A window under construction.
 pub struct WindowDraft {
@@ -333,7 +334,7 @@ impl Binder<'_> {
                 }
                 Some(unit) => {
                     let arguments = vec![value, amount, typing::unit_literal(unit)];
-                    operate::call(
+                    super::expr::call_function(
                         if backward { "DATE_SUB" } else { "DATE_ADD" },
                         arguments,
                         self.session(),

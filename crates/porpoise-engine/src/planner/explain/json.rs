@@ -14,7 +14,7 @@ use porpoise_sql::ast;
 use porpoise_types::json::write_quoted;
 
 use super::{Names, Row, Traditional, children, cost_of, root, subplans};
-use crate::expr::{Expr, SubqueryKind};
+use crate::expr::Expr;
 use crate::planner::optimize;
 use crate::planner::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
 
@@ -99,8 +99,7 @@ impl Document<'_> {
             block.push(("cost_info", Item::Object(cost_info)));
         }
         block.extend(operation);
-        let mut found = Vec::new();
-        output.iter().for_each(|expr| subplans(expr, &mut found));
+        let found = subplans(self.blocks.names.plan, output.iter().copied());
         self.subqueries("select_list_subqueries", found, &mut block);
         block
     }
@@ -120,16 +119,11 @@ impl Document<'_> {
         ]
     }
 
-    fn subqueries(
-        &mut self,
-        place: &'static str,
-        found: Vec<(&Subplan, &SubqueryKind)>,
-        into: &mut Members,
-    ) {
+    fn subqueries(&mut self, place: &'static str, found: Vec<&Subplan>, into: &mut Members) {
         if found.is_empty() {
             return;
         }
-        let blocks = found.into_iter().map(|(subplan, _)| {
+        let blocks = found.into_iter().map(|subplan| {
             Item::Object(self.inner_block(&subplan.node, &subplan.output, subplan.correlated))
         });
         let told = into.iter_mut().find_map(|(name, item)| match item {
@@ -189,10 +183,7 @@ impl Document<'_> {
             }
             Node::Filter { input, conditions } if is_above_tables(input) => {
                 let mut members = self.operation(input, id);
-                let mut found = Vec::new();
-                conditions
-                    .iter()
-                    .for_each(|expr| subplans(expr, &mut found));
+                let found = subplans(self.blocks.names.plan, conditions);
                 self.subqueries("having_subqueries", found, &mut members);
                 return members;
             }
@@ -373,8 +364,7 @@ impl Document<'_> {
                         .collect();
                     parts.extend(condition.iter().map(|condition| names.text(condition)));
                     attach(&parts.join(" and "), table);
-                    let mut found = Vec::new();
-                    condition.iter().for_each(|expr| subplans(expr, &mut found));
+                    let found = subplans(self.blocks.names.plan, condition);
                     self.subqueries("attached_subqueries", found, table);
                 }
             }
@@ -448,10 +438,7 @@ impl Document<'_> {
             return;
         }
         attach(&self.blocks.names.conditions(conditions), table);
-        let mut found = Vec::new();
-        conditions
-            .iter()
-            .for_each(|expr| subplans(expr, &mut found));
+        let found = subplans(self.blocks.names.plan, conditions);
         self.subqueries("attached_subqueries", found, table);
     }
 }

@@ -3,11 +3,12 @@
 //! Costs are in reads of a row in key order, which storage does in about 125 ns.
 
 use crate::catalog::{IndexKind, Table};
+use crate::expr::aggregate::Aggregate;
 use crate::expr::{Comparison, Expr, ExprKind, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::optimize::Wanted;
 use crate::planner::optimize::ranges::{self, IndexRanges, Sarg};
-use crate::planner::plan::{Access, Aggregate, KeyRange, Node, RowLock, Scan};
+use crate::planner::plan::{Access, KeyRange, Node, RowLock, Scan};
 use crate::planner::query::Source;
 use crate::planner::slot_set::SlotSet;
 

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::expr::typing::compare::key_pair;
 use crate::expr::{Comparison, Expr, ExprKind};
 use crate::planner::bind::Binder;
 use crate::planner::optimize::{Joined, Wanted, access, expr_slots, filtered, is_false, outer};
@@ -17,7 +18,6 @@ use crate::planner::plan::slots_of;
 use crate::planner::plan::{JoinKind, Node};
 use crate::planner::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing::compare::key_pair;
 
 /// Up to this many units every order is tried.
 const SEARCH_MAX: usize = 7;

@@ -21,13 +21,14 @@ use std::sync::Arc;
 use porpoise_types::{DataType, Value};
 
 use crate::error::Result;
+use crate::expr::aggregate::SortKey;
+use crate::expr::typing;
 use crate::expr::{Arithmetic, Expr, ExprKind, Slot, SubqueryKind};
 use crate::planner::bind::Binder;
 use crate::planner::plan::slots_of;
-use crate::planner::plan::{Group, Node, SortKey, Subplan, Window};
+use crate::planner::plan::{Group, Node, Subplan, Window};
 use crate::planner::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing;
 
 /// Plans a query: its node, and the expressions that make its result of the node's slots.
 pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)> {
@@ -159,31 +160,19 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         }
     });
     failed?;
-    let ExprKind::Subquery { subplan, kind } = &mut expr.kind else {
+    let ExprKind::Subquery { number, ref kind } = expr.kind else {
         return Ok(());
     };
-    let taken = binder
-        .subqueries
-        .get_mut(subplan.number)
-        .and_then(Option::take);
+    // An alias repeats an expression; its subquery is planned once.
+    let taken = binder.subqueries.get_mut(number).and_then(Option::take);
     let Some(mut bound) = taken else {
-        // An alias repeats an expression; its subquery is planned once.
-        let known = binder
-            .planned_subqueries
-            .iter()
-            .find(|(number, _)| *number == subplan.number);
-        if let Some((_, known)) = known {
-            *subplan = known.clone();
-        }
         return Ok(());
     };
     let free = free_slots(binder, &bound);
-    if binder.subquery_slots.len() <= subplan.number {
-        binder
-            .subquery_slots
-            .resize(subplan.number + 1, SlotSet::default());
+    if binder.subquery_slots.len() <= number {
+        binder.subquery_slots.resize(number + 1, SlotSet::default());
     }
-    binder.subquery_slots[subplan.number] = free.clone();
+    binder.subquery_slots[number] = free.clone();
     let exists = matches!(kind, SubqueryKind::Exists { .. });
     if exists || (matches!(kind, SubqueryKind::Quantified { .. }) && bound.limit.is_none()) {
         // Which rows come first changes nothing.
@@ -198,15 +187,15 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
             count: Some(Box::new(one)),
         };
     }
-    **subplan = Subplan {
-        number: subplan.number,
-        node: Arc::new(node),
+    binder
+        .subplans
+        .resize_with(binder.subqueries.len(), || None);
+    binder.subplans[number] = Some(Subplan {
+        number,
+        node,
         output,
         correlated: !free.is_empty(),
-    };
-    binder
-        .planned_subqueries
-        .push((subplan.number, subplan.clone()));
+    });
     Ok(())
 }
 
@@ -237,10 +226,10 @@ pub fn expr_slots(binder: &Binder<'_>, expr: &Expr) -> SlotSet {
 fn add_slots(binder: &Binder<'_>, expr: &Expr, slots: &mut SlotSet) {
     match &expr.kind {
         ExprKind::Column { slot, .. } => slots.insert(*slot),
-        ExprKind::Subquery { subplan, .. } => match binder.subqueries.get(subplan.number) {
+        ExprKind::Subquery { number, .. } => match binder.subqueries.get(*number) {
             Some(Some(query)) => slots.add(&free_slots(binder, query)),
             _ => {
-                if let Some(free) = binder.subquery_slots.get(subplan.number) {
+                if let Some(free) = binder.subquery_slots.get(*number) {
                     slots.add(free);
                 }
             }

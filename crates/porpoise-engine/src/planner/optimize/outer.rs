@@ -3,13 +3,13 @@
 //! `a LEFT JOIN b ON … WHERE b.x > 3`: a row without a match has NULL for `b.x`, the condition isn't true,
 //! so only matches remain. Inner joins can be reordered and driven from either side.
 
+use crate::expr::function::Eval;
+use crate::expr::typing::hidden;
 use crate::expr::{Comparison, Expr, ExprKind, SubqueryKind};
-use crate::functions::Eval;
 use crate::planner::bind::Binder;
 use crate::planner::optimize::is_true;
 use crate::planner::query::{JoinTree, LogicalJoin};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing::hidden;
 
 /// Turns outer joins into inner ones where conditions refuse the rows of NULLs; their conditions then join
 /// those of the query. Conditions that are always true are dropped.

@@ -11,12 +11,12 @@
 use porpoise_types::{DataType, Value};
 
 use crate::catalog::{Index, Table};
+use crate::expr::typing::{Class, bytes_type, class, hidden, implicit};
 use crate::expr::{Comparison, Domain, Expr, ExprKind, Slot};
 use crate::planner::bind::Binder;
 use crate::planner::optimize::expr_slots;
 use crate::planner::plan::{KeyBound, KeyPart, KeyRange};
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing::{Class, bytes_type, class, hidden, implicit};
 
 /// More ranges than this are not multiplied out.
 const RANGES_MAX: usize = 1000;
@@ -268,12 +268,12 @@ fn sarg(
                 return None;
             }
             let escape = escape.filter(char::is_ascii);
-            let edge = |function: &'static crate::functions::Function| {
+            let edge = |function: &'static crate::expr::function::Function| {
                 let escape = match escape {
                     Some(escape) => {
-                        crate::planner::typing::text_literal(escape.encode_utf8(&mut [0; 4]))
+                        crate::expr::typing::text_literal(escape.encode_utf8(&mut [0; 4]))
                     }
-                    None => crate::planner::typing::text_literal(""),
+                    None => crate::expr::typing::text_literal(""),
                 };
                 let ty = if class(ty) == Class::Text {
                     pattern.ty.with_collation(*collation)

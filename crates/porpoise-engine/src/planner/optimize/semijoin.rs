@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::expr::typing;
 use crate::expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 use crate::planner::bind::Binder;
 use crate::planner::optimize::{self, Wanted, access, expr_slots, free_slots, join, outer};
@@ -20,7 +21,6 @@ use crate::planner::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, WithNode,
 };
 use crate::planner::slot_set::SlotSet;
-use crate::planner::typing;
 
 /// Converts the conditions that can be; the others stay.
 pub fn convert(
@@ -36,22 +36,18 @@ pub fn convert(
     }
     let mut kept = Vec::with_capacity(conditions.len());
     for condition in std::mem::take(conditions) {
-        let ExprKind::Subquery { subplan, kind } = &condition.kind else {
+        let ExprKind::Subquery { number, kind } = &condition.kind else {
             kept.push(condition);
             continue;
         };
-        let Some(bound) = binder
-            .subqueries
-            .get_mut(subplan.number)
-            .and_then(Option::take)
-        else {
+        let Some(bound) = binder.subqueries.get_mut(*number).and_then(Option::take) else {
             kept.push(condition);
             continue;
         };
         let local = outer::source_slots(&tree);
         let correlated = free_slots(binder, &bound).intersects(&local);
         let simple = is_simple(&bound);
-        let number = subplan.number;
+        let number = *number;
         let (operands, domains, join) = match kind {
             SubqueryKind::Exists { negated } if correlated && simple => (
                 Vec::new(),

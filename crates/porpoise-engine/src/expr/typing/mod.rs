@@ -18,7 +18,7 @@ pub mod operate;
 
 pub use compare::{between, compare, in_list, is_null, is_truth, like, not};
 pub use merge::{coerce, merged_type};
-pub use operate::{arithmetic, call, case, convert_to, negate};
+pub use operate::{arithmetic, call_function, case, convert_to, negate};
 
 use porpoise_sql::ast;
 use porpoise_types::{

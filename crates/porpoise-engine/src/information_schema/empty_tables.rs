@@ -2,8 +2,8 @@
 
 use super::*;
 
-const fn empty(name: &'static str, columns: &'static [ColumnRow]) -> VirtualTable {
-    VirtualTable {
+const fn empty(name: &'static str, columns: &'static [ColumnRow]) -> VirtualSource {
+    VirtualSource {
         schema: "information_schema",
         name,
         columns,
@@ -15,7 +15,7 @@ fn no_rows(_: &mut Exec<'_>, _: &Lookup, _: Sink<'_>) -> Result<()> {
     Ok(())
 }
 
-pub const TABLES: &[VirtualTable] = &[
+pub const TABLES: &[VirtualSource] = &[
     empty(
         "ROUTINES",
         &[

@@ -1,9 +1,10 @@
-//! SHOW statements that tell of one thing, and those that are always empty.
+//! SHOW statements that show one thing, and those that are always empty.
 
 use porpoise_sql::ast::{self, ShowWhat};
 use porpoise_types::{DataType, Value};
 
-use super::select;
+use super::Viewer;
+use super::to_query;
 use crate::accounts::check::{self, check_admin};
 use crate::accounts::privilege::Privilege;
 use crate::accounts::{Account, role, show as account_text};
@@ -13,7 +14,6 @@ use crate::error::{Error, Level, Result};
 use crate::information_schema::privileges::privilege_rows;
 use crate::quote;
 use crate::reply::ResultColumn;
-use crate::session::Session;
 use crate::session_state::SessionState;
 
 type Rows = (Vec<ResultColumn>, Vec<Vec<Value>>);
@@ -30,7 +30,7 @@ fn number(name: &str) -> ResultColumn {
 }
 
 /// Whether the session may ask for it (1227).
-fn check_asked(session: &Session, what: &ShowWhat) -> Result<()> {
+fn check_asked(viewer: Viewer<'_>, what: &ShowWhat) -> Result<()> {
     let needed = match what {
         ShowWhat::BinaryLogs | ShowWhat::BinaryLogStatus | ShowWhat::ReplicaStatus => {
             Privilege::ReplicationClient
@@ -38,7 +38,7 @@ fn check_asked(session: &Session, what: &ShowWhat) -> Result<()> {
         ShowWhat::BinlogEvents | ShowWhat::Replicas => Privilege::ReplicationSlave,
         _ => return Ok(()),
     };
-    match check::grants(&session.state) {
+    match check::grants(viewer.state) {
         Some(held) if !held.global.has(needed) && !held.global.has(Privilege::Super) => Err(
             Error::specific_access_denied(format_args!("SUPER, {}", needed.name())),
         ),
@@ -47,15 +47,15 @@ fn check_asked(session: &Session, what: &ShowWhat) -> Result<()> {
 }
 
 /// The answer, if the SHOW is one of these.
-pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
-    check_asked(session, &show.what)?;
+pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
+    check_asked(viewer, &show.what)?;
     Ok(Some(match &show.what {
         ShowWhat::CreateDatabase {
             name,
             if_not_exists,
         } => {
-            let name = select::schema(session, Some(name))?;
-            let catalog = session.shared.catalog.load_full();
+            let name = to_query::schema(viewer, Some(name))?;
+            let catalog = viewer.shared.catalog.load_full();
             let entry = catalog
                 .schema(&name)
                 .ok_or_else(|| Error::unknown_database(&name))?;
@@ -66,11 +66,11 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
             (texts(&["Database", "Create Database"]), vec![row])
         }
         ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
-            create_relation(session, &show.what, name)?
+            create_relation(viewer, &show.what, name)?
         }
-        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(&session.state, kind, name)),
+        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(viewer.state, kind, name)),
         ShowWhat::CreateUser(account) => {
-            let account = find_account(session, account)?;
+            let account = find_account(viewer, account)?;
             let header = format!("CREATE USER for {}@{}", account.user, account.host);
             (
                 texts(&[&header]),
@@ -78,11 +78,11 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
             )
         }
         ShowWhat::Grants { user, roles } => {
-            let account = find_account(session, user.as_ref().unwrap_or(&ast::Account::Current))?;
+            let account = find_account(viewer, user.as_ref().unwrap_or(&ast::Account::Current))?;
             let header = format!("Grants for {}@{}", account.user, account.host);
             let is_own = matches!(user, None | Some(ast::Account::Current));
             let mut shown = match is_own {
-                true => check::grants(&session.state).unwrap_or_else(|| account.grants.load_full()),
+                true => check::grants(viewer.state).unwrap_or_else(|| account.grants.load_full()),
                 false => account.grants.load_full(),
             };
             for using in roles {
@@ -91,7 +91,7 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
                     let own = (account.user.as_str(), account.host.as_str());
                     return Err(role::not_granted((&user, &host), own));
                 }
-                if let Some(role) = session.shared.accounts.get(&user, &host) {
+                if let Some(role) = viewer.shared.accounts.get(&user, &host) {
                     std::sync::Arc::make_mut(&mut shown).add_all(&role.grants.load());
                 }
             }
@@ -101,8 +101,8 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
                 rows.into_iter().map(|row| vec![Value::from(row)]).collect(),
             )
         }
-        ShowWhat::Warnings { count } => conditions(session, show, *count, Level::Note)?,
-        ShowWhat::Errors { count } => conditions(session, show, *count, Level::Error)?,
+        ShowWhat::Warnings { count } => conditions(viewer, show, *count, Level::Note)?,
+        ShowWhat::Errors { count } => conditions(viewer, show, *count, Level::Error)?,
         ShowWhat::Privileges => {
             let rows = privilege_rows()
                 .map(|row| row.iter().map(Value::text).collect())
@@ -110,8 +110,8 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
             (texts(&["Privilege", "Context", "Comment"]), rows)
         }
         ShowWhat::Engine(..) => {
-            check_admin(&session.state, Privilege::Process, "")?;
-            let stats = session.shared.store.stats();
+            check_admin(viewer.state, Privilege::Process, "")?;
+            let stats = viewer.shared.store.stats();
             let status = format!(
                 "\n=====================================\nTRANSACTIONS\n------------\nCommits {}\nLock waits {}, waiting now {}\nDeadlocks {}\nVersions in memory {} bytes\n",
                 stats.commits,
@@ -172,35 +172,35 @@ pub fn tell(session: &mut Session, show: &ast::Show) -> Result<Option<Rows>> {
     }))
 }
 
-fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -> Result<Rows> {
-    let (schema, name) = select::table(session, name)?;
-    let temporary = session
+fn create_relation(viewer: Viewer<'_>, what: &ShowWhat, name: &ast::ObjectName) -> Result<Rows> {
+    let (schema, name) = to_query::table(viewer, name)?;
+    let temporary = viewer
         .state
         .temporary_tables
         .get(&(schema.as_str().into(), name.as_str().into()))
         .cloned();
     let relation = match temporary {
         Some(table) => Some(Relation::Table(table)),
-        None => session.shared.catalog.load().relation(&schema, &name),
+        None => viewer.shared.catalog.load().relation(&schema, &name),
     };
     let wants_view = matches!(what, ShowWhat::CreateView(_));
     if !matches!(&relation, Some(Relation::Table(table)) if table.temporary) {
-        check::check_table_shown(&session.state, &schema, &name)?;
+        check::check_table_shown(viewer.state, &schema, &name)?;
     }
     match relation {
         Some(Relation::View(view)) => {
             let needed = Privilege::ShowView.set().with(Privilege::Select.set());
-            if check::grants(&session.state)
+            if check::grants(viewer.state)
                 .is_some_and(|grants| !grants.on_table(&schema, &name).contains(needed))
             {
                 return Err(Error::table_access_denied(
                     "SHOW VIEW",
-                    &session.state.user,
-                    &session.state.host,
+                    &viewer.state.user,
+                    &viewer.state.host,
                     &name,
                 ));
             }
-            let text = create_text::view(&view, session.state.schema.as_deref());
+            let text = create_text::view(&view, viewer.state.schema.as_deref());
             let row = vec![
                 Value::text(&view.name),
                 text.into(),
@@ -220,7 +220,7 @@ fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -
         Some(_) if wants_view => Err(Error::not_view(&schema, &name)),
         Some(Relation::Table(table)) => {
             let text =
-                create_text::table(&table, &session.state, next_auto_increment(session, &table));
+                create_text::table(&table, viewer.state, next_auto_increment(viewer, &table));
             Ok((
                 texts(&["Table", "Create Table"]),
                 vec![vec![Value::text(&table.name), text.into()]],
@@ -253,7 +253,7 @@ fn create_relation(session: &Session, what: &ShowWhat, name: &ast::ObjectName) -
     }
 }
 
-fn next_auto_increment(session: &Session, table: &Table) -> u64 {
+fn next_auto_increment(viewer: Viewer<'_>, table: &Table) -> u64 {
     let loaded = table
         .state
         .auto_increment
@@ -261,7 +261,7 @@ fn next_auto_increment(session: &Session, table: &Table) -> u64 {
     if loaded > 0 {
         loaded
     } else {
-        session.shared.store.counter(table.space)
+        viewer.shared.store.counter(table.space)
     }
 }
 
@@ -285,8 +285,8 @@ pub fn no_routine(state: &SessionState, kind: &str, name: &ast::ObjectName) -> E
 }
 
 /// The account that is asked about; others' need SELECT on `mysql`.
-fn find_account(session: &Session, asked: &ast::Account) -> Result<std::sync::Arc<Account>> {
-    let own = session.state.account.as_ref();
+fn find_account(viewer: Viewer<'_>, asked: &ast::Account) -> Result<std::sync::Arc<Account>> {
+    let own = viewer.state.account.as_ref();
     let (user, host) = match (asked, own) {
         (ast::Account::Named { user, host }, _) => (
             user.0.clone(),
@@ -298,22 +298,22 @@ fn find_account(session: &Session, asked: &ast::Account) -> Result<std::sync::Ar
     };
     let is_own = own.is_some_and(|own| own.user == user && own.host.eq_ignore_ascii_case(&host));
     if !is_own
-        && check::grants(&session.state)
+        && check::grants(viewer.state)
             .is_some_and(|grants| !grants.on_schema("mysql").has(Privilege::Select))
     {
         return Err(Error::db_access_denied(
-            &session.state.user,
-            &session.state.host,
+            &viewer.state.user,
+            &viewer.state.host,
             "mysql",
         ));
     }
-    let found = session.shared.accounts.get(&user, &host);
+    let found = viewer.shared.accounts.get(&user, &host);
     found.ok_or_else(|| Error::no_such_grant(user, host))
 }
 
 /// SHOW WARNINGS and SHOW ERRORS: conditions of a level and above.
-fn conditions(session: &Session, show: &ast::Show, count: bool, least: Level) -> Result<Rows> {
-    let state = &session.state;
+fn conditions(viewer: Viewer<'_>, show: &ast::Show, count: bool, least: Level) -> Result<Rows> {
+    let state = viewer.state;
     let wanted: Vec<_> = state
         .warnings
         .iter()

@@ -3,13 +3,14 @@
 use porpoise_types::{Collation, DataType, Value};
 
 use crate::error::{Error, Result};
-use crate::expr::{Arithmetic, Expr, ExprKind};
-use crate::functions::{self, AggregateFunction, Eval, Function, Returns, Want};
-use crate::planner::typing::merge::decimal_size;
-use crate::planner::typing::{
+use crate::expr::aggregate::AggregateFunction;
+use crate::expr::function::{Eval, Function, Returns, Want};
+use crate::expr::typing::merge::decimal_size;
+use crate::expr::typing::{
     Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
     shown_fraction, text_or_bytes, text_type,
 };
+use crate::expr::{Arithmetic, Expr, ExprKind};
 use crate::variables::SessionVars;
 
 const SCALE_MAX: u8 = 30;
@@ -356,32 +357,6 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr>
             _ => implicit(expr, DataType::Json),
         },
     })
-}
-
-/// A call of a function by name.
-pub fn call(name: &str, arguments: Vec<Expr>, session: &SessionVars) -> Result<Expr> {
-    call_as(name, name, arguments, session)
-}
-
-/// A call of a function by the name it has here; messages name it as it was written.
-pub fn call_as(
-    name: &str,
-    written: &str,
-    arguments: Vec<Expr>,
-    session: &SessionVars,
-) -> Result<Expr> {
-    let Some(function) = functions::find(name) else {
-        let schema = session.schema.as_deref().unwrap_or_default();
-        return Err(if schema.is_empty() {
-            Error::no_database_selected()
-        } else {
-            Error::function_does_not_exist(schema, written)
-        });
-    };
-    if !function.arity.admits(arguments.len()) {
-        return Err(Error::parameter_count(written));
-    }
-    call_function(function, arguments, session)
 }
 
 /// A call of a function.

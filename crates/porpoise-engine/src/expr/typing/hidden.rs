@@ -1,12 +1,9 @@
 //! Functions that no statement can name: what the planner says with a call.
 
-use porpoise_types::json::path::JsonPath;
-use porpoise_types::{ConvertContext, DataType, Json, Loss, Value, convert};
+use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
 
 use crate::error::{Error, Result};
-use crate::executor::{Exec, json_table};
-use crate::expr::Expr;
-use crate::functions::{Call, Eval, Function, Purity, Returns, Want, exactly};
+use crate::expr::function::{Call, Eval, Function, Purity, Returns, Want, at_least, exactly};
 
 /// `expr COLLATE c`: the value as it is; the type alone changes.
 pub static COLLATE: Function = Function {
@@ -26,7 +23,7 @@ pub static LOOSE_DATE: Function = Function {
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
     eval: Eval::Strict(|call, values| {
         let cx = ConvertContext {
-            today: call.exec.now().date(),
+            today: call.context.now().date(),
             ..ConvertContext::default()
         };
         match convert::to_datetime(&values[0], &cx) {
@@ -36,7 +33,7 @@ pub static LOOSE_DATE: Function = Function {
             (moment, _) => {
                 let text = convert::to_text(&values[0], &call.arguments[0].ty);
                 let warning = Error::truncated_wrong_value("datetime", text);
-                call.exec.session.complain(warning)?;
+                call.context.vars_mut().complain(warning)?;
                 Ok(moment.map_or(Value::Null, Value::DateTime))
             }
         }
@@ -65,7 +62,7 @@ pub static TEMPORAL: Function = Function {
                 None => {
                     let text = convert::to_text(&values[0], &call.arguments[0].ty);
                     let warning = Error::truncated_wrong_value("time", text);
-                    call.exec.session.complain(warning)?;
+                    call.context.vars_mut().complain(warning)?;
                     Value::Null
                 }
             },
@@ -97,7 +94,7 @@ pub static LIKE_HIGH: Function = Function {
 /// How many of the greatest characters stand for "anything may follow".
 const TAIL_CHARS: usize = 16;
 
-fn like_edge(call: &mut Call<'_, '_>, values: &[Value], high: bool) -> Result<Value> {
+fn like_edge(call: &mut Call<'_>, values: &[Value], high: bool) -> Result<Value> {
     let (Some(pattern), Some(escape)) = (
         values[0].as_bytes(),
         values.get(1).and_then(Value::as_bytes),
@@ -140,10 +137,10 @@ fn like_edge(call: &mut Call<'_, '_>, values: &[Value], high: bool) -> Result<Va
 /// GROUPING(key, …), until the grouping's slot is known.
 pub static GROUPING: Function = Function {
     name: "GROUPING",
-    arity: crate::functions::at_least(1),
+    arity: at_least(1),
     wants: &[Want::Any],
     returns: Returns::Int,
-    eval: Eval::Values(|_, _| Err(crate::Error::invalid_group_function_use())),
+    eval: Eval::Values(|_, _| Err(Error::invalid_group_function_use())),
     purity: Purity::Pure,
 };
 
@@ -165,76 +162,4 @@ pub fn number_of_bytes(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// What JSON_VALUE does without a value, or with one that doesn't fit, as its arguments say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JsonResponse {
-    Null = 0,
-    Error = 1,
-    Default = 2,
-}
-
-/// `JSON_VALUE(doc, path RETURNING type … ON EMPTY … ON ERROR)`: the document, the path, and for each of the two cases
-/// the response's number and its default, of the call's type.
-pub static JSON_VALUE: Function = Function {
-    name: "JSON_VALUE",
-    arity: exactly(6),
-    wants: &[
-        Want::Json,
-        Want::String,
-        Want::Integer,
-        Want::Any,
-        Want::Integer,
-        Want::Any,
-    ],
-    returns: Returns::Same(3),
-    eval: Eval::Lazy(json_value),
-    purity: Purity::Pure,
-};
-
-fn json_value(call: &mut Call<'_, '_>) -> Result<Value> {
-    let [doc, path, on_empty, empty_value, on_error, error_value] = call.arguments else {
-        return Ok(Value::Null);
-    };
-    let exec = &mut *call.exec;
-    let (doc, path) = (doc.eval(exec)?, path.eval(exec)?);
-    let (Value::Json(doc), Value::Text(path)) = (doc, path) else {
-        return Ok(Value::Null);
-    };
-    let path = JsonPath::parse(&path).map_err(|error| Error::invalid_json_path(error.position))?;
-    let respond =
-        |exec: &mut Exec<'_>, kind: &Expr, value: &Expr, error: Error| match convert::to_int(
-            &kind.eval(exec)?,
-        )
-        .0
-        {
-            kind if kind == JsonResponse::Error as i64 => Err(error),
-            kind if kind == JsonResponse::Default as i64 => value.eval(exec),
-            _ => Ok(Value::Null),
-        };
-    let found = path.find(doc.value());
-    let found = match found.as_slice() {
-        [] => {
-            let error = Error::missing_json_value("json_value");
-            return respond(exec, on_empty, empty_value, error);
-        }
-        [found] => *found,
-        _ => {
-            let error = Error::multiple_json_values("json_value");
-            return respond(exec, on_error, error_value, error);
-        }
-    };
-    let scalar = match (call.ty, json_table::scalar_of(found, call.ty)) {
-        (_, Some(Value::Null)) => return Ok(Value::Null),
-        (DataType::Json, _) => return Ok(Value::Json(Json::new(found.clone()))),
-        (_, Some(scalar)) => scalar,
-        // An array or object is shown as its text, which is no number.
-        (_, None) => Value::text(found.to_string()),
-    };
-    json_table::stored(exec, call.ty, scalar).or_else(|_| {
-        let kind = json_table::cast_name(call.ty);
-        let error = Error::invalid_json_value_for_cast(kind, "json_value", 1);
-        respond(exec, on_error, error_value, error)
-    })
 }

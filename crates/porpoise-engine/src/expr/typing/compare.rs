@@ -12,8 +12,8 @@
 use porpoise_types::{Collation, DataType, Decimal, Value};
 
 use crate::error::{Error, Result};
+use crate::expr::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
 use crate::expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
-use crate::planner::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
 use crate::variables::SessionVars;
 
 /// The domain in which two expressions are compared.
@@ -438,17 +438,17 @@ pub fn not(operand: Expr) -> Expr {
             nullable,
         ),
         ExprKind::Subquery {
-            subplan,
+            number,
             kind: crate::expr::SubqueryKind::Exists { negated },
         } => Expr::boolean(
             ExprKind::Subquery {
-                subplan,
+                number,
                 kind: crate::expr::SubqueryKind::Exists { negated: !negated },
             },
             nullable,
         ),
         ExprKind::Subquery {
-            subplan,
+            number,
             kind:
                 crate::expr::SubqueryKind::Quantified {
                     operand,
@@ -464,7 +464,7 @@ pub fn not(operand: Expr) -> Expr {
                 all: !all,
                 domains,
             };
-            Expr::boolean(ExprKind::Subquery { subplan, kind }, nullable)
+            Expr::boolean(ExprKind::Subquery { number, kind }, nullable)
         }
         ExprKind::And(parts) => or(parts.into_iter().map(not).collect()),
         ExprKind::Or(parts) => and(parts.into_iter().map(not).collect()),

@@ -7,10 +7,10 @@ use porpoise_types::{Charset, Collation};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+use crate::expr::function::{Returns, Want};
+use crate::expr::typing::hidden;
+use crate::expr::typing::{Class, class};
 use crate::expr::{CastKind, Expr, ExprKind};
-use crate::functions::{Returns, Want};
-use crate::planner::typing::hidden;
-use crate::planner::typing::{Class, class};
 
 /// How easily an operand gives way: the lower, the less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

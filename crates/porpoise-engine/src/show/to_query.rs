@@ -2,14 +2,15 @@
 
 use porpoise_sql::ast::{self, ShowWhat};
 
+use super::Viewer;
 use crate::accounts::check;
 use crate::catalog::Relation;
 use crate::error::{Error, Result};
+use crate::information_schema::view_columns::view_columns;
 use crate::quote::{name, quoted};
-use crate::session::Session;
 
 /// A SELECT, and the name of its first column, which LIKE is about.
-pub struct Select {
+pub struct ShowQuery {
     pub sql: String,
     pub first: String,
 }
@@ -17,7 +18,7 @@ pub struct Select {
 /// `(column of the table, column of SHOW)`.
 type Columns = &'static [(&'static str, &'static str)];
 
-fn simple(table: &str, columns: Columns, condition: &str) -> Select {
+fn simple(table: &str, columns: Columns, condition: &str) -> ShowQuery {
     let list: Vec<String> = columns
         .iter()
         .map(|(from, shown)| format!("{from} AS {}", name(shown)))
@@ -28,7 +29,7 @@ fn simple(table: &str, columns: Columns, condition: &str) -> Select {
         format!(" WHERE {condition}")
     };
     let first = columns.first().map_or("", |(_, shown)| shown).to_string();
-    Select {
+    ShowQuery {
         sql: format!("SELECT {} FROM {table}{condition}", list.join(",")),
         first,
     }
@@ -168,12 +169,12 @@ const VARIABLES: Columns = &[
 ];
 
 /// The SELECT of a SHOW. `pattern` is LIKE's, which SHOW DATABASES and TABLES put in a column's name.
-pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Result<Select> {
+pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> Result<ShowQuery> {
     let suffix = pattern.map_or(String::new(), |pattern| format!(" ({pattern})"));
     Ok(match what {
         ShowWhat::Databases => {
             let first = format!("Database{suffix}");
-            Select {
+            ShowQuery {
                 sql: format!(
                     "SELECT SCHEMA_NAME AS {} FROM information_schema.SCHEMATA",
                     name(&first)
@@ -182,12 +183,12 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
             }
         }
         // No table is kept open between statements.
-        ShowWhat::OpenTables { .. } => Select {
+        ShowWhat::OpenTables { .. } => ShowQuery {
             sql: "SELECT '' AS `Database`, '' AS `Table`, 0 AS `In_use`, 0 AS `Name_locked` FROM DUAL WHERE FALSE".into(),
             first: "Database".into(),
         },
         ShowWhat::Tables { full, database, .. } => {
-            let schema = schema(session, database.as_ref())?;
+            let schema = schema(viewer, database.as_ref())?;
             let first = format!("Tables_in_{schema}{suffix}");
             let kind = if *full {
                 ",TABLE_TYPE AS `Table_type`"
@@ -199,10 +200,10 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
                 name(&first),
                 quoted(&schema)
             );
-            Select { sql, first }
+            ShowQuery { sql, first }
         }
         ShowWhat::TableStatus { database } => {
-            let schema = schema(session, database.as_ref())?;
+            let schema = schema(viewer, database.as_ref())?;
             simple(
                 "information_schema.TABLES",
                 TABLE_STATUS,
@@ -210,8 +211,8 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
             )
         }
         ShowWhat::Columns { full, table, .. } => {
-            let condition = table_condition(session, table)?;
-            check_view(session, table)?;
+            let condition = table_condition(viewer, table)?;
+            check_view(viewer, table)?;
             simple(
                 "information_schema.COLUMNS",
                 if *full { FULL_COLUMNS } else { COLUMNS },
@@ -219,11 +220,11 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
             )
         }
         ShowWhat::Indexes { table, .. } => {
-            let condition = table_condition(session, table)?;
+            let condition = table_condition(viewer, table)?;
             simple("information_schema.STATISTICS", INDEXES, &condition)
         }
         ShowWhat::Triggers { database, .. } => {
-            let schema = schema(session, database.as_ref())?;
+            let schema = schema(viewer, database.as_ref())?;
             simple(
                 "information_schema.TRIGGERS",
                 TRIGGERS,
@@ -231,7 +232,7 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
             )
         }
         ShowWhat::Events { database } => {
-            let schema = schema(session, database.as_ref())?;
+            let schema = schema(viewer, database.as_ref())?;
             simple(
                 "information_schema.EVENTS",
                 EVENTS,
@@ -316,29 +317,29 @@ pub fn of(session: &mut Session, what: &ShowWhat, pattern: Option<&str>) -> Resu
 }
 
 /// The schema named, or the current one; it must exist and be visible.
-pub fn schema(session: &Session, named: Option<&ast::Ident>) -> Result<String> {
-    let name = session.state.schema_or_current(named)?;
-    check::check_schema_visible(&session.state, &name)?;
-    let found = session.shared.catalog.load().schema_name(&name);
+pub fn schema(viewer: Viewer<'_>, named: Option<&ast::Ident>) -> Result<String> {
+    let name = viewer.state.schema_or_current(named)?;
+    check::check_schema_visible(viewer.state, &name)?;
+    let found = viewer.shared.catalog.load().schema_name(&name);
     found
         .map(|name| name.to_string())
         .ok_or_else(|| Error::unknown_database(name))
 }
 
 /// The full name of a table, view or virtual table that exists and is visible.
-pub fn table(session: &Session, named: &ast::ObjectName) -> Result<(String, String)> {
-    let schema = session.state.schema_or_current(named.schema.as_ref())?;
+pub fn table(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<(String, String)> {
+    let schema = viewer.state.schema_or_current(named.schema.as_ref())?;
     let schema = schema.to_string();
     let name = named.name.as_str();
-    if session
+    if viewer
         .state
         .temporary_tables
         .contains_key(&(schema.as_str().into(), name.into()))
     {
         return Ok((schema, name.to_string()));
     }
-    check::check_table_visible(&session.state, &schema, name)?;
-    match session.shared.catalog.load().relation(&schema, name) {
+    check::check_table_visible(viewer.state, &schema, name)?;
+    match viewer.shared.catalog.load().relation(&schema, name) {
         Some(Relation::Virtual(table)) => Ok((table.schema.to_string(), table.name.to_string())),
         Some(_) => Ok((schema, name.to_string())),
         None => Err(Error::no_such_table(&schema, name)),
@@ -346,21 +347,21 @@ pub fn table(session: &Session, named: &ast::ObjectName) -> Result<(String, Stri
 }
 
 /// A view whose tables are gone has no columns to show, which is an error.
-fn check_view(session: &Session, named: &ast::ObjectName) -> Result<()> {
-    let (schema, name) = table(session, named)?;
-    let shared = &session.shared;
+fn check_view(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<()> {
+    let (schema, name) = table(viewer, named)?;
+    let shared = viewer.shared;
     let catalog = shared.catalog.load_full();
     let hidden = (schema.as_str().into(), name.as_str().into());
     match catalog.relation(&schema, &name) {
-        Some(Relation::View(view)) if !session.state.temporary_tables.contains_key(&hidden) => {
-            super::columns_now(&view, &catalog, &session.state, shared).map(drop)
+        Some(Relation::View(view)) if !viewer.state.temporary_tables.contains_key(&hidden) => {
+            view_columns(&view, &catalog, viewer.state, shared).map(drop)
         }
         _ => Ok(()),
     }
 }
 
-fn table_condition(session: &Session, named: &ast::ObjectName) -> Result<String> {
-    let (schema, name) = table(session, named)?;
+fn table_condition(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<String> {
+    let (schema, name) = table(viewer, named)?;
     Ok(format!(
         "TABLE_SCHEMA={} AND TABLE_NAME={}",
         quoted(&schema),

@@ -1,7 +1,8 @@
 //! What a plan needs metadata locks for.
 
 use crate::catalog::TableState;
-use crate::mdl::{Use, Uses};
+use crate::error::Result;
+use crate::mdl::{MdlContext, MdlScope, Use, Uses};
 use crate::planner::plan::Plan;
 use crate::session_state::SessionState;
 
@@ -38,4 +39,24 @@ impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
             });
         }
     }
+}
+/// Takes the metadata locks of a plan's tables and views, for the transaction or else for the statement, unless LOCK TABLES
+/// holds them already.
+pub fn lock_tables_of<'a>(
+    plan: &'a Plan,
+    session: &SessionState,
+    taker: MdlContext<'_>,
+    keeper: &mut MdlScope<'_, 'a, TableState>,
+) -> Result<()> {
+    let locked = &session.locked_tables;
+    if !locked.is_empty() {
+        for (table, name) in &plan.table_names {
+            locked.admits_name(table, name)?;
+        }
+        // LOCK TABLES need not name what foreign keys lead to.
+        for (table, usage) in &plan.tables {
+            locked.admits(table, *usage)?;
+        }
+    }
+    keeper.take(&PlanUses::of(plan, session), taker)
 }

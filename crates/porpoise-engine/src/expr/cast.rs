@@ -3,8 +3,10 @@
 //! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and how
 //! MySQL words what got lost.
 
-use crate::expr::CastKind;
 use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
+
+use super::{CastKind, EvalContext};
+use crate::error::{Error, Result};
 
 /// What a cast lost, with the kind of value that MySQL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,35 @@ pub enum Lost {
 }
 
 pub type Cast = (Value, Option<(Lost, String)>);
+
+/// Converts to a type, as CAST does or as an expression does by itself.
+///
+/// # Errors
+/// What the cast loses, where strict mode guards a change; 3141 for a text that isn't JSON.
+pub fn cast_value(
+    context: &mut (impl EvalContext + ?Sized),
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    kind: CastKind,
+) -> Result<Value> {
+    if value.is_null() {
+        return Ok(value);
+    }
+    let cx = context.conversion();
+    let (value, loss) = cast(value, from, to, kind, &cx).map_err(|error| {
+        Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
+    })?;
+    if let Some((kind_name, text)) = loss {
+        let condition = match kind_name {
+            Lost::Truncated(kind) => Error::truncated_wrong_value_truncated(kind, text),
+            Lost::Incorrect(kind) => Error::truncated_wrong_value(kind, text),
+            Lost::OutOfRange => Error::truncated_wrong_value_truncated("DECIMAL", text),
+        };
+        context.vars_mut().complain(condition)?;
+    }
+    Ok(value)
+}
 
 /// Converts a value that is not NULL. The second part is for a warning.
 pub fn cast(

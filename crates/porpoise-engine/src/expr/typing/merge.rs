@@ -3,8 +3,8 @@
 use porpoise_types::{BlobSize, Collation, DataType, IntWidth};
 
 use crate::error::Result;
+use crate::expr::typing::{Class, bytes_type, class, collation, implicit, text_type};
 use crate::expr::{Expr, ExprKind};
-use crate::planner::typing::{Class, bytes_type, class, collation, implicit, text_type};
 
 /// The type that can hold a value of each. NULLs don't count. Only operations that compare the values mind whether their
 /// collations can be mixed.
