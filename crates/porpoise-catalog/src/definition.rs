@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
 use porpoise_expr::Expr;
-use porpoise_locks::Kind as LockKind;
 pub use porpoise_mdl::TableId;
 use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
 use porpoise_storage::SpaceId;
@@ -289,13 +288,13 @@ impl Table {
 }
 
 impl TableState {
-    pub fn new(kind: LockKind, locks: &Arc<MetadataLocks>) -> TableState {
+    pub fn new(locks: &Arc<MetadataLocks>) -> TableState {
         TableState {
             auto_increment: AtomicU64::new(0),
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
             rebuilt_ts: AtomicU64::new(0),
-            fast_path: MdlFastPath::new(kind, locks),
+            fast_path: MdlFastPath::new(locks),
         }
     }
 
@@ -307,7 +306,7 @@ impl TableState {
 
 impl Default for TableState {
     fn default() -> TableState {
-        TableState::new(LockKind::default(), &Arc::default())
+        TableState::new(&Arc::default())
     }
 }
 

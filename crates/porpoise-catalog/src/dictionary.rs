@@ -30,7 +30,6 @@ use compact_str::CompactString;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
 use porpoise_core::error::{Error, Result};
-use porpoise_locks::Kind as LockKind;
 use porpoise_mdl::MetadataLocks;
 use porpoise_storage::{Direction, SpaceId, Store, Transaction};
 use porpoise_types::Collation;
@@ -67,7 +66,6 @@ pub struct Dictionary {
     change: Mutex<()>,
     next_table: AtomicU32,
     next_version: AtomicU64,
-    lock_kind: LockKind,
     locks: Arc<MetadataLocks>,
 }
 
@@ -80,7 +78,6 @@ impl Dictionary {
     /// Reads every definition. The time it takes grows with the number of tables, not of rows.
     pub fn open(
         store: &Store,
-        lock_kind: LockKind,
         locks: &Arc<MetadataLocks>,
         binder: BindExpression,
     ) -> Result<(Dictionary, Catalog)> {
@@ -114,7 +111,7 @@ impl Dictionary {
         for (id, record) in read_kind::<TableRecord>(store, KIND_TABLE)? {
             last_table = last_table.max(record.id);
             last_version = last_version.max(record.version);
-            let state = TableState::new(lock_kind, locks);
+            let state = TableState::new(locks);
             if let Some(found) = statistics.remove(&id) {
                 state.statistics.store(Arc::new(Statistics {
                     cardinality: found.cardinality.into_iter().collect(),
@@ -132,7 +129,7 @@ impl Dictionary {
             last_version = last_version.max(record.version);
             last_table += 1;
             let (schema, name) = (record.schema.clone(), record.name.clone());
-            let state = Arc::new(TableState::new(lock_kind, locks));
+            let state = Arc::new(TableState::new(locks));
             let view = View::of(record, TableId(last_table), state);
             catalog.put(&schema, &name, Relation::View(Arc::new(view)));
         }
@@ -140,7 +137,6 @@ impl Dictionary {
             change: Mutex::new(()),
             next_table: AtomicU32::new(last_table + 1),
             next_version: AtomicU64::new(last_version + 1),
-            lock_kind,
             locks: Arc::clone(locks),
         };
         Ok((dictionary, catalog))
@@ -152,7 +148,7 @@ impl Dictionary {
 
     /// What lives beside a new table's definition.
     pub fn new_state(&self) -> TableState {
-        TableState::new(self.lock_kind, &self.locks)
+        TableState::new(&self.locks)
     }
 
     pub fn next_version(&self) -> u64 {

@@ -50,9 +50,8 @@ impl Engine {
         porpoise_infoschema::register();
         porpoise_locks::prepare_fences();
         let metadata_locks = Arc::<MetadataLocks>::default();
-        let lock_kind = variables.metadata_lock_kind();
         let (dictionary, catalog) =
-            Dictionary::open(&store, lock_kind, &metadata_locks, bind_table_expression)?;
+            Dictionary::open(&store, &metadata_locks, bind_table_expression)?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             locks: Locks::new(metadata_locks, store.clone()),

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!              ┌──────────┬──────────┬──────┐
-//!   fast path  │ readers  │ writers  │ gate │   a reader-writer lock each (`metadata_lock_kind`), and a byte
+//!   fast path  │ readers  │ writers  │ gate │   a reader-writer lock each, and a byte
 //!              └──────────┴──────────┴──────┘
 //! unobtrusive                                   obtrusive (`queue`)
 //! 1. takes `readers` or `writers` shared        1. closes the gate
@@ -23,7 +23,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use porpoise_locks::{AnyLock, Kind, Owner, ReaderWriter, heavy_fence, light_fence};
+use porpoise_locks::{Owner, PreferReader, ReaderWriter, heavy_fence, light_fence};
 
 use super::mode::{Mode, TableUse};
 use super::queue::MetadataLocks;
@@ -41,8 +41,8 @@ const WATCH_SHIFT: u32 = 2;
 /// Where unobtrusive locks of one object are counted.
 #[derive(Debug)]
 pub struct MdlFastPath {
-    readers: AnyLock,
-    writers: AnyLock,
+    readers: PreferReader,
+    writers: PreferReader,
     gate: AtomicU8,
     locks: Arc<MetadataLocks>,
 }
@@ -110,17 +110,17 @@ impl HasFastPath for MdlFastPath {
 }
 
 impl MdlFastPath {
-    pub fn new(kind: Kind, locks: &Arc<MetadataLocks>) -> MdlFastPath {
+    pub fn new(locks: &Arc<MetadataLocks>) -> MdlFastPath {
         MdlFastPath {
-            readers: AnyLock::new(kind),
-            writers: AnyLock::new(kind),
+            readers: PreferReader::new(),
+            writers: PreferReader::new(),
             gate: AtomicU8::new(0),
             locks: Arc::clone(locks),
         }
     }
 
     #[inline]
-    fn lock(&self, usage: TableUse) -> &AnyLock {
+    fn lock(&self, usage: TableUse) -> &PreferReader {
         match usage {
             TableUse::Read => &self.readers,
             TableUse::Write => &self.writers,
@@ -178,13 +178,13 @@ impl MdlFastPath {
     /// Whether all holders have released that a lock waits for. The gate is closed.
     pub(super) fn is_drained_for(&self, mode: Mode) -> bool {
         let bars = bars_held(mode);
-        let is_empty = |bit, lock: &AnyLock| bars & bit == 0 || is_empty(lock);
+        let is_empty = |bit, lock: &PreferReader| bars & bit == 0 || is_empty(lock);
         is_empty(BARS_READERS, &self.readers) && is_empty(BARS_WRITERS, &self.writers)
     }
 }
 
 /// A moment as the only one inside proves that nobody is.
-fn is_empty(lock: &AnyLock) -> bool {
+fn is_empty(lock: &PreferReader) -> bool {
     let is_empty = lock.try_exclusive(Owner::new(0));
     if is_empty {
         lock.unlock_exclusive();

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use porpoise_core::error::{Error, Result};
-use porpoise_locks::Kind;
 
 use super::Locks;
 use super::fast_path::{HasFastPath, MdlFastPath};
@@ -24,8 +23,8 @@ pub struct GlobalReadLock {
 impl GlobalReadLock {
     pub fn new(locks: &Arc<MetadataLocks>) -> GlobalReadLock {
         GlobalReadLock {
-            statements: Arc::new(MdlFastPath::new(Kind::default(), locks)),
-            commits: Arc::new(MdlFastPath::new(Kind::default(), locks)),
+            statements: Arc::new(MdlFastPath::new(locks)),
+            commits: Arc::new(MdlFastPath::new(locks)),
         }
     }
 }

@@ -228,23 +228,20 @@ pub(crate) fn fold_all(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool>
 
 /// Folds the oldest generation, if it takes no more commits.
 fn fold_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
-    let epoch = shared.epoch.load_full();
-    let Some((oldest, newer)) = epoch.generations.split_last() else {
-        return Ok(false);
+    // The epoch itself is let go of: whoever has one counts as a reader of its base.
+    let (oldest, newer) = match shared.epoch.load().generations.split_last() {
+        Some((oldest, newer)) if !newer.is_empty() => (Arc::clone(oldest), SmallVec::from(newer)),
+        _ => return Ok(false),
     };
-    if newer.is_empty() {
-        return Ok(false);
-    }
-    refuse_without_room(shared, oldest)?;
+    refuse_without_room(shared, &oldest)?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let state = TreeState {
         ts: oldest.visible(),
         lsn,
         next_space: shared.next_space.load(Ordering::Relaxed),
     };
-    fold_around_damage(shared, tree, oldest, state)?;
+    fold_around_damage(shared, tree, &oldest, state)?;
     shared.folded_ts.store(state.ts.0, Ordering::Release);
-    let (oldest, newer) = (Arc::clone(oldest), SmallVec::from(newer));
     // The tree may have been opened anew meanwhile.
     let epoch = shared.epoch.load_full();
     let base = epoch.base.after(tree.as_ref().ok_or(Error::Closed)?)?;

@@ -166,11 +166,6 @@ impl GlobalVariables {
         self.get_u64("innodb_buffer_pool_size") as usize
     }
 
-    /// `metadata_lock_kind`: which lock guards each table's definition.
-    pub fn metadata_lock_kind(&self) -> porpoise_locks::Kind {
-        porpoise_locks::Kind::by_name(&self.get_text("metadata_lock_kind")).unwrap_or_default()
-    }
-
     /// `innodb_redo_log_capacity`: how much log is written before a checkpoint drops it.
     pub fn log_bytes(&self) -> u64 {
         self.get_u64("innodb_redo_log_capacity")

@@ -500,13 +500,6 @@ pub static VARIABLES: &[Variable] = &[
     row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
     row("max_sp_recursion_depth", Both, int(0, 255), "0", Inert),
     row("max_user_connections", Both, int(0, U32), "0", SetGlobal),
-    row(
-        "metadata_lock_kind",
-        Global,
-        Choice(porpoise_locks::Kind::NAMES),
-        "prefer_reader",
-        ReadOnly,
-    ),
     row("min_examined_row_limit", Both, int(0, U64), "0", Inert),
     row(
         "net_buffer_length",

@@ -1,11 +1,13 @@
 //! The load generator against Porpoise: two threads that have eight clients, over every way in.
 
-mod common;
+#[path = "../../porpoise/tests/common/served.rs"]
+#[allow(dead_code)]
+mod served;
 
 use std::time::{Duration, Instant};
 
-use common::served::{Served, WAYS};
 use porpoise_lab::{BenchPlan, Error, Target, Workload, bench};
+use served::{Served, WAYS};
 
 /// A database that serves over every way in, and targets to go there.
 fn start() -> (Served, Vec<Target>) {

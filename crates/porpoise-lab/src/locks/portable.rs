@@ -17,7 +17,7 @@
 //!   first problem, with the mutexes that are held over time made conditions.
 
 use super::base::{self, Condvar, Deadline, Mutex};
-use super::{Owner, ReaderWriter};
+use super::base::{Owner, ReaderWriter};
 
 /// A mutex and two condition variables. See the module's text for the algorithm.
 pub struct Portable {

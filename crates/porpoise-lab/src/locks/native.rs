@@ -21,8 +21,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering::SeqCst;
 
 use super::base::{AtomicU32, Deadline, RwLock};
+use super::base::{Owner, ReaderWriter};
 use super::event::Event;
-use super::{Owner, ReaderWriter};
 
 /// The platform's own lock. See the module's text for what that means.
 pub struct Native {

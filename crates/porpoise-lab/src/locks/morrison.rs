@@ -21,8 +21,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::base::{AtomicBool, AtomicU32, Deadline, SpinLock};
+use super::base::{Owner, ReaderWriter};
 use super::event::{Event, Ticket};
-use super::{Owner, ReaderWriter};
 
 /// A spin lock around the state. See the module's text for the algorithm.
 pub struct Morrison {

@@ -6,7 +6,9 @@
 
 #![cfg(target_os = "linux")]
 
-mod common;
+#[path = "../../porpoise/tests/common/served.rs"]
+#[allow(dead_code)]
+mod served;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,9 +17,9 @@ use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use common::served::Served;
 use porpoise_client::Connection;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use served::Served;
 
 fn url(address: SocketAddr) -> String {
     format!("mysql://ann:secret@{address}/?transport=tcp&loopback_fast_path=true")

@@ -16,7 +16,7 @@
 //! - Source: Courtois, Heymans, Parnas (1971), the first problem; the shape of the first repair of MySQL bug 56585.
 
 use super::base::{self, Condvar, Deadline, Mutex};
-use super::{Owner, ReaderWriter};
+use super::base::{Owner, ReaderWriter};
 
 /// Two mutexes and an event. See the module's text for the algorithm.
 pub struct TwoMutex {

@@ -1,5 +1,16 @@
 //! The locks experiment: how often a second threads get through a reader-writer lock, and how long writers wait.
 //!
+//! The server's metadata lock, [`PreferReader`], is measured against four older shapes of such a lock, which have the same
+//! trait, [`ReaderWriter`], and against parking_lot's:
+//!
+//! | lock | made of | bytes | whom it prefers | recursion |
+//! | --- | --- | --- | --- | --- |
+//! | [`Portable`] | a mutex and two condition variables | 32 | readers | readers, owner |
+//! | [`Native`] | the platform's own lock around the state | 44 | readers; scoped: whom the platform prefers | held: readers, owner; scoped: none |
+//! | [`TwoMutex`] | two mutexes and an event | 36 | readers | readers, owner |
+//! | [`Morrison`] | a spin lock around the state, events when needed | 32 | readers | readers, owner |
+//! | [`PreferReader`] | one word | 8 | readers, or whoever came first | readers, owner |
+//!
 //! ```text
 //! each thread, for as long as a round takes:
 //!   draw: read or write?  ─►  enter  ─►  look at four figures, or change them  ─►  leave
@@ -9,12 +20,30 @@
 //! nothing between two turns, so this is the worst a lock can meet. All locks are measured in turn, round after round, and
 //! of each the median round counts, so that what the machine does meanwhile hits all alike.
 
+mod base;
+mod event;
+mod morrison;
+mod native;
+mod portable;
+mod spin;
+mod two_mutex;
+
+#[cfg(test)]
+mod modelled;
+#[cfg(test)]
+mod rival_tests;
+
+pub use morrison::Morrison;
+pub use native::Native;
+pub use portable::Portable;
+pub use two_mutex::TwoMutex;
+
 use std::fmt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use porpoise_locks::{Morrison, Native, Owner, Portable, PreferReader, ReaderWriter, TwoMutex};
+use porpoise_locks::{Owner, PreferReader, ReaderWriter};
 
 use crate::picture::{Curve, Panel, Picture};
 use crate::progress::Progress;
