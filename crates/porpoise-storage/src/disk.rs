@@ -12,9 +12,9 @@
 //! | `open` that creates, `rename`, `remove`, `create_folder` | seen by everybody | after `sync_folder` of the folder that holds the name |
 //!
 //! Until then a power cut may keep any part of it: single sectors of a write, a length without the
-//! bytes, one rename of two. A file's sync says nothing about its name, and a folder's nothing about
-//! the files' bytes. A sync that failed may have dropped what it was to write, and the next one then
-//! succeeds without it: nothing in a file can be relied on after its sync has failed.
+//! bytes, one rename of two. A file's sync says nothing about its name, and a folder's nothing
+//! about the files' bytes. A sync that failed may have dropped what it was to write, and the next
+//! one then succeeds without it: nothing in a file can be relied on after its sync has failed.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
 
     /// What lies at a path.
-    fn find(&self, path: &Path) -> io::Result<Option<Found>>;
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>>;
 
     /// Makes a folder in one that is there.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
@@ -141,7 +141,7 @@ pub enum OpenMode {
 
 /// What lies at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Metadata {
     File { len: u64 },
     Folder,
 }
@@ -182,10 +182,10 @@ impl Disk for OsDisk {
             .collect()
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
         match fs::metadata(path) {
-            Ok(found) if found.is_dir() => Ok(Some(Found::Folder)),
-            Ok(found) => Ok(Some(Found::File { len: found.len() })),
+            Ok(found) if found.is_dir() => Ok(Some(Metadata::Folder)),
+            Ok(found) => Ok(Some(Metadata::File { len: found.len() })),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }

@@ -25,11 +25,11 @@
 //!                                                        redb ──────────────┘
 //! ```
 //!
-//! Where to read on: `commit.rs` tells the life of a commit and who syncs for whom, `log.rs` has the
-//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what
-//! they read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits
-//! for whom, `disk.rs` what is asked of the system and may be expected of it, `recovery.rs` how a
-//! store goes on when its disk does.
+//! Where to read on: `group_commit.rs` tells the life of a commit and which thread syncs, `log.rs` has
+//! the files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs`
+//! what they read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who
+//! waits for whom, `disk.rs` what is asked of the system and may be expected of it, `recovery.rs`
+//! how a store goes on when its disk does.
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};
@@ -58,7 +58,6 @@
 //! # Ok::<(), porpoise_storage::Error>(())
 //! ```
 
-mod base;
 mod block;
 mod blocks;
 mod checkpoint;
@@ -67,12 +66,15 @@ mod cursor;
 mod disk;
 mod error;
 mod first_start;
+mod group_commit;
 mod ids;
+mod little_endian;
 mod locks;
 mod log;
+mod memtable;
 mod options;
 mod overlay;
-mod page_sums;
+mod page_checksums;
 mod pages;
 mod payload;
 mod prefetch;
@@ -85,19 +87,20 @@ mod store;
 mod transaction;
 mod tree;
 mod tree_file;
+mod tree_snapshot;
 mod verify;
 mod version_map;
-mod versions;
 
-pub use commit::{Commit, LeadHook};
+pub use commit::Commit;
 pub use cursor::Cursor;
-pub use disk::{Disk, DiskFile, DiskFolder, Found, LockOutcome, OpenMode, OsDisk};
+pub use disk::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, OsDisk};
 pub use error::{DamagedPlace, Error, LockError, Result, SpaceOwner};
+pub use group_commit::LeaderHook;
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
-pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
+pub use locks::{ExternalWaits, Interrupt, LockMode, Locked, Wait, WaitHook, WaitPhase};
 pub use options::{Background, Flush, FlushPolicy, Location, Options, Work};
 pub use overlay::Savepoint;
-pub use page_sums::StoreId;
+pub use page_checksums::StoreId;
 pub use salvage::{Gap, Salvage, SalvageProgress, SavedSpace, salvage};
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};

@@ -80,7 +80,7 @@ pub enum Work {
     /// Syncs what no commit has waited for.
     Sync,
     /// Makes the next log segment, if it is time to.
-    Spare,
+    PreallocateSegment,
     /// Ends the state in which writing is refused, if what caused it is over.
     Recover,
 }
@@ -90,7 +90,8 @@ pub enum Work {
 pub struct Options {
     pub location: Location,
     pub flush: FlushPolicy,
-    /// Memory for what is read from the B-tree: a twelfth for its pages, the rest for blocks of rows.
+    /// Memory for what is read from the B-tree: a twelfth for its pages, the rest for blocks of
+    /// rows.
     pub cache_bytes: usize,
     /// A checkpoint starts when so much log has been written since the last.
     pub checkpoint_log_bytes: u64,
@@ -98,8 +99,8 @@ pub struct Options {
     pub checkpoint_version_bytes: u64,
     /// A checkpoint starts when nothing was committed for so long, to give memory back.
     pub checkpoint_idle: Duration,
-    /// How many checkpoints in a row may fail because the disk refuses to read a place, before the place counts as damaged. One
-    /// is tried every other second.
+    /// How many checkpoints in a row may fail because the disk refuses to read a place, before the
+    /// place counts as damaged. One is tried every other second.
     pub checkpoint_read_tries: u32,
     /// The length of a log file.
     pub log_segment_bytes: u64,

@@ -1,4 +1,5 @@
-//! The first bytes of a key as a number: nearly always enough to tell two keys apart, in one comparison.
+//! The first bytes of a key as a number: nearly always enough to tell two keys apart, in one
+//! comparison.
 
 use std::cmp::Ordering;
 

@@ -25,17 +25,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::table_name;
-use crate::checkpoint::kept_name;
+use crate::checkpoint::side_table_name;
 use crate::disk::DiskFile;
 use crate::first_start::TREE;
-use crate::log::{Salvaged, salvage_log};
+use crate::log::{SalvagedSegment, salvage_log};
 use crate::options::{Flush, Options};
-use crate::pages::{Pages, Shape, Step, TableEntry, free_pages, page_list};
+use crate::pages::{
+    FixedLengths, PageReader, TableEntry, Visit, parse_free_pages, parse_page_list,
+};
 use crate::payload::{Operation, decode};
 use crate::store::Store;
-use crate::tree_file::{CheckedFile, Damage};
-use crate::{Error, Lsn, Result, SpaceId, StoreId};
+use crate::tree_file::CheckedFile;
+use crate::tree_snapshot::table_name;
+use crate::{DamagedPlace, Error, Lsn, Result, SpaceId, StoreId};
 
 /// A commit into the new store takes so many bytes of rows.
 const BATCH_BYTES: usize = 1 << 20;
@@ -192,7 +194,7 @@ impl Later {
 struct Source {
     folder: PathBuf,
     /// `None` if there is no file of a tree.
-    pages: Option<Pages>,
+    pages: Option<PageReader>,
     tables: BTreeMap<String, TableEntry>,
     /// Whether every table is in the list.
     lists_all: bool,
@@ -201,7 +203,7 @@ struct Source {
     id: Option<StoreId>,
     /// From where on the log is wanted.
     lsn: Lsn,
-    log: Vec<Salvaged>,
+    log: Vec<SalvagedSegment>,
 }
 
 impl Source {
@@ -219,11 +221,11 @@ impl Source {
         };
         source.read_tree(found)?;
         if source.pages.is_none() && source.log.is_empty() {
-            return Err(Error::Corrupt {
-                path: folder.to_path_buf(),
-                offset: 0,
-                what: "there is neither a tree nor a log".to_string(),
-            });
+            return Err(Error::corrupt(
+                folder,
+                0,
+                "there is neither a tree nor a log",
+            ));
         }
         Ok(source)
     }
@@ -240,12 +242,12 @@ impl Source {
         };
         let id = self.log.iter().find_map(|segment| segment.id);
         let (file, error) = CheckedFile::salvage(file, &path, id);
-        if let Some(error @ (Error::NewerFormat { .. } | Error::OlderFormat { .. })) = error {
-            return Err(error);
+        if let Some(error) = error.as_ref().filter(|error| error.is_other_format()) {
+            return Err(error.clone());
         }
         self.id = error.is_none().then_some(file.id());
         found.losses.extend(error.map(|error| error.to_string()));
-        let pages = Pages::new(Arc::new(file));
+        let pages = PageReader::new(Arc::new(file));
         let tables = pages.tables(|damage| {
             let what = "of the tables listed there nothing is saved but what the log has";
             found.losses.push(format!("{damage}; {what}"));
@@ -343,15 +345,15 @@ impl Source {
         if let (Some(pages), Some(table)) = (&self.pages, self.tables.get(&table_name(space))) {
             saved.rows_in_tree = table.rows;
             let mut failure = None;
-            pages.walk(table.root, table.shape, &mut |step| {
-                match step {
-                    Step::Branch(_) => {}
-                    Step::Leaf(_, leaf) => {
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                match visit {
+                    Visit::Branch(_) => {}
+                    Visit::Leaf(_, leaf) => {
                         let rows = leaf.rows().filter(|(key, _)| !changes.contains_key(*key));
                         failure = writer.write(rows).err();
                         tell(writer.rows);
                     }
-                    Step::Damaged { damage, low, high } => saved.gaps.push(Gap {
+                    Visit::Damaged { damage, low, high } => saved.gaps.push(Gap {
                         place: damage.to_string(),
                         above: low.map(<[u8]>::to_vec),
                         up_to: high.map(<[u8]>::to_vec),
@@ -388,7 +390,7 @@ impl Source {
         let mut changes = Changes::new();
         if let Some(pages) = &self.pages {
             let mut damaged = Vec::new();
-            let kept = self.tables.get(&kept_name(space));
+            let kept = self.tables.get(&side_table_name(space));
             each_row(pages, kept, &mut damaged, |key, value| {
                 let value = value.split_first().filter(|(is_there, _)| **is_there != 0);
                 changes.insert(key.to_vec(), value.map(|(_, value)| value.to_vec()));
@@ -411,20 +413,20 @@ impl Source {
         let Some(pages) = &self.pages else {
             return orphans;
         };
-        let mut census = Census::default();
-        pages.list_pages(&mut |step| census.visit(pages, None, step));
+        let mut reachable = ReachablePages::default();
+        pages.walk_lists(&mut |visit| reachable.visit(pages, None, visit));
         for table in self.tables.values() {
             let space = table.name.strip_prefix('s').and_then(|n| n.parse().ok());
             let space = space.map(SpaceId);
-            pages.walk(table.root, table.shape, &mut |step| {
-                census.visit(pages, space, step)
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                reachable.visit(pages, space, visit)
             });
         }
-        if census.gaps.is_empty() {
+        if reachable.gaps.is_empty() {
             return orphans;
         }
         let Some(in_use) = self
-            .pages_in_use(pages, &mut census)
+            .pages_in_use(pages, &mut reachable)
             .filter(|_| self.lists_all)
         else {
             let what = "redb's list of tables or of free pages is damaged, too";
@@ -436,18 +438,18 @@ impl Source {
         let mut bytes = Vec::new();
         let mut unclear = 0u64;
         for first in in_use {
-            if census.reached.contains(&first) {
+            if reachable.reached.contains(&first) {
                 continue;
             }
             let Some(len) = pages.leaf_at(first, &mut bytes) else {
                 continue;
             };
-            census.reached.extend(first..first + len);
-            let Some(leaf) = crate::pages::Leaf::parse(&bytes, Shape::default()) else {
+            reachable.reached.extend(first..first + len);
+            let Some(leaf) = crate::pages::Leaf::parse(&bytes, FixedLengths::default()) else {
                 continue;
             };
             let fits = |gap: &Gap| leaf.rows().all(|(key, _)| gap.has(key));
-            let mut owners = census.gaps.iter().filter(|(_, gap)| fits(gap));
+            let mut owners = reachable.gaps.iter().filter(|(_, gap)| fits(gap));
             match (owners.next(), owners.next()) {
                 (Some((Some(space), _)), None) => {
                     let rows = leaf
@@ -469,26 +471,30 @@ impl Source {
     }
 
     /// The pages that redb holds for used, less those that it is about to free.
-    fn pages_in_use(&self, pages: &Pages, census: &mut Census) -> Option<BTreeSet<u64>> {
+    fn pages_in_use(
+        &self,
+        pages: &PageReader,
+        reachable: &mut ReachablePages,
+    ) -> Option<BTreeSet<u64>> {
         let mut is_damaged = false;
         let system = pages.system_tables(|_| is_damaged = true);
         let mut free: Vec<Range<u64>> = Vec::new();
         let mut regions = 0;
         for table in &system {
-            pages.walk(table.root, table.shape, &mut |step| {
-                is_damaged |= matches!(step, Step::Damaged { .. });
-                if let Step::Leaf(_, leaf) = &step {
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                is_damaged |= matches!(visit, Visit::Damaged { .. });
+                if let Visit::Leaf(_, leaf) = &visit {
                     for (key, value) in leaf.rows() {
                         match (&*table.name, key) {
                             ("allocator_state", &[3, a, b, c, d]) => {
                                 let region = u64::from(u32::from_le_bytes([a, b, c, d]));
-                                let ranges = free_pages(value).unwrap_or_default();
+                                let ranges = parse_free_pages(value).unwrap_or_default();
                                 regions += u32::from(!ranges.is_empty());
                                 let at = |index| pages.page_of_region(region, index);
                                 free.extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
                             }
                             (name, _) if name.ends_with("pages_unreachable") => {
-                                for page in page_list(value) {
+                                for page in parse_page_list(value) {
                                     let (first, len) = pages.extent(page);
                                     free.push(first..first + len);
                                 }
@@ -497,7 +503,7 @@ impl Source {
                         }
                     }
                 }
-                census.visit(pages, None, step)
+                reachable.visit(pages, None, visit)
             });
         }
         if is_damaged || regions == 0 {
@@ -519,19 +525,19 @@ struct Orphans {
 
 /// Which pages tables lead to, and where they end.
 #[derive(Default)]
-struct Census {
+struct ReachablePages {
     reached: BTreeSet<u64>,
     gaps: Vec<(Option<SpaceId>, Gap)>,
 }
 
-impl Census {
-    fn visit(&mut self, pages: &Pages, space: Option<SpaceId>, step: Step<'_>) -> bool {
-        match step {
-            Step::Branch(page) | Step::Leaf(page, _) => {
+impl ReachablePages {
+    fn visit(&mut self, pages: &PageReader, space: Option<SpaceId>, visit: Visit<'_>) -> bool {
+        match visit {
+            Visit::Branch(page) | Visit::Leaf(page, _) => {
                 let (first, len) = pages.extent(page);
                 self.reached.extend(first..first + len);
             }
-            Step::Damaged { damage, low, high } => {
+            Visit::Damaged { damage, low, high } => {
                 let gap = Gap {
                     place: damage.to_string(),
                     above: low.map(<[u8]>::to_vec),
@@ -545,17 +551,17 @@ impl Census {
 }
 
 fn each_row(
-    pages: &Pages,
+    pages: &PageReader,
     table: Option<&TableEntry>,
-    damaged: &mut Vec<Damage>,
+    damaged: &mut Vec<DamagedPlace>,
     mut row: impl FnMut(&[u8], &[u8]),
 ) {
     let Some(table) = table else { return };
-    pages.walk(table.root, table.shape, &mut |step| {
-        match step {
-            Step::Branch(_) => {}
-            Step::Leaf(_, leaf) => leaf.rows().for_each(|(key, value)| row(key, value)),
-            Step::Damaged { damage, .. } => damaged.push(damage),
+    pages.walk(table.root, table.lengths, &mut |visit| {
+        match visit {
+            Visit::Branch(_) => {}
+            Visit::Leaf(_, leaf) => leaf.rows().for_each(|(key, value)| row(key, value)),
+            Visit::Damaged { damage, .. } => damaged.push(damage),
         }
         true
     });

@@ -1,7 +1,7 @@
 //! A table from space number to something, read without a lock.
 //!
-//! Spaces are numbered from zero upwards, so the table is an array that grows: bucket 0 has room for
-//! 32 spaces, each next bucket for twice as many. A bucket is allocated when its first space
+//! Spaces are numbered from zero upwards, so the table is an array that grows: bucket 0 has room
+//! for 32 spaces, each next bucket for twice as many. A bucket is allocated when its first space
 //! appears and never moves, hence a reader needs two loads and no lock.
 //!
 //! ```text

@@ -9,15 +9,16 @@
 //! taken. `latest_get` and `latest_range` see what is committed now, as a statement must that has
 //! locked a row to change it. Both see the transaction's own writes first.
 //!
-//! Nothing here checks that a row was locked before it was written: two transactions that write a row
-//! without locking it both commit, and the later commit stands.
+//! Nothing here checks that a row was locked before it was written: two transactions that write a
+//! row without locking it both commit, and the later commit stands.
 
 use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::commit::{Commit, Need};
+use crate::commit::Commit;
 use crate::cursor::{Cursor, Layer};
+use crate::group_commit::Durability;
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::overlay::{Overlay, Savepoint, SpaceChange};
 use crate::snapshot::Snapshot;
@@ -190,15 +191,18 @@ impl Transaction {
         match (self.try_lock(space, key, mode, Wait::NoWait), wait) {
             (Err(LockError::Busy), Wait::Timeout(_)) => {
                 // The holder may be a commit that only waits for somebody to sync it.
-                self.shared.group.lead(&self.shared, Need::Publish);
+                self.shared
+                    .group
+                    .lead_group_commit(&self.shared, Durability::Published);
                 self.try_lock(space, key, mode, wait)
             }
             (outcome, _) => outcome,
         }
     }
 
-    /// Gives back a lock that was granted to no purpose: what was to be locked is not there (any more). Only for a lock that
-    /// came as [`Locked::Granted`], with nothing written and nothing waited for since.
+    /// Gives back a lock that was granted to no purpose: what was to be locked is not there (any
+    /// more). Only for a lock that came as [`Locked::Granted`], with nothing written and nothing
+    /// waited for since.
     pub fn unlock(&mut self, space: SpaceId, key: &[u8]) {
         self.shared.locks.unlock(&mut self.locks, (space, key));
     }
@@ -227,8 +231,8 @@ impl Transaction {
         self.overlay.rollback_to(savepoint);
     }
 
-    /// Makes the writes one, and hands them to the log. Others see them, and the row locks are free,
-    /// once the returned `Commit` is done. On an error nothing was written.
+    /// Makes the writes one, and hands them to the log. Others see them, and the row locks are
+    /// free, once the returned `Commit` is done. On an error nothing was written.
     pub fn commit(mut self) -> Result<Commit> {
         let overlay = std::mem::take(&mut self.overlay);
         let counters = std::mem::take(&mut self.counters);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::base::table_name;
-use crate::pages::{Pages, Step};
+use crate::pages::{PageReader, Visit};
 use crate::store::Store;
+use crate::tree_snapshot::table_name;
 use crate::{Error, Result, SpaceId};
 
 /// What came of reading a space's pages.
@@ -35,28 +35,28 @@ impl Store {
         let (pages, reading) = {
             let tree = shared.tree.lock();
             let reading = tree.as_ref().ok_or(Error::Closed)?.begin_read()?;
-            file.forget_sums();
-            (Pages::new(Arc::clone(file)), reading)
+            file.forget_checksums();
+            (PageReader::new(Arc::clone(file)), reading)
         };
         let mut damage = Vec::new();
         let tables = pages.tables(|place| damage.push(place));
         let name = table_name(space);
         if let Some(table) = tables.iter().find(|table| table.name == name) {
             damage.clear();
-            pages.walk(table.root, table.shape, &mut |step| {
-                match step {
-                    Step::Branch(_) => verified.pages += 1,
-                    Step::Leaf(_, leaf) => {
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                match visit {
+                    Visit::Branch(_) => verified.pages += 1,
+                    Visit::Leaf(_, leaf) => {
                         verified.pages += 1;
                         verified.rows += leaf.rows().count() as u64;
                     }
-                    Step::Damaged { damage: place, .. } => damage.push(place),
+                    Visit::Damaged { damage: place, .. } => damage.push(place),
                 }
                 goes_on()
             });
         }
         drop(reading);
-        let met = |place: crate::tree_file::Damage| shared.damaged.met(place.into(), space);
+        let met = |place: crate::DamagedPlace| shared.damaged.attribute(place.into(), space);
         verified.damage.extend(damage.into_iter().map(met));
         Ok(verified)
     }

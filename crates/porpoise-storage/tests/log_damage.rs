@@ -124,7 +124,8 @@ fn a_corrupt_middle_is_reported_with_its_place_and_stops_the_start() {
 
 #[test]
 fn without_a_sync_between_a_lost_middle_is_a_torn_tail() {
-    // No record says that an earlier one was on disk: the machine may have written them in any order.
+    // No record says that an earlier one was on disk: the machine may have written them in any
+    // order.
     let (folder, log) = crashed_store(Flush::EachSecond);
     edit(&log, |bytes| bytes[place_of(7)] ^= 1);
     let store = Store::open(&options(folder.path())).unwrap();

@@ -54,7 +54,7 @@ fn commit(store: &Store, number: u64) -> Result<(), Error> {
 fn go_on(store: &Store, next: u64, count: u64, done: impl Fn(u64)) -> Result<(), Error> {
     for number in next..next + count {
         if number % 3 == 0 {
-            store.work(Work::Spare)?;
+            store.work(Work::PreallocateSegment)?;
         }
         if number % 4 == 0 {
             store.work(Work::Sync)?;
@@ -272,7 +272,8 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
         let acknowledged = *acknowledged.lock().unwrap();
         if outcome.is_err() {
             let what = format!("a fault at {place}");
-            // Not known yet is whether the last one is there. It isn't seen, and after a cut it may be.
+            // Not known yet is whether the last one is there. It isn't seen, and after a cut it may
+            // be.
             assert_eq!(newest(&store), acknowledged, "{what}");
             for cut in Cut::ALL {
                 check(
@@ -301,8 +302,8 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
     assert!(recoveries > 50, "only {recoveries}");
 }
 
-/// The system's memory shows what a failed sync has dropped from its list of things to write. A start
-/// that reads it there must not take it for something that is on the disk.
+/// The system's memory shows what a failed sync has dropped from its list of things to write. A
+/// start that reads it there must not take it for something that is on the disk.
 #[test]
 fn a_start_after_failed_syncs_relies_on_nothing_that_it_only_sees_in_memory() {
     for place in 1..places(Flush::WriteAtCommit) {
@@ -360,7 +361,8 @@ fn without_a_descriptor_for_the_next_segment_commits_are_refused_until_there_is_
     );
 }
 
-/// A tree is never made under its own name, so one of zeros is damage, whether there is a log beside it or not.
+/// A tree is never made under its own name, so one of zeros is damage, whether there is a log
+/// beside it or not.
 #[test]
 fn a_tree_of_zeros_is_refused() {
     let tree = Path::new(FOLDER).join("tree.redb");

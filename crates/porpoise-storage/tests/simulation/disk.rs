@@ -1,10 +1,10 @@
 //! A disk in memory that knows what would survive a power cut.
 //!
-//! Of each file it keeps what everybody reads now, and for each sector of 512 bytes that was written
-//! since the last sync the contents that the disk may hold instead; of each folder, which names it
-//! may hold instead of those that are seen. [`SimDisk::after_cut`] makes of that the disk as it may
-//! be found when the power is back: everything unsynced lost, everything kept, or a choice for each
-//! sector, each length and each name by itself.
+//! Of each file it keeps what everybody reads now, and for each sector of 512 bytes that was
+//! written since the last sync the contents that the disk may hold instead; of each folder, which
+//! names it may hold instead of those that are seen. [`SimDisk::after_cut`] makes of that the disk
+//! as it may be found when the power is back: everything unsynced lost, everything kept, or a
+//! choice for each sector, each length and each name by itself.
 //!
 //! ```text
 //! sector      synced   write   write   now          after a cut, one of
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! It refuses and errs besides, as told by [`Faults`]: by chance, but the chance comes from a seed.
-//! A sync that fails drops some of what it was to write and forgets that it was ever dirty, as Linux
-//! does: a later sync succeeds and has not written it.
+//! A sync that fails drops some of what it was to write and forgets that it was ever dirty, as
+//! Linux does: a later sync succeeds and has not written it.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fastrand::Rng;
-use porpoise_storage::{Disk, DiskFile, DiskFolder, Found, LockOutcome, OpenMode};
+use porpoise_storage::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode};
 
 const SECTOR: usize = 512;
 const PAGE: usize = 4096;
@@ -747,13 +747,13 @@ impl Disk for SimDisk {
         Ok(names)
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
         let state = self.state();
         state.check_power()?;
         Ok(match state.names.get(path) {
             None => None,
-            Some(Node::Folder) => Some(Found::Folder),
-            Some(Node::File(inode)) => Some(Found::File {
+            Some(Node::Folder) => Some(Metadata::Folder),
+            Some(Node::File(inode)) => Some(Metadata::File {
                 len: state.inodes.get(inode).map_or(0, |inode| inode.len),
             }),
         })

@@ -124,8 +124,8 @@ fn half_a_million_steps_on_a_failing_disk_with_even_seeds() {
     run_seeds("failing disk, even", 500_000, (2, 2), stormy);
 }
 
-/// Writes that land elsewhere, and bits that flip on the disk: what is read may be an error, never a
-/// wrong row.
+/// Writes that land elsewhere, and bits that flip on the disk: what is read may be an error, never
+/// a wrong row.
 #[test]
 fn damage_gives_errors_and_no_wrong_rows() {
     run_seeds("damage", 100_000, (1, 1), |seed| Plan {

@@ -1,9 +1,9 @@
 //! One run: a store, a disk and a model, driven by one seed.
 //!
 //! Everything happens on one thread. What would be other threads' work happens inside the disk's
-//! operations: while the store folds, makes a spare segment or syncs, the disk calls back before each
-//! operation, and the run does something else with the same store, looks at what a power cut would
-//! leave at this very moment, or pulls the plug.
+//! operations: while the store merges, makes a spare segment or syncs, the disk calls back before
+//! each operation, and the run does something else with the same store, looks at what a power cut
+//! would leave at this very moment, or pulls the plug.
 //!
 //! ```text
 //! step ─► store.checkpoint() ─► disk.write ─┬─► another commit          (a step within a step)
@@ -102,7 +102,7 @@ enum Within {
     Open,
     Commit,
     Fold,
-    Spare,
+    Preallocated,
     /// A sync for nobody in particular; no commit waited when it began. What was buffered is
     /// written first, under the files' lock.
     IdleSync,
@@ -440,7 +440,7 @@ impl Run {
                             && matches!(operation.what, "rename" | "remove")
                 }
                 // It is opened under the files' lock.
-                Within::Spare => {
+                Within::Preallocated => {
                     operation.file.starts_with("log.spare.unfinished") && operation.what != "open"
                 }
                 Within::IdleSync => operation.what == "sync" && world.operations_within == 1,
@@ -479,11 +479,11 @@ impl Run {
         match (choice, within) {
             (0..4, _) => self.change_something(),
             (4..7, _) => self.commit_one(),
-            (7, _) => self.lead(),
+            (7, _) => self.sync_pending(),
             (8, Within::Fold | Within::IdleSync) => self.make_spare(),
-            (8, _) => self.fold(),
-            (_, Within::Fold | Within::Spare) => self.sync(),
-            _ => self.fold(),
+            (8, _) => self.merge(),
+            (_, Within::Fold | Within::Preallocated) => self.sync(),
+            _ => self.merge(),
         }
     }
 
@@ -501,13 +501,13 @@ impl Run {
             0..450 => self.change_something(),
             450..620 => self.read_something(),
             620..800 => self.commit_one(),
-            800..850 => self.lead(),
+            800..850 => self.sync_pending(),
             850..865 => self.roll_back(),
             865..885 => self.take_snapshot(),
             885..900 => self.drop_snapshot(),
             900..930 => self.sync(),
             930..955 => self.make_spare(),
-            955..970 => self.fold(),
+            955..970 => self.merge(),
             970..985 => self.recover(),
             985..990 => self.change_policy(),
             990..995 if !is_calm => self.change_weather(),
@@ -691,11 +691,11 @@ impl Run {
             !store.stats().is_read_only,
             "nothing is wrong any more, yet it is read-only"
         );
-        self.fold();
+        self.merge();
         if self.disk.is_off() {
             return;
         }
-        self.lead();
+        self.sync_pending();
         if self.disk.is_off() {
             return;
         }
@@ -705,7 +705,7 @@ impl Run {
         while !self.world().open.is_empty() {
             self.roll_back();
         }
-        self.lead();
+        self.sync_pending();
         if self.disk.is_off() {
             return;
         }
@@ -1114,7 +1114,7 @@ impl Run {
         result
     }
 
-    fn lead(&self) {
+    fn sync_pending(&self) {
         let Some(store) = self.store() else { return };
         self.within(Within::Commit, || store.sync_pending());
     }
@@ -1140,26 +1140,28 @@ impl Run {
     fn make_spare(&self) {
         let Some(store) = self.store() else { return };
         self.note("spare", 0, 0);
-        let outcome = self.within(Within::Spare, || store.work(Work::Spare));
+        let outcome = self.within(Within::Preallocated, || {
+            store.work(Work::PreallocateSegment)
+        });
         if let Err(error) = outcome {
             self.tolerate("spare", &error);
         }
     }
 
-    fn fold(&self) {
+    fn merge(&self) {
         let Some(store) = self.store() else { return };
         let visible = store.snapshot().ts().0;
-        self.note("fold", visible, 0);
+        self.note("merge", visible, 0);
         match self.within(Within::Fold, || store.checkpoint()) {
             Ok(()) => {
-                self.note("folded", visible, 0);
+                self.note("merged", visible, 0);
                 let mut world = self.world();
                 world.counts.checkpoints += 1;
                 world.model.durable = world.model.durable.max(visible);
                 world.model.written = world.model.written.max(visible);
             }
             Err(error) => {
-                self.note("fold failed", 0, 0);
+                self.note("merge failed", 0, 0);
                 self.tolerate("checkpoint", &error);
             }
         }

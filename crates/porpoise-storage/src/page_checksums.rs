@@ -27,7 +27,7 @@ use twox_hash::XxHash3_64;
 pub(crate) const PAGE_BYTES: usize = 4096;
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Pages that one page of sums speaks for.
-pub(crate) const GROUP_PAGES: u64 = PAGE / 8;
+pub(crate) const PAGES_PER_CHECKSUM_PAGE: u64 = PAGE / 8;
 
 /// A random number that a store has from its birth: it is in the tree's header, in every page's
 /// checksum and in the log's segments.
@@ -46,19 +46,22 @@ impl StoreId {
 pub(crate) fn page_offset(page: u64) -> u64 {
     match page.checked_sub(1) {
         None => 0,
-        Some(below) => (below + below / GROUP_PAGES + 2) * PAGE,
+        Some(below) => (below + below / PAGES_PER_CHECKSUM_PAGE + 2) * PAGE,
     }
 }
 
 /// The group of a page other than the first, and the page's place in it.
-pub(crate) fn group_of(page: u64) -> (u64, usize) {
+pub(crate) fn checksum_page_of(page: u64) -> (u64, usize) {
     let below = page.saturating_sub(1);
-    (below / GROUP_PAGES, (below % GROUP_PAGES) as usize)
+    (
+        below / PAGES_PER_CHECKSUM_PAGE,
+        (below % PAGES_PER_CHECKSUM_PAGE) as usize,
+    )
 }
 
 /// Where a group's page of sums lies in the file.
-pub(crate) fn sums_offset(group: u64) -> u64 {
-    (1 + group * (GROUP_PAGES + 1)) * PAGE
+pub(crate) fn checksum_page_offset(group: u64) -> u64 {
+    (1 + group * (PAGES_PER_CHECKSUM_PAGE + 1)) * PAGE
 }
 
 /// The length of a file that holds so many bytes for redb.
@@ -73,11 +76,11 @@ pub(crate) fn file_len(logical: u64) -> u64 {
 pub(crate) fn run_from(page: u64) -> u64 {
     match page {
         0 => 1,
-        _ => GROUP_PAGES - (page - 1) % GROUP_PAGES,
+        _ => PAGES_PER_CHECKSUM_PAGE - (page - 1) % PAGES_PER_CHECKSUM_PAGE,
     }
 }
 
-pub(crate) fn sum_of(id: StoreId, page: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn checksum_of(id: StoreId, page: u64, bytes: &[u8]) -> u64 {
     let seed = id.0 ^ page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     // Zero is taken.
     XxHash3_64::oneshot_with_seed(seed, bytes).max(1)
@@ -85,24 +88,24 @@ pub(crate) fn sum_of(id: StoreId, page: u64, bytes: &[u8]) -> u64 {
 
 /// The sums of one group, as they lie on disk.
 #[derive(Debug)]
-pub(crate) struct Group {
-    sums: Box<[u64; GROUP_PAGES as usize]>,
+pub(crate) struct ChecksumPage {
+    sums: Box<[u64; PAGES_PER_CHECKSUM_PAGE as usize]>,
     /// Counts the changes since it was last on disk.
     changes: u64,
     was_used: bool,
 }
 
-impl Group {
-    pub fn empty() -> Group {
-        Group {
-            sums: Box::new([0; GROUP_PAGES as usize]),
+impl ChecksumPage {
+    pub fn empty() -> ChecksumPage {
+        ChecksumPage {
+            sums: Box::new([0; PAGES_PER_CHECKSUM_PAGE as usize]),
             changes: 0,
             was_used: true,
         }
     }
 
-    pub fn from_bytes(bytes: &[u8; PAGE_BYTES]) -> Group {
-        let mut group = Group::empty();
+    pub fn from_bytes(bytes: &[u8; PAGE_BYTES]) -> ChecksumPage {
+        let mut group = ChecksumPage::empty();
         let (words, _) = bytes.as_chunks::<8>();
         for (sum, word) in group.sums.iter_mut().zip(words) {
             *sum = u64::from_le_bytes(*word);
@@ -124,78 +127,78 @@ impl Group {
     }
 }
 
-/// The groups in memory: all that were changed since the last sync, and as many others as there is
-/// room for (CLOCK).
+/// The checksums in memory: all that were changed since the last sync, and as many others as there
+/// is room for (CLOCK).
 #[derive(Debug)]
-pub(crate) struct Groups {
-    groups: HashMap<u64, Group>,
+pub(crate) struct ChecksumCache {
+    checksums: HashMap<u64, ChecksumPage>,
     clock: VecDeque<u64>,
     room: usize,
 }
 
 /// A group that a sync is writing, and how often it had been changed by then.
-pub(crate) struct Written {
+pub(crate) struct WrittenChecksums {
     group: u64,
     changes: u64,
 }
 
-impl Groups {
-    pub fn new(room: usize) -> Groups {
-        Groups {
-            groups: HashMap::new(),
+impl ChecksumCache {
+    pub fn new(room: usize) -> ChecksumCache {
+        ChecksumCache {
+            checksums: HashMap::new(),
             clock: VecDeque::new(),
             room: room.max(1),
         }
     }
 
-    pub fn get(&mut self, group: u64) -> Option<&Group> {
-        let found = self.groups.get_mut(&group)?;
+    pub fn get(&mut self, group: u64) -> Option<&ChecksumPage> {
+        let found = self.checksums.get_mut(&group)?;
         found.was_used = true;
         Some(found)
     }
 
     /// Takes in a group that was read.
-    pub fn admit(&mut self, number: u64, group: Group) {
+    pub fn admit(&mut self, number: u64, group: ChecksumPage) {
         let mut rounds = 2 * self.clock.len();
-        while self.groups.len() >= self.room && rounds > 0 {
+        while self.checksums.len() >= self.room && rounds > 0 {
             rounds -= 1;
             let Some(next) = self.clock.pop_front() else {
                 break;
             };
-            let stays = self.groups.get_mut(&next).is_some_and(|group| {
+            let stays = self.checksums.get_mut(&next).is_some_and(|group| {
                 let was_used = std::mem::take(&mut group.was_used);
                 was_used || group.changes > 0
             });
             match stays {
                 true => self.clock.push_back(next),
-                false => drop(self.groups.remove(&next)),
+                false => drop(self.checksums.remove(&next)),
             }
         }
-        if self.groups.insert(number, group).is_none() {
+        if self.checksums.insert(number, group).is_none() {
             self.clock.push_back(number);
         }
     }
 
     /// Notes the sum of a page that was written. The group must be there.
     pub fn set(&mut self, group: u64, place: usize, sum: u64) {
-        if let Some(group) = self.groups.get_mut(&group) {
+        if let Some(group) = self.checksums.get_mut(&group) {
             group.sums[place] = sum;
             group.changes += 1;
         }
     }
 
-    /// The groups that a sync has to write, in the order of the file.
+    /// The checksums that a sync has to write, in the order of the file.
     pub fn changed(&self) -> Vec<u64> {
-        let changed = self.groups.iter().filter(|(_, group)| group.changes > 0);
+        let changed = self.checksums.iter().filter(|(_, group)| group.changes > 0);
         let mut changed: Vec<u64> = changed.map(|(&number, _)| number).collect();
         changed.sort_unstable();
         changed
     }
 
     /// What to write for one of them.
-    pub fn to_write(&self, number: u64) -> Option<(Written, [u8; PAGE_BYTES])> {
-        let group = self.groups.get(&number)?;
-        let written = Written {
+    pub fn bytes_to_write(&self, number: u64) -> Option<(WrittenChecksums, [u8; PAGE_BYTES])> {
+        let group = self.checksums.get(&number)?;
+        let written = WrittenChecksums {
             group: number,
             changes: group.changes,
         };
@@ -204,9 +207,9 @@ impl Groups {
 
     /// After the sync: these are on disk. Not before, since a sync that fails may have dropped
     /// them.
-    pub fn note_synced(&mut self, written: &[Written]) {
-        for Written { group, changes } in written {
-            if let Some(group) = self.groups.get_mut(group) {
+    pub fn note_synced(&mut self, written: &[WrittenChecksums]) {
+        for WrittenChecksums { group, changes } in written {
+            if let Some(group) = self.checksums.get_mut(group) {
                 group.changes = group.changes.saturating_sub(*changes);
             }
         }
@@ -214,9 +217,9 @@ impl Groups {
 
     /// Forgets what isn't to be written, so that it comes from disk the next time.
     pub fn forget_unchanged(&mut self) {
-        self.groups.retain(|_, group| group.changes > 0);
-        let groups = &self.groups;
-        self.clock.retain(|number| groups.contains_key(number));
+        self.checksums.retain(|_, group| group.changes > 0);
+        let checksums = &self.checksums;
+        self.clock.retain(|number| checksums.contains_key(number));
     }
 }
 
@@ -227,12 +230,12 @@ mod tests {
     #[test]
     fn no_two_pages_share_a_place_and_none_lies_on_a_page_of_sums() {
         let mut taken = std::collections::BTreeSet::new();
-        for page in 0..3 * GROUP_PAGES {
+        for page in 0..3 * PAGES_PER_CHECKSUM_PAGE {
             assert!(taken.insert(page_offset(page)), "page {page}");
             assert_eq!(file_len((page + 1) * PAGE), page_offset(page) + PAGE);
         }
         for group in 0..3 {
-            assert!(taken.insert(sums_offset(group)), "group {group}");
+            assert!(taken.insert(checksum_page_offset(group)), "group {group}");
         }
         let last = *taken.last().unwrap();
         assert_eq!(taken.len() as u64, last / PAGE + 1, "no gaps");
@@ -241,59 +244,63 @@ mod tests {
 
     #[test]
     fn runs_are_contiguous_and_end_at_a_page_of_sums() {
-        for page in 1..2 * GROUP_PAGES {
+        for page in 1..2 * PAGES_PER_CHECKSUM_PAGE {
             let run = run_from(page);
             assert_eq!(
                 page_offset(page + run - 1),
                 page_offset(page) + (run - 1) * PAGE
             );
-            assert_eq!(group_of(page).0, group_of(page + run - 1).0);
-            assert_ne!(group_of(page).0, group_of(page + run).0);
-            assert!(sums_offset(group_of(page).0) < page_offset(page));
+            assert_eq!(checksum_page_of(page).0, checksum_page_of(page + run - 1).0);
+            assert_ne!(checksum_page_of(page).0, checksum_page_of(page + run).0);
+            assert!(checksum_page_offset(checksum_page_of(page).0) < page_offset(page));
         }
     }
 
     #[test]
     fn a_sum_knows_the_bytes_the_page_and_the_store() {
         let bytes = [7; PAGE_BYTES];
-        let sum = sum_of(StoreId(1), 5, &bytes);
-        assert_eq!(sum, sum_of(StoreId(1), 5, &bytes));
-        assert_ne!(sum, sum_of(StoreId(1), 6, &bytes));
-        assert_ne!(sum, sum_of(StoreId(3), 5, &bytes));
+        let sum = checksum_of(StoreId(1), 5, &bytes);
+        assert_eq!(sum, checksum_of(StoreId(1), 5, &bytes));
+        assert_ne!(sum, checksum_of(StoreId(1), 6, &bytes));
+        assert_ne!(sum, checksum_of(StoreId(3), 5, &bytes));
         for byte in [0, 100, PAGE_BYTES - 1] {
             let mut other = bytes;
             other[byte] ^= 1;
-            assert_ne!(sum, sum_of(StoreId(1), 5, &other));
+            assert_ne!(sum, checksum_of(StoreId(1), 5, &other));
         }
     }
 
     #[test]
     fn changed_groups_stay_until_they_are_synced() {
-        let mut groups = Groups::new(2);
+        let mut checksums = ChecksumCache::new(2);
         for number in 0..5 {
-            groups.admit(number, Group::empty());
-            groups.set(number, 1, 10 + number);
+            checksums.admit(number, ChecksumPage::empty());
+            checksums.set(number, 1, 10 + number);
         }
-        assert_eq!(groups.changed(), [0, 1, 2, 3, 4]);
-        let (_, bytes) = groups.to_write(0).unwrap();
-        assert_eq!(Group::from_bytes(&bytes).get(1), 10);
-        let written = groups
+        assert_eq!(checksums.changed(), [0, 1, 2, 3, 4]);
+        let (_, bytes) = checksums.bytes_to_write(0).unwrap();
+        assert_eq!(ChecksumPage::from_bytes(&bytes).get(1), 10);
+        let written = checksums
             .changed()
             .into_iter()
-            .map(|group| groups.to_write(group));
+            .map(|group| checksums.bytes_to_write(group));
         let written: Vec<_> = written.map(|written| written.unwrap().0).collect();
-        groups.set(3, 2, 99);
-        groups.note_synced(&written);
+        checksums.set(3, 2, 99);
+        checksums.note_synced(&written);
         assert_eq!(
-            groups.changed(),
+            checksums.changed(),
             [3],
             "changed while the sync was under way"
         );
-        groups.admit(7, Group::empty());
-        groups.admit(8, Group::empty());
-        assert!(groups.groups.len() <= 3, "{}", groups.groups.len());
-        assert!(groups.groups.contains_key(&3));
-        groups.forget_unchanged();
-        assert_eq!(groups.groups.len(), 1);
+        checksums.admit(7, ChecksumPage::empty());
+        checksums.admit(8, ChecksumPage::empty());
+        assert!(
+            checksums.checksums.len() <= 3,
+            "{}",
+            checksums.checksums.len()
+        );
+        assert!(checksums.checksums.contains_key(&3));
+        checksums.forget_unchanged();
+        assert_eq!(checksums.checksums.len(), 1);
     }
 }
