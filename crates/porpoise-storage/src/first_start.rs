@@ -1,14 +1,13 @@
 //! A store's first start, and what may be left of one that was cut short.
 //!
 //! ```text
-//! 1. log-0000000000000000   made whole under another name, synced, renamed, folder synced
-//! 2. tree.redb              the same, with the identity that the segment has
+//! 1. log-0000000000000000   completed under another name, synced, renamed, folder synced
+//! 2. tree.redb              the same, with the segment's store identity
 //! ```
 //!
-//! The tree's name is what makes a store: whoever finds it must find the log, too. A folder with
-//! nothing but an unwritten log is one whose first start didn't get there; nothing was ever
-//! acknowledged, and it starts anew. A folder with a log that was written to and no tree has lost
-//! it.
+//! A folder that has the tree is a store, and must have the log, too. A folder with nothing but an
+//! unwritten log is one whose first start was cut short; nothing was ever acknowledged, and it
+//! starts anew. A folder with a log that was written to and no tree has lost it.
 
 use std::io;
 use std::path::Path;
@@ -26,11 +25,11 @@ use crate::{Error, Result};
 pub(crate) const TREE: &str = "tree.redb";
 const TREE_UNFINISHED: &str = "tree.redb.unfinished";
 
-/// The share of the cache for pages of checksums, each of which is for 2 MiB of the tree.
+/// The share of the cache for pages of checksums, each of which covers 2 MiB of the tree.
 const CHECKSUM_CACHE_SHARE: usize = 64;
 const CHECKSUM_PAGES_CACHED_MIN: usize = 64;
 
-/// The file of the folder's tree, made if the folder is new.
+/// The file of the folder's tree, created if the folder is new.
 pub(crate) fn open_tree_file(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
     let disk = &*options.disk;
     let path = folder.join(TREE);
@@ -79,7 +78,7 @@ fn sync_ancestors(disk: &dyn Disk, folder: &Path) -> Result<()> {
                 }
                 _ => {}
             }
-            // Those further up are old, as a rule, and may be closed to this user.
+            // Those further up are old, as a rule, and this user may have no right to open them.
             for above in parent.ancestors().skip(1) {
                 let _ = disk.sync_folder(current_if_empty(above));
             }
@@ -88,7 +87,7 @@ fn sync_ancestors(disk: &dyn Disk, folder: &Path) -> Result<()> {
     }
 }
 
-/// A relative path's first folder lies in the current one.
+/// The current folder, if a relative path has no parent left.
 pub(crate) fn current_if_empty(folder: &Path) -> &Path {
     match folder.as_os_str().is_empty() {
         true => Path::new("."),
@@ -96,7 +95,7 @@ pub(crate) fn current_if_empty(folder: &Path) -> &Path {
     }
 }
 
-/// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
+/// The B-tree's own share of the cache, for checkpoints; readers have blocks. In bytes.
 pub(crate) fn tree_cache_bytes(options: &Options) -> usize {
     options.cache_bytes / 12
 }

@@ -1,15 +1,16 @@
 //! Ordered spaces of byte keys and byte values, transactional and durable.
 //!
-//! It is a write-ahead log that commits fast, versions in memory that let readers never wait, and a
-//! B-tree (redb) that holds everything else. It is not a relational store: it knows nothing of SQL,
-//! tables, types or constraints, and keeps what it is given in the order of the keys' bytes. It
-//! checks no row lock before a write either; locking first is the caller's business.
+//! It is a write-ahead log that commits fast, multi-version memtables that let readers never wait,
+//! and a B-tree (redb) that holds everything else. It is not a relational store: it knows nothing
+//! of SQL, tables, types or constraints, and keeps what it is given in the order of the keys'
+//! bytes. It doesn't check before a write that the row is locked either; locking first is the
+//! caller's business.
 //!
 //! In the order in which a row meets them:
 //!
 //! | type | what it is |
 //! | --- | --- |
-//! | [`Store`] | an open database; hands out everything else |
+//! | [`Store`] | an open database; creates everything else |
 //! | [`Transaction`] | a unit of work: its own writes, its read view, its row locks |
 //! | [`Snapshot`] | everything committed up to one moment |
 //! | [`Cursor`] | the rows of a range, one after another, either way |
@@ -19,17 +20,26 @@
 //!  begin ─► Transaction ── put ──► overlay            get, range
 //!                │ commit                                  │
 //!                ▼                                         ▼
-//!     queue ─► log record ─► fdatasync ─► publish ─► versions in memory
+//!     queue ─► log record ─► fdatasync ─► publish ─►   memtable
 //!                                                          │ checkpoint     ▲ then below
 //!                                                          ▼                │
 //!                                                        redb ──────────────┘
 //! ```
 //!
-//! Where to read on: `group_commit.rs` tells the life of a commit and which thread syncs, `log.rs` has
-//! the files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs`
-//! what they read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who
-//! waits for whom, `disk.rs` what is asked of the system and may be expected of it, `recovery.rs`
-//! how a store goes on when its disk does.
+//! Where to read on:
+//!
+//! | module | what it explains |
+//! | --- | --- |
+//! | `group_commit` | the life of a commit, and which thread syncs |
+//! | `log` | the log's files, byte by byte |
+//! | `memtable`, `snapshot` | how readers see one moment |
+//! | `blocks` | the cache of rows that readers have of the B-tree |
+//! | `checkpoint` | how memory and log are kept short |
+//! | `locks` | who waits for whom |
+//! | `disk` | what storage expects of a file system |
+//! | `recovery` | how a store goes on after its disk has failed |
+//! | `page_checksums`, `tree_file` | how damage of the B-tree is noticed |
+//! | `salvage` | what can be saved of a damaged store |
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};
@@ -57,6 +67,8 @@
 //! assert_eq!(rows.next()?, None);
 //! # Ok::<(), porpoise_storage::Error>(())
 //! ```
+
+#![warn(missing_docs)]
 
 mod block;
 mod blocks;
@@ -108,9 +120,11 @@ pub use transaction::Transaction;
 pub use tree::SpaceNames;
 pub use verify::Verified;
 
-/// Which way a cursor goes.
+/// The order in which a cursor gives its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// Ascending keys.
     Forward,
+    /// Descending keys.
     Backward,
 }

@@ -1,31 +1,31 @@
-//! RowHash locks: who may change a row, and who waits.
+//! Row locks: who may change a row, and who waits.
 //!
 //! A transaction locks a row before it writes it, and keeps the lock to its end. A row need not
 //! exist to be locked: what is locked is the pair of space and key, known here by its hash alone
 //! (two rows of one hash, one pair in 2^64, would merely wait for each other).
 //!
-//! A key that was looked for and isn't there can be held as absent. Any number of transactions may
-//! hold it so; only who is about to insert the key waits for them ([`LockMode`] says who waits for
-//! whom).
+//! A key that was looked for and isn't there can be locked as absent. Any number of transactions
+//! may hold it so; only one that is about to insert the key waits for them ([`LockMode`] says who
+//! waits for whom).
 //!
-//! Waiters queue in arrival order; only a holder that wants more (shared to exclusive) goes ahead.
-//! Who asks for an absent key gets it before those that wait, or not at all.
+//! Waiters queue in arrival order; only a holder that upgrades its lock (shared to exclusive) goes
+//! ahead. A lock on an absent key is granted before those that wait, or not at all.
 //!
 //! ```text
 //! t1 ── holds ──► row 7 ◄── waits ── t2
 //!  └─── waits ──► row 9 ◄── holds ───┘     a cycle: the cheaper of the two is refused
 //! ```
 //!
-//! Whoever is about to sleep first searches for a cycle: from its row to those in its way, to the
-//! rows they wait for, and so on. The search takes one shard's mutex at a time, so what it sees is
-//! not one moment. It is enough: a transaction keeps what it holds while it waits, and releases it
-//! at its end, so a cycle once closed stays closed, and the last to join it sees all of it. (A lock
-//! that is given back at once, because there was nothing to lock after all, can at worst show a
-//! cycle that is none.) The victim is the transaction on the cycle that has written least; among
-//! equals, the one who closed it.
+//! A transaction that is about to sleep first searches for a cycle: from its row to the
+//! transactions that block it, to the rows they wait for, and so on. The search takes one shard's
+//! mutex at a time, so what it sees is not one moment. It is enough: a transaction keeps what it
+//! holds while it waits, and releases it at its end, so a cycle once closed stays closed, and the
+//! last to join it sees all of it. (A lock that is released at once, because there was nothing to
+//! lock after all, can at worst show a cycle that is none.) The victim is the transaction on the
+//! cycle that has written least; among equals, the one that closed it.
 //!
-//! Transactions wait for other things than rows, too, of which nothing is known here. Whoever knows
-//! is asked ([`ExternalWaits`]) where the search goes on.
+//! Transactions wait for other things than rows, too, which are unknown here: at a transaction that
+//! waits for no row the search goes on with [`ExternalWaits`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,9 +42,11 @@ use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 64;
 
-/// From weak to strong: each keeps out whom the one before it does, and more.
+/// How strongly a row is locked, from weak to strong: each mode conflicts with all that the one
+/// before conflicts with, and more. InnoDB's record locks are the model (MySQL 8.4 manual, 17.7.1);
+/// `Absent` and `Insert` take the place of gap locks.
 ///
-/// | held | keeps out |
+/// | held | conflicts with |
 /// | --- | --- |
 /// | `Absent` | `Insert` |
 /// | `Shared` | `Exclusive`, `Insert` |
@@ -52,10 +54,12 @@ const SHARDS: usize = 64;
 /// | `Insert` | all |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockMode {
-    /// The key isn't there, and shall stay so. Never waited for: while somebody has the key to
-    /// insert it, it is busy.
+    /// The key isn't there, and stays absent while the lock is held. Never waited for: while
+    /// another transaction holds the key to insert it, the answer is [`LockError::Busy`].
     Absent,
+    /// The row may be read, and doesn't change.
     Shared,
+    /// The row may be changed.
     Exclusive,
     /// Exclusive, to write a key that isn't there.
     Insert,
@@ -74,35 +78,40 @@ impl LockMode {
 /// How long to wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
+    /// At most so long.
     Timeout(Duration),
+    /// Not at all.
     NoWait,
 }
 
+/// How a row lock was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// Newly held.
     Granted,
-    /// Held more strongly than before.
+    /// Held in a stronger mode than before.
     Upgraded,
     /// The transaction had it already.
     AlreadyHeld,
 }
 
-/// Called on the thread that is about to sleep for a lock, and when it woke.
+/// What a thread is about to do, or has done, when the wait hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitPhase {
+    /// It is about to sleep for a lock.
     Begin,
+    /// It has woken.
     End,
 }
 
-/// Asked where a transaction that waits for no row goes on: the transactions that it waits for
-/// otherwise.
+/// Gives the transactions that a transaction waits for, other than for a row.
 pub type ExternalWaits = Arc<dyn Fn(TxnId) -> Vec<TxnId> + Send + Sync>;
 
+/// Called on a thread that is about to sleep for a row lock, and again when it has woken.
 pub type WaitHook = Arc<dyn Fn(WaitPhase) + Send + Sync>;
 
-/// A way to end a transaction's wait from outside (`KILL`). Once set, waits end at once, those to
-/// come too, until it is cleared.
+/// Ends a transaction's wait from outside (`KILL`). Once set, waits end at once with
+/// [`LockError::Interrupted`], later ones too, until it is cleared.
 #[derive(Default)]
 pub struct Interrupt {
     is_set: AtomicBool,
@@ -110,6 +119,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
+    /// Ends the current wait, and all later ones.
     pub fn set(&self) {
         self.is_set.store(true, Ordering::SeqCst);
         if let Some(waiter) = &*self.waiting.lock() {
@@ -117,10 +127,12 @@ impl Interrupt {
         }
     }
 
+    /// Allows waits again.
     pub fn clear(&self) {
         self.is_set.store(false, Ordering::SeqCst);
     }
 
+    /// Whether waits end at once.
     pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::SeqCst)
     }
@@ -146,7 +158,7 @@ enum Outcome {
     Refused(LockError),
 }
 
-/// A thread asleep for a lock. The first outcome given to it stands.
+/// A thread that sleeps for a lock. The first outcome given to it stands.
 struct Waiter {
     outcome: Mutex<Option<Outcome>>,
     woken: Condvar,
@@ -191,7 +203,7 @@ impl LockEntry {
         }
     }
 
-    /// Grants what the head of the queue waits for, as far as it goes.
+    /// Grants what the queued requests ask for, in order, up to the first that conflicts.
     fn grant_waiters(&mut self) {
         while let Some(first) = self.queue.front() {
             if !self.admits(first.txn, first.mode) {
@@ -206,16 +218,17 @@ impl LockEntry {
         }
     }
 
-    /// Who has to be gone before the waiter `txn` gets its turn. Those ahead of it in the queue are
-    /// in its way too, but for no reason that the holders wouldn't tell; of them only `start` is
-    /// looked for.
+    /// The transactions that must finish before the waiter `txn` is granted its lock. Those ahead
+    /// of it in the queue block it too, but what they wait for is found through the holders; of
+    /// them only `start` is looked for.
     fn blockers_of(&self, txn: TxnId, start: TxnId) -> Blockers {
         let mut found = Blockers::default();
         let Some(place) = self.queue.iter().position(|w| w.txn == txn) else {
             return found;
         };
         let mode = self.queue[place].mode;
-        // Behind the last waiter ahead that conflicts, one waits for all that it waits for.
+        // Behind the last conflicting request ahead, `txn` waits for all that this request waits
+        // for.
         let last_ahead = (0..place)
             .rev()
             .find(|&at| self.queue[at].mode.conflicts_with(mode));
@@ -320,7 +333,7 @@ impl LockTable {
         self.external.store(external.map(Arc::new));
     }
 
-    /// The transactions in the way of one that waits for a row; none, if it doesn't.
+    /// The transactions that block one that waits for a row; none, if it doesn't.
     pub fn blockers(&self, txn: TxnId) -> Vec<TxnId> {
         self.blockers_of(txn, txn).holders.into_vec()
     }
@@ -372,7 +385,8 @@ impl LockTable {
                 waiter: Arc::clone(&waiter),
             };
             if let Some(own) = own {
-                // Behind those that wanted more before, but for who waits for what this one holds.
+                // Behind earlier upgrades, but ahead of those that wait for what this transaction
+                // holds.
                 let is_ahead = |w: &&QueuedRequest| w.is_upgrade && !own.conflicts_with(w.mode);
                 let place = entry.queue.iter().take_while(is_ahead).count();
                 entry.queue.insert(place, request);
@@ -414,7 +428,7 @@ impl LockTable {
         if let Some(hook) = &hook {
             hook(WaitPhase::Begin);
         }
-        // A timeout too long for the clock is as good as none.
+        // A timeout beyond the clock's range is no timeout.
         let deadline = Instant::now().checked_add(timeout);
         let outcome = {
             let mut outcome = waiter.outcome.lock();
@@ -479,8 +493,8 @@ impl LockTable {
         }
     }
 
-    /// Searches for a cycle through `start`, and refuses the cheapest transaction on it, `start`
-    /// among equals.
+    /// Searches for a cycle through `start`, and refuses the transaction on it that has written
+    /// least, `start` among equals.
     fn resolve_deadlock(&self, start: TxnId) {
         while let Some(cycle) = self.find_cycle(start) {
             let waiting = self.waiting.lock();
@@ -491,8 +505,9 @@ impl LockTable {
             if has_outcome(start) {
                 return;
             }
-            // Whoever closed it at the same time has broken it already: somebody is about to leave
-            // its queue, or has left it and not yet given back what it holds.
+            // Another thread that closed the cycle at the same time has broken it already: one of
+            // its transactions is about to leave its queue, or has left it and not yet released its
+            // locks.
             let is_broken = |link: &CycleLink| {
                 has_outcome(link.txn) || waiting.get(&link.txn).map(|wait| wait.row) != link.row
             };
@@ -520,7 +535,7 @@ impl LockTable {
             if victim_txn == start {
                 return;
             }
-            // Out of the queue at once, or the next search would find it again.
+            // It must leave the queue at once, or the next search would find it again.
             self.leave_queue(row, &waiter);
         }
     }
@@ -533,7 +548,7 @@ impl LockTable {
             txn: start,
             row: first.row,
         }];
-        // Beside each transaction of the path, those in its way that are still to be visited.
+        // For each transaction of the path, its blockers that are still to be visited.
         let mut frames = vec![first.holders];
         while let Some(rest) = frames.last_mut() {
             let Some(next) = rest.pop() else {

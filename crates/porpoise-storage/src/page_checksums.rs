@@ -1,9 +1,9 @@
 //! A checksum for every page of the tree's file, kept beside the pages.
 //!
 //! redb verifies its own page checksums only when it repairs a file, hence whatever a disk does to
-//! a page between two starts would be served as rows. So the file has a checksum of its own for
-//! each 4 KiB, verified whenever the page comes into memory. They lie in pages of checksums between
-//! the others, so that pages stay aligned, and a page whose write was lost is noticed, too:
+//! a page between two starts would be read as rows. So the file has another checksum for each 4
+//! KiB, verified whenever the page is read. They lie in pages of checksums between the others, so
+//! that pages stay aligned, and a page whose write was lost is noticed, too:
 //!
 //! ```text
 //! page in the file     0       1       2 … 513      514     515 … 1026    1027
@@ -11,14 +11,15 @@
 //! redb's page          0               1 … 512              513 … 1024
 //! ```
 //!
-//! A sum is XXH3-64 of the page, seeded with the page's number and the store's identity: a page in
-//! another's place, or from another file, doesn't match. Zero stands for "never written".
+//! A checksum is XXH3-64 of the page, seeded with the page's number and the store's identity: a
+//! page in another's place, or from another file, doesn't match. Zero stands for "never written".
 //!
-//! A page of sums needs no checksum of its own: damage to one sum makes one page unreadable, and
-//! that is an error with a name. It may be torn by a power cut, too. What a commit has on disk
-//! isn't written again before the next commit is, so the sums of a commit's pages are the same
-//! bytes before and after, whichever sectors of the page of sums arrive. Pages that no commit
-//! refers to may disagree with their sums, and are written before they are read.
+//! A page of checksums needs no checksum of its own: damage to one checksum makes one page
+//! unreadable, and that is reported with its place. It may be torn by a power cut, too. What a
+//! commit has on disk isn't written again before the next commit is, so the checksums of a commit's
+//! pages are the same bytes before and after, whichever sectors of the page of checksums arrive.
+//! Pages that no commit refers to may disagree with their checksums, and are written before they
+//! are read.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -26,18 +27,18 @@ use twox_hash::XxHash3_64;
 
 pub(crate) const PAGE_BYTES: usize = 4096;
 const PAGE: u64 = PAGE_BYTES as u64;
-/// Pages that one page of sums speaks for.
+/// Pages that one page of checksums covers.
 pub(crate) const PAGES_PER_CHECKSUM_PAGE: u64 = PAGE / 8;
 
-/// A random number that a store has from its birth: it is in the tree's header, in every page's
-/// checksum and in the log's segments.
+/// A random number that identifies a store: it is in the tree's header, in every page's checksum
+/// and in the log's segments. Never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoreId(pub u64);
 
 impl StoreId {
     pub(crate) fn random() -> StoreId {
         use std::hash::{BuildHasher, RandomState};
-        // Zero would be what a file of zeros says.
+        // A file of zeros must not have a valid identity.
         StoreId(RandomState::new().hash_one(0x706f_7270_6f69_7365_u64) | 1)
     }
 }
@@ -50,7 +51,8 @@ pub(crate) fn page_offset(page: u64) -> u64 {
     }
 }
 
-/// The group of a page other than the first, and the page's place in it.
+/// The page of checksums that covers a page other than the first, and the place of its checksum
+/// there.
 pub(crate) fn checksum_page_of(page: u64) -> (u64, usize) {
     let below = page.saturating_sub(1);
     (
@@ -59,7 +61,7 @@ pub(crate) fn checksum_page_of(page: u64) -> (u64, usize) {
     )
 }
 
-/// Where a group's page of sums lies in the file.
+/// Where a page of checksums lies in the file.
 pub(crate) fn checksum_page_offset(group: u64) -> u64 {
     (1 + group * (PAGES_PER_CHECKSUM_PAGE + 1)) * PAGE
 }
@@ -72,7 +74,7 @@ pub(crate) fn file_len(logical: u64) -> u64 {
     }
 }
 
-/// How many of redb's pages, from this one on, lie one behind the other in the file.
+/// How many of redb's pages, from this one on, are contiguous in the file.
 pub(crate) fn run_from(page: u64) -> u64 {
     match page {
         0 => 1,
@@ -82,11 +84,11 @@ pub(crate) fn run_from(page: u64) -> u64 {
 
 pub(crate) fn checksum_of(id: StoreId, page: u64, bytes: &[u8]) -> u64 {
     let seed = id.0 ^ page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    // Zero is taken.
+    // Zero stands for "never written".
     XxHash3_64::oneshot_with_seed(seed, bytes).max(1)
 }
 
-/// The sums of one group, as they lie on disk.
+/// The checksums of 512 pages, as they lie on disk.
 #[derive(Debug)]
 pub(crate) struct ChecksumPage {
     sums: Box<[u64; PAGES_PER_CHECKSUM_PAGE as usize]>,
@@ -127,8 +129,8 @@ impl ChecksumPage {
     }
 }
 
-/// The checksums in memory: all that were changed since the last sync, and as many others as there
-/// is room for (CLOCK).
+/// The pages of checksums in memory: all that were changed since the last sync, and as many others
+/// as there is room for (CLOCK).
 #[derive(Debug)]
 pub(crate) struct ChecksumCache {
     checksums: HashMap<u64, ChecksumPage>,
@@ -136,7 +138,7 @@ pub(crate) struct ChecksumCache {
     room: usize,
 }
 
-/// A group that a sync is writing, and how often it had been changed by then.
+/// A page of checksums that a sync is writing, and how often it had been changed by then.
 pub(crate) struct WrittenChecksums {
     group: u64,
     changes: u64,
@@ -157,7 +159,7 @@ impl ChecksumCache {
         Some(found)
     }
 
-    /// Takes in a group that was read.
+    /// Adds a page that was read, evicting unchanged ones.
     pub fn admit(&mut self, number: u64, group: ChecksumPage) {
         let mut rounds = 2 * self.clock.len();
         while self.checksums.len() >= self.room && rounds > 0 {
@@ -179,7 +181,7 @@ impl ChecksumCache {
         }
     }
 
-    /// Notes the sum of a page that was written. The group must be there.
+    /// Notes the checksum of a page that was written. The page of checksums must be in memory.
     pub fn set(&mut self, group: u64, place: usize, sum: u64) {
         if let Some(group) = self.checksums.get_mut(&group) {
             group.sums[place] = sum;
@@ -187,7 +189,7 @@ impl ChecksumCache {
         }
     }
 
-    /// The checksums that a sync has to write, in the order of the file.
+    /// The pages that a sync has to write, in the order of the file.
     pub fn changed(&self) -> Vec<u64> {
         let changed = self.checksums.iter().filter(|(_, group)| group.changes > 0);
         let mut changed: Vec<u64> = changed.map(|(&number, _)| number).collect();
@@ -195,7 +197,7 @@ impl ChecksumCache {
         changed
     }
 
-    /// What to write for one of them.
+    /// The bytes to write for one of them.
     pub fn bytes_to_write(&self, number: u64) -> Option<(WrittenChecksums, [u8; PAGE_BYTES])> {
         let group = self.checksums.get(&number)?;
         let written = WrittenChecksums {
@@ -205,8 +207,8 @@ impl ChecksumCache {
         Some((written, group.to_bytes()))
     }
 
-    /// After the sync: these are on disk. Not before, since a sync that fails may have dropped
-    /// them.
+    /// Notes after the sync that these are on disk. Not before, since a sync that fails may have
+    /// dropped them.
     pub fn note_synced(&mut self, written: &[WrittenChecksums]) {
         for WrittenChecksums { group, changes } in written {
             if let Some(group) = self.checksums.get_mut(group) {
@@ -215,7 +217,7 @@ impl ChecksumCache {
         }
     }
 
-    /// Forgets what isn't to be written, so that it comes from disk the next time.
+    /// Drops the pages that are as on disk, so that they are read again.
     pub fn forget_unchanged(&mut self) {
         self.checksums.retain(|_, group| group.changes > 0);
         let checksums = &self.checksums;

@@ -1,17 +1,18 @@
-//! redb's pages, read without redb: past its caches, and past what is damaged.
+//! redb's pages, read without redb: directly from disk, and beyond what is damaged.
 //!
-//! `CHECK TABLE` walks every page of a table as it lies on disk, and `recover` goes on where redb
-//! would give up. Both only read. The format is redb's, version 3 (its `docs/design.md`):
+//! `CHECK TABLE` reads every page of a table as it lies on disk, and `recover` goes on where redb
+//! would fail. Both only read. The format is redb's, version 3 (its `docs/design.md`):
 //!
 //! ```text
 //! header   9  u8  bit 0: which commit slot is the last one
 //!         16  u32 pages of a region's header   20  u32 pages of a region's data
-//!         64  commit slot, 192 the other one: u8 × 2 at 1: there is a root of tables, of system tables;
-//!             at 8 and 40 these roots: u64 page, 16 bytes checksum, u64 length
+//!         64  commit slot, 192 the other one: u8 × 2 at 1: there is a root of tables, of system
+//!             tables; at 8 and 40 these roots: u64 page, 16 bytes checksum, u64 length
 //!
 //! page     0  u8 kind: 1 leaf, 2 branch        2  u16 count
 //! leaf     4  u32 × count ends of keys, u32 × count ends of values, keys, values
-//! branch   8  16 bytes × (count + 1) checksums, u64 × (count + 1) pages, u32 × count ends of keys, keys
+//! branch   8  16 bytes × (count + 1) checksums, u64 × (count + 1) pages, u32 × count ends of keys,
+//!             keys
 //! ```
 //!
 //! Ends count from the page's beginning, and are left out where all keys, or values, have one
@@ -51,7 +52,7 @@ impl PageRef {
     }
 }
 
-/// How a table lies in the tree.
+/// A table's root and size, from the list of tables.
 #[derive(Clone, Debug)]
 pub(crate) struct TableEntry {
     pub name: String,
@@ -67,7 +68,7 @@ pub(crate) struct FixedLengths {
     pub value: Option<usize>,
 }
 
-/// What a walk comes by.
+/// What a walk meets.
 pub(crate) enum Visit<'a> {
     Branch(PageRef),
     Leaf(PageRef, Leaf<'a>),
@@ -88,7 +89,7 @@ pub(crate) struct Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    /// A page's rows, if it looks like a leaf through and through.
+    /// A page's rows; `None` unless all of the page is a valid leaf.
     pub fn parse(bytes: &'a [u8], lengths: FixedLengths) -> Option<Leaf<'a>> {
         let count = usize::from(u16_at(bytes, 2)?);
         let leaf = Leaf {
@@ -156,7 +157,7 @@ pub(crate) struct PageReader {
 }
 
 impl PageReader {
-    /// Whatever the header that was last written says.
+    /// The tree that the header describes which was written last.
     pub fn new(file: Arc<CheckedFile>) -> PageReader {
         let header = file.redb_header();
         let page = PAGE_BYTES as u64;
@@ -183,8 +184,8 @@ impl PageReader {
         (before / page_bytes + page.index() * len, len)
     }
 
-    /// A leaf that lies at a page that nothing may lead to, of any order that fits; with its
-    /// extent.
+    /// Reads the leaf that begins at a page, of any order that fits; its length in pages. For pages
+    /// that no branch may lead to.
     pub fn leaf_at(&self, first: u64, read: &mut Vec<u8>) -> Option<u64> {
         let in_region = (first * PAGE_BYTES as u64)
             .checked_sub(PAGE_BYTES as u64 + self.region_header_bytes)?
@@ -207,12 +208,12 @@ impl PageReader {
         None
     }
 
-    /// All pages of 4 KiB that redb may have.
+    /// The number of 4 KiB pages that redb may have.
     pub fn len(&self) -> u64 {
         self.file.pages()
     }
 
-    /// Where a region's page lies.
+    /// Where a region's page lies, among redb's pages of 4 KiB.
     pub fn page_of_region(&self, region: u64, index: u64) -> u64 {
         let page = PAGE_BYTES as u64;
         (page + region * self.region_bytes + self.region_header_bytes) / page + index
@@ -230,13 +231,13 @@ impl PageReader {
         Ok(bytes)
     }
 
-    /// The tables of spaces and those of the store's own, by name; `damaged` is told of parts of
+    /// The tables of spaces and those of the store's own, by name; `damaged` is called for parts of
     /// the list that can't be read.
     pub fn tables(&self, damaged: impl FnMut(DamagedPlace)) -> Vec<TableEntry> {
         self.list(self.tables, damaged)
     }
 
-    /// redb's own.
+    /// As [`tables`](PageReader::tables), of redb's own tables.
     pub fn system_tables(&self, damaged: impl FnMut(DamagedPlace)) -> Vec<TableEntry> {
         self.list(self.system_tables, damaged)
     }
@@ -263,14 +264,14 @@ impl PageReader {
         tables
     }
 
-    /// Every page of a list of tables.
+    /// Visits every page of both lists of tables.
     pub fn walk_lists(&self, visitor: &mut dyn FnMut(Visit<'_>) -> bool) {
         for root in [self.tables, self.system_tables] {
             self.walk(root, FixedLengths::default(), visitor);
         }
     }
 
-    /// Goes through the pages of a table in the order of its keys, for as long as `step` says true.
+    /// Visits the pages of a table in the order of its keys, for as long as `visitor` returns true.
     pub fn walk(
         &self,
         root: Option<PageRef>,
@@ -380,11 +381,12 @@ fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
     })
 }
 
-/// The pages of a region that are free, of what redb saves of its allocator: ranges of pages.
+/// The pages of a region that are free, from the state of redb's allocator: ranges of pages.
 ///
 /// ```text
 /// 0  u8 highest order   4  u32 pages   8  u32 × (orders) ends of bitmaps, bitmaps
-/// bitmap   0  u32 height   4  u32 × height ends of layers, layers: u32 bits, u64 words; the last layer counts
+/// bitmap   0  u32 height   4  u32 × height ends of layers, layers: u32 bits, u64 words; the last layer
+///          counts
 /// ```
 ///
 /// A bit is set for what is *not* free.

@@ -4,18 +4,18 @@
 //! tree   list of tables ─► each space's pages ─► rows          damaged pages: the keys between their
 //!                                │                             neighbours are lost, nothing else
 //!                                └─ below a damaged branch: leaves that nothing leads to (orphans)
-//! beside rows that a checkpoint could not put into a damaged space          go over those of the tree
-//! log    every whole record behind the tree's position                      goes over both
+//! side   rows that a checkpoint could not put into a damaged space          replace those of the tree
+//! log    every whole record behind the tree's position                      replaces both
 //! ```
 //!
 //! Nothing is ever written to the damaged folder: its files are opened for reading. Spaces keep
 //! their numbers. Everything that was not saved is in the report, by file and position.
 //!
 //! **Orphans.** The pages below a branch that can't be read are in use as far as redb's allocator
-//! knows, nothing leads to them, and they are on no list of pages to be freed. Such a leaf is taken
-//! for the space whose gap has room for all its keys, if there is only one such gap; what isn't
-//! plain is left alone, and counted. Without the allocator's state, or with a gap in the list of
-//! tables, none is taken: it might be a page that was freed long ago.
+//! knows, nothing leads to them, and they are on no list of pages to be freed. Such a leaf is
+//! assigned to the space whose gap has room for all its keys, if there is only one such gap;
+//! ambiguous ones are left alone, and counted. Without the allocator's state, or with a gap in the
+//! list of tables, none is used: it might be a page that was freed long ago.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -39,15 +39,17 @@ use crate::tree_file::CheckedFile;
 use crate::tree_snapshot::table_name;
 use crate::{DamagedPlace, Error, Lsn, Result, SpaceId, StoreId};
 
-/// A commit into the new store takes so many bytes of rows.
+/// A commit into the new store has so many bytes of rows, about.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What became of a damaged store.
+/// The report of a salvage.
 #[derive(Debug, Default)]
 pub struct Salvage {
+    /// The spaces that were found, but for dropped ones.
     pub spaces: BTreeMap<SpaceId, SavedSpace>,
-    /// What is lost, or may be, beside rows of known spaces.
+    /// What is lost, or may be, beside rows of known spaces: a sentence each.
     pub losses: Vec<String>,
+    /// Commits that the log had and the tree lacked.
     pub commits_from_log: u64,
 }
 
@@ -61,20 +63,24 @@ impl Salvage {
 /// What was saved of a space.
 #[derive(Debug, Default)]
 pub struct SavedSpace {
+    /// Rows that were saved.
     pub rows: u64,
-    /// Rows that the tree had by its own account, before what came later.
+    /// Rows that the tree had by its own count, without side tables and log.
     pub rows_in_tree: u64,
     /// Rows saved from below a branch that couldn't be read.
     pub rows_of_orphans: u64,
+    /// Where rows could not be read.
     pub gaps: Vec<Gap>,
 }
 
 /// Keys whose rows could not be read.
 #[derive(Clone, Debug)]
 pub struct Gap {
+    /// File, position and what is wrong there, in words.
     pub place: String,
-    /// Keys above this one, and up to the other; `None`: from the first, to the last.
+    /// Lost are keys greater than this one, up to and with `up_to`; `None`: from the first key on.
     pub above: Option<Vec<u8>>,
+    /// The greatest key that may be lost; `None`: to the last key.
     pub up_to: Option<Vec<u8>>,
 }
 
@@ -88,18 +94,26 @@ impl Gap {
 /// How far a salvage has come.
 #[derive(Clone, Copy, Debug)]
 pub struct SalvageProgress {
+    /// The space that is being saved.
     pub space: SpaceId,
+    /// Spaces that were saved before it.
     pub spaces_done: usize,
+    /// Spaces that are to be saved.
     pub spaces: usize,
+    /// Rows that were saved so far.
     pub rows: u64,
 }
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-/// What came after the tree: the newest value of each key, or that it was deleted.
+/// Changes later than the tree: the newest value of each key, or `None` if it was deleted.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// Saves what can be read of the store in `from` into a new one, as `into` says. That folder must
-/// be new.
+/// Saves what can be read of the store in the folder `from` into a new one, opened as `into` says.
+/// That folder must be new. Calls `progress` now and then.
+///
+/// Fails with [`Error::InUse`] if a process has the damaged store open, with [`Error::OlderFormat`]
+/// or [`Error::NewerFormat`] if another version has written it, and if there is neither a tree nor
+/// a log.
 pub fn salvage(
     from: &Path,
     into: &Options,
@@ -107,7 +121,7 @@ pub fn salvage(
 ) -> Result<Salvage> {
     refuse_folder_in_use(from)?;
     let mut found = Salvage::default();
-    let mut source = Source::open(from, &mut found)?;
+    let mut source = DamagedStore::open(from, &mut found)?;
     let later = source.read_log(&mut found)?;
     let store = Store::open(into)?;
     store.flush_policy().set(Flush::EachSecond);
@@ -154,13 +168,13 @@ fn refuse_folder_in_use(folder: &Path) -> Result<()> {
 
 /// What the log has beyond the tree.
 #[derive(Default)]
-struct Later {
+struct LogChanges {
     changes: BTreeMap<SpaceId, Changes>,
     dropped: BTreeSet<SpaceId>,
     counters: BTreeMap<SpaceId, u64>,
 }
 
-impl Later {
+impl LogChanges {
     fn apply(&mut self, payload: &[u8]) -> Result<(), String> {
         for operation in decode(payload) {
             match operation? {
@@ -191,29 +205,29 @@ impl Later {
 }
 
 /// A damaged store.
-struct Source {
+struct DamagedStore {
     folder: PathBuf,
     /// `None` if there is no file of a tree.
     pages: Option<PageReader>,
     tables: BTreeMap<String, TableEntry>,
-    /// Whether every table is in the list.
-    lists_all: bool,
+    /// Whether the list of tables could be read as a whole.
+    has_all_tables: bool,
     counters: BTreeMap<SpaceId, u64>,
-    /// The store's, if its tree tells.
+    /// The store's identity, if its tree tells.
     id: Option<StoreId>,
-    /// From where on the log is wanted.
+    /// The position from which on the log is needed.
     lsn: Lsn,
     log: Vec<SalvagedSegment>,
 }
 
-impl Source {
-    fn open(folder: &Path, found: &mut Salvage) -> Result<Source> {
+impl DamagedStore {
+    fn open(folder: &Path, found: &mut Salvage) -> Result<DamagedStore> {
         let log = salvage_log(folder)?;
-        let mut source = Source {
+        let mut source = DamagedStore {
             folder: folder.to_path_buf(),
             pages: None,
             tables: BTreeMap::new(),
-            lists_all: true,
+            has_all_tables: true,
             counters: BTreeMap::new(),
             id: None,
             lsn: Lsn(0),
@@ -233,10 +247,10 @@ impl Source {
     fn read_tree(&mut self, found: &mut Salvage) -> Result<()> {
         let path = self.folder.join(TREE);
         let file = match File::open(&path) {
-            Ok(file) => Arc::new(ReadOnly(file)),
+            Ok(file) => Arc::new(ReadOnlyFile(file)),
             Err(error) => {
                 found.losses.push(format!("{}: {error}", path.display()));
-                self.lists_all = false;
+                self.has_all_tables = false;
                 return Ok(());
             }
         };
@@ -251,7 +265,7 @@ impl Source {
         let tables = pages.tables(|damage| {
             let what = "of the tables listed there nothing is saved but what the log has";
             found.losses.push(format!("{damage}; {what}"));
-            self.lists_all = false;
+            self.has_all_tables = false;
         });
         self.tables = tables
             .into_iter()
@@ -293,8 +307,8 @@ impl Source {
         names.filter_map(|name| name.strip_prefix('s')?.parse().ok().map(SpaceId))
     }
 
-    fn read_log(&mut self, found: &mut Salvage) -> Result<Later> {
-        let mut later = Later::default();
+    fn read_log(&mut self, found: &mut Salvage) -> Result<LogChanges> {
+        let mut later = LogChanges::default();
         let mut is_covered = false;
         for segment in std::mem::take(&mut self.log) {
             if let (Some(own), Some(owner)) = (self.id, segment.id)
@@ -379,7 +393,7 @@ impl Source {
         Ok(saved)
     }
 
-    /// What goes over the rows of the tree: what a checkpoint put beside them, and what the log
+    /// What replaces rows of the tree: what a checkpoint put into the side table, and what the log
     /// has.
     fn changes_above(
         &self,
@@ -407,7 +421,7 @@ impl Source {
         changes
     }
 
-    /// Looks for leaves that nothing leads to any more.
+    /// Finds leaves that nothing leads to any more.
     fn orphans(&self, found: &mut Salvage) -> Orphans {
         let mut orphans = Orphans::default();
         let Some(pages) = &self.pages else {
@@ -427,7 +441,7 @@ impl Source {
         }
         let Some(in_use) = self
             .pages_in_use(pages, &mut reachable)
-            .filter(|_| self.lists_all)
+            .filter(|_| self.has_all_tables)
         else {
             let what = "redb's list of tables or of free pages is damaged, too";
             found.losses.push(format!(
@@ -470,7 +484,7 @@ impl Source {
         orphans
     }
 
-    /// The pages that redb holds for used, less those that it is about to free.
+    /// The pages that are in use for redb's allocator, less those that it is about to free.
     fn pages_in_use(
         &self,
         pages: &PageReader,
@@ -517,13 +531,13 @@ impl Source {
     }
 }
 
-/// Rows of leaves that nothing leads to, by the space they are taken for.
+/// Rows of leaves that nothing leads to, by the space that they are assigned to.
 #[derive(Default)]
 struct Orphans {
     by_space: BTreeMap<SpaceId, Rows>,
 }
 
-/// Which pages tables lead to, and where they end.
+/// Which pages tables lead to, and which key ranges can't be read.
 #[derive(Default)]
 struct ReachablePages {
     reached: BTreeSet<u64>,
@@ -567,7 +581,7 @@ fn each_row(
     });
 }
 
-/// Writes rows into the new store, many to a commit.
+/// Writes rows into the new store, many in a commit.
 struct Writer<'a> {
     store: &'a Store,
     space: SpaceId,
@@ -630,9 +644,9 @@ fn save_counters(
 
 /// A file that can't be written to.
 #[derive(Debug)]
-pub(crate) struct ReadOnly(pub File);
+pub(crate) struct ReadOnlyFile(pub File);
 
-impl DiskFile for ReadOnly {
+impl DiskFile for ReadOnlyFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(&self.0, bytes, offset)
     }

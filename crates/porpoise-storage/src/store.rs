@@ -1,4 +1,4 @@
-//! The store: everything that its transactions share, and the two threads behind it.
+//! An open store: what its users call.
 //!
 //! ```text
 //! folder/
@@ -88,12 +88,13 @@ impl Store {
         self.shared().snapshot()
     }
 
+    /// Begins a transaction. It takes its read view at its first read.
     pub fn begin(&self) -> Transaction {
         let id = TxnId(self.shared().next_txn.fetch_add(1, Ordering::Relaxed));
         Transaction::new(Arc::clone(self.shared()), id)
     }
 
-    /// A number no space has or had. A restart remembers it once a commit has named it.
+    /// A number no space has or had. A restart remembers it once a commit has used it.
     pub fn allocate_space(&self) -> SpaceId {
         SpaceId(self.shared().next_space.fetch_add(1, Ordering::Relaxed))
     }
@@ -106,21 +107,21 @@ impl Store {
             .map_or(0, |c| c.value.load(Ordering::Acquire))
     }
 
-    /// Rows in the space, more or less: exact after a checkpoint, and as good as the writers'
-    /// knowledge (`Transaction::insert`) between two.
+    /// The approximate number of rows in the space: exact after a checkpoint, and as good as the
+    /// writers' knowledge ([`Transaction::insert`]) between two. 0 if the space can't be read.
     pub fn approximate_len(&self, space: SpaceId) -> u64 {
         self.snapshot().approximate_len(space).unwrap_or(0)
     }
 
-    /// Has `hook` called when a sync is done and commits that came meanwhile wait, none of them by
+    /// Calls `hook` when a sync is done and other commits have queued meanwhile, none of them in
     /// [`Commit::wait`](crate::Commit::wait): an event loop then calls `sync_pending`. So no thread
     /// syncs for others for as long as they keep committing.
     pub fn set_leader_hook(&self, hook: Option<LeaderHook>) {
         self.shared().group.set_leader_hook(hook);
     }
 
-    /// Finishes, on this thread, the commits that wait for the disk. `false` if another thread is
-    /// at it: that thread will finish those with callbacks, or have the lead hook called for them.
+    /// Finishes, on this thread, the commits that wait for the disk. `false` if another thread
+    /// leads: that thread finishes those with callbacks, or calls the leader hook for them.
     pub fn sync_pending(&self) -> bool {
         self.shared()
             .group
@@ -132,12 +133,14 @@ impl Store {
         &self.shared().flush
     }
 
-    /// Folds all versions into the B-tree and drops the log before them.
+    /// Merges all versions into the B-tree and drops the log before them. Fails if the disk does;
+    /// the versions then stay in memory and in the log.
     pub fn checkpoint(&self) -> Result<()> {
         checkpoint::run(self.shared()).map(|_| ())
     }
 
-    /// Does a piece of background work now, on this thread; see [`Background::Manual`].
+    /// Does a piece of background work now, on this thread; see
+    /// [`Background::Manual`](crate::Background::Manual).
     pub fn work(&self, work: Work) -> Result<()> {
         match work {
             Work::Sync => {
@@ -149,7 +152,8 @@ impl Store {
         }
     }
 
-    /// Makes a checkpoint and gives the files back. What is done with the store later fails.
+    /// Makes a checkpoint and closes the files, even if the checkpoint fails. Everything that is
+    /// done with the store later fails with [`Error::Closed`].
     pub fn close(&self) -> Result<()> {
         if self.shared().is_stopping() {
             return Ok(());
@@ -159,26 +163,28 @@ impl Store {
         made
     }
 
-    /// Has `hook` called on a thread that is about to sleep for a row lock, and when it woke.
+    /// Calls `hook` on a thread that is about to sleep for a row lock, and again when it has woken.
     pub fn set_wait_hook(&self, hook: Option<WaitHook>) {
         self.shared().locks.set_hook(hook);
     }
 
-    /// Has errors of damaged pages name what the page's rows belong to.
+    /// Lets errors of damaged pages name the table and index that the page's rows belong to.
     pub fn set_space_names(&self, names: Option<SpaceNames>) {
         self.shared().damaged.set_names(names);
     }
 
-    /// Has deadlock detection go on through waits for other things than rows.
+    /// Lets deadlock detection follow waits for other things than rows.
     pub fn set_external_waits(&self, external: Option<ExternalWaits>) {
         self.shared().locks.set_external_waits(external);
     }
 
-    /// The transactions that one waits for, for a row.
+    /// The transactions that a transaction waits for, to get a row lock. Empty if it waits for
+    /// none.
     pub fn row_lock_blockers(&self, transaction: TxnId) -> Vec<TxnId> {
         self.shared().locks.blockers(transaction)
     }
 
+    /// Counters and sizes, each read at its own moment.
     pub fn stats(&self) -> Stats {
         let shared = self.shared();
         let written = shared.group.written().0;

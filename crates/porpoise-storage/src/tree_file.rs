@@ -1,6 +1,6 @@
 //! The file that redb keeps its pages in, and the checksums that redb doesn't see.
 //!
-//! redb asks for its file through [`redb::StorageBackend`]; [`TreeFile`] is that trait over a
+//! redb accesses its file through [`redb::StorageBackend`]; [`TreeFile`] is that trait over a
 //! [`CheckedFile`], which verifies every page that is read against its checksum ([`page_checksums`]
 //! has the layout). redb never gets a damaged byte.
 //!
@@ -16,19 +16,19 @@
 //! ```
 //!
 //! The header has to be written in one piece: it is, as long as a disk writes a sector of 512 bytes
-//! or doesn't. A longer file than the header tells is what a power cut leaves of a file that was
+//! or doesn't. A file that is longer than its header says is left by a power cut while the file was
 //! growing; a shorter one has been cut, since the length in the header shrinks before the file
 //! does.
 //!
-//! **Damage is no I/O error to redb.** redb gives itself up at the first error its file returns,
-//! and with it every table. So a read that meets damage, or a sector that can't be read, leaves
-//! redb by unwinding, up to [`catch_damage`], through which all reading calls go. (redb holds no
-//! lock while it reads a page for a read transaction.) A write transaction that is unwound leaves
-//! pages behind that nobody frees; there the error is returned, and whoever merges opens the tree
-//! anew (`checkpoint.rs`). Where a program is compiled to abort on panics, an error is returned
-//! everywhere.
+//! **Damage is no I/O error to redb.** After the first error that its file returns, redb fails
+//! every operation on every table. So a read that meets damage, or a sector that can't be read,
+//! leaves redb by unwinding, up to [`catch_damage`], through which all reading calls go. (redb
+//! holds no lock while it reads a page for a read transaction.) A write transaction that is unwound
+//! leaves pages behind that nobody frees; there the error is returned, and the checkpoint opens the
+//! tree anew ([`checkpoint`](crate::checkpoint)). Where a program is compiled to abort on panics,
+//! an error is returned everywhere.
 //!
-//! redb's own file locks are left unanswered: the folder's `LOCK` keeps other processes out before
+//! redb's own file locks are not implemented: the folder's `LOCK` keeps other processes out before
 //! the tree is opened.
 //!
 //! [`page_checksums`]: crate::page_checksums
@@ -63,8 +63,8 @@ thread_local! {
     static IS_CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something that reads through redb. Damage that it meets, and a panic inside redb, become
-/// errors.
+/// Runs something that reads through redb. Turns damage that it meets, and a panic inside redb,
+/// into errors.
 pub(crate) fn catch_damage<R>(read: impl FnOnce() -> Result<R>) -> Result<R> {
     let before = IS_CATCHING.replace(true);
     let outcome = catch_unwind(AssertUnwindSafe(read));
@@ -72,7 +72,7 @@ pub(crate) fn catch_damage<R>(read: impl FnOnce() -> Result<R>) -> Result<R> {
     outcome.unwrap_or_else(|payload| Err(error_from_panic(payload)))
 }
 
-/// Runs something that writes through redb, or opens it. A panic inside redb becomes an error.
+/// Runs something that writes through redb, or opens it. Turns a panic inside redb into an error.
 pub(crate) fn catch_panic<R>(write: impl FnOnce() -> Result<R>) -> Result<R> {
     let outcome = catch_unwind(AssertUnwindSafe(write));
     outcome.unwrap_or_else(|payload| Err(error_from_panic(payload)))
@@ -126,7 +126,7 @@ impl CheckedFile {
         CheckedFile::new(file, path, id, header, cached_checksum_pages)
     }
 
-    /// A file that is there, if its header is sound and it is as long as its header says.
+    /// An existing file. Fails unless its header is sound and it is as long as its header says.
     pub fn open(
         file: Arc<dyn DiskFile>,
         path: &Path,
@@ -149,7 +149,7 @@ impl CheckedFile {
     }
 
     /// A file to be salvaged: its header is taken as it is, and the file as long as it is. `id` is
-    /// the store's if the header doesn't tell. Also what is wrong with the header.
+    /// the store's if the header doesn't tell. Gives also what is wrong with the header.
     pub fn salvage(
         file: Arc<dyn DiskFile>,
         path: &Path,
@@ -168,8 +168,8 @@ impl CheckedFile {
                 )
             }
         };
-        // Pages of checksums counted in: more than there are, and those that aren't there can't be
-        // read.
+        // This counts pages of checksums in: the length is too large then, and pages that aren't
+        // there can't be read.
         header.len = header.len.max(pages * PAGE);
         (CheckedFile::new(file, path, id, header, 1 << 12), error)
     }
@@ -209,7 +209,7 @@ impl CheckedFile {
         DamagedPlace::new(&self.path, page_offset(page), what)
     }
 
-    /// Has checksums come from disk again.
+    /// Reads checksums from disk again.
     pub fn forget_checksums(&self) {
         self.checksums.lock().forget_unchanged();
     }
@@ -242,7 +242,7 @@ impl CheckedFile {
             if checksum_of(self.id, page, bytes) == expected[at] {
                 continue;
             }
-            // What comes wrong once may have gone wrong on its way.
+            // What was read wrong once may have been damaged in transfer.
             self.read_raw(page, bytes)?;
             if checksum_of(self.id, page, bytes) != expected[at] {
                 return Err(self.damage(page, describe(expected[at], bytes)));
@@ -262,7 +262,7 @@ impl CheckedFile {
         })
     }
 
-    /// The checksums, with this one among them.
+    /// The cache of checksums, with this page of checksums in it.
     fn group(&self, number: u64) -> Result<MutexGuard<'_, ChecksumCache>, DamagedPlace> {
         let mut checksums = self.checksums.lock();
         if checksums.get(number).is_none() {
@@ -333,7 +333,7 @@ impl CheckedFile {
         let is_cut = len < header.len;
         header.len = len;
         if is_cut {
-            // The length in the header is the least that the file may have.
+            // The file must never be shorter than the header says.
             self.write_header(header)?;
             self.sync()?;
         } else {
@@ -399,29 +399,29 @@ fn read_header(file: &dyn DiskFile, path: &Path) -> Result<(StoreId, Header)> {
     }
 }
 
-/// A [`CheckedFile`] as one `redb::Database` has it.
+/// A [`CheckedFile`] as one `redb::Database` uses it.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeFile {
     file: Arc<CheckedFile>,
     state: Arc<DatabaseState>,
 }
 
-/// How it stands with a database's hold of the file.
+/// Whether a database can still use the file.
 #[derive(Debug, Default)]
 pub(crate) struct DatabaseState {
-    /// An error was returned: the database has given itself up.
+    /// An error was returned: the database fails every operation from then on.
     has_failed: AtomicBool,
-    /// Another database has the file now.
+    /// Another database uses the file now.
     is_detached: AtomicBool,
 }
 
 impl DatabaseState {
-    /// Whether the database can do no more.
+    /// Whether every operation of the database fails.
     pub fn is_unusable(&self) -> bool {
         self.has_failed.load(Ordering::Acquire) || self.is_detached.load(Ordering::Acquire)
     }
 
-    /// Keeps the database from the file from here on.
+    /// Refuses all further operations of the database.
     pub fn detach(&self) {
         self.is_detached.store(true, Ordering::Release);
     }

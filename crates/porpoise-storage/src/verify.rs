@@ -1,4 +1,4 @@
-//! Reading all of a space from disk, to find out whether it is sound.
+//! Reading all of a space from disk, to find out whether it is damaged.
 
 use std::sync::Arc;
 
@@ -7,19 +7,22 @@ use crate::store::Store;
 use crate::tree_snapshot::table_name;
 use crate::{Error, Result, SpaceId};
 
-/// What came of reading a space's pages.
+/// The outcome of reading a space's pages.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
+    /// Pages that could be read.
     pub pages: u64,
+    /// Rows in these pages.
     pub rows: u64,
-    /// A place each, or what a checkpoint has met before.
+    /// The damage: an error for each place, or the error that a checkpoint has met before.
     pub damage: Vec<Error>,
 }
 
 impl Store {
-    /// Reads every page of a space as it lies on disk, past all caches, for as long as `goes_on`
-    /// says so. What was committed since the last checkpoint is not looked at: it is in the log,
-    /// which a start reads.
+    /// Reads every page of a space as it lies on disk, bypassing all caches, for as long as
+    /// `goes_on` returns true. Commits since the last checkpoint are not verified: they are in the
+    /// log, which a start reads. Gives an empty result for a store in memory; fails with
+    /// [`Error::Closed`] if the store was closed.
     pub fn verify(&self, space: SpaceId, mut goes_on: impl FnMut() -> bool) -> Result<Verified> {
         let shared = self.shared();
         let mut verified = Verified::default();
@@ -30,8 +33,8 @@ impl Store {
             verified.damage.push(error);
             return Ok(verified);
         }
-        // No checkpoint writes the header meanwhile, and none frees these pages while they are
-        // read.
+        // Under this lock no checkpoint writes the header; the transaction keeps these pages from
+        // being freed.
         let (pages, reading) = {
             let tree = shared.tree.lock();
             let reading = tree.as_ref().ok_or(Error::Closed)?.begin_read()?;
