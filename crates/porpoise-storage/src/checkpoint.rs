@@ -50,10 +50,10 @@ use crate::tree_file::{CheckedFile, catch_damage};
 use crate::tree_snapshot::TreeSnapshot;
 use crate::{Error, Lsn, Result, recovery};
 use merge::{MergeError, merge};
-use tree_state::{TreeState, read_state};
+use tree_state::read_state;
 
 pub(crate) use merge::side_table_name;
-pub(crate) use tree_state::{OpenedTree, open_tree};
+pub(crate) use tree_state::{OpenedTree, TreeState, open_tree};
 
 /// How long a checkpoint waits for statements that began before it, until it replaces the blocks
 /// that they read.

@@ -203,6 +203,29 @@ impl LockEntry {
         }
     }
 
+    /// Queues a request of a transaction that holds the row in the mode `own`, if it holds it.
+    fn enqueue(&mut self, txn: TxnId, mode: LockMode, own: Option<LockMode>) -> Arc<Waiter> {
+        let waiter = Arc::new(Waiter {
+            outcome: Mutex::new(None),
+            woken: Condvar::new(),
+        });
+        let request = QueuedRequest {
+            txn,
+            mode,
+            is_upgrade: own.is_some(),
+            waiter: Arc::clone(&waiter),
+        };
+        if let Some(own) = own {
+            // Behind earlier upgrades, but ahead of those that wait for what this transaction holds.
+            let is_ahead = |w: &&QueuedRequest| w.is_upgrade && !own.conflicts_with(w.mode);
+            let place = self.queue.iter().take_while(is_ahead).count();
+            self.queue.insert(place, request);
+        } else {
+            self.queue.push_back(request);
+        }
+        waiter
+    }
+
     /// Grants what the queued requests ask for, in order, up to the first that conflicts.
     fn grant_waiters(&mut self) {
         while let Some(first) = self.queue.front() {
@@ -374,25 +397,7 @@ impl LockTable {
                 Wait::Timeout(timeout) if mode != LockMode::Absent => timeout,
                 Wait::Timeout(_) | Wait::NoWait => return Err(LockError::Busy),
             };
-            let waiter = Arc::new(Waiter {
-                outcome: Mutex::new(None),
-                woken: Condvar::new(),
-            });
-            let request = QueuedRequest {
-                txn,
-                mode,
-                is_upgrade,
-                waiter: Arc::clone(&waiter),
-            };
-            if let Some(own) = own {
-                // Behind earlier upgrades, but ahead of those that wait for what this transaction
-                // holds.
-                let is_ahead = |w: &&QueuedRequest| w.is_upgrade && !own.conflicts_with(w.mode);
-                let place = entry.queue.iter().take_while(is_ahead).count();
-                entry.queue.insert(place, request);
-            } else {
-                entry.queue.push_back(request);
-            }
+            let waiter = entry.enqueue(txn, mode, own);
             self.waiting.lock().insert(
                 txn,
                 Waiting {

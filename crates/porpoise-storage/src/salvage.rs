@@ -492,42 +492,57 @@ impl DamagedStore {
     ) -> Option<BTreeSet<u64>> {
         let mut is_damaged = false;
         let system = pages.system_tables(|_| is_damaged = true);
-        let mut free: Vec<Range<u64>> = Vec::new();
-        let mut regions = 0;
+        let mut free = FreePages::default();
         for table in &system {
             pages.walk(table.root, table.lengths, &mut |visit| {
                 is_damaged |= matches!(visit, Visit::Damaged { .. });
                 if let Visit::Leaf(_, leaf) = &visit {
                     for (key, value) in leaf.rows() {
-                        match (&*table.name, key) {
-                            ("allocator_state", &[3, a, b, c, d]) => {
-                                let region = u64::from(u32::from_le_bytes([a, b, c, d]));
-                                let ranges = parse_free_pages(value).unwrap_or_default();
-                                regions += u32::from(!ranges.is_empty());
-                                let at = |index| pages.page_of_region(region, index);
-                                free.extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
-                            }
-                            (name, _) if name.ends_with("pages_unreachable") => {
-                                for page in parse_page_list(value) {
-                                    let (first, len) = pages.extent(page);
-                                    free.push(first..first + len);
-                                }
-                            }
-                            _ => {}
-                        }
+                        free.note_row(pages, &table.name, key, value);
                     }
                 }
                 reachable.visit(pages, None, visit)
             });
         }
-        if is_damaged || regions == 0 {
+        if is_damaged || free.regions == 0 {
             return None;
         }
         let mut in_use: BTreeSet<u64> = (1..pages.len()).collect();
-        for page in free.into_iter().flatten() {
+        for page in free.ranges.into_iter().flatten() {
             in_use.remove(&page);
         }
         Some(in_use)
+    }
+}
+
+/// The pages that redb's own tables say are free, or about to be freed.
+#[derive(Default)]
+struct FreePages {
+    ranges: Vec<Range<u64>>,
+    /// How many regions the allocator's state has free pages of.
+    regions: u32,
+}
+
+impl FreePages {
+    /// Notes the free pages in a row of one of redb's own tables.
+    fn note_row(&mut self, pages: &PageReader, table: &str, key: &[u8], value: &[u8]) {
+        match (table, key) {
+            ("allocator_state", &[3, a, b, c, d]) => {
+                let region = u64::from(u32::from_le_bytes([a, b, c, d]));
+                let ranges = parse_free_pages(value).unwrap_or_default();
+                self.regions += u32::from(!ranges.is_empty());
+                let at = |index| pages.page_of_region(region, index);
+                self.ranges
+                    .extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
+            }
+            (name, _) if name.ends_with("pages_unreachable") => {
+                for page in parse_page_list(value) {
+                    let (first, len) = pages.extent(page);
+                    self.ranges.push(first..first + len);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::background::{self, Signal};
 use super::shared::{CheckpointLimits, counter_of};
 use super::{Counter, Shared, Store, StoreInner};
 use crate::blocks::BlockCache;
-use crate::checkpoint::{OpenedTree, open_tree};
+use crate::checkpoint::{OpenedTree, TreeState, open_tree};
 use crate::disk::{Disk, LockOutcome, Metadata};
 use crate::first_start::{self, TREE, current_if_empty};
 use crate::group_commit::GroupCommit;
@@ -25,7 +25,7 @@ use crate::options::{Background, Location, Options};
 use crate::payload::{Operation, decode};
 use crate::snapshot::Epoch;
 use crate::space_table::SpaceTable;
-use crate::tree::Tree;
+use crate::tree::{DamagedSpaces, Tree};
 use crate::tree_file::CheckedFile;
 use crate::tree_snapshot::TreeSnapshot;
 use crate::{CommitTs, Error, Lsn, Result, SpaceId};
@@ -52,46 +52,25 @@ impl Store {
         let tree_file = folder.as_ref().map(|folder| Arc::clone(&folder.tree_file));
         let tree = Tree::open(tree_file.as_ref(), cache_bytes)?;
         let tree_path = folder.as_ref().map(|folder| folder.path.join(TREE));
-        let OpenedTree {
-            state,
-            counters,
-            mut damaged,
-        } = open_tree(&tree, tree_path.as_deref().unwrap_or(Path::new("")))?;
-        damaged.checkpoint_read_tries = options.checkpoint_read_tries;
-        let damaged = Arc::new(damaged);
-        let memtable = Arc::new(Memtable::after(state.ts));
-        let mut replay = Replay {
-            memtable: &memtable,
-            counters: counters_of_tree(counters),
-            next_space: state.next_space,
-            last_ts: state.ts,
-        };
-        let log = match &folder {
-            Some(folder) => Some(replay_log(options, folder, state.lsn, &mut replay)?),
-            None => None,
-        };
-        memtable.publish(replay.last_ts);
+        let recovered = recover(options, folder.as_ref(), &tree, tree_path.as_deref())?;
         let cache = Arc::new(BlockCache::new(options.cache_bytes - cache_bytes));
+        let damaged = Arc::new(recovered.damaged);
         let snapshot = TreeSnapshot::open(&tree, Arc::clone(&cache), Arc::clone(&damaged))?;
         let snapshot = Arc::new(snapshot);
         cache.attach(&snapshot);
+        let memtable = recovered.memtable;
         let epoch = Epoch {
             memtables: smallvec![Arc::clone(&memtable)],
             tree: snapshot,
             is_oldest_merged: false,
         };
-        let Replay {
-            counters,
-            next_space,
-            last_ts,
-            ..
-        } = replay;
+        let state = recovered.state;
         let shared = Arc::new(Shared {
             locks: LockTable::new(),
             epoch: ArcSwap::from_pointee(epoch),
-            counters,
-            next_space: AtomicU32::new(next_space),
-            group: GroupCommit::new(log, memtable, last_ts),
+            counters: recovered.counters,
+            next_space: AtomicU32::new(recovered.next_space),
+            group: GroupCommit::new(recovered.log, memtable, recovered.last_ts),
             tree: Mutex::new(Some(tree)),
             tree_file,
             tree_cache_bytes: cache_bytes,
@@ -128,6 +107,57 @@ impl Store {
         };
         Ok(Store(Arc::new(inner)))
     }
+}
+
+/// What tree and log have together.
+struct Recovered {
+    /// What the tree says about itself.
+    state: TreeState,
+    damaged: DamagedSpaces,
+    counters: SpaceTable<Counter>,
+    next_space: u32,
+    /// The newest commit.
+    last_ts: CommitTs,
+    /// The commits that the tree lacks.
+    memtable: Arc<Memtable>,
+    /// `None` for a store in memory.
+    log: Option<(LogFiles, LogTail)>,
+}
+
+/// Reads the tree's state, and replays the log from there.
+fn recover(
+    options: &Options,
+    folder: Option<&OpenFolder<'_>>,
+    tree: &Tree,
+    tree_path: Option<&Path>,
+) -> Result<Recovered> {
+    let OpenedTree {
+        state,
+        counters,
+        mut damaged,
+    } = open_tree(tree, tree_path.unwrap_or(Path::new("")))?;
+    damaged.checkpoint_read_tries = options.checkpoint_read_tries;
+    let memtable = Arc::new(Memtable::after(state.ts));
+    let mut replay = Replay {
+        memtable: &memtable,
+        counters: counters_of_tree(counters),
+        next_space: state.next_space,
+        last_ts: state.ts,
+    };
+    let log = match folder {
+        Some(folder) => Some(replay_log(options, folder, state.lsn, &mut replay)?),
+        None => None,
+    };
+    memtable.publish(replay.last_ts);
+    Ok(Recovered {
+        state,
+        damaged,
+        counters: replay.counters,
+        next_space: replay.next_space,
+        last_ts: replay.last_ts,
+        memtable: Arc::clone(&memtable),
+        log,
+    })
 }
 
 /// The folder of a store, made if it is new; `None` for a store in memory.
