@@ -57,7 +57,6 @@ impl Modes {
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum TokenKind {
     /// The end of the text.
     End,
@@ -78,38 +77,71 @@ pub enum TokenKind {
     /// What can't be lexed: an unterminated string or comment, a stray byte.
     Invalid,
 
+    /// `.`
     Dot,
+    /// `,`
     Comma,
+    /// `;`
     Semicolon,
+    /// `(`
     LeftParen,
+    /// `)`
     RightParen,
+    /// `{`
     LeftBrace,
+    /// `}`
     RightBrace,
+    /// `+`
     Plus,
+    /// `-`
     Minus,
+    /// `*`
     Star,
+    /// `/`
     Slash,
+    /// `%`
     Percent,
+    /// `~`
     Tilde,
+    /// `^`
     Caret,
+    /// `&`
     Ampersand,
+    /// `|`
     Pipe,
+    /// `||`
     PipePipe,
+    /// `&&`
     AmpersandAmpersand,
+    /// `!`
     Bang,
+    /// `=`
     Eq,
+    /// `<=>`
     NullSafeEq,
+    /// `<>`, `!=`
     Ne,
+    /// `<`
     Lt,
+    /// `<=`
     Le,
+    /// `>`
     Gt,
+    /// `>=`
     Ge,
+    /// `<<`
     ShiftLeft,
+    /// `>>`
     ShiftRight,
+    /// `:=`
     Assign,
+    /// `:`
     Colon,
+    /// `->`
     Arrow,
+    /// `->>`
     ArrowText,
+    /// `@`
     At,
 }
 

@@ -50,6 +50,8 @@
 //! # Ok::<(), porpoise_sql::ParseError>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod ast;
 pub mod digest;
 mod error;

@@ -3,11 +3,14 @@
 //! ```text
 //! parse_statement ─► statement ─┬─► query ─► select ─► table references ─► expr
 //!  one statement,    by its     ├─► rows: INSERT, UPDATE, DELETE, LOAD DATA
-//!  where it ended    first word ├─► ddl: CREATE, ALTER, DROP …
+//!  where it ended    first word ├─► ddl: CREATE, ALTER, DROP … ─► table, column, data_type, alter
 //!                               ├─► session: SET, transactions, PREPARE, KILL, EXPLAIN …
 //!                               ├─► show: SHOW, DESCRIBE
 //!                               └─► account: users, roles, GRANT
 //! ```
+//!
+//! Expressions: `expr` has the operators and their precedence, `primary` what they are applied to, `call`,
+//! `special_call` and `aggregate` the functions.
 //!
 //! Rules that hold everywhere here:
 //!
@@ -19,15 +22,24 @@
 //!   it: see [`crate::digest`].
 
 mod account;
+mod aggregate;
+mod alter;
+mod call;
+mod column;
+mod data_type;
 mod ddl;
 mod expr;
+mod primary;
 mod query;
 mod rows;
 mod session;
 mod show;
+mod special_call;
+mod table;
 
-pub use expr::SYNONYMS;
-pub(crate) use expr::{AGGREGATES, RESERVED_FUNCTIONS};
+pub(crate) use aggregate::AGGREGATES;
+pub(crate) use call::RESERVED_FUNCTIONS;
+pub use call::SYNONYMS;
 
 use crate::ast::*;
 use crate::digest::ParamMask;
