@@ -1,7 +1,7 @@
 //! The syntax tree: what a statement says, before anybody knows whether its tables exist.
 //!
-//! The tree is plain structs and enums. Forms that mean the same are one node, so that a planner has
-//! fewer cases to know:
+//! The tree is plain structs and enums. Forms that mean the same are one node, so that a planner
+//! has fewer cases to know:
 //!
 //! | written | in the tree |
 //! | --- | --- |
@@ -20,8 +20,8 @@
 //! | `FROM DUAL` | no tables |
 //! | `DESC t` | [`Statement::Describe`] |
 //!
-//! Names of functions that have no schema are in lower case. All other names stand as written: whether
-//! they compare case-sensitively is not the parser's business.
+//! Names of functions that have no schema are in lower case. All other names stand as written:
+//! whether they compare case-sensitively is not the parser's business.
 //!
 //! Parentheses leave no trace: [`std::fmt::Display`] puts them back where precedence needs them.
 

@@ -1,9 +1,9 @@
 //! Character sets: how texts cross the edges of the database.
 //!
-//! Inside, every text is UTF-8. A client or a column may declare another character set; then its bytes are decoded
-//! on the way in, encoded on the way out, and what the set can't hold becomes `?` and is counted.
-//! `latin1` is MySQL's: Windows code page 1252, with the five bytes that code page leaves undefined mapped to the
-//! control characters of the same number.
+//! Inside, every text is UTF-8. A client or a column may declare another character set; then its
+//! bytes are decoded on the way in, encoded on the way out, and what the set can't hold becomes `?`
+//! and is counted. `latin1` is MySQL's: Windows code page 1252, with the five bytes that code page
+//! leaves undefined mapped to the control characters of the same number.
 
 use std::borrow::Cow;
 
@@ -147,8 +147,8 @@ impl Charset {
             || text.chars().all(|c| self.can_hold(c))
     }
 
-    /// Bytes of this character set to UTF-8. `Err` holds the offset of the first byte that is not valid in it.
-    /// `binary` is read as UTF-8.
+    /// Bytes of this character set to UTF-8. `Err` holds the offset of the first byte that is not
+    /// valid in it. `binary` is read as UTF-8.
     pub fn decode(self, bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
         match self {
             Charset::Utf8mb4 | Charset::Binary => std::str::from_utf8(bytes)
@@ -174,7 +174,8 @@ impl Charset {
         }
     }
 
-    /// UTF-8 text to bytes of this character set, appended to `out`; returns how many characters became `?`.
+    /// UTF-8 text to bytes of this character set, appended to `out`; returns how many characters
+    /// became `?`.
     pub fn encode(self, text: &str, out: &mut Vec<u8>) -> usize {
         if matches!(self, Charset::Utf8mb4 | Charset::Binary) || text.is_ascii() {
             out.extend_from_slice(text.as_bytes());

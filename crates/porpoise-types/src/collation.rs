@@ -1,7 +1,8 @@
 //! Collations: how texts compare, sort, hash, fold and match (MySQL 8.4 manual, chapter 12).
 //!
-//! Texts come as UTF-8 bytes whatever the collation's character set; bytes that are not UTF-8 compare as characters
-//! above all others. A collation turns a text into weights and compares those. Three families do all of them:
+//! Texts come as UTF-8 bytes whatever the collation's character set; bytes that are not UTF-8
+//! compare as characters above all others. A collation turns a text into weights and compares
+//! those. Three families do all of them:
 //!
 //! ```text
 //! folded    one weight a character, from a table of upper cases    general_ci, latin1, ascii, bin
@@ -11,11 +12,11 @@
 //!
 //! ASCII, which is most of what databases compare, never leaves a loop over one 128-byte table.
 //!
-//! **PAD SPACE** collations compare as if the shorter text went on with spaces for ever; then `'a' = 'a  '` and
-//! `'a\t' < 'a'`. **NO PAD** collations don't.
+//! **PAD SPACE** collations compare as if the shorter text went on with spaces for ever; then
+//! `'a' = 'a  '` and `'a\t' < 'a'`. **NO PAD** collations don't.
 //!
-//! **Sort keys** order as the texts do when compared byte by byte, are equal for texts that compare equal, and know
-//! their own end. A key of a PAD SPACE collation writes each run of n spaces as
+//! **Sort keys** order as the texts do when compared byte by byte, are equal for texts that compare
+//! equal, and know their own end. A key of a PAD SPACE collation writes each run of n spaces as
 //!
 //! ```text
 //! space  1  n        what follows is less than a space
@@ -23,11 +24,13 @@
 //! space  3  ~n       what follows is greater than a space
 //! ```
 //!
-//! which is exactly how padded texts order. The other keys end with 0x00 (after each level) or 00 00.
+//! which is exactly how padded texts order. The other keys end with 0x00 (after each level) or 00
+//! 00.
 //!
-//! The weights of the `0900` collations are Unicode's own (UCA 9.0.0, in `unicode/`), contractions between adjacent
-//! characters included. The `unicode_ci` and `unicode_520_ci` collations, which MySQL bases on UCA 4.0.0 and 5.2.0,
-//! use the same weights here: letters assigned or reordered by Unicode since then may sort differently.
+//! The weights of the `0900` collations are Unicode's own (UCA 9.0.0, in `unicode/`), contractions
+//! between adjacent characters included. The `unicode_ci` and `unicode_520_ci` collations, which
+//! MySQL bases on UCA 4.0.0 and 5.2.0, use the same weights here: letters assigned or reordered by
+//! Unicode since then may sort differently.
 
 mod fold;
 mod matching;
@@ -202,8 +205,8 @@ impl Collation {
         a == b || (self != Collation::BINARY && self.compare(a, b).is_eq())
     }
 
-    /// Appends a key whose byte order is this collation's order; equal exactly when `compare` says equal, and
-    /// self-delimiting: see [`Collation::sort_key_len`].
+    /// Appends a key whose byte order is this collation's order; equal exactly when `compare` says
+    /// equal, and self-delimiting: see [`Collation::sort_key_len`].
     pub fn sort_key(self, text: &[u8], out: &mut impl KeySink) {
         let row = self.row();
         match row.kind {
@@ -216,8 +219,9 @@ impl Collation {
         }
     }
 
-    /// Appends what the keys of all texts that begin with `text` begin with: the lower end of the range of
-    /// `LIKE 'text%'`. It may be shorter than `text` asks for, so that the range holds more.
+    /// Appends what the keys of all texts that begin with `text` begin with: the lower end of the
+    /// range of `LIKE 'text%'`. It may be shorter than `text` asks for, so that the range holds
+    /// more.
     pub fn sort_key_prefix(self, text: &[u8], out: &mut impl KeySink) {
         let row = self.row();
         let mut text = text;
@@ -228,7 +232,8 @@ impl Collation {
         match row.kind {
             Kind::Binary if !row.pad_space => write_escaped(text, out),
             Kind::Uca { .. } => {
-                // What follows could contract with the last character, unless that is ASCII and not an L.
+                // What follows could contract with the last character, unless that is ASCII and not
+                // an L.
                 while text
                     .last()
                     .is_some_and(|b| !b.is_ascii() || matches!(b, b'l' | b'L'))
@@ -244,7 +249,8 @@ impl Collation {
         }
     }
 
-    /// The length of a key written by [`Collation::sort_key`] at the start of `key`; `None` if it is cut off.
+    /// The length of a key written by [`Collation::sort_key`] at the start of `key`; `None` if it
+    /// is cut off.
     pub fn sort_key_len(self, key: &[u8]) -> Option<usize> {
         let row = self.row();
         match row.kind {
@@ -289,7 +295,8 @@ impl Collation {
         }
     }
 
-    /// Where `needle` first occurs in `text` at or after the byte `from`, comparing character by character.
+    /// Where `needle` first occurs in `text` at or after the byte `from`, comparing character by
+    /// character.
     pub fn find(self, text: &[u8], needle: &[u8], from: usize) -> Option<Range<usize>> {
         matching::find(self, text, needle, from)
     }

@@ -1,6 +1,8 @@
-//! Conversions between kinds of values, in MySQL's lenient way: every one gives a value, and tells what was lost.
+//! Conversions between kinds of values, in MySQL's lenient way: every one gives a value, and tells
+//! what was lost.
 //!
-//! The engine decides what a [`Loss`] means: nothing, a note, a warning or, in strict mode, an error.
+//! The engine decides what a [`Loss`] means: nothing, a note, a warning or, in strict mode, an
+//! error.
 
 use crate::temporal::parse;
 use crate::{
@@ -13,7 +15,8 @@ use crate::{
 pub enum Loss {
     #[default]
     None,
-    /// Digits after the point, or a time of day, were dropped or rounded: note 1265 (1292 for temporals).
+    /// Digits after the point, or a time of day, were dropped or rounded: note 1265 (1292 for
+    /// temporals).
     Rounded,
     /// Only trailing spaces were cut: note 1265.
     SpacesCut,
@@ -54,8 +57,9 @@ pub struct ConvertContext {
     pub truncate_fractions: bool,
 }
 
-/// The whole number nearest to a value, and what was lost: wide enough for every integer type, and for telling how
-/// far a value lies outside. Decimals and texts round half away from zero, doubles half to even.
+/// The whole number nearest to a value, and what was lost: wide enough for every integer type, and
+/// for telling how far a value lies outside. Decimals and texts round half away from zero, doubles
+/// half to even.
 pub fn to_wide(value: &Value) -> (i128, Loss) {
     match value {
         Value::Null => (0, Loss::None),
@@ -96,7 +100,8 @@ pub fn to_uint(value: &Value) -> (u64, Loss) {
     }
 }
 
-/// The integer a text begins with, as `CAST('12.9abc' AS SIGNED)` reads it: 12, and the rest `Truncated`.
+/// The integer a text begins with, as `CAST('12.9abc' AS SIGNED)` reads it: 12, and the rest
+/// `Truncated`.
 pub fn integer_prefix(text: &[u8]) -> (i128, Loss) {
     let text = text.trim_ascii();
     let (negative, digits) = match text.first() {
@@ -116,8 +121,8 @@ pub fn integer_prefix(text: &[u8]) -> (i128, Loss) {
     (if negative { -magnitude } else { magnitude }, loss)
 }
 
-/// The number a text begins with, exponent included. `NotANumber` if there is none, `Truncated` if more than
-/// spaces follow.
+/// The number a text begins with, exponent included. `NotANumber` if there is none, `Truncated` if
+/// more than spaces follow.
 pub fn text_to_double(text: &[u8]) -> (f64, Loss) {
     let start = text.iter().take_while(|b| b.is_ascii_whitespace()).count();
     let text = &text[start..];
@@ -267,8 +272,8 @@ pub fn to_bool(value: &Value) -> Option<bool> {
     }
 }
 
-/// Appends a value as a result prints it; `ty` tells ENUM, SET, BIT, fraction digits and ZEROFILL. NULL appends
-/// nothing.
+/// Appends a value as a result prints it; `ty` tells ENUM, SET, BIT, fraction digits and ZEROFILL.
+/// NULL appends nothing.
 pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     if ty.is_zerofill() {
         return write_zerofilled(value, ty, out);
@@ -364,8 +369,8 @@ pub fn to_bytes(value: &Value, ty: &DataType) -> Vec<u8> {
     out
 }
 
-/// The date of a value; `None` where MySQL gives NULL, with the loss that caused it. A time of day that is dropped
-/// says `Rounded`; a TIME is a time of today.
+/// The date of a value; `None` where MySQL gives NULL, with the loss that caused it. A time of day
+/// that is dropped says `Rounded`; a TIME is a time of today.
 pub fn to_date(value: &Value, cx: &ConvertContext) -> (Option<Date>, Loss) {
     if let Value::Date(d) = value {
         return (Some(*d).filter(|d| d.is_allowed(cx.dates)), Loss::None);

@@ -1,8 +1,9 @@
-//! `DataType`: the static type of a column or an expression, and the one place that knows a type's rules.
+//! `DataType`: the static type of a column or an expression, and the one place that knows a type's
+//! rules.
 //!
-//! What a type's values may be is in [`store`](crate::store()); how they lie in a row is in [`row`](crate::row);
-//! here are their names, classes, and the lengths MySQL reports in result-set metadata
-//! (MySQL 8.4 manual, chapter 13).
+//! What a type's values may be is in [`store`](crate::store()); how they lie in a row is in
+//! [`row`](crate::row); here are their names, classes, and the lengths MySQL reports in result-set
+//! metadata (MySQL 8.4 manual, chapter 13).
 
 use crate::{Charset, Collation};
 use compact_str::CompactString;
@@ -93,7 +94,8 @@ impl BlobSize {
     }
 }
 
-/// The members of an ENUM or a SET, in definition order; member `i` is index `i + 1` (ENUM) or bit `i` (SET).
+/// The members of an ENUM or a SET, in definition order; member `i` is index `i + 1` (ENUM) or bit
+/// `i` (SET).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EnumDef {
     pub members: Vec<CompactString>,
@@ -336,7 +338,8 @@ impl DataType {
         )
     }
 
-    /// The collation of texts of this type; `binary` for everything that has none, utf8mb4_bin for JSON.
+    /// The collation of texts of this type; `binary` for everything that has none, utf8mb4_bin for
+    /// JSON.
     pub fn collation(&self) -> Collation {
         match self {
             DataType::Char { collation, .. }

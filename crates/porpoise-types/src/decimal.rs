@@ -1,7 +1,9 @@
-//! Exact decimal numbers: up to 65 digits, up to 30 of them after the point (MySQL 8.4 manual, 14.24).
+//! Exact decimal numbers: up to 65 digits, up to 30 of them after the point (MySQL 8.4 manual,
+//! 14.24).
 //!
-//! A decimal is a mantissa and a scale: 12.50 is 1250 at scale 2. Mantissas that fit an `i64` (every price anybody
-//! ever paid) live inline and are added and multiplied as machine integers; longer ones are boxed big integers.
+//! A decimal is a mantissa and a scale: 12.50 is 1250 at scale 2. Mantissas that fit an `i64`
+//! (every price anybody ever paid) live inline and are added and multiplied as machine integers;
+//! longer ones are boxed big integers.
 //!
 //! ```text
 //! Small { mantissa: 1250, scale: 2 }            "12.50"
@@ -19,7 +21,8 @@ use std::hash::{Hash, Hasher};
 pub const MAX_DIGITS: u32 = 65;
 /// The most digits after the point.
 pub const MAX_SCALE: u8 = 30;
-/// How many digits a division adds to the dividend's scale (`div_precision_increment`) unless told otherwise.
+/// How many digits a division adds to the dividend's scale (`div_precision_increment`) unless told
+/// otherwise.
 pub const DIV_PRECISION_INCREMENT: u8 = 4;
 
 const POW10: [i64; 19] = {
@@ -316,8 +319,8 @@ impl Decimal {
         Decimal::bounded(a * b, sa as u32 + sb as u32)
     }
 
-    /// The quotient, at the dividend's scale plus `increment` (no more than 30), rounded half away from zero.
-    /// `None` for a zero divisor or too many digits.
+    /// The quotient, at the dividend's scale plus `increment` (no more than 30), rounded half away
+    /// from zero. `None` for a zero divisor or too many digits.
     pub fn checked_div(&self, other: &Decimal, increment: u8) -> Option<Decimal> {
         if other.is_zero() {
             return None;
@@ -326,9 +329,10 @@ impl Decimal {
         self.divided(other, scale, Rounding::HalfAwayFromZero)
     }
 
-    /// The quotient as `/` and AVG compute it, of which `shown` digits after the point will be shown. MySQL divides
-    /// in groups of nine digits and keeps all digits of the last group, cut not rounded, for what is computed
-    /// further: `1/7*100` is 14.2857. `None` for a zero divisor or overflow.
+    /// The quotient as `/` and AVG compute it, of which `shown` digits after the point will be
+    /// shown. MySQL divides in groups of nine digits and keeps all digits of the last group, cut
+    /// not rounded, for what is computed further: `1/7*100` is 14.2857. `None` for a zero divisor
+    /// or overflow.
     pub fn quotient(&self, other: &Decimal, shown: u8) -> Option<Decimal> {
         const GROUP: u8 = 9;
         let grouped = |digits: u8| digits.div_ceil(GROUP) * GROUP;
@@ -438,9 +442,10 @@ impl Decimal {
         self.rescale(0, Rounding::Ceiling)
     }
 
-    /// Parses digits with an optional sign, point and exponent, after leading spaces. Returns the number and how many
-    /// bytes were read; `None` if there is no digit. More than 30 digits after the point are rounded; more than
-    /// 65 in all become the largest number, which [`ParsedDecimal::overflow`] tells.
+    /// Parses digits with an optional sign, point and exponent, after leading spaces. Returns the
+    /// number and how many bytes were read; `None` if there is no digit. More than 30 digits after
+    /// the point are rounded; more than 65 in all become the largest number, which
+    /// [`ParsedDecimal::overflow`] tells.
     pub fn parse_prefix(text: &[u8]) -> Option<ParsedDecimal> {
         let mut at = text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let negative = match text.get(at) {
@@ -512,7 +517,8 @@ impl Decimal {
             let max = Decimal::max(MAX_DIGITS as u8, 0);
             if negative { max.neg() } else { max }
         };
-        // Digits further right than scale 31 can't change the rounded result; further left they overflow.
+        // Digits further right than scale 31 can't change the rounded result; further left they
+        // overflow.
         let digits: Vec<u8> = integer.iter().chain(fraction).copied().collect();
         let mut scale = fraction.len() as i64 - exponent;
         let keep = digits.len() as i64 - (scale - (MAX_SCALE as i64 + 1)).max(0);
@@ -630,13 +636,15 @@ impl Decimal {
         }
     }
 
-    /// Appends bytes that sort as the numbers do and are equal for equal numbers, whatever their scales.
+    /// Appends bytes that sort as the numbers do and are equal for equal numbers, whatever their
+    /// scales.
     ///
     /// ```text
     /// sign and exponent (1 byte)   significant digits, two a byte as (pair + 1)   0x00
     /// ```
     ///
-    /// The exponent counts digit pairs before the point; all bytes of a negative number are inverted.
+    /// The exponent counts digit pairs before the point; all bytes of a negative number are
+    /// inverted.
     pub fn write_key(&self, out: &mut impl Extend<u8>) {
         if self.is_zero() {
             out.extend([0x80]);
@@ -673,7 +681,8 @@ impl Decimal {
         out.extend([flip]);
     }
 
-    /// The number of a key written by [`Decimal::write_key`], at a scale; `None` if the key is corrupt.
+    /// The number of a key written by [`Decimal::write_key`], at a scale; `None` if the key is
+    /// corrupt.
     pub fn read_key(key: &[u8], scale: u8) -> Option<Decimal> {
         let first = *key.first()?;
         if first == 0x80 {

@@ -1,13 +1,14 @@
 //! JSON values (MySQL 8.4 manual, 13.5).
 //!
-//! A [`Json`] is shared and immutable: cloning it is counting a reference. Objects keep their members sorted by key
-//! length, then bytes, which is the order MySQL prints them in.
+//! A [`Json`] is shared and immutable: cloning it is counting a reference. Objects keep their
+//! members sorted by key length, then bytes, which is the order MySQL prints them in.
 
 //!
 //! - [`parse`](Json::parse): text to value, with the position of the first error
 //! - [`path`]: `$.a[0]`, and what `JSON_EXTRACT`, `JSON_SET` and their kin do with it
 //!
-//! Values order by kind first, from NULL up to BLOB, then within their kind (manual, "Comparison and Ordering").
+//! Values order by kind first, from NULL up to BLOB, then within their kind (manual, "Comparison
+//! and Ordering").
 
 mod parser;
 pub mod path;
@@ -279,7 +280,8 @@ impl JsonValue {
         }
     }
 
-    /// MySQL's order of JSON values. Objects are equal if their members are; their order otherwise is of no meaning.
+    /// MySQL's order of JSON values. Objects are equal if their members are; their order otherwise
+    /// is of no meaning.
     pub fn compare(&self, other: &JsonValue) -> Ordering {
         match (self, other) {
             (JsonValue::Int(a), JsonValue::Int(b)) => a.cmp(b),
@@ -497,7 +499,8 @@ impl JsonValue {
         self.search_within(&[self], matches)
     }
 
-    /// As [`search`](Self::search), only at and below some of the document's values. Paths are still from the document's root.
+    /// As [`search`](Self::search), only at and below some of the document's values. Paths are
+    /// still from the document's root.
     pub fn search_within(
         &self,
         roots: &[&JsonValue],

@@ -8,8 +8,8 @@
 //!  │ c is NULL    │ fixed offset     │ column ends        │                     │
 //! ```
 //!
-//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep their room
-//! (zeros, or no bytes).
+//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep
+//! their room (zeros, or no bytes).
 //!
 //! | type | stored as |
 //! | --- | --- |
@@ -110,8 +110,8 @@ impl RowLayout {
         &self.types
     }
 
-    /// Appends the row's bytes to `out`. Values must be of their columns' types, as [`store`](crate::store()) makes
-    /// them; missing ones are NULL.
+    /// Appends the row's bytes to `out`. Values must be of their columns' types, as
+    /// [`store`](crate::store()) makes them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
         debug_assert!(values.len() == self.types.len());
         let start = out.len();
@@ -255,8 +255,8 @@ fn widen(bytes: &[u8]) -> [u8; 32] {
     wide
 }
 
-/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong length, which only a
-/// corrupt row has, read as zero.
+/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong
+/// length, which only a corrupt row has, read as zero.
 pub mod stored {
     use super::*;
 

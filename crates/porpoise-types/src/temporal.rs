@@ -1,7 +1,7 @@
 //! Dates, times of day and moments, with microseconds (MySQL 8.4 manual, 13.2).
 //!
-//! Each is one packed integer, ordered as time is, and can hold MySQL's impossible dates (`0000-00-00`,
-//! `2024-02-00`): whether those are allowed is the caller's [`DateMode`].
+//! Each is one packed integer, ordered as time is, and can hold MySQL's impossible dates
+//! (`0000-00-00`, `2024-02-00`): whether those are allowed is the caller's [`DateMode`].
 //!
 //! ```text
 //! Date      u32   year << 9 | month << 5 | day
@@ -66,8 +66,8 @@ impl Date {
     pub const ZERO: Date = Date(0);
     pub const MAX: Date = Date(9999 << 9 | 12 << 5 | 31);
 
-    /// A date from its parts, impossible ones included; `None` if a part is out of its field's range
-    /// (year 9999, month 12, day 31).
+    /// A date from its parts, impossible ones included; `None` if a part is out of its field's
+    /// range (year 9999, month 12, day 31).
     pub fn new(year: u32, month: u32, day: u32) -> Option<Date> {
         (year <= 9999 && month <= 12 && day <= 31).then_some(Date(year << 9 | month << 5 | day))
     }
@@ -110,7 +110,8 @@ impl Date {
         mode.allow_invalid_dates || self.is_real()
     }
 
-    /// `TO_DAYS`: days since year 0; what impossible parts there are count as in MySQL's arithmetic.
+    /// `TO_DAYS`: days since year 0; what impossible parts there are count as in MySQL's
+    /// arithmetic.
     pub fn day_number(self) -> i64 {
         day_number(self.year() as i64, self.month() as i64, self.day() as i64)
     }
@@ -150,8 +151,9 @@ impl Date {
 
     /// `WEEK(date, mode)` with the year the week belongs to (`YEARWEEK` when mode has bit 2 set).
     ///
-    /// Bits of the mode: 1 = Monday first, 2 = weeks 1-53 (else 0-53), 4 = week 1 has the first "first weekday"
-    /// (else four days or more); as in the manual's table, bit 4 is flipped for Monday-first modes.
+    /// Bits of the mode: 1 = Monday first, 2 = weeks 1-53 (else 0-53), 4 = week 1 has the first
+    /// "first weekday" (else four days or more); as in the manual's table, bit 4 is flipped for
+    /// Monday-first modes.
     pub fn week(self, mode: u32) -> (u32, u32) {
         let mut mode = mode & 7;
         if mode & 1 == 0 {
@@ -449,7 +451,8 @@ impl DateTime {
         ))
     }
 
-    /// To `fsp` digits after the second, half up; `None` if that leaves year 9999 or the date is impossible.
+    /// To `fsp` digits after the second, half up; `None` if that leaves year 9999 or the date is
+    /// impossible.
     pub fn round(self, fsp: u8) -> Option<DateTime> {
         let rounded = round_micros(self.microsecond() as i64, fsp, false);
         if rounded < MICROS_PER_SECOND {
@@ -503,7 +506,8 @@ macro_rules! display {
     };
 }
 
-/// The fewest digits that show all of a fraction: 0 or 6, as MySQL prints values of unknown precision.
+/// The fewest digits that show all of a fraction: 0 or 6, as MySQL prints values of unknown
+/// precision.
 fn shown_fsp(micros: u32) -> u8 {
     if micros == 0 { 0 } else { 6 }
 }

@@ -1,9 +1,9 @@
 //! `Value`: one SQL value, owned and small.
 //!
-//! A value says what it is (an integer, a text, a date …) but not which column type it came from: an ENUM's
-//! index, a SET's bit mask, a BIT and a YEAR are all `UInt`, and only the static [`DataType`](crate::DataType)
-//! beside the value tells them apart. Text is always valid UTF-8, whatever the character set of its column;
-//! bytes of the character set `binary` are `Bytes`.
+//! A value says what it is (an integer, a text, a date …) but not which column type it came from:
+//! an ENUM's index, a SET's bit mask, a BIT and a YEAR are all `UInt`, and only the static
+//! [`DataType`](crate::DataType) beside the value tells them apart. Text is always valid UTF-8,
+//! whatever the character set of its column; bytes of the character set `binary` are `Bytes`.
 
 use crate::{Date, DateTime, Decimal, Json, Time};
 use compact_str::CompactString;

@@ -169,8 +169,8 @@ pub enum RevokeWhat {
 /// `SELECT (a, b)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Privilege {
-    /// In upper case with one space between words: `SELECT`, `ALL`, `CREATE TEMPORARY TABLES`, `BACKUP_ADMIN`.
-    /// `ALL PRIVILEGES` is `ALL`.
+    /// In upper case with one space between words: `SELECT`, `ALL`, `CREATE TEMPORARY TABLES`,
+    /// `BACKUP_ADMIN`. `ALL PRIVILEGES` is `ALL`.
     pub name: Box<str>,
     /// The columns, when written.
     pub columns: Vec<Ident>,

@@ -29,7 +29,8 @@ pub enum DataType {
         /// `ZEROFILL`.
         zerofill: bool,
     },
-    /// `FLOAT[(bits)]`, `FLOAT(digits, scale)`, `DOUBLE[(digits, scale)]`, `REAL`. `FLOAT(25)` and above are double.
+    /// `FLOAT[(bits)]`, `FLOAT(digits, scale)`, `DOUBLE[(digits, scale)]`, `REAL`. `FLOAT(25)` and
+    /// above are double.
     Float {
         /// Eight bytes; else four.
         double: bool,
@@ -156,7 +157,8 @@ pub enum GeometryKind {
 /// A text type's character set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CharsetSpec {
-    /// `CHARACTER SET name`; `ascii` for `ASCII`, `ucs2` for `UNICODE`, `utf8mb3` for `NATIONAL`, `binary` for `BYTE`.
+    /// `CHARACTER SET name`; `ascii` for `ASCII`, `ucs2` for `UNICODE`, `utf8mb3` for `NATIONAL`,
+    /// `binary` for `BYTE`.
     pub charset: Option<Ident>,
     /// `BINARY`: the character set's `_bin` collation.
     pub binary: bool,

@@ -11,8 +11,9 @@ use super::query::{OrderItem, Query};
 pub enum Expr {
     /// A constant.
     Literal(Literal),
-    /// A value given at execution: the n-th `?` of a prepared statement, or the n-th literal of a digested
-    /// statement (an index into the literals [`crate::digest`] found). A statement has the one or the other.
+    /// A value given at execution: the n-th `?` of a prepared statement, or the n-th literal of a
+    /// digested statement (an index into the literals [`crate::digest`] found). A statement has the
+    /// one or the other.
     Param(u32),
     /// A column, or anything else a name may turn out to be.
     Column(Box<ColumnRef>),
@@ -233,7 +234,8 @@ pub enum IsTest {
 pub struct SystemVariable {
     /// The scope, when written.
     pub scope: Option<VariableScope>,
-    /// The part before the dot in `@@component.name` (`hot_cache.key_buffer_size`, plugin variables).
+    /// The part before the dot in `@@component.name` (`hot_cache.key_buffer_size`, plugin
+    /// variables).
     pub component: Option<Ident>,
     /// The name.
     pub name: Ident,

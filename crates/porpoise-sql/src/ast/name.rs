@@ -6,7 +6,8 @@ use std::ops::Deref;
 
 /// Where something was written: byte offsets into the statement's text.
 ///
-/// Spans never make two trees differ: a tree is equal to another when it says the same, wherever it was written.
+/// Spans never make two trees differ: a tree is equal to another when it says the same, wherever it
+/// was written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Span {
     /// Offset of the first byte.
@@ -31,7 +32,8 @@ impl PartialEq for Span {
 
 impl Eq for Span {}
 
-/// A name: of a column, table, alias, variable, character set… Its `Display` quotes it with backticks.
+/// A name: of a column, table, alias, variable, character set… Its `Display` quotes it with
+/// backticks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ident(pub CompactString);
 

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Aggregate functions by name. Those marked are functions only when the parenthesis follows at once.
+/// Aggregate functions by name. Those marked are functions only when the parenthesis follows at
+/// once.
 pub(crate) const AGGREGATES: &[(&str, AggregateFunction)] = &[
     ("count", AggregateFunction::Count),
     ("sum", AggregateFunction::Sum),

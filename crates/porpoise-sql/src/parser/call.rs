@@ -108,8 +108,8 @@ pub(super) const BARE_FUNCTIONS: &[&str] = &[
     "UTC_TIMESTAMP",
 ];
 
-/// How many arguments those functions take at least and at most whose calls are part of the grammar: any other count
-/// is a syntax error, not error 1582.
+/// How many arguments those functions take at least and at most whose calls are part of the
+/// grammar: any other count is a syntax error, not error 1582.
 const GRAMMAR_COUNTS: &[(&str, usize, usize)] = &[
     ("ascii", 1, 1),
     ("charset", 1, 1),
@@ -162,7 +162,8 @@ const GRAMMAR_COUNTS: &[(&str, usize, usize)] = &[
     ("year", 1, 1),
 ];
 
-/// Functions whose literal arguments, from the n-th on, a plan depends on: they never become parameters.
+/// Functions whose literal arguments, from the n-th on, a plan depends on: they never become
+/// parameters.
 const PLANNED_ARGUMENTS: &[(&str, usize)] = &[
     ("round", 1),
     ("truncate", 1),

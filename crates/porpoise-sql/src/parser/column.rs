@@ -3,7 +3,8 @@
 use super::*;
 
 impl Parser<'_> {
-    // -- Columns ------------------------------------------------------------------------------------------
+    // -- Columns
+    // ------------------------------------------------------------------------------------------
 
     /// Behind the name: type and attributes.
     pub(super) fn column_def(&mut self, name: Ident) -> Result<ColumnDef> {

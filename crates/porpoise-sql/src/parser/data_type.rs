@@ -14,7 +14,8 @@ fn national() -> CharsetSpec {
 }
 
 impl Parser<'_> {
-    // -- Types --------------------------------------------------------------------------------------------
+    // -- Types
+    // --------------------------------------------------------------------------------------------
 
     pub(super) fn geometry_kind(&mut self) -> Option<GeometryKind> {
         let kind = match self.keyword() {

@@ -147,7 +147,8 @@ impl Parser<'_> {
         }
     }
 
-    // -- Indexes and views --------------------------------------------------------------------------------
+    // -- Indexes and views
+    // --------------------------------------------------------------------------------
 
     fn create_index(&mut self) -> Result<Statement> {
         let kind = match self.eat_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]) {
@@ -257,7 +258,8 @@ impl Parser<'_> {
         })))
     }
 
-    // -- ALTER, DROP, RENAME ------------------------------------------------------------------------------
+    // -- ALTER, DROP, RENAME
+    // ------------------------------------------------------------------------------
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
         let start = self.tok(0).token.start as usize;

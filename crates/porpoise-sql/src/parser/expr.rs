@@ -1,4 +1,5 @@
-//! Expressions: precedence climbing over MySQL's operators, and the functions with a syntax of their own.
+//! Expressions: precedence climbing over MySQL's operators, and the functions with a syntax of
+//! their own.
 //!
 //! Binding, loosest first (MySQL 8.4 manual, 14.4.1); see [`Level`]:
 //!

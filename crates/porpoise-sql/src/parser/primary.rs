@@ -163,8 +163,8 @@ impl Parser<'_> {
         Ok(Expr::Row(row))
     }
 
-    /// What may stand first inside a parenthesis when it does not begin with SELECT: an expression, or a query that
-    /// begins with another parenthesis.
+    /// What may stand first inside a parenthesis when it does not begin with SELECT: an expression,
+    /// or a query that begins with another parenthesis.
     pub(super) fn paren_content(&mut self) -> Result<Expr> {
         match self.expr()? {
             Expr::Subquery(query) if self.at_query_continuation() => {

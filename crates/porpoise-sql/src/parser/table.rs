@@ -3,7 +3,8 @@
 use super::*;
 
 impl Parser<'_> {
-    // -- Tables -------------------------------------------------------------------------------------------
+    // -- Tables
+    // -------------------------------------------------------------------------------------------
 
     pub(super) fn create_table(&mut self, temporary: bool) -> Result<Statement> {
         self.expect("TABLE")?;
@@ -286,7 +287,8 @@ impl Parser<'_> {
         Ok(references)
     }
 
-    // -- Options ------------------------------------------------------------------------------------------
+    // -- Options
+    // ------------------------------------------------------------------------------------------
 
     pub(super) fn opt_table_option(&mut self) -> Result<Option<TableOption>> {
         if self.at("DEFAULT")

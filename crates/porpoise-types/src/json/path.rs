@@ -1,7 +1,8 @@
-//! JSON paths: `$.a[0].*`, `$**.b`, `$[last - 1]`, `$[1 to 3]` (MySQL 8.4 manual, 13.5, "JSON Path Syntax").
+//! JSON paths: `$.a[0].*`, `$**.b`, `$[last - 1]`, `$[1 to 3]` (MySQL 8.4 manual, 13.5, "JSON Path
+//! Syntax").
 //!
-//! A path is `$` and legs. `[0]`, `[last]` and ranges holding them also match a value that is not an array, as if
-//! it were one of one element.
+//! A path is `$` and legs. `[0]`, `[last]` and ranges holding them also match a value that is not
+//! an array, as if it were one of one element.
 
 use super::{JsonValue, write_quoted};
 use compact_str::CompactString;
@@ -270,7 +271,8 @@ impl JsonPath {
         found
     }
 
-    /// `JSON_SET`, `JSON_INSERT`, `JSON_REPLACE`; does nothing for a wild path, which the caller refuses.
+    /// `JSON_SET`, `JSON_INSERT`, `JSON_REPLACE`; does nothing for a wild path, which the caller
+    /// refuses.
     pub fn change(&self, root: &mut JsonValue, value: JsonValue, change: Change) {
         let Some((last, parents)) = self.0.split_last() else {
             if change.replaces() {

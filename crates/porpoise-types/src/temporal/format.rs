@@ -1,4 +1,5 @@
-//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL 8.4 manual, 14.7).
+//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL
+//! 8.4 manual, 14.7).
 
 use super::locale::Locale;
 use super::{
@@ -39,7 +40,8 @@ struct Parts {
     is_time: bool,
 }
 
-/// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for example.
+/// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for
+/// example.
 pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<String> {
     format(
         &Parts {
@@ -52,7 +54,8 @@ pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<St
     )
 }
 
-/// `TIME_FORMAT(value, pattern)`: hours may be more than 23; parts of a date are 0, their names NULL.
+/// `TIME_FORMAT(value, pattern)`: hours may be more than 23; parts of a date are 0, their names
+/// NULL.
 pub fn time_format(value: Time, pattern: &str) -> Option<String> {
     format(
         &Parts {
@@ -187,8 +190,8 @@ struct Found {
     weekday: Option<u32>,
 }
 
-/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0; text beyond the
-/// pattern is ignored.
+/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0;
+/// text beyond the pattern is ignored.
 pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedByFormat> {
     let mut found = Found::default();
     scan(&mut text.trim_start(), pattern, &mut found)?;
@@ -226,8 +229,8 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
     })
 }
 
-/// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given with them; week
-/// 1 of Monday weeks is the first with four days.
+/// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given
+/// with them; week 1 of Monday weeks is the first with four days.
 fn date_of_week(
     year: u32,
     (week, sunday_first): (u32, bool),
@@ -353,7 +356,8 @@ fn full_year(year: u32, digits: usize) -> u32 {
     }
 }
 
-/// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has microseconds).
+/// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has
+/// microseconds).
 pub fn format_parts(pattern: &str) -> (bool, bool, bool) {
     let (mut date, mut time, mut micros) = (false, false, false);
     let mut chars = pattern.chars();

@@ -1,7 +1,7 @@
 //! `INTERVAL` arithmetic: what `date + INTERVAL 1 MONTH` means.
 //!
-//! An interval is months plus microseconds: months move the calendar (and the day is cut to the month's last),
-//! microseconds move the clock.
+//! An interval is months plus microseconds: months move the calendar (and the day is cut to the
+//! month's last), microseconds move the clock.
 
 use super::{Date, DateTime, MICROS_PER_DAY, MICROS_PER_SECOND, days_in_month};
 
@@ -29,7 +29,8 @@ pub enum IntervalUnit {
     YearMonth,
 }
 
-/// The name of each unit, how many numbers its text has, and what each is worth: months or microseconds.
+/// The name of each unit, how many numbers its text has, and what each is worth: months or
+/// microseconds.
 #[rustfmt::skip]
 const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
     (IntervalUnit::Microsecond,       "MICROSECOND",        &[Micros(1)]),
@@ -119,8 +120,8 @@ impl Interval {
         }
     }
 
-    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between them, filled
-    /// from the right; a leading `-` makes all of it negative.
+    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between
+    /// them, filled from the right; a leading `-` makes all of it negative.
     pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
         let worths = unit.worths();
         let text = text.trim();
