@@ -167,7 +167,7 @@ impl Engine {
         self.shared.locks.set_block_hook(hook.clone());
         self.shared
             .store
-            .set_block_hook(Some(Arc::new(move |blocking| {
+            .set_wait_hook(Some(Arc::new(move |blocking| {
                 if blocking == porpoise_storage::WaitPhase::Begin {
                     hook();
                 }

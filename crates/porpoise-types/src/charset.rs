@@ -7,12 +7,18 @@
 
 use std::borrow::Cow;
 
+/// A character set that MySQL has and this crate converts (MySQL 8.4 manual, 12.9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Charset {
+    /// `utf8mb4`: UTF-8 of up to four bytes a character.
     Utf8mb4,
+    /// `utf8mb3`: UTF-8 of up to three bytes a character.
     Utf8mb3,
+    /// `latin1`: Windows code page 1252, with its five gaps filled.
     Latin1,
+    /// `ascii`: seven bits.
     Ascii,
+    /// `binary`: bytes that are no text.
     Binary,
 }
 
@@ -88,6 +94,7 @@ pub(crate) fn latin1_byte(c: char) -> Option<u8> {
 }
 
 impl Charset {
+    /// All of them.
     pub const ALL: [Charset; 5] = [
         Charset::Utf8mb4,
         Charset::Utf8mb3,
@@ -113,14 +120,17 @@ impl Charset {
             .map(|r| r.charset)
     }
 
+    /// MySQL's name of it.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
+    /// The text that SHOW CHARACTER SET has of it.
     pub fn description(self) -> &'static str {
         self.row().description
     }
 
+    /// The collation of texts that name none.
     pub fn default_collation(self) -> crate::Collation {
         crate::Collation::by_id(self.row().default_collation)
             .expect("every default collation is in the table")
@@ -131,6 +141,7 @@ impl Charset {
         self.row().max_len
     }
 
+    /// Whether it has this character.
     pub fn can_hold(self, c: char) -> bool {
         match self {
             Charset::Utf8mb4 | Charset::Binary => true,

@@ -54,30 +54,46 @@ pub enum Kind {
     /// The text's bytes or code points.
     Binary,
     /// Unicode collation algorithm, this many levels.
-    Uca { levels: u8 },
+    Uca {
+        /// 1: letters; 2: accents, too; 3: case, too.
+        levels: u8,
+    },
     /// One weight a code point: its upper case without accent.
     GeneralCi,
     /// One weight a Latin-1 character.
-    Latin1 { table: Latin1Table },
+    Latin1 {
+        /// Which weights.
+        table: Latin1Table,
+    },
     /// ASCII, case folded.
     AsciiCi,
 }
 
+/// A table of weights of Latin-1 characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Latin1Table {
+    /// `latin1_swedish_ci`.
     Swedish,
+    /// `latin1_general_ci`.
     General,
 }
 
 /// One row of the collation table.
 #[derive(Debug)]
 pub struct CollationRow {
+    /// MySQL's number of it.
     pub id: u16,
+    /// MySQL's name of it.
     pub name: &'static str,
+    /// The character set whose texts it compares.
     pub charset: Charset,
+    /// Whether it is its character set's default.
     pub is_default: bool,
+    /// Whether texts compare as if the shorter one went on with spaces (PAD SPACE).
     pub pad_space: bool,
+    /// What SHOW COLLATION has as `Sortlen`.
     pub sort_length: u8,
+    /// How it compares.
     pub kind: Kind,
 }
 
@@ -128,16 +144,26 @@ static ROW_OF_ID: [u8; 512] = {
 };
 
 impl Collation {
+    /// `utf8mb4_0900_ai_ci`, MySQL's default.
     pub const UTF8MB4_0900_AI_CI: Collation = Collation(255);
+    /// `utf8mb4_0900_as_cs`.
     pub const UTF8MB4_0900_AS_CS: Collation = Collation(278);
+    /// `utf8mb4_0900_bin`.
     pub const UTF8MB4_0900_BIN: Collation = Collation(309);
+    /// `utf8mb4_general_ci`.
     pub const UTF8MB4_GENERAL_CI: Collation = Collation(45);
+    /// `utf8mb4_bin`.
     pub const UTF8MB4_BIN: Collation = Collation(46);
+    /// `utf8mb3_general_ci`, of names of tables and columns.
     pub const UTF8MB3_GENERAL_CI: Collation = Collation(33);
+    /// `utf8mb3_bin`.
     pub const UTF8MB3_BIN: Collation = Collation(83);
+    /// `latin1_swedish_ci`, the default of latin1.
     pub const LATIN1_SWEDISH_CI: Collation = Collation(8);
+    /// `binary`: bytes compare as numbers.
     pub const BINARY: Collation = Collation(63);
 
+    /// The collation of MySQL's number; `None` if there is no such.
     pub fn by_id(id: u16) -> Option<Collation> {
         match ROW_OF_ID.get(id as usize) {
             None | Some(255) => None,
@@ -163,30 +189,37 @@ impl Collation {
         (0..512).filter_map(Collation::by_id)
     }
 
+    /// MySQL's number of it.
     pub fn id(self) -> u16 {
         self.0
     }
 
+    /// Its row in the table of collations.
     pub fn row(self) -> &'static CollationRow {
         &COLLATIONS[ROW_OF_ID[self.0 as usize] as usize]
     }
 
+    /// MySQL's name of it.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
+    /// The character set whose texts it compares.
     pub fn charset(self) -> Charset {
         self.row().charset
     }
 
+    /// Whether it is its character set's default.
     pub fn is_default(self) -> bool {
         self.row().is_default
     }
 
+    /// Whether texts compare as if the shorter one went on with spaces (PAD SPACE).
     pub fn pads_space(self) -> bool {
         self.row().pad_space
     }
 
+    /// Whether it is [`Collation::BINARY`].
     pub fn is_binary(self) -> bool {
         self == Collation::BINARY
     }
@@ -201,6 +234,7 @@ impl Collation {
         }
     }
 
+    /// Whether two texts compare equal.
     pub fn eq(self, a: &[u8], b: &[u8]) -> bool {
         a == b || (self != Collation::BINARY && self.compare(a, b).is_eq())
     }
@@ -353,7 +387,9 @@ impl std::fmt::Debug for Collation {
 
 /// What a key is written into.
 pub trait KeySink {
+    /// Appends a byte.
     fn put(&mut self, byte: u8);
+    /// Appends bytes.
     fn append(&mut self, bytes: &[u8]);
 }
 

@@ -13,6 +13,7 @@ use crate::{
 /// What a conversion lost, in order of severity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Loss {
+    /// Nothing was lost.
     #[default]
     None,
     /// Digits after the point, or a time of day, were dropped or rounded: note 1265 (1292 for
@@ -37,6 +38,7 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// Whether nothing was lost.
     pub fn is_none(self) -> bool {
         self == Loss::None
     }
@@ -52,6 +54,7 @@ impl Loss {
 pub struct ConvertContext {
     /// The statement's date, for TIME to DATETIME.
     pub today: Date,
+    /// Which invalid dates are taken (`sql_mode`).
     pub dates: DateMode,
     /// `TIME_TRUNCATE_FRACTIONAL`: cut fractions of a second instead of rounding.
     pub truncate_fractions: bool,
@@ -199,6 +202,7 @@ fn temporal_decimal(whole: i64, micros: u32) -> Decimal {
     Decimal::from_i128(whole as i128 * 1_000_000 + micros, 6)
 }
 
+/// The double nearest to a value; of a text the number that it begins with, 0 if there is none.
 pub fn to_double(value: &Value) -> (f64, Loss) {
     match value {
         Value::Null => (0.0, Loss::None),
@@ -363,6 +367,7 @@ pub fn to_compact_text(value: &Value, ty: &DataType) -> CompactString {
     CompactString::from_utf8_lossy(&out)
 }
 
+/// The bytes of a value as a result prints it; see [`write_text`].
 pub fn to_bytes(value: &Value, ty: &DataType) -> Vec<u8> {
     let mut out = Vec::new();
     write_text(value, ty, &mut out);

@@ -50,9 +50,13 @@ const _: () = assert!(size_of::<Decimal>() <= 16);
 /// How a decimal is cut to fewer digits after the point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
+    /// To the nearest; a half away from zero: 2.5 to 3, -2.5 to -3.
     HalfAwayFromZero,
+    /// Towards zero.
     Truncate,
+    /// Towards minus infinity.
     Floor,
+    /// Towards plus infinity.
     Ceiling,
 }
 
@@ -96,10 +100,12 @@ fn count_digits(m: &BigInt) -> u32 {
 }
 
 impl Decimal {
+    /// 0, at scale 0.
     pub const ZERO: Decimal = Decimal(Repr::Small {
         mantissa: 0,
         scale: 0,
     });
+    /// 1, at scale 0.
     pub const ONE: Decimal = Decimal(Repr::Small {
         mantissa: 1,
         scale: 0,
@@ -114,6 +120,7 @@ impl Decimal {
         }
     }
 
+    /// The number `mantissa` / 10^`scale`.
     pub fn from_i128(mantissa: i128, scale: u8) -> Decimal {
         match i64::try_from(mantissa) {
             Ok(m) => Decimal::new(m, scale),
@@ -178,6 +185,7 @@ impl Decimal {
         )
     }
 
+    /// Digits after the point.
     pub fn scale(&self) -> u8 {
         match &self.0 {
             Repr::Small { scale, .. } => *scale,
@@ -207,10 +215,12 @@ impl Decimal {
         matches!(&self.0, Repr::Big(_)) && self.digits() > MAX_DIGITS
     }
 
+    /// Whether it is 0, at any scale.
     pub fn is_zero(&self) -> bool {
         matches!(&self.0, Repr::Small { mantissa: 0, .. })
     }
 
+    /// Whether it is less than 0.
     pub fn is_negative(&self) -> bool {
         match &self.0 {
             Repr::Small { mantissa, .. } => *mantissa < 0,
@@ -218,6 +228,7 @@ impl Decimal {
         }
     }
 
+    /// The number with the other sign.
     #[must_use]
     pub fn neg(&self) -> Decimal {
         match &self.0 {
@@ -232,6 +243,7 @@ impl Decimal {
         }
     }
 
+    /// The number without its sign.
     #[must_use]
     pub fn abs(&self) -> Decimal {
         if self.is_negative() {
@@ -285,6 +297,7 @@ impl Decimal {
         Decimal::bounded(a + b, scale as u32)
     }
 
+    /// The difference; `None` if it has too many digits.
     pub fn checked_sub(&self, other: &Decimal) -> Option<Decimal> {
         if let Some((a, b, scale)) = self.aligned_small(other)
             && let Some(mantissa) = a.checked_sub(b)
@@ -432,11 +445,13 @@ impl Decimal {
         Decimal::from_big(divide_pow10(&m, drop + s as u32, rounding) * pow10(drop), 0)
     }
 
+    /// The greatest whole number that is not greater, at scale 0.
     #[must_use]
     pub fn floor(&self) -> Decimal {
         self.rescale(0, Rounding::Floor)
     }
 
+    /// The least whole number that is not less, at scale 0.
     #[must_use]
     pub fn ceiling(&self) -> Decimal {
         self.rescale(0, Rounding::Ceiling)
@@ -561,6 +576,8 @@ impl Decimal {
         }
     }
 
+    /// The shortest decimal that reads as this double; `None` if it isn't finite or has too many
+    /// digits.
     pub fn from_f64(v: f64) -> Option<Decimal> {
         if !v.is_finite() {
             return None;
@@ -574,6 +591,7 @@ impl Decimal {
             .map(|p| p.value)
     }
 
+    /// The nearest double.
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
             // Both are exact in a double, so the quotient is correctly rounded.
@@ -589,6 +607,7 @@ impl Decimal {
         self.to_i128().and_then(|v| i64::try_from(v).ok())
     }
 
+    /// The nearest whole number, a half away from zero; `None` if `u64` doesn't hold it.
     pub fn to_u64(&self) -> Option<u64> {
         self.to_i128().and_then(|v| u64::try_from(v).ok())
     }
@@ -717,6 +736,7 @@ impl Decimal {
 /// What [`Decimal::parse_prefix`] read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedDecimal {
+    /// The number.
     pub value: Decimal,
     /// Bytes read, leading spaces included.
     pub read: usize,

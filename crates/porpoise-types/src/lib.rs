@@ -51,6 +51,8 @@
 //! # Ok::<(), StoreError>(())
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod charset;
 pub mod collation;
 pub mod convert;

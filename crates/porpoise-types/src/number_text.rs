@@ -7,10 +7,12 @@
 /// The powers of ten between which numbers print without an exponent.
 const PLAIN: std::ops::Range<i32> = -15..15;
 
+/// Appends a number in decimal digits.
 pub fn write_int(v: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
 }
 
+/// Appends a number in decimal digits.
 pub fn write_uint(v: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
 }

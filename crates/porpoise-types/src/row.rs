@@ -81,6 +81,7 @@ fn fixed_width(ty: &DataType) -> Option<u32> {
 }
 
 impl RowLayout {
+    /// The layout of rows of these columns.
     pub fn new(types: &[DataType]) -> RowLayout {
         let mut at = types.len().div_ceil(8) as u32;
         let mut variables = 0;
@@ -106,6 +107,7 @@ impl RowLayout {
         }
     }
 
+    /// The columns' types.
     pub fn types(&self) -> &[DataType] {
         &self.types
     }
@@ -152,6 +154,7 @@ impl RowLayout {
         }
     }
 
+    /// Whether a column of a row is NULL.
     #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
         row.get(column / 8)
@@ -270,6 +273,7 @@ pub mod stored {
         }
     }
 
+    /// A signed integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn signed(raw: &[u8]) -> i64 {
         match *raw {
@@ -281,6 +285,7 @@ pub mod stored {
         }
     }
 
+    /// An unsigned integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn uint(raw: &[u8]) -> u64 {
         match *raw {
@@ -302,6 +307,7 @@ pub mod stored {
         }
     }
 
+    /// A DECIMAL, whose digits after the point the column's type says.
     pub fn decimal(raw: &[u8], scale: u8) -> Decimal {
         match raw.len() {
             4 | 8 => Decimal::new(signed(raw), scale),
@@ -318,10 +324,12 @@ pub mod stored {
         std::str::from_utf8(raw).ok()
     }
 
+    /// A DATE; the zero date if the bytes are none.
     pub fn date(raw: &[u8]) -> Date {
         Date::from_packed(uint(raw) as u32).unwrap_or(Date::ZERO)
     }
 
+    /// A TIME, clamped to its range.
     pub fn time(raw: &[u8]) -> Time {
         Time::from_micros_clamped(signed(raw))
     }

@@ -11,6 +11,7 @@ use compact_str::CompactString;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath(Vec<Leg>);
 
+/// A leg of a path: one step down from a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Leg {
     /// `.name`, `."any name"`
@@ -30,7 +31,9 @@ pub enum Leg {
 /// An array index, from the front or from the back (`last - n`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Index {
+    /// The n-th from the front, beginning at 0.
     First(u32),
+    /// The n-th from the back; 0 is the last.
     Last(u32),
 }
 
@@ -55,6 +58,7 @@ impl Index {
 /// Invalid path expression (error 3143), around this character position, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathError {
+    /// Where in the text, in bytes.
     pub position: usize,
 }
 
@@ -214,6 +218,7 @@ impl Reader<'_> {
 }
 
 impl JsonPath {
+    /// Reads a path; fails at the first byte that is out of place.
     pub fn parse(text: &str) -> Result<JsonPath, PathError> {
         let mut r = Reader { text, at: 0 };
         r.skip_spaces();
@@ -246,6 +251,7 @@ impl JsonPath {
         Ok(JsonPath(legs))
     }
 
+    /// The legs behind `$`.
     pub fn legs(&self) -> &[Leg] {
         &self.0
     }

@@ -6,6 +6,7 @@ use super::{
     Date, DateMode, DateTime, MICROS_PER_SECOND, Time, day_number, is_leap_year, push_digits,
 };
 
+/// The months' English names.
 pub const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -163,8 +164,11 @@ fn ordinal_suffix(n: u32) -> &'static [u8] {
 /// What `STR_TO_DATE` found: parts of a date, of a time, or both, by what the pattern asks for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParsedByFormat {
+    /// The pattern asks for parts of a date only.
     Date(Date),
+    /// The pattern asks for parts of a time only.
     Time(Time),
+    /// The pattern asks for both.
     DateTime(DateTime),
 }
 

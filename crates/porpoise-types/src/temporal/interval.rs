@@ -5,27 +5,48 @@
 
 use super::{Date, DateTime, MICROS_PER_DAY, MICROS_PER_SECOND, days_in_month};
 
+/// A unit of `INTERVAL` (MySQL 8.4 manual, 11.5, "Temporal Intervals").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IntervalUnit {
+    /// `MICROSECOND`.
     Microsecond,
+    /// `SECOND`.
     Second,
+    /// `MINUTE`.
     Minute,
+    /// `HOUR`.
     Hour,
+    /// `DAY`.
     Day,
+    /// `WEEK`.
     Week,
+    /// `MONTH`.
     Month,
+    /// `QUARTER`.
     Quarter,
+    /// `YEAR`.
     Year,
+    /// `SECOND_MICROSECOND`: `'s.f'`.
     SecondMicrosecond,
+    /// `MINUTE_MICROSECOND`: `'m:s.f'`.
     MinuteMicrosecond,
+    /// `MINUTE_SECOND`: `'m:s'`.
     MinuteSecond,
+    /// `HOUR_MICROSECOND`: `'h:m:s.f'`.
     HourMicrosecond,
+    /// `HOUR_SECOND`: `'h:m:s'`.
     HourSecond,
+    /// `HOUR_MINUTE`: `'h:m'`.
     HourMinute,
+    /// `DAY_MICROSECOND`: `'d h:m:s.f'`.
     DayMicrosecond,
+    /// `DAY_SECOND`: `'d h:m:s'`.
     DaySecond,
+    /// `DAY_MINUTE`: `'d h:m'`.
     DayMinute,
+    /// `DAY_HOUR`: `'d h'`.
     DayHour,
+    /// `YEAR_MONTH`: `'y-m'`.
     YearMonth,
 }
 
@@ -67,6 +88,7 @@ const HOUR: Worth = Micros(3600 * MICROS_PER_SECOND);
 const DAY: Worth = Micros(MICROS_PER_DAY);
 
 impl IntervalUnit {
+    /// The unit of a name, in either case; `None` if there is no such unit.
     pub fn by_name(name: &str) -> Option<IntervalUnit> {
         UNITS
             .iter()
@@ -74,6 +96,7 @@ impl IntervalUnit {
             .map(|u| u.0)
     }
 
+    /// The name as SQL has it, in upper case.
     pub fn name(self) -> &'static str {
         UNITS[self as usize].1
     }
@@ -100,7 +123,9 @@ impl IntervalUnit {
 /// A span: calendar months and clock microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interval {
+    /// Months of the calendar.
     pub months: i64,
+    /// Microseconds of the clock.
     pub micros: i64,
 }
 

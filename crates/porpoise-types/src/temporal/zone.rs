@@ -31,6 +31,7 @@ impl DateTime {
 }
 
 impl TimeZone {
+    /// UTC, which has no offset.
     pub fn utc() -> TimeZone {
         TimeZone {
             name: "+00:00".into(),
