@@ -52,10 +52,11 @@ pub use definition::{
 pub use expr::{
     Aggregate, AggregateFunction, BinaryOp, Case, Cast, CastType, DateArithmetic, Expr, Frame,
     FrameBound, FrameUnit, Function, Introduced, IsTest, JsonResponse, JsonValue, Like, Literal,
-    Match, MatchMode, Over, Quantified, SystemVariable, TimeUnit, Trim, TrimSide, UnaryOp,
-    VariableScope, Window, WindowCall, WindowFunction,
+    Match, MatchMode, Over, Quantified, SystemVariable, Trim, TrimSide, UnaryOp, VariableScope,
+    Window, WindowCall, WindowFunction,
 };
 pub use name::{ColumnRef, Ident, ObjectName, Span};
+pub use porpoise_types::IntervalUnit;
 pub use query::{
     CommonTable, Derived, FileFormat, IndexHint, IndexHintAction, IndexHintScope, IntoTarget, Join,
     JoinCondition, JoinKind, JsonTable, JsonTableColumn, Limit, LockWait, Locking, OrderItem,

@@ -1,6 +1,7 @@
 //! Expressions.
 
 use compact_str::CompactString;
+use porpoise_types::IntervalUnit;
 
 use super::data_type::GeometryKind;
 use super::name::{ColumnRef, Ident};
@@ -87,9 +88,9 @@ pub enum Expr {
     /// `expr + INTERVAL amount unit`.
     DateArithmetic(Box<DateArithmetic>),
     /// `EXTRACT(unit FROM expr)`.
-    Extract(TimeUnit, Box<Expr>),
+    Extract(IntervalUnit, Box<Expr>),
     /// `TIMESTAMPDIFF(unit, from, to)`.
-    TimestampDiff(TimeUnit, Box<(Expr, Expr)>),
+    TimestampDiff(IntervalUnit, Box<(Expr, Expr)>),
     /// `TRIM([side] [remove FROM] expr)`.
     Trim(Box<Trim>),
     /// `CHAR(codes USING charset)`; without `USING` the charset is binary.
@@ -337,54 +338,9 @@ pub struct DateArithmetic {
     /// A number or string, read by the unit.
     pub amount: Expr,
     /// The unit.
-    pub unit: TimeUnit,
+    pub unit: IntervalUnit,
     /// Minus.
     pub subtract: bool,
-}
-
-/// Units of `INTERVAL` and `EXTRACT`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TimeUnit {
-    /// `MICROSECOND`.
-    Microsecond,
-    /// `SECOND`.
-    Second,
-    /// `MINUTE`.
-    Minute,
-    /// `HOUR`.
-    Hour,
-    /// `DAY`.
-    Day,
-    /// `WEEK`.
-    Week,
-    /// `MONTH`.
-    Month,
-    /// `QUARTER`.
-    Quarter,
-    /// `YEAR`.
-    Year,
-    /// `SECOND_MICROSECOND`: `'s.f'`.
-    SecondMicrosecond,
-    /// `MINUTE_MICROSECOND`: `'m:s.f'`.
-    MinuteMicrosecond,
-    /// `MINUTE_SECOND`: `'m:s'`.
-    MinuteSecond,
-    /// `HOUR_MICROSECOND`: `'h:m:s.f'`.
-    HourMicrosecond,
-    /// `HOUR_SECOND`: `'h:m:s'`.
-    HourSecond,
-    /// `HOUR_MINUTE`: `'h:m'`.
-    HourMinute,
-    /// `DAY_MICROSECOND`: `'d h:m:s.f'`.
-    DayMicrosecond,
-    /// `DAY_SECOND`: `'d h:m:s'`.
-    DaySecond,
-    /// `DAY_MINUTE`: `'d h:m'`.
-    DayMinute,
-    /// `DAY_HOUR`: `'d h'`.
-    DayHour,
-    /// `YEAR_MONTH`: `'y-m'`.
-    YearMonth,
 }
 
 /// `TRIM([side] [remove FROM] expr)`.
@@ -559,9 +515,9 @@ pub enum FrameBound {
     /// `CURRENT ROW`
     CurrentRow,
     /// `expr PRECEDING`, `INTERVAL expr unit PRECEDING`
-    Preceding(Box<Expr>, Option<TimeUnit>),
+    Preceding(Box<Expr>, Option<IntervalUnit>),
     /// `expr FOLLOWING`, `INTERVAL expr unit FOLLOWING`
-    Following(Box<Expr>, Option<TimeUnit>),
+    Following(Box<Expr>, Option<IntervalUnit>),
 }
 
 /// `MATCH (columns) AGAINST (expr mode)`.

@@ -4,55 +4,9 @@ use super::call::{BARE_FUNCTIONS, call};
 use super::expr::Level;
 use super::*;
 
-const TIME_UNITS: &[(&str, TimeUnit)] = &[
-    ("MICROSECOND", TimeUnit::Microsecond),
-    ("SECOND", TimeUnit::Second),
-    ("MINUTE", TimeUnit::Minute),
-    ("HOUR", TimeUnit::Hour),
-    ("DAY", TimeUnit::Day),
-    ("WEEK", TimeUnit::Week),
-    ("MONTH", TimeUnit::Month),
-    ("QUARTER", TimeUnit::Quarter),
-    ("YEAR", TimeUnit::Year),
-    ("SECOND_MICROSECOND", TimeUnit::SecondMicrosecond),
-    ("MINUTE_MICROSECOND", TimeUnit::MinuteMicrosecond),
-    ("MINUTE_SECOND", TimeUnit::MinuteSecond),
-    ("HOUR_MICROSECOND", TimeUnit::HourMicrosecond),
-    ("HOUR_SECOND", TimeUnit::HourSecond),
-    ("HOUR_MINUTE", TimeUnit::HourMinute),
-    ("DAY_MICROSECOND", TimeUnit::DayMicrosecond),
-    ("DAY_SECOND", TimeUnit::DaySecond),
-    ("DAY_MINUTE", TimeUnit::DayMinute),
-    ("DAY_HOUR", TimeUnit::DayHour),
-    ("YEAR_MONTH", TimeUnit::YearMonth),
-    ("SQL_TSI_SECOND", TimeUnit::Second),
-    ("SQL_TSI_MINUTE", TimeUnit::Minute),
-    ("SQL_TSI_HOUR", TimeUnit::Hour),
-    ("SQL_TSI_DAY", TimeUnit::Day),
-    ("SQL_TSI_WEEK", TimeUnit::Week),
-    ("SQL_TSI_MONTH", TimeUnit::Month),
-    ("SQL_TSI_QUARTER", TimeUnit::Quarter),
-    ("SQL_TSI_YEAR", TimeUnit::Year),
-];
-
-impl TimeUnit {
-    /// The unit's name as SQL has it, upper case.
-    pub fn name(self) -> &'static str {
-        TIME_UNITS
-            .iter()
-            .find(|(_, unit)| *unit == self)
-            .map_or("", |(name, _)| name)
-    }
-
-    /// Whether an amount in this unit has several numbers (`DAY_HOUR`).
-    pub(super) fn is_compound(self) -> bool {
-        self.name().contains('_')
-    }
-}
-
 /// What stands behind INTERVAL.
 pub(super) enum IntervalOrFunction {
-    Interval(Expr, TimeUnit),
+    Interval(Expr, IntervalUnit),
     Function(Expr),
 }
 
@@ -411,15 +365,12 @@ impl Parser<'_> {
         Ok(IntervalOrFunction::Interval(amount, self.time_unit()?))
     }
 
-    pub(super) fn time_unit_ahead(&mut self) -> Option<TimeUnit> {
+    pub(super) fn time_unit_ahead(&mut self) -> Option<IntervalUnit> {
         let word = self.keyword();
-        TIME_UNITS
-            .iter()
-            .find(|(name, _)| *name == word)
-            .map(|(_, unit)| *unit)
+        IntervalUnit::by_name(word.strip_prefix("SQL_TSI_").unwrap_or(word))
     }
 
-    pub(super) fn time_unit(&mut self) -> Result<TimeUnit> {
+    pub(super) fn time_unit(&mut self) -> Result<IntervalUnit> {
         match self.time_unit_ahead() {
             Some(unit) => {
                 self.advance();

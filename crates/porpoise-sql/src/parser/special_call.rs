@@ -249,9 +249,9 @@ impl Parser<'_> {
             let (amount, unit) = match p.eat("INTERVAL") {
                 true => match p.interval_or_function()? {
                     IntervalOrFunction::Interval(amount, unit) => (amount, unit),
-                    IntervalOrFunction::Function(days) => (days, TimeUnit::Day),
+                    IntervalOrFunction::Function(days) => (days, IntervalUnit::Day),
                 },
-                false if days => (p.expr()?, TimeUnit::Day),
+                false if days => (p.expr()?, IntervalUnit::Day),
                 false => return Err(p.syntax_error()),
             };
             Ok(Expr::DateArithmetic(Box::new(DateArithmetic {

@@ -101,6 +101,11 @@ impl IntervalUnit {
         UNITS[self as usize].1
     }
 
+    /// Whether an amount in this unit has several numbers (`DAY_HOUR`).
+    pub fn is_compound(self) -> bool {
+        self.worths().len() > 1
+    }
+
     fn worths(self) -> &'static [Worth] {
         debug_assert!(UNITS[self as usize].0 == self);
         UNITS[self as usize].2
