@@ -288,7 +288,7 @@ impl Handle<'_> {
         let (stream, options): (Box<dyn porpoise_transport::Stream>, Options) = match way {
             Way::Embedded(home) => {
                 let house = embedded::open(&home)?;
-                let guest = house.connect(infile::source_inside(infile.clone()))?;
+                let guest = house.connect(infile::source_in_process(infile.clone()))?;
                 self.session.house = Some(house);
                 self.mysql.port = 0;
                 let charset = charset::Row::of(self.mysql.charset);

@@ -15,7 +15,7 @@ use porpoise_protocol::column;
 use porpoise_protocol::command::{Command, Query};
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
 use porpoise_protocol::frame::{PacketPlace, PacketReader, PacketWriter};
-use porpoise_protocol::handshake::KNOCK;
+use porpoise_protocol::handshake::REUSE_REQUEST;
 use porpoise_protocol::reply::{ErrPacket, FirstReply, OkPacket, RowReply, StateChange};
 use porpoise_protocol::statement::{Prepared, write_execute};
 use porpoise_protocol::value::Value;
@@ -178,7 +178,7 @@ pub fn dial(endpoint: &Endpoint, options: &Options) -> io::Result<Box<dyn Stream
     let patience = options.connect_timeout;
     if options.keeps_streams && !options.password.is_empty() {
         let mut knock = PacketWriter::new();
-        knock.write(KNOCK);
+        knock.write(REUSE_REQUEST);
         if let Some(stream) = take_kept(endpoint, knock.bytes(), patience) {
             return Ok(stream);
         }

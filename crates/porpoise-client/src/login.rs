@@ -1,6 +1,6 @@
 //! Logging in, and logging in again: the client's side of the password plugins, and of the loopback fast path.
 //!
-//! The fast path is asked for by a connection attribute, [`FAST_PATH`]: a server that doesn't know it, or doesn't want it,
+//! The fast path is asked for by a connection attribute, [`FAST_PATH_ATTRIBUTE`]: a server that doesn't know it, or doesn't want it,
 //! passes over it as over any attribute, and goes on as if nobody had asked. One that wants it answers the login with a ticket
 //! ([`porpoise_transport::loopback`]) in place of the authentication's first step, which then is the first thing to come
 //! over the rings.
@@ -16,7 +16,8 @@ use porpoise_protocol::auth::{self, caching_sha2, public_key};
 use porpoise_protocol::command::Command;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::handshake::{
-    Attributes, AuthStep, ChangeUser, Greeting, Login, NONCE_BYTES, put_attribute,
+    Attributes, AuthStep, ChangeUser, FAST_PATH_ACCEPTED, FAST_PATH_ATTRIBUTE, FAST_PATH_DECLINED,
+    Greeting, Login, NONCE_BYTES, put_attribute,
 };
 use porpoise_protocol::reply::ErrPacket;
 use porpoise_transport::loopback::{self, Ends, Invitation};
@@ -63,12 +64,6 @@ fn wanted(options: &Options) -> Capabilities {
     }
     capabilities
 }
-
-/// The attribute whose value says where the client waits for the server's rings.
-pub const FAST_PATH: &str = "_loopback_fast_path";
-/// The answer to a ticket: whether the client goes on over the rings.
-const MOVED: u8 = 1;
-const STAYS: u8 = 0;
 
 fn attributes(options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -125,7 +120,7 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
     let mut attributes = attributes(&options);
     let invitation = invite(connection, &options, server.capabilities);
     if let Some((invitation, _)) = &invitation {
-        put_attribute(&mut attributes, FAST_PATH, invitation.name());
+        put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, invitation.name());
     }
     let login = Login {
         capabilities: server.capabilities,
@@ -235,7 +230,11 @@ fn authenticate(
                     Some((invitation, ends)) => invitation.take(ticket, ends).ok(),
                     None => None,
                 };
-                let answer = if rings.is_some() { MOVED } else { STAYS };
+                let answer = if rings.is_some() {
+                    FAST_PATH_ACCEPTED
+                } else {
+                    FAST_PATH_DECLINED
+                };
                 connection.writer().set_sequence(sequence);
                 connection.writer().write(&[answer]);
                 connection.flush()?;

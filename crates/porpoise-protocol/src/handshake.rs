@@ -23,9 +23,18 @@ pub const PROTOCOL_VERSION: u8 = 10;
 /// The length of a nonce.
 pub const NONCE_BYTES: usize = 20;
 
-/// The payload by which a client asks for a greeting on a stream that has carried a connection before: Porpoise's own. Over a
-/// new stream nobody has to ask.
-pub const KNOCK: &[u8] = b"porpoise";
+/// The payload by which a client asks for a greeting on a stream that has carried a connection
+/// before: Porpoise's own. Over a new stream the server greets without being asked.
+pub const REUSE_REQUEST: &[u8] = b"porpoise";
+
+/// The connection attribute by which a client asks for the loopback fast path: Porpoise's own. Its
+/// value names the socket where the client waits for the server's rings. A server that wants it
+/// replies with [`AuthStep::More`] and a ticket, before the authentication's first step.
+pub const FAST_PATH_ATTRIBUTE: &str = "_loopback_fast_path";
+/// A client's one-byte reply to the ticket: it goes on over the rings.
+pub const FAST_PATH_ACCEPTED: u8 = 1;
+/// A client's one-byte reply to the ticket: it stays on TCP.
+pub const FAST_PATH_DECLINED: u8 = 0;
 
 /// What a server sends first.
 #[derive(Clone, Debug, PartialEq, Eq)]
