@@ -19,7 +19,7 @@ use porpoise_protocol::handshake::REUSE_REQUEST;
 use porpoise_protocol::reply::{ErrPacket, FirstReply, OkPacket, RowReply, StateChange};
 use porpoise_protocol::statement::{Prepared, write_execute};
 use porpoise_protocol::value::Value;
-use porpoise_transport::{Ended, Endpoint, Stream, connect_from, take_kept};
+use porpoise_transport::{ClosedStream, Endpoint, Stream, connect_from, take_pooled};
 use std::cell;
 use std::collections::VecDeque;
 use std::io;
@@ -179,7 +179,7 @@ pub fn dial(endpoint: &Endpoint, options: &Options) -> io::Result<Box<dyn Stream
     if options.keeps_streams && !options.password.is_empty() {
         let mut knock = PacketWriter::new();
         knock.write(REUSE_REQUEST);
-        if let Some(stream) = take_kept(endpoint, knock.bytes(), patience) {
+        if let Some(stream) = take_pooled(endpoint, knock.bytes(), patience) {
             return Ok(stream);
         }
     }
@@ -483,7 +483,7 @@ impl Connection {
 
     /// Takes in what has come; true if this is a packet, or the end of the connection.
     pub(crate) fn take_in(&mut self) -> bool {
-        match self.stream.read_now(self.reader.spare()) {
+        match self.stream.try_read(self.reader.spare()) {
             Ok(count) => {
                 self.reader.filled(count);
                 count == 0 || self.reader.has_packet()
@@ -656,10 +656,10 @@ impl Connection {
         self.put(&Command::Quit);
         let sent = self.flush();
         self.broken = true;
-        let stream = std::mem::replace(&mut self.stream, Box::new(Ended));
+        let stream = std::mem::replace(&mut self.stream, Box::new(ClosedStream));
         if is_settled && sent.is_ok() && self.options.keeps_streams && !self.reader.is_mid_packet()
         {
-            stream.keep();
+            stream.return_to_pool();
         }
         let (mut reader, mut writer) = (
             std::mem::take(&mut self.reader),

@@ -20,7 +20,7 @@ use porpoise_protocol::handshake::{
     Greeting, Login, NONCE_BYTES, put_attribute,
 };
 use porpoise_protocol::reply::ErrPacket;
-use porpoise_transport::loopback::{self, Ends, Invitation};
+use porpoise_transport::loopback::{self, RingsListener, TcpAddresses};
 
 /// What the greeting told, and what both ends can do.
 #[derive(Clone, Debug, Default)]
@@ -118,9 +118,9 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
         secure,
     )?;
     let mut attributes = attributes(&options);
-    let invitation = invite(connection, &options, server.capabilities);
-    if let Some((invitation, _)) = &invitation {
-        put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, invitation.name());
+    let listener = invite(connection, &options, server.capabilities);
+    if let Some((listener, _)) = &listener {
+        put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, listener.name());
     }
     let login = Login {
         capabilities: server.capabilities,
@@ -138,7 +138,7 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
     login.write(connection.writer());
     connection.flush()?;
     connection.server = server;
-    authenticate(connection, &options, plugin, invitation)
+    authenticate(connection, &options, plugin, listener)
 }
 
 /// A place for the server's rings, if they were asked for and this is a TCP connection within the machine. What goes wrong
@@ -147,14 +147,14 @@ fn invite(
     connection: &Connection,
     options: &Options,
     capabilities: Capabilities,
-) -> Option<(Invitation, Ends)> {
-    let ends = connection
+) -> Option<(RingsListener, TcpAddresses)> {
+    let addresses = connection
         .stream()
-        .tcp_ends()
-        .filter(|ends| ends.are_loopback())?;
+        .tcp_addresses()
+        .filter(|addresses| addresses.are_loopback())?;
     let asks = options.loopback_fast_path && capabilities.contains(Capabilities::CONNECT_ATTRS);
-    let invitation = asks.then(Invitation::open)?.ok()?;
-    Some((invitation, ends))
+    let listener = asks.then(RingsListener::open)?.ok()?;
+    Some((listener, addresses))
 }
 
 /// Logs in again.
@@ -197,7 +197,7 @@ fn authenticate(
     connection: &mut Connection,
     options: &Options,
     plugin: String,
-    mut invitation: Option<(Invitation, Ends)>,
+    mut listener: Option<(RingsListener, TcpAddresses)>,
 ) -> Result<(), Error> {
     let password = options.password.as_bytes();
     let mut secure = connection.stream().is_private();
@@ -225,9 +225,9 @@ fn authenticate(
                 nonce = fresh.to_vec();
                 Some(auth::answer(plugin.as_bytes(), password, &nonce, secure)?)
             }
-            Some(AuthStep::More(ticket)) if invitation.is_some() && loopback::is_ticket(ticket) => {
-                let rings = match invitation.take() {
-                    Some((invitation, ends)) => invitation.take(ticket, ends).ok(),
+            Some(AuthStep::More(ticket)) if listener.is_some() && loopback::is_ticket(ticket) => {
+                let rings = match listener.take() {
+                    Some((listener, addresses)) => listener.accept_rings(ticket, addresses).ok(),
                     None => None,
                 };
                 let answer = if rings.is_some() {

@@ -160,14 +160,14 @@ impl Handshake {
         if !self.may_offer_rings || !server.engine.variables().loopback_fast_path() {
             return false;
         }
-        let Some(ends) = stream.tcp_ends() else {
+        let Some(addresses) = stream.tcp_addresses() else {
             return false;
         };
         let asks_for = |name: &[u8]| name == FAST_PATH_ATTRIBUTE.as_bytes();
         let Some((_, name)) = login.attributes.iter().find(|(name, _)| asks_for(name)) else {
             return false;
         };
-        match loopback::visit(&lossy_text(name), ends) {
+        match loopback::offer_rings(&lossy_text(name), addresses) {
             Ok((rings, ticket)) => {
                 AuthStep::More(&ticket).write(writer);
                 self.expected_sequence = writer.sequence();

@@ -172,7 +172,7 @@ impl Listener {
                 if !offers_rings {
                     return Ok((Stream::Unix(stream), Peer::Unix));
                 }
-                Ok((with_rings(stream, ServerEnd::offer_to_keep)?, Peer::Unix))
+                Ok((with_rings(stream, ServerEnd::offer_reusable)?, Peer::Unix))
             }
             Listener::Instance(listener) => {
                 let (stream, _) = listener.accept()?;

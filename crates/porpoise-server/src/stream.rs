@@ -16,8 +16,8 @@ use std::time::Duration;
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use porpoise_transport::loopback::Ends;
-use porpoise_transport::{ServerEnd, Wants};
+use porpoise_transport::loopback::TcpAddresses;
+use porpoise_transport::{RingInterest, ServerEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::in_process::PendingReply;
@@ -181,7 +181,7 @@ impl Stream {
     /// A ring holds bytes to read, or has `room` again. False for sockets, of which the system reports.
     pub fn is_ready(&self, room: bool) -> bool {
         match self {
-            Stream::SharedMemory(end) => end.is_ready(wants(room)),
+            Stream::SharedMemory(end) => end.is_ready(ring_interest(room)),
             Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => false,
         }
     }
@@ -189,7 +189,7 @@ impl Stream {
     /// Has the client ring when there are bytes, or `room`. True if there are already: then nobody rings.
     pub fn arm(&mut self, room: bool) -> bool {
         match self {
-            Stream::SharedMemory(end) => end.arm(wants(room)),
+            Stream::SharedMemory(end) => end.arm(ring_interest(room)),
             Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => false,
         }
     }
@@ -197,7 +197,7 @@ impl Stream {
     /// How often a sleeping client was woken since this was last asked.
     pub fn take_wakeups(&mut self) -> u64 {
         match self {
-            Stream::SharedMemory(end) => end.take_rung(),
+            Stream::SharedMemory(end) => end.take_wakeups(),
             Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => 0,
         }
     }
@@ -216,7 +216,7 @@ impl Stream {
         let socket = match self {
             Stream::Tcp(socket) => (*socket).as_fd(),
             Stream::Unix(socket) => (*socket).as_fd(),
-            Stream::SharedMemory(end) => return end.wait_for(wants(room), timeout),
+            Stream::SharedMemory(end) => return end.wait_for(ring_interest(room), timeout),
             Stream::InProcess(_) => return Ok(room),
         };
         let flags = if room { PollFlags::OUT } else { PollFlags::IN };
@@ -240,9 +240,9 @@ impl Stream {
     }
 
     /// The addresses of a TCP connection.
-    pub fn tcp_ends(&self) -> Option<Ends> {
+    pub fn tcp_addresses(&self) -> Option<TcpAddresses> {
         match self {
-            Stream::Tcp(socket) => Some(Ends::new(
+            Stream::Tcp(socket) => Some(TcpAddresses::new(
                 socket.local_addr().ok()?,
                 socket.peer_addr().ok()?,
             )),
@@ -257,7 +257,7 @@ impl Stream {
 
     /// A client that quits may begin another connection over it, now or later.
     pub fn can_be_reused(&self) -> bool {
-        matches!(self, Stream::SharedMemory(end) if end.is_taken())
+        matches!(self, Stream::SharedMemory(end) if end.is_drained())
     }
 
     /// Its client begins another connection over it.
@@ -281,6 +281,10 @@ impl Stream {
     }
 }
 
-fn wants(room: bool) -> Wants {
-    if room { Wants::ROOM } else { Wants::BYTES }
+fn ring_interest(room: bool) -> RingInterest {
+    if room {
+        RingInterest::WRITABLE
+    } else {
+        RingInterest::READABLE
+    }
 }

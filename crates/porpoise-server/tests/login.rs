@@ -181,8 +181,8 @@ fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
     let server = start(&[
         "CREATE USER ann IDENTIFIED BY 'secret'",
         "CREATE USER cached IDENTIFIED BY 'secret'",
-        "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK_ROW",
-        "CREATE USER lockedout ACCOUNT LOCK_ROW",
+        "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
+        "CREATE USER lockedout ACCOUNT LOCK",
         "CREATE USER expired IDENTIFIED BY 'secret' PASSWORD EXPIRE",
         "CREATE USER nopass",
         "CREATE USER elsewhere@'203.0.113.9' IDENTIFIED BY 'secret'",
@@ -226,7 +226,7 @@ fn users_that_do_not_exist_are_asked_by_any_plugin_that_accounts_have_and_always
     let server = start(&[
         "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
         "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
-        "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK_ROW",
+        "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
         "CREATE USER natnone IDENTIFIED WITH mysql_native_password",
     ]);
     for path in LOGIN_PATHS {
@@ -255,10 +255,10 @@ fn users_that_do_not_exist_are_asked_by_any_plugin_that_accounts_have_and_always
 #[test]
 fn what_bars_an_account_is_told_to_its_owner() {
     let server = start(&[
-        "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK_ROW",
-        "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK_ROW",
+        "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
+        "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
         "CREATE USER expired IDENTIFIED BY 'secret' PASSWORD EXPIRE",
-        "CREATE USER lockedout ACCOUNT LOCK_ROW",
+        "CREATE USER lockedout ACCOUNT LOCK",
     ]);
     let number = |user: &str, password: &str| server.local(user, password).err().unwrap().0;
     for (user, barred) in [("locked", 3118), ("natlocked", 3118), ("expired", 1862)] {
