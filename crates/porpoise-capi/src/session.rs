@@ -301,7 +301,7 @@ impl Handle<'_> {
                 let mut dialled = Err(Failure::of(failure::CONNECTION));
                 let options = login(*options);
                 for endpoint in options.endpoints().map_err(Failure::from)? {
-                    match porpoise_client::dial(&endpoint, &options) {
+                    match porpoise_client::connect_stream(&endpoint, &options) {
                         Ok(stream) => {
                             dialled = Ok((stream, endpoint));
                             break;

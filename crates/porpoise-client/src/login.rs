@@ -51,7 +51,7 @@ const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
 /// Capabilities a server must have.
 const REQUIRED: Capabilities = Capabilities::PROTOCOL_41.union(Capabilities::SECURE_CONNECTION);
 
-fn wanted(options: &Options) -> Capabilities {
+fn requested_capabilities(options: &Options) -> Capabilities {
     let mut capabilities = CAPABILITIES | options.capabilities;
     capabilities.set(Capabilities::CONNECT_WITH_DB, options.database.is_some());
     for (flag, asked) in [
@@ -88,11 +88,11 @@ fn check(options: &Options) -> Result<(), Error> {
 }
 
 /// Reads the greeting and logs in.
-pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
+pub(crate) fn log_in(connection: &mut Connection) -> Result<(), Error> {
     let options = connection.options().clone();
     check(&options)?;
-    let place = connection.read_packet()?;
-    let packet = connection.packet(place);
+    let range = connection.read_packet()?;
+    let packet = connection.packet(range);
     if let Some(error) = ErrPacket::parse(packet.payload)? {
         return Err(Error::from_server(error));
     }
@@ -103,22 +103,22 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
     let server = Server {
         version: String::from_utf8_lossy(greeting.server_version).into_owned(),
         connection_id: greeting.connection_id,
-        capabilities: wanted(&options) & greeting.capabilities,
+        capabilities: requested_capabilities(&options) & greeting.capabilities,
         offered: greeting.capabilities,
         collation: greeting.collation,
         nonce: greeting.nonce,
     };
-    let plugin = known(greeting.auth_plugin).to_owned();
+    let plugin = first_plugin(greeting.auth_plugin).to_owned();
     let sequence = packet.sequence.wrapping_add(1);
     let secure = connection.stream().is_private();
-    let answer = auth::answer(
+    let answer = auth::respond(
         plugin.as_bytes(),
         options.password.as_bytes(),
         &server.nonce,
         secure,
     )?;
     let mut attributes = attributes(&options);
-    let listener = invite(connection, &options, server.capabilities);
+    let listener = listen_for_rings(connection, &options, server.capabilities);
     if let Some((listener, _)) = &listener {
         put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, listener.name());
     }
@@ -143,7 +143,7 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
 
 /// A place for the server's rings, if they were asked for and this is a TCP connection within the machine. What goes wrong
 /// here goes on over TCP.
-fn invite(
+fn listen_for_rings(
     connection: &Connection,
     options: &Options,
     capabilities: Capabilities,
@@ -162,7 +162,7 @@ pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Res
     check(options)?;
     let plugin = auth::NATIVE_PASSWORD;
     let nonce = connection.server.nonce;
-    let answer = auth::answer(
+    let answer = auth::respond(
         plugin.as_bytes(),
         options.password.as_bytes(),
         &nonce,
@@ -185,7 +185,7 @@ pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Res
 
 /// The plugin to answer with first: the server's, unless this client hasn't got it. The server then names the
 /// account's.
-fn known(plugin: &[u8]) -> &'static str {
+fn first_plugin(plugin: &[u8]) -> &'static str {
     match plugin {
         plugin if plugin == auth::CACHING_SHA2_PASSWORD.as_bytes() => auth::CACHING_SHA2_PASSWORD,
         _ => auth::NATIVE_PASSWORD,
@@ -206,8 +206,8 @@ fn authenticate(
     let mut plugin = plugin;
     let mut nonce = connection.server.nonce.to_vec();
     loop {
-        let place = connection.read_packet()?;
-        let packet = connection.packet(place);
+        let range = connection.read_packet()?;
+        let packet = connection.packet(range);
         let sequence = packet.sequence.wrapping_add(1);
         if let Some(error) = ErrPacket::parse(packet.payload)? {
             return Err(Error::from_server(error));
@@ -215,7 +215,7 @@ fn authenticate(
         let answer = match AuthStep::parse(packet.payload)? {
             None => {
                 drop(left);
-                return connection.set_outcome(place);
+                return connection.set_outcome(range);
             }
             Some(AuthStep::Switch {
                 plugin: named,
@@ -223,7 +223,7 @@ fn authenticate(
             }) => {
                 plugin = String::from_utf8_lossy(named).into_owned();
                 nonce = fresh.to_vec();
-                Some(auth::answer(plugin.as_bytes(), password, &nonce, secure)?)
+                Some(auth::respond(plugin.as_bytes(), password, &nonce, secure)?)
             }
             Some(AuthStep::More(ticket)) if listener.is_some() && loopback::is_ticket(ticket) => {
                 let rings = match listener.take() {
@@ -239,14 +239,16 @@ fn authenticate(
                 connection.writer().write(&[answer]);
                 connection.flush()?;
                 if let Some(rings) = rings {
-                    left = Some(connection.go_on_over(Box::new(rings))?);
+                    left = Some(connection.switch_stream(Box::new(rings))?);
                     secure = true;
                 }
                 None
             }
             Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => match bytes {
                 [caching_sha2::FAST_AUTH_SUCCESS] => None,
-                [caching_sha2::FULL_AUTH_NEEDED] if secure => Some(caching_sha2::clear(password)),
+                [caching_sha2::FULL_AUTH_NEEDED] if secure => {
+                    Some(caching_sha2::cleartext_packet(password))
+                }
                 [caching_sha2::FULL_AUTH_NEEDED] => {
                     if !options.get_server_public_key && !connection.stream().is_local() {
                         return Err(porpoise_protocol::Error::InsecureChannel.into());

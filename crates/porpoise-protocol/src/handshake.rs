@@ -1,12 +1,12 @@
-//! How a connection begins, up to the question who is there. [`crate::auth`] answers that.
+//! How a connection begins: the packets of the handshake. What is in the authentication's packets, [`crate::auth`] knows.
 //!
 //! ```text
 //! server                                       client
 //! Greeting: version, nonce, capabilities ─►
 //!                                         ◄─   SslRequest, then TLS, then …
-//!                                         ◄─   Login: user, answer to the nonce, database
+//!                                         ◄─   Login: user, response to the nonce, database
 //! AuthSwitchRequest, other plugin         ─►
-//!                                         ◄─   its answer, bare bytes
+//!                                         ◄─   its response, bare bytes
 //! AuthMoreData                            ─►   … as the plugin likes …
 //! OK or ERR                               ─►
 //! ```
@@ -43,7 +43,7 @@ pub struct Greeting<'a> {
     pub server_version: &'a [u8],
     /// As `SELECT CONNECTION_ID()`.
     pub connection_id: u32,
-    /// What the client's answer is mixed with; no byte of it is zero.
+    /// What the client's response is mixed with; no byte of it is zero.
     pub nonce: [u8; NONCE_BYTES],
     /// What the server can do.
     pub capabilities: Capabilities,
@@ -179,13 +179,13 @@ pub struct Login<'a> {
     pub collation: u8,
     /// The user's name; empty for the anonymous user.
     pub user: &'a [u8],
-    /// The answer of `auth_plugin` to the nonce.
+    /// The response of `auth_plugin` to the nonce.
     pub auth_response: &'a [u8],
     /// The database to use, if one was named.
     pub database: Option<&'a [u8]>,
-    /// The plugin that answered; nothing from clients without PLUGIN_AUTH, who mean `mysql_native_password`.
+    /// The plugin that made it; `None` from clients without PLUGIN_AUTH, which use `mysql_native_password`.
     pub auth_plugin: Option<&'a [u8]>,
-    /// What the client tells of itself.
+    /// What the client says about itself.
     pub attributes: Attributes<'a>,
     /// The zstd level for the server's packets, with ZSTD_COMPRESSION.
     pub zstd_level: Option<u8>,
@@ -325,15 +325,15 @@ pub fn put_attribute(out: &mut Vec<u8>, name: &str, value: &str) {
 pub struct ChangeUser<'a> {
     /// The user's name.
     pub user: &'a [u8],
-    /// The answer of `auth_plugin` to the nonce of the greeting.
+    /// The response of `auth_plugin` to the nonce of the greeting.
     pub auth_response: &'a [u8],
     /// The database to use; empty for none.
     pub database: &'a [u8],
     /// The client's collation, if it sent one.
     pub collation: Option<CollationId>,
-    /// The plugin that answered.
+    /// The plugin that made the response.
     pub auth_plugin: Option<&'a [u8]>,
-    /// What the client tells of itself.
+    /// What the client says about itself.
     pub attributes: Attributes<'a>,
 }
 
@@ -381,10 +381,10 @@ impl<'a> ChangeUser<'a> {
     }
 }
 
-/// What a server may say between a login and its OK or ERR.
+/// What a server may send between a login and its OK or ERR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthStep<'a> {
-    /// Answer by another plugin: the next packet of the client is that plugin's answer, bare.
+    /// Answer by another plugin: the next packet of the client is that plugin's response, bare.
     Switch {
         /// The plugin.
         plugin: &'a [u8],

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use porpoise_engine::Error;
 use porpoise_engine::accounts::Account;
 use porpoise_engine::session::Login;
-use porpoise_protocol::auth::{self, Exchange, Outcome};
+use porpoise_protocol::auth::{self, AuthOutcome, Exchange};
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::handshake::{self, Attributes, ChangeUser, NONCE_BYTES};
@@ -229,9 +229,9 @@ impl AuthExchange {
         self.request.with_password |= !is_no_password(packet);
         let outcome = match &mut self.method {
             AuthMethod::Password(exchange, _) => {
-                exchange.answer(packet, writer, || server.auth_cache.key())
+                exchange.handle_response(packet, writer, || server.auth_cache.key())
             }
-            AuthMethod::Preauthenticated(_) => Ok(Outcome::Accepted(None)),
+            AuthMethod::Preauthenticated(_) => Ok(AuthOutcome::Accepted(None)),
         };
         self.expected_sequence = writer.sequence();
         self.conclude(outcome, peer, server)
@@ -244,25 +244,25 @@ impl AuthExchange {
 
     fn conclude(
         &mut self,
-        outcome: Result<Outcome, porpoise_protocol::Error>,
+        outcome: Result<AuthOutcome, porpoise_protocol::Error>,
         peer: Peer,
         server: &ServerState,
     ) -> AuthResult {
         match (outcome, &self.method) {
-            (Ok(Outcome::Continue), _) => AuthResult::Continue,
-            (Ok(Outcome::Accepted(_)), AuthMethod::Preauthenticated(None)) => {
+            (Ok(AuthOutcome::Continue), _) => AuthResult::Continue,
+            (Ok(AuthOutcome::Accepted(_)), AuthMethod::Preauthenticated(None)) => {
                 AuthResult::Authenticated(None)
             }
-            (Ok(Outcome::Accepted(_)), AuthMethod::Preauthenticated(Some(account))) => {
+            (Ok(AuthOutcome::Accepted(_)), AuthMethod::Preauthenticated(Some(account))) => {
                 self.check_account_state(account, peer, server)
             }
-            (Ok(Outcome::Accepted(fast_hash)), AuthMethod::Password(_, Some(account))) => {
+            (Ok(AuthOutcome::Accepted(fast_hash)), AuthMethod::Password(_, Some(account))) => {
                 if let Some(fast_hash) = fast_hash {
                     server.auth_cache.insert(account, fast_hash);
                 }
                 self.check_account_state(account, peer, server)
             }
-            (Ok(Outcome::Accepted(_) | Outcome::Denied), _) => {
+            (Ok(AuthOutcome::Accepted(_) | AuthOutcome::Denied), _) => {
                 AuthResult::Refused(self.access_denied(peer))
             }
             (Err(porpoise_protocol::Error::Malformed(_)), _) => {

@@ -188,7 +188,7 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     .into();
     let served = Served::start(location, folder.path(), "porpoise", variables)?;
     IN_PROCESS.get_or_init(|| InProcessServer::new(served.engine.clone()));
-    porpoise_client::embedded::provide(in_this_process);
+    porpoise_client::embedded::set_opener(in_this_process);
     let port = served
         .server
         .tcp_addresses()

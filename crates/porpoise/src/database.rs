@@ -77,7 +77,7 @@ impl Drop for Core {
 /// Has `porpoise_client` open `porpoise:///folder`, `porpoise::memory:` and `transport=embedded` in this process, or over
 /// shared memory in the process that has the folder. Every connection to `:memory:` is to a database of its own.
 pub fn provide_to_clients() {
-    porpoise_client::embedded::provide(|options| {
+    porpoise_client::embedded::set_opener(|options| {
         let database = match &options.folder {
             Some(folder) => Database::open(folder),
             None => Database::in_memory(),

@@ -189,7 +189,7 @@ impl Raw {
         .write(&mut alike);
         *raw.seen.last_mut().unwrap() = alike.bytes().to_vec();
         let plugin = auth::NATIVE_PASSWORD.as_bytes();
-        let answer = auth::answer(plugin, b"secret", &greeting.nonce, false).unwrap();
+        let answer = auth::respond(plugin, b"secret", &greeting.nonce, false).unwrap();
         let mut bytes = Vec::new();
         for (name, value) in attributes {
             put_attribute(&mut bytes, name, value);

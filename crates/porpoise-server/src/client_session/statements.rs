@@ -7,7 +7,7 @@ use porpoise_protocol::command::Execute;
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::reply::write_eof;
-use porpoise_protocol::statement::{Parameters, Prepared};
+use porpoise_protocol::statement::{Parameters, PrepareOk};
 
 use crate::column_definition::column_definition;
 use crate::connection::wire_error;
@@ -97,7 +97,7 @@ impl ClientSession {
         let prepared = self.session.prepare(sql)?;
         let charset = self.results_charset();
         let too_many = |_| Error::too_many_parameters();
-        Prepared {
+        PrepareOk {
             statement: prepared.id,
             columns: u16::try_from(prepared.columns.len()).map_err(too_many)?,
             parameters: u16::try_from(prepared.parameters.len()).map_err(too_many)?,

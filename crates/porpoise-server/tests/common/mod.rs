@@ -195,7 +195,7 @@ impl RawClient {
         self.connection_id = greeting.connection_id;
         let mut plugin = greeting.auth_plugin.to_vec();
         let mut nonce = greeting.nonce.to_vec();
-        let answer = auth::answer(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
+        let answer = auth::respond(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
         let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
         Login {
             capabilities: self.capabilities,
@@ -226,7 +226,7 @@ impl RawClient {
                 }) => {
                     (plugin, nonce) = (to.to_vec(), with.to_vec());
                     let answer =
-                        auth::answer(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
+                        auth::respond(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
                     self.send(sequence + 1, &answer).unwrap();
                 }
                 Some(AuthStep::More(&[3])) => {}
