@@ -8,15 +8,15 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::Raw;
-use common::running::{Running, in_memory};
+use common::RawClient;
+use common::test_server::{TestServer, in_memory};
 use porpoise_protocol::frame::PacketWriter;
-use porpoise_server::{Moves, ServerOptions};
+use porpoise_server::{MigrationPolicy, ServerOptions};
 
-fn start(workers: usize) -> Running {
+fn start(workers: usize) -> TestServer {
     let options = ServerOptions {
         workers,
-        moves: Moves::AfterEveryTurn,
+        migration: MigrationPolicy::AfterEveryTurn,
         ..ServerOptions::default()
     };
     let setup = [
@@ -24,29 +24,29 @@ fn start(workers: usize) -> Running {
         "CREATE TABLE test.t (id INT PRIMARY KEY, v INT NOT NULL)",
         "INSERT INTO test.t VALUES (1, 0)",
     ];
-    Running::start(in_memory(&[]), options, &setup)
+    TestServer::start(in_memory(&[]), options, &setup)
 }
 
-impl Running {
-    fn moves(&self) -> u64 {
+impl TestServer {
+    fn migrations(&self) -> u64 {
         self.count("Moved_connections")
     }
 }
 
 /// Microseconds that differ from one call to the next.
-fn some_moment(round: u32, most: u32) -> Duration {
+fn pseudo_random_delay(round: u32, most: u32) -> Duration {
     Duration::from_micros(u64::from(round.wrapping_mul(2_654_435_761) >> 8) % u64::from(most))
 }
 
 #[test]
 fn a_session_is_the_same_wherever_its_connection_is() {
-    let running = start(3);
-    let before = running.moves();
+    let server = start(3);
+    let before = server.migrations();
     thread::scope(|scope| {
         for client in 0..4u32 {
-            let running = &running;
+            let server = &server;
             scope.spawn(move || {
-                let mut wire = running.root();
+                let mut wire = server.root();
                 assert!(wire.query("USE test").is_ok());
                 assert!(wire.query(&format!("SET @me = {client}")).is_ok());
                 assert!(wire.query("CREATE TEMPORARY TABLE mine (n INT)").is_ok());
@@ -77,22 +77,22 @@ fn a_session_is_the_same_wherever_its_connection_is() {
                     assert!(wire.query(end).is_ok());
                 }
                 let kept = wire.query("SELECT COUNT(*) FROM mine");
-                assert_eq!(kept.one(), "25");
+                assert_eq!(kept.value(), "25");
                 let kept = format!("SELECT COUNT(*) FROM t WHERE id DIV 1000 = {client}");
                 let rows = if client == 0 { "26" } else { "25" };
-                assert_eq!(wire.query(&kept).one(), rows);
+                assert_eq!(wire.query(&kept).value(), rows);
             });
         }
     });
-    let moves = running.moves() - before;
+    let moves = server.migrations() - before;
     assert!(moves > 4 * 50 * 4, "only {moves} moves");
 }
 
 #[test]
 fn statements_sent_ahead_are_answered_in_order() {
-    let running = start(3);
+    let server = start(3);
     for burst in [1, 3, 40] {
-        let mut wire = running.root();
+        let mut wire = server.root();
         let commands: Vec<Vec<u8>> = (0..400)
             .map(|number| {
                 let mut writer = PacketWriter::with_buffer(Vec::new(), 0);
@@ -100,52 +100,52 @@ fn statements_sent_ahead_are_answered_in_order() {
                 writer.bytes().to_vec()
             })
             .collect();
-        // The server reads them as they come: whole, in halves, several at once, on its way from worker to worker.
+        // The server reads them as they come: whole, in halves, several at once, on its path from worker to worker.
         for (round, some) in commands.chunks(burst).enumerate() {
             let bytes = some.concat();
             let (one, other) = bytes.split_at(bytes.len() / 2);
             wire.wire.write_all(one).unwrap();
-            thread::sleep(some_moment(round as u32, 60));
+            thread::sleep(pseudo_random_delay(round as u32, 60));
             wire.wire.write_all(other).unwrap();
         }
         for number in 0..400 {
-            assert_eq!(wire.answer().one(), number.to_string());
+            assert_eq!(wire.receive().value(), number.to_string());
         }
     }
 }
 
 #[test]
 fn a_large_result_reaches_a_slow_reader_whole() {
-    let running = start(2);
-    let mut wire = running.root();
+    let server = start(2);
+    let mut wire = server.root();
     for round in 0..3 {
-        wire.ask(
+        wire.send_query(
             "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900)
              SELECT i, REPEAT('x', 8000) FROM n",
         );
         // What follows is queued behind it.
-        wire.ask("SELECT 'next'");
+        wire.send_query("SELECT 'next'");
         thread::sleep(Duration::from_millis(30));
-        let answer = wire.answer();
+        let answer = wire.receive();
         assert_eq!(answer.rows().len(), 900, "round {round}");
         for (at, row) in answer.rows().iter().enumerate() {
             assert_eq!(row[0].as_deref(), Some(&*(at + 1).to_string()));
             assert_eq!(row[1].as_ref().map(String::len), Some(8000));
         }
-        assert_eq!(wire.answer().one(), "next");
+        assert_eq!(wire.receive().value(), "next");
     }
 }
 
 #[test]
 fn kill_reaches_a_connection_on_its_way() {
-    let running = start(3);
-    let mut killer = running.root();
+    let server = start(3);
+    let mut killer = server.root();
     for round in 0..150 {
-        let mut victim = running.root();
-        assert_eq!(victim.query("SELECT 1").one(), "1");
-        victim.ask("SELECT 2");
+        let mut victim = server.root();
+        assert_eq!(victim.query("SELECT 1").value(), "1");
+        victim.send_query("SELECT 2");
         // From before the answer to after the move.
-        thread::sleep(some_moment(round, 120));
+        thread::sleep(pseudo_random_delay(round, 120));
         let answer = killer.query(&format!("KILL {}", victim.connection_id));
         assert!(answer.is_ok(), "{answer:?}");
         let began = Instant::now();
@@ -156,32 +156,32 @@ fn kill_reaches_a_connection_on_its_way() {
 
 #[test]
 fn kill_query_ends_the_statement_and_nothing_else() {
-    let running = start(3);
-    let mut killer = running.root();
-    let mut victim = running.root();
+    let server = start(3);
+    let mut killer = server.root();
+    let mut victim = server.root();
     assert!(victim.query("USE test").is_ok());
     for round in 0..20 {
-        assert_eq!(victim.query("SELECT 1").one(), "1");
-        victim.ask("SELECT SLEEP(60) FROM t");
+        assert_eq!(victim.query("SELECT 1").value(), "1");
+        victim.send_query("SELECT SLEEP(60) FROM t");
         thread::sleep(Duration::from_millis(20));
         let kill = format!("KILL QUERY {}", victim.connection_id);
         assert!(killer.query(&kill).is_ok());
         let began = Instant::now();
-        let answer = victim.answer();
+        let answer = victim.receive();
         assert!(began.elapsed() < Duration::from_secs(5), "{answer:?}");
-        assert_eq!(victim.query("SELECT 3").one(), "3", "round {round}");
+        assert_eq!(victim.query("SELECT 3").value(), "3", "round {round}");
     }
 }
 
 #[test]
 fn wait_timeout_goes_with_the_connection() {
-    let running = start(3);
-    let clients: Vec<Raw> = (0..12)
+    let server = start(3);
+    let clients: Vec<RawClient> = (0..12)
         .map(|client| {
-            let mut wire = running.root();
+            let mut wire = server.root();
             assert!(wire.query("SET wait_timeout = 1").is_ok());
             for _ in 0..client {
-                assert_eq!(wire.query("SELECT 1").one(), "1");
+                assert_eq!(wire.query("SELECT 1").value(), "1");
             }
             wire
         })
@@ -197,16 +197,16 @@ fn wait_timeout_goes_with_the_connection() {
 
 #[test]
 fn a_client_that_dies_on_its_way_releases_its_locks() {
-    let running = start(3);
+    let server = start(3);
     for round in 0..60 {
-        let mut victim = running.root();
+        let mut victim = server.root();
         for sql in ["USE test", "BEGIN"] {
             assert!(victim.query(sql).is_ok());
         }
-        victim.ask("UPDATE t SET v = v + 1 WHERE id = 1");
-        thread::sleep(some_moment(round, 150));
+        victim.send_query("UPDATE t SET v = v + 1 WHERE id = 1");
+        thread::sleep(pseudo_random_delay(round, 150));
         drop(victim);
-        let mut next = running.root();
+        let mut next = server.root();
         assert!(next.query("USE test").is_ok());
         assert!(next.query("SET innodb_lock_wait_timeout = 5").is_ok());
         let answer = next.query("UPDATE t SET v = 0 WHERE id = 1");
@@ -217,10 +217,10 @@ fn a_client_that_dies_on_its_way_releases_its_locks() {
 #[test]
 fn a_server_that_stops_leaves_no_connection_between_workers() {
     for round in 0..12 {
-        let running = start(4);
+        let server = start(4);
         thread::scope(|scope| {
             for _ in 0..6 {
-                let mut wire = running.root();
+                let mut wire = server.root();
                 scope.spawn(move || {
                     loop {
                         if wire.send(0, b"\x03SELECT 1").is_err() {
@@ -240,9 +240,9 @@ fn a_server_that_stops_leaves_no_connection_between_workers() {
                     assert!(wire.is_closed());
                 });
             }
-            thread::sleep(Duration::from_millis(5) + some_moment(round, 3000));
+            thread::sleep(Duration::from_millis(5) + pseudo_random_delay(round, 3000));
             let began = Instant::now();
-            running.server.stop();
+            server.server.stop();
             assert!(began.elapsed() < Duration::from_secs(8), "round {round}");
         });
     }

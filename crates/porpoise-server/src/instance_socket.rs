@@ -1,12 +1,12 @@
-//! The door between programs that want the same folder.
+//! The socket by which other processes reach the instance that has a database's folder open.
 //!
-//! One process has a database's folder open; the others of the same user come to it through a Unix socket in the folder, over
+//! One process has the folder open; other processes of the same user connect to it through a Unix socket in the folder, over
 //! which they are given shared memory. They are let in as the program that has the folder is: without account or password,
-//! because whoever may read and write the database's files needs none. The socket is its owner's alone (mode 0600), and who
-//! connects is asked of the system as well.
+//! because a process that may read and write the database's files needs none. Only the socket's owner may use it (mode 0600),
+//! and the system is asked which user connects as well.
 //!
-//! The socket's file is made by the process that has the folder, so one that is found there was left by a process
-//! that died, and is replaced. Folders whose path is too long for a socket's address are reached through `/proc/self/fd`.
+//! The process that has the folder makes the socket's file, so one that is found there was left by a process
+//! that died, and is replaced. A folder whose path is too long for a socket's address is reached through `/proc/self/fd`.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -19,67 +19,74 @@ const FILE_NAME: &str = "porpoise.sock";
 /// The longest path that a Unix socket can have.
 const PATH_MAX: usize = 107;
 
-/// Where the socket of a folder is, by a path that fits into a socket's address as long as this lives.
+/// The path of a folder's instance socket. It fits into a socket's address, and is valid while this lives.
 #[derive(Debug)]
-pub struct Place {
+pub struct InstanceSocketPath {
     path: PathBuf,
+    /// Open where the path goes through `/proc/self/fd`.
     _folder: Option<File>,
 }
 
-impl Place {
-    /// In `folder`.
-    pub fn of(folder: &Path) -> io::Result<Place> {
+impl InstanceSocketPath {
+    /// The path of the socket in `folder`.
+    ///
+    /// # Errors
+    /// If the current folder of the process can't be told, or a folder of a long path can't be opened.
+    pub fn in_folder(folder: &Path) -> io::Result<InstanceSocketPath> {
         // Relative, it would mean another folder once the process changes its own.
         let path = std::path::absolute(folder)?.join(FILE_NAME);
         if path.as_os_str().len() <= PATH_MAX {
-            return Ok(Place {
+            return Ok(InstanceSocketPath {
                 path,
                 _folder: None,
             });
         }
         let folder = File::open(folder)?;
-        Ok(Place {
+        Ok(InstanceSocketPath {
             path: PathBuf::from(format!("/proc/self/fd/{}/{FILE_NAME}", folder.as_raw_fd())),
             _folder: Some(folder),
         })
     }
 
-    /// To dial or to listen at.
+    /// The path to connect to, or to listen at.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// The socket in a folder that this process has open. Its file goes when this does.
+/// The listening socket in a folder that this process has open. Dropping it removes the socket's file.
 #[derive(Debug)]
-pub struct Neighbours {
+pub struct InstanceSocket {
     listener: UnixListener,
-    place: Place,
+    path: InstanceSocketPath,
 }
 
-impl Neighbours {
+impl InstanceSocket {
     /// Listens in `folder`, which this process must have open.
-    pub fn open(folder: &Path) -> io::Result<Neighbours> {
-        let place = Place::of(folder)?;
-        match fs::remove_file(place.path()) {
+    ///
+    /// # Errors
+    /// If a socket that another process has left can't be removed, or the socket can't be made.
+    pub fn open(folder: &Path) -> io::Result<InstanceSocket> {
+        let path = InstanceSocketPath::in_folder(folder)?;
+        match fs::remove_file(path.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = UnixListener::bind(place.path())?;
-        fs::set_permissions(place.path(), Permissions::from_mode(0o600))?;
-        Ok(Neighbours { listener, place })
+        let listener = UnixListener::bind(path.path())?;
+        fs::set_permissions(path.path(), Permissions::from_mode(0o600))?;
+        Ok(InstanceSocket { listener, path })
     }
 
-    /// What it listens with.
+    /// The blocking listener.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
 }
 
-impl Drop for Neighbours {
+impl Drop for InstanceSocket {
     fn drop(&mut self) {
         // Somebody may have removed it already.
-        let _ = fs::remove_file(self.place.path());
+        let _ = fs::remove_file(self.path.path());
     }
 }
 
@@ -92,14 +99,14 @@ mod tests {
     fn the_socket_is_its_owners_alone_and_goes_with_its_listener() {
         let folder = tempfile::tempdir().unwrap();
         drop(UnixListener::bind(folder.path().join(FILE_NAME)).unwrap());
-        let neighbours = Neighbours::open(folder.path()).unwrap();
+        let socket = InstanceSocket::open(folder.path()).unwrap();
         let path = folder.path().join(FILE_NAME);
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
         UnixStream::connect(&path).unwrap();
-        drop(neighbours);
+        drop(socket);
         assert!(!path.exists());
     }
 
@@ -108,9 +115,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let long = folder.path().join("x".repeat(120)).join("y".repeat(120));
         fs::create_dir_all(&long).unwrap();
-        let neighbours = Neighbours::open(&long).unwrap();
-        UnixStream::connect(Place::of(&long).unwrap().path()).unwrap();
-        drop(neighbours);
+        let socket = InstanceSocket::open(&long).unwrap();
+        UnixStream::connect(InstanceSocketPath::in_folder(&long).unwrap().path()).unwrap();
+        drop(socket);
         assert!(!long.join(FILE_NAME).exists());
     }
 }

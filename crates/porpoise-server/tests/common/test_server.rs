@@ -7,15 +7,15 @@ use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
-use super::Raw;
+use super::RawClient;
 
-pub struct Running {
+pub struct TestServer {
     pub server: Server,
     folder: tempfile::TempDir,
 }
 
 /// A number and a message.
-pub type Refused = (u16, String);
+pub type RefusedLogin = (u16, String);
 
 /// Nothing that lasts, and these variables.
 pub fn in_memory(variables: &[(&str, &str)]) -> EngineOptions {
@@ -26,9 +26,9 @@ pub fn in_memory(variables: &[(&str, &str)]) -> EngineOptions {
     }
 }
 
-impl Running {
+impl TestServer {
     /// With a Unix socket and shared memory beside the doors of `options`, after root has said all of `setup`.
-    pub fn start(engine: EngineOptions, options: ServerOptions, setup: &[&str]) -> Running {
+    pub fn start(engine: EngineOptions, options: ServerOptions, setup: &[&str]) -> TestServer {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s.sock");
         let options = ServerOptions {
@@ -37,13 +37,13 @@ impl Running {
             ..options
         };
         let server = Server::start(Engine::open(engine).unwrap(), &options).unwrap();
-        let running = Running { server, folder };
-        let mut root = running.root();
+        let server = TestServer { server, folder };
+        let mut root = server.root();
         for sql in setup {
             let answer = root.query(sql);
             assert!(answer.is_ok(), "{sql}: {answer:?}");
         }
-        running
+        server
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -51,11 +51,13 @@ impl Running {
     }
 
     /// Over the Unix socket, or shared memory in its place.
-    pub fn local(&self, user: &str, password: &str) -> Result<Raw, Refused> {
-        Raw::local(&self.socket()).unwrap().login(user, password)
+    pub fn local(&self, user: &str, password: &str) -> Result<RawClient, RefusedLogin> {
+        RawClient::local(&self.socket())
+            .unwrap()
+            .login(user, password)
     }
 
-    pub fn root(&self) -> Raw {
+    pub fn root(&self) -> RawClient {
         self.local("root", "").unwrap()
     }
 

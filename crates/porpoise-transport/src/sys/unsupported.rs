@@ -1,4 +1,4 @@
-//! A system for which nobody has written shared memory yet: nothing can be made, so nothing can be used.
+//! A system for which shared memory isn't implemented: it can't be made, so it can't be used.
 
 use std::convert::Infallible;
 use std::io;
@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-fn missing<T>() -> io::Result<T> {
+fn unsupported<T>() -> io::Result<T> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "shared memory isn't supported on this system",
@@ -15,11 +15,11 @@ fn missing<T>() -> io::Result<T> {
 }
 
 pub(crate) fn create_memory(_length: usize) -> io::Result<OwnedFd> {
-    missing()
+    unsupported()
 }
 
 pub(crate) fn check_memory(_memory: &OwnedFd, _length: usize) -> io::Result<()> {
-    missing()
+    unsupported()
 }
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Mapping(Infallible);
 
 impl Mapping {
     pub fn new(_memory: &OwnedFd, _length: usize) -> io::Result<Mapping> {
-        missing()
+        unsupported()
     }
 
     pub fn base(&self) -> NonNull<u8> {
@@ -40,55 +40,58 @@ impl Mapping {
 }
 
 pub(crate) fn create_doorbell() -> io::Result<OwnedFd> {
-    missing()
+    unsupported()
 }
 
 pub(crate) fn ring_doorbell(_doorbell: &OwnedFd) {}
 
-pub(crate) fn hush_doorbell(_doorbell: &OwnedFd) {}
+pub(crate) fn clear_doorbell(_doorbell: &OwnedFd) {}
 
-pub(crate) fn nudge(_socket: impl AsFd) {}
+pub(crate) fn send_wakeup(_socket: impl AsFd) {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "nothing is heard here")]
-pub(crate) enum Heard {
-    Nothing,
-    Nudges,
-    Gone,
+#[allow(dead_code, reason = "no socket is read here")]
+pub(crate) enum SocketState {
+    Empty,
+    Wakeups,
+    Closed,
 }
 
-pub(crate) fn hear(_socket: impl AsFd, _wait: bool) -> io::Result<Heard> {
-    missing()
+pub(crate) fn read_wakeups(_socket: impl AsFd, _wait: bool) -> io::Result<SocketState> {
+    unsupported()
 }
 
 pub(crate) fn wait_for<const N: usize>(
     _descriptors: [BorrowedFd<'_>; N],
-    _patience: Option<Duration>,
+    _timeout: Option<Duration>,
 ) -> io::Result<()> {
-    missing()
+    unsupported()
 }
 
-pub(crate) fn hand_over(
+pub(crate) fn send_descriptors(
     _socket: impl AsFd,
     _message: &[u8],
     _descriptors: [&OwnedFd; 2],
 ) -> io::Result<()> {
-    missing()
+    unsupported()
 }
 
-pub(crate) fn take_over(_socket: impl AsFd, _message: &mut [u8]) -> io::Result<[OwnedFd; 2]> {
-    missing()
+pub(crate) fn receive_descriptors(
+    _socket: impl AsFd,
+    _message: &mut [u8],
+) -> io::Result<[OwnedFd; 2]> {
+    unsupported()
 }
 
-pub(crate) fn listen_at_name(_name: &str) -> io::Result<UnixListener> {
-    missing()
+pub(crate) fn listen_abstract(_name: &str) -> io::Result<UnixListener> {
+    unsupported()
 }
 
-pub(crate) fn connect_to_name(_name: &str) -> io::Result<UnixStream> {
-    missing()
+pub(crate) fn connect_abstract(_name: &str) -> io::Result<UnixStream> {
+    unsupported()
 }
 
-pub(crate) fn waited_for_a_core() -> Option<Duration> {
+pub(crate) fn run_queue_wait() -> Option<Duration> {
     None
 }
 
