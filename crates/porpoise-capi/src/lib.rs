@@ -14,7 +14,7 @@
 //!
 //! 1. [`exports`]: the symbols and their versions. [`abi`]: the structures, and the contract at the border.
 //! 2. [`calls`]: the functions on a `MYSQL`. [`session`]: what is behind one. [`settings`]: `mysql_options()` and option files.
-//! 3. [`way`]: which way in, from arguments, options and the environment. [`embedded`]: the engine in this process.
+//! 3. [`route`]: which way in, from arguments, options and the environment. [`embedded`]: the engine in this process.
 //! 4. [`result`]: rows as text, over [`columns`]. [`statement`]: prepared statements; [`convert`] is values to and from
 //!    buffers.
 //! 5. [`stack`]: where the engine runs. [`charset`], [`infile`], [`tracking`], [`failure`]: one subject each.
@@ -34,12 +34,12 @@ mod infile;
 #[cfg(test)]
 mod layout;
 mod result;
+mod route;
 mod session;
 mod settings;
 mod stack;
 mod statement;
 mod tracking;
-mod way;
 
 /// Runs what a call does; should it panic, the call fails as `failed` and the program goes on.
 #[inline]

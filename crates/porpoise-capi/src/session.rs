@@ -12,13 +12,13 @@
 use crate::abi::{Mysql, Text, put_text, status, zeroed};
 use crate::charset;
 use crate::columns::ColumnSet;
-use crate::embedded::{self, House};
+use crate::embedded::{self, Instance};
 use crate::failure::{self, Failure};
 use crate::infile::{self, Infile};
 use crate::result::ResultSet;
+use crate::route::{Request, Route, cant_connect};
 use crate::settings::{Settings, client};
 use crate::statement::Statement;
-use crate::way::{Request, Way, cant_connect};
 use parking_lot::Mutex;
 use porpoise_client::flags::{Capabilities, Status};
 use porpoise_client::{Connection, Options};
@@ -73,7 +73,7 @@ pub struct Session {
     always_ready: Option<OwnedFd>,
     request: Request,
     /// Beneath the connection: a database is let go after it.
-    house: Option<Arc<House>>,
+    instance: Option<Arc<Instance>>,
     texts: Texts,
 }
 
@@ -107,7 +107,7 @@ impl Mysql {
             stat: None,
             always_ready: None,
             request: Request::default(),
-            house: None,
+            instance: None,
             texts: Texts::default(),
         });
         // SAFETY: a MYSQL is integers, pointers and optional functions.
@@ -255,8 +255,8 @@ impl Handle<'_> {
         };
         let again = request.clone();
         let options = self.session.options(charset, request.flags);
-        let way = request.way(settings, options)?;
-        let connection = self.open(&request, way)?;
+        let route = request.route(settings, options)?;
+        let connection = self.open(&request, route)?;
         self.mysql.charset = &charset.info;
         self.session.connection = Some(connection);
         self.session.request = again;
@@ -270,7 +270,7 @@ impl Handle<'_> {
         Ok(())
     }
 
-    fn open(&mut self, request: &Request, way: Way) -> Result<Connection, Failure> {
+    fn open(&mut self, request: &Request, route: Route) -> Result<Connection, Failure> {
         let infile = self.session.infile.clone();
         let login = |options: Options| Options {
             user: request.user.clone().unwrap_or_else(login_name),
@@ -285,19 +285,19 @@ impl Handle<'_> {
             ),
             failure => failure,
         };
-        let (stream, options): (Box<dyn porpoise_transport::Stream>, Options) = match way {
-            Way::Embedded(home) => {
-                let house = embedded::open(&home)?;
-                let guest = house.connect(infile::source_inside(infile.clone()))?;
-                self.session.house = Some(house);
+        let (stream, options): (Box<dyn porpoise_transport::Stream>, Options) = match route {
+            Route::Embedded(config) => {
+                let instance = embedded::open(&config)?;
+                let stream = instance.connect(infile::source_inside(infile.clone()))?;
+                self.session.instance = Some(instance);
                 self.mysql.port = 0;
                 let charset = charset::Row::of(self.mysql.charset);
                 (
-                    Box::new(guest),
+                    Box::new(stream),
                     login(self.session.options(charset, request.flags)),
                 )
             }
-            Way::Server(options) => {
+            Route::Server(options) => {
                 let mut dialled = Err(Failure::of(failure::CONNECTION));
                 let options = login(*options);
                 for endpoint in options.endpoints().map_err(Failure::from)? {
@@ -357,11 +357,11 @@ impl Handle<'_> {
             return;
         };
         let host = request.host.clone().unwrap_or_else(|| "localhost".into());
-        let way = connection.stream().kind();
-        let host_info = match way {
+        let kind = connection.stream().kind();
+        let host_info = match kind {
             "TCP/IP" => format!("{host} via TCP/IP"),
             "embedded" => "Embedded".to_owned(),
-            way => format!("Localhost via {way}"),
+            kind => format!("Localhost via {kind}"),
         };
         texts.host = c_text(&host);
         texts.user = c_text(request.user.as_deref().unwrap_or_default());
@@ -503,7 +503,7 @@ impl Handle<'_> {
     }
 
     /// After an error: a file that couldn't be read says more than the server's answer to that.
-    pub fn told(&mut self, failure: Failure) -> Failure {
+    pub fn first_failure(&mut self, failure: Failure) -> Failure {
         self.session.infile.lock().failure.take().unwrap_or(failure)
     }
 
