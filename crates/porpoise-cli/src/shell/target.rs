@@ -69,7 +69,7 @@ impl Target {
     /// The way there, for people.
     pub fn describe(&self, connection: &Connection) -> String {
         match &self.opened {
-            Some((name, database)) if database.is_here() => format!("{name}, in this process"),
+            Some((name, database)) if database.is_local() => format!("{name}, in this process"),
             Some((name, _)) => format!("{name}, which another process has open"),
             None => connection.stream().kind().to_string(),
         }

@@ -42,7 +42,7 @@ fn other_program() {
             let database = options.open(&folder).unwrap();
             println!(
                 "open here {} threads {}",
-                database.is_here(),
+                database.is_local(),
                 threads() - before
             );
             // Until the other end is gone or says so.

@@ -55,10 +55,10 @@ impl Served {
         }
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
-        let doors = Listen::unix(&socket)
+        let listen = Listen::unix(&socket)
             .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
             .and(Listen::tcp(address.parse().unwrap()));
-        let listening = database.listen(doors).unwrap();
+        let listening = database.listen(listen).unwrap();
         let address = listening.tcp_addresses()[0];
         Served {
             database,
