@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::server::{Product, Server, Way};
+use crate::server::{Product, Route, Server};
 use crate::slt::{Pending, text};
 use crate::wire::{Error, Reply, Wire};
 use crate::{files_below, repository};
@@ -66,10 +66,10 @@ impl Session {
 ///
 /// # Panics
 /// When one goes wrong, or there is none.
-pub fn assert_passes(folder: &str, product: Product, way: Way) {
+pub fn assert_passes(folder: &str, product: Product, route: Route) {
     let pending = Pending::read(folder);
     if product == Product::Porpoise && pending.is_everything() {
-        println!("{product:?} over {way:?}: all scripts are pending");
+        println!("{product:?} over {route:?}: all scripts are pending");
         return;
     }
     let server = Server::start(product);
@@ -86,7 +86,7 @@ pub fn assert_passes(folder: &str, product: Product, way: Way) {
     let mut passed = 0;
     for file in &files {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let outcome = run_file(&server, way, file);
+        let outcome = run_file(&server, route, file);
         passed += usize::from(outcome.is_ok());
         match (
             outcome,
@@ -94,19 +94,19 @@ pub fn assert_passes(folder: &str, product: Product, way: Way) {
         ) {
             (Ok(()), false) | (Err(_), true) => continue,
             (Ok(()), true) => println!("{name} passes: take it off {folder}/PENDING"),
-            (Err(e), false) => println!("\n──── {name} on {product:?} over {way:?}\n{e}"),
+            (Err(e), false) => println!("\n──── {name} on {product:?} over {route:?}\n{e}"),
         }
         wrong += 1;
     }
     println!(
-        "\n{product:?} over {way:?}: {passed} of {} scripts pass",
+        "\n{product:?} over {route:?}: {passed} of {} scripts pass",
         files.len()
     );
     assert_eq!(wrong, 0, "scripts that went wrong");
 }
 
 /// Runs one script in a database of its own. The error tells the line and what came instead.
-pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
+pub fn run_file(server: &Server, route: Route, file: &Path) -> Result<(), String> {
     let name = file
         .file_stem()
         .unwrap_or_default()
@@ -114,7 +114,7 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
         .replace('-', "_");
     let database = format!("script_{name}");
     let script = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
-    let mut admin = server.connect(way, "").map_err(|e| e.to_string())?;
+    let mut admin = server.connect(route, "").map_err(|e| e.to_string())?;
     let mut run = |sql: &str| admin.query(sql).map_err(|e| format!("{sql}: {e}"));
     run(&format!("DROP DATABASE IF EXISTS {database}"))?;
     run(&format!("CREATE DATABASE {database}"))?;
@@ -140,7 +140,7 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
                 sessions.remove(session);
                 Ok(())
             }
-            Step::LogsIn { session, account } => match server.log_in(way, account, &database) {
+            Step::LogsIn { session, account } => match server.log_in(route, account, &database) {
                 Ok(wire) => {
                     sessions.insert(session.to_owned(), Session::start(wire));
                     Ok(())
@@ -151,7 +151,7 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
                 session,
                 sql,
                 expected,
-            } => match open(&mut sessions, session, server, way, &database) {
+            } => match open(&mut sessions, session, server, route, &database) {
                 Ok(session) => session.run(sql, expected),
                 Err(e) => Err(e.to_string()),
             },
@@ -184,13 +184,13 @@ fn open<'a>(
     sessions: &'a mut BTreeMap<String, Session>,
     name: &str,
     server: &Server,
-    way: Way,
+    route: Route,
     database: &str,
 ) -> Result<&'a mut Session, Error> {
     if !sessions.contains_key(name) {
         sessions.insert(
             name.to_owned(),
-            Session::start(server.connect(way, database)?),
+            Session::start(server.connect(route, database)?),
         );
     }
     Ok(sessions

@@ -40,7 +40,7 @@ impl Product {
 
 /// The way in to a server that a suite uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Route {
     UnixSocket,
     Tcp,
     /// Porpoise's alone.
@@ -136,11 +136,11 @@ impl Server {
         server
     }
 
-    pub fn address(&self, way: Way) -> Address {
-        match way {
-            Way::UnixSocket => Address::Unix(self.socket.clone()),
-            Way::Tcp => Address::Tcp(self.port),
-            Way::SharedMemory => Address::SharedMemory(path_of(&self.socket, BASE_NAME)),
+    pub fn address(&self, route: Route) -> Address {
+        match route {
+            Route::UnixSocket => Address::Unix(self.socket.clone()),
+            Route::Tcp => Address::Tcp(self.port),
+            Route::SharedMemory => Address::SharedMemory(path_of(&self.socket, BASE_NAME)),
         }
     }
 
@@ -155,16 +155,16 @@ impl Server {
     }
 
     /// Logs in as root over `way`, with `database` (or none) as the current one.
-    pub fn connect(&self, way: Way, database: &str) -> Result<Wire, Error> {
+    pub fn connect(&self, route: Route, database: &str) -> Result<Wire, Error> {
         match self.product {
             Product::MariaDb => {
-                let mut wire = Wire::connect(&self.address(way), ("root", ""), database, 45)?;
+                let mut wire = Wire::connect(&self.address(route), ("root", ""), database, 45)?;
                 wire.query(&format!("SET NAMES utf8mb4 COLLATE {MARIADB_COLLATION}"))?;
                 Ok(wire)
             }
             Product::Porpoise => {
                 let password = if self.has_password { PASSWORD } else { "" };
-                Wire::connect(&self.address(way), ("root", password), database, 255)
+                Wire::connect(&self.address(route), ("root", password), database, 255)
             }
         }
     }
@@ -173,13 +173,13 @@ impl Server {
     ///
     /// # Errors
     /// What the server answers.
-    pub fn log_in(&self, way: Way, account: &str, database: &str) -> Result<Wire, Error> {
+    pub fn log_in(&self, route: Route, account: &str, database: &str) -> Result<Wire, Error> {
         let collation = match self.product {
             Product::MariaDb => 45,
             Product::Porpoise => 255,
         };
         let connect =
-            |database| Wire::connect(&self.address(way), (account, ""), database, collation);
+            |database| Wire::connect(&self.address(route), (account, ""), database, collation);
         match connect(database) {
             Err(Error::Server { number: 1044, .. }) => connect(""),
             other => other,
@@ -197,7 +197,7 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
         loop {
             let answer = self
-                .connect(Way::UnixSocket, "")
+                .connect(Route::UnixSocket, "")
                 .and_then(|mut wire| wire.query("SELECT 1"));
             let Err(refusal) = answer else { return };
             let ended = self.child.try_wait().ok().flatten();
@@ -216,7 +216,7 @@ impl Server {
         let sql = format!(
             "ALTER USER root@localhost IDENTIFIED WITH mysql_native_password BY '{PASSWORD}'"
         );
-        self.connect(Way::UnixSocket, "")
+        self.connect(Route::UnixSocket, "")
             .and_then(|mut wire| wire.query(&sql))
             .expect("root's password can be set");
         self.has_password = true;

@@ -22,25 +22,25 @@ use std::time::{Duration, Instant};
 
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
 
-use crate::server::{Product, Server, Way};
+use crate::server::{Product, Route, Server};
 use crate::wire::{Error, Reply, Wire};
 
 /// What the files run on.
 pub struct Subject<'s> {
     pub product: Product,
     /// The way in, for people.
-    pub way: String,
+    pub route: String,
     /// Logs in, with this database (or none) as the current one.
     pub connect: Box<dyn Fn(&str) -> Result<Wire, Error> + 's>,
 }
 
 impl Subject<'_> {
     /// A server, over one of its ways in.
-    pub fn server(server: &Server, way: Way) -> Subject<'_> {
+    pub fn server(server: &Server, route: Route) -> Subject<'_> {
         Subject {
             product: server.product,
-            way: format!("{way:?}"),
-            connect: Box::new(move |database| server.connect(way, database)),
+            route: format!("{route:?}"),
+            connect: Box::new(move |database| server.connect(route, database)),
         }
     }
 }
@@ -284,20 +284,20 @@ impl Pending {
 }
 
 /// Runs the chosen files on a server over `way` and panics, telling all, unless exactly the pending ones fail.
-pub fn assert_passes(product: Product, way: Way) {
+pub fn assert_passes(product: Product, route: Route) {
     let server = Server::start(product);
-    assert_subject_passes(&Subject::server(&server, way));
+    assert_subject_passes(&Subject::server(&server, route));
 }
 
 /// Runs the chosen files and panics, telling all, unless exactly the pending ones fail.
 pub fn assert_subject_passes(subject: &Subject<'_>) {
-    let (product, way) = (subject.product, &subject.way);
+    let (product, route) = (subject.product, &subject.route);
     let pending = match product {
         Product::MariaDb => Pending(Vec::new()),
         Product::Porpoise => Pending::read("tests/slt"),
     };
     if pending.is_everything() {
-        println!("{product:?} over {way}: all files are pending");
+        println!("{product:?} over {route}: all files are pending");
         return;
     }
     let files = chosen_files();
@@ -313,7 +313,7 @@ pub fn assert_subject_passes(subject: &Subject<'_>) {
         if !pending.holds(file) {
             wrong += 1;
             println!(
-                "\n──── {file} on {product:?} over {way}: {} failures",
+                "\n──── {file} on {product:?} over {route}: {} failures",
                 failures.len()
             );
             failures.iter().for_each(|failure| println!("{failure}"));
@@ -325,7 +325,7 @@ pub fn assert_subject_passes(subject: &Subject<'_>) {
             println!("{file} passes: take it off tests/slt/PENDING");
         }
     }
-    println!("\n{product:?} over {way}: {}", tally.summary());
+    println!("\n{product:?} over {route}: {}", tally.summary());
     assert_eq!(wrong, 0, "files that went wrong");
 }
 

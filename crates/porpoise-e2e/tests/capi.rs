@@ -18,7 +18,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use porpoise_e2e::repository;
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use tempfile::TempDir;
 
 /// How a program reaches its database.
@@ -106,7 +106,7 @@ impl Place {
         };
         let server = product.map(Server::start);
         if let Some(server) = &server {
-            let mut admin = server.connect(Way::UnixSocket, "").expect("root logs in");
+            let mut admin = server.connect(Route::UnixSocket, "").expect("root logs in");
             let mut run = |sql: &str| {
                 admin
                     .query(sql)
@@ -267,7 +267,7 @@ fn arguments_of_mysql_server_init_name_the_folder() {
     assert!(data.is_dir());
 }
 
-macro_rules! ways {
+macro_rules! routes {
     ($($name:ident $through:ident,)*) => {$(
         #[test]
         fn $name() {
@@ -276,7 +276,7 @@ macro_rules! ways {
     )*};
 }
 
-ways! {
+routes! {
     programs_work_with_mariadb MariaDb,
     programs_work_over_tcp Tcp,
     programs_work_over_the_loopback_fast_path FastPath,

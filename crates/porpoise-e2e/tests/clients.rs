@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use porpoise_e2e::repository;
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::slt::Pending;
 
 const PASSWORD: &str = "s3cret 'quoted'";
@@ -21,7 +21,7 @@ fn assert_client_passes(client: &str, product: Product) {
         return;
     }
     let server = Server::start(product);
-    let mut admin = server.connect(Way::UnixSocket, "").expect("root logs in");
+    let mut admin = server.connect(Route::UnixSocket, "").expect("root logs in");
     let password = PASSWORD.replace('\'', "''");
     // MariaDB has no caching_sha2_password; its own default is what MySQL calls mysql_native_password.
     let users: &[(&str, &str)] = match product {

@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Address, Reply, Wire};
 use porpoise_transport::SharedMemory;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
@@ -117,7 +117,7 @@ fn silent_clients_leave_storage_its_descriptors() {
         ],
         LIMIT,
     );
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     let most = number(&mut root, "SELECT @@max_connections");
     assert_eq!(number(&mut root, "SELECT @@open_files_limit"), LIMIT);
     assert!((300..LIMIT).contains(&most), "{most}");
@@ -131,8 +131,8 @@ fn silent_clients_leave_storage_its_descriptors() {
     root.query("CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v LONGTEXT)")
         .unwrap();
 
-    let ways = [Way::UnixSocket, Way::Tcp, Way::SharedMemory];
-    let addresses = ways.map(|way| server.address(way));
+    let routes = [Route::UnixSocket, Route::Tcp, Route::SharedMemory];
+    let addresses = routes.map(|route| server.address(route));
     let mut clients = Vec::new();
     let mut heard = Vec::new();
     for number in 0..CLIENTS {
@@ -168,8 +168,8 @@ fn silent_clients_leave_storage_its_descriptors() {
 
     drop(clients);
     eventually(|| number(&mut root, "SHOW GLOBAL STATUS LIKE 'Threads_connected'") == 1);
-    for way in ways {
-        let mut again = server.connect(way, "d").unwrap();
+    for route in routes {
+        let mut again = server.connect(route, "d").unwrap();
         assert_eq!(number(&mut again, "SELECT COUNT(*) FROM t"), 80);
     }
 }
@@ -206,7 +206,7 @@ fn set_limit(server: &Server, current: u64) {
 fn who_comes_when_no_descriptor_is_left_is_told_at_once() {
     raise_descriptor_limit();
     let server = Server::start_with(Product::Porpoise, &["--connect-timeout=60"]);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     let before = descriptors(&server);
     // Descriptors have numbers below the limit: the lowest that are free are taken.
     let numbers = fs::read_dir(format!("/proc/{}/fd", server.process())).unwrap();
@@ -221,8 +221,8 @@ fn who_comes_when_no_descriptor_is_left_is_told_at_once() {
     let mut clients = Vec::new();
     let mut heard = Vec::new();
     for _ in 0..40 {
-        for way in [Way::UnixSocket, Way::Tcp] {
-            let mut client = dial(&server.address(way)).unwrap();
+        for route in [Route::UnixSocket, Route::Tcp] {
+            let mut client = dial(&server.address(route)).unwrap();
             heard.push(hear(&mut client));
             clients.push(client);
         }
@@ -240,7 +240,7 @@ fn who_comes_when_no_descriptor_is_left_is_told_at_once() {
     assert_eq!(let_in + refused, heard.len() as u64, "{heard:?}");
     // Who wants rings can't be told, but isn't kept waiting.
     let asked = Instant::now();
-    assert!(dial(&server.address(Way::SharedMemory)).is_none());
+    assert!(dial(&server.address(Route::SharedMemory)).is_none());
     assert!(asked.elapsed() < Duration::from_secs(5));
 
     // Whoever is in is served, and the server rests otherwise.
@@ -253,7 +253,7 @@ fn who_comes_when_no_descriptor_is_left_is_told_at_once() {
     assert!((1..=4).contains(&complaints), "{}", server.log());
 
     set_limit(&server, LIMIT);
-    let mut late = server.connect(Way::SharedMemory, "").unwrap();
+    let mut late = server.connect(Route::SharedMemory, "").unwrap();
     assert_eq!(one(&mut late, "SELECT 6 * 7"), "42");
     drop((clients, late));
     eventually(|| descriptors(&server) <= before + 2);
@@ -276,5 +276,5 @@ fn an_option_file_in_the_home_that_cannot_be_read_is_passed_over() {
             .log()
             .contains(".porpoise.cnf' can't be read, and is ignored")
     );
-    assert!(server.connect(Way::UnixSocket, "").is_ok());
+    assert!(server.connect(Route::UnixSocket, "").is_ok());
 }

@@ -12,7 +12,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Address, Reply, Wire};
 
 const KILLS_DEFAULT: usize = 40;
@@ -94,7 +94,7 @@ fn client_to_kill() {
 }
 
 fn start_client(server: &Server) -> Child {
-    let Address::SharedMemory(path) = server.address(Way::SharedMemory) else {
+    let Address::SharedMemory(path) = server.address(Route::SharedMemory) else {
         unreachable!("it is asked for");
     };
     Command::new(std::env::current_exe().expect("a running program has a path"))
@@ -112,7 +112,9 @@ fn clients_killed_at_random_moments_leave_nothing_behind() {
         kills.parse().expect("PORPOISE_KILLS is a number")
     });
     let server = Server::start(Product::Porpoise);
-    let mut witness = server.connect(Way::SharedMemory, "").expect("root logs in");
+    let mut witness = server
+        .connect(Route::SharedMemory, "")
+        .expect("root logs in");
     let mut run = |sql: &str| {
         witness
             .query(sql)

@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::Stream;
 use porpoise_protocol::auth::public_key;
 use porpoise_protocol::flags::Capabilities;
@@ -139,7 +139,7 @@ fn measure(server: &Server, method: Method) {
 
 fn start(plugin: &str) -> Server {
     let server = Server::start(Product::Porpoise);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     root.query("ALTER USER root@localhost IDENTIFIED WITH auth_socket")
         .unwrap();
     for sql in [

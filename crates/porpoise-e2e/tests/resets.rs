@@ -1,7 +1,7 @@
 //! What COM_RESET_CONNECTION and COM_CHANGE_USER leave of a session: the list of MySQL's manual (C API, `mysql_reset_connection()` and
 //! `mysql_change_user()`), a row each. MariaDB is asked the same where it does the same.
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Error, Reply, Wire};
 
 /// Who asks afterwards.
@@ -295,7 +295,7 @@ const LATIN1: u8 = 8;
 
 fn check(product: Product) -> Vec<String> {
     let server = Server::start(product);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     let native = match product {
         Product::MariaDb => "IDENTIFIED",
         Product::Porpoise => "IDENTIFIED WITH mysql_native_password",
@@ -316,8 +316,8 @@ fn check(product: Product) -> Vec<String> {
         root.query(sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
-    let address = server.address(Way::UnixSocket);
-    let mut another = server.connect(Way::UnixSocket, "").unwrap();
+    let address = server.address(Route::UnixSocket);
+    let mut another = server.connect(Route::UnixSocket, "").unwrap();
     another
         .query("SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
         .unwrap();

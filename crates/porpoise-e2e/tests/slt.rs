@@ -5,28 +5,28 @@
 //! With `PORPOISE_SLT_RECORD=1` MariaDB's answers are written into those files first: write the statements, record,
 //! then read what came, for where MySQL 8.4 documents something else.
 
-use porpoise_e2e::server::{Product, Way};
+use porpoise_e2e::server::{Product, Route};
 use porpoise_e2e::slt::{Subject, assert_passes, assert_subject_passes};
 use porpoise_e2e::wire::Wire;
 
 #[test]
 fn mariadb_agrees_with_the_files() {
-    assert_passes(Product::MariaDb, Way::UnixSocket);
+    assert_passes(Product::MariaDb, Route::UnixSocket);
 }
 
 #[test]
 fn porpoise_over_a_unix_socket() {
-    assert_passes(Product::Porpoise, Way::UnixSocket);
+    assert_passes(Product::Porpoise, Route::UnixSocket);
 }
 
 #[test]
 fn porpoise_over_shared_memory() {
-    assert_passes(Product::Porpoise, Way::SharedMemory);
+    assert_passes(Product::Porpoise, Route::SharedMemory);
 }
 
 #[test]
 fn porpoise_over_tcp() {
-    assert_passes(Product::Porpoise, Way::Tcp);
+    assert_passes(Product::Porpoise, Route::Tcp);
 }
 
 /// In this process: every statement runs on the thread that sends it.
@@ -39,7 +39,7 @@ fn porpoise_embedded() {
         let database = porpoise::Database::open(folder.path().join("data")).expect("it opens");
         assert_subject_passes(&Subject {
             product: Product::Porpoise,
-            way: "Embedded".into(),
+            route: "Embedded".into(),
             connect: Box::new(|name| {
                 let stream = database.stream().expect("a database that is open");
                 Wire::over(Box::new(stream), ("root", ""), name, 255)

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Address, Reply, Stream, Wire};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -105,15 +105,18 @@ fn dial(address: &Address) -> Box<dyn Stream> {
 /// All connect; every second one logs in and is served while the others hang. Those who hang are returned, and how long it
 /// took until the last was served.
 fn storm(server: &Server) -> (Vec<Box<dyn Stream>>, Duration) {
-    let ways = [server.address(Way::UnixSocket), server.address(Way::Tcp)];
+    let routes = [
+        server.address(Route::UnixSocket),
+        server.address(Route::Tcp),
+    ];
     let connected = Barrier::new(THREADS);
     let began = Instant::now();
     let dead = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|number| {
-                let (ways, connected) = (&ways, &connected);
+                let (routes, connected) = (&routes, &connected);
                 scope.spawn(move || {
-                    let address = &ways[number % 2];
+                    let address = &routes[number % 2];
                     let streams: Vec<_> = (0..CLIENTS / THREADS).map(|_| dial(address)).collect();
                     connected.wait();
                     let mut dead = Vec::new();
@@ -158,7 +161,7 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
         // What is freed leaves the process at once, so that what stays is in use.
         &[("MIMALLOC_PURGE_DELAY", "0")],
     );
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     for sql in [
         "CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'",
         "SET SESSION wait_timeout = 600",
@@ -222,7 +225,7 @@ fn what_a_storm_took_is_given_back_in_the_calm_after_it() {
         Product::Porpoise,
         &["--max-connections=6000", "--back-log=4096"],
     );
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     root.query("CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'")
         .unwrap();
     let descriptors_before = descriptors(&server);
@@ -252,10 +255,10 @@ fn a_thousand_connections_over_shared_memory_are_there_at_once_and_ten_thousand_
     const IN_ALL: usize = 10_000;
     raise_descriptor_limit();
     let server = Server::start_with(Product::Porpoise, &["--max-connections=1100"]);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     root.query("CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'")
         .unwrap();
-    let address = server.address(Way::SharedMemory);
+    let address = server.address(Route::SharedMemory);
     let connect = || Wire::connect(&address, ("gale", "wind"), "", 45).unwrap();
     let descriptors_before = descriptors(&server);
     let mut there: Vec<Wire> = (0..AT_ONCE).map(|_| connect()).collect();

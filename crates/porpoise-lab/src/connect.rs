@@ -44,9 +44,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Comes and goes; told whether to ask for something in between.
 pub type Visit = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync>;
 
-/// How a client comes in.
+/// How a client reaches what is measured.
 #[derive(Clone)]
-pub enum Way {
+pub enum Route {
     /// By the client of the MySQL protocol.
     Client(Box<Options>),
     /// By calls.
@@ -58,10 +58,10 @@ pub enum Way {
 pub struct Entrant {
     /// Its name in the report.
     pub name: String,
-    /// The way.
-    pub way: Way,
+    /// How its clients come in.
+    pub route: Route,
     /// The name of the entrant that it is compared with.
-    pub beside: Option<String>,
+    pub compared_with: Option<String>,
 }
 
 impl Entrant {
@@ -69,8 +69,8 @@ impl Entrant {
     pub fn new(name: impl Into<String>, options: Options) -> Entrant {
         Entrant {
             name: name.into(),
-            way: Way::Client(Box::new(options)),
-            beside: None,
+            route: Route::Client(Box::new(options)),
+            compared_with: None,
         }
     }
 
@@ -78,23 +78,23 @@ impl Entrant {
     pub fn by_calls(name: impl Into<String>, visit: Visit) -> Entrant {
         Entrant {
             name: name.into(),
-            way: Way::Calls(visit),
-            beside: None,
+            route: Route::Calls(visit),
+            compared_with: None,
         }
     }
 
     /// Compared with the entrant of this name.
     #[must_use]
-    pub fn beside(mut self, other: Option<&str>) -> Entrant {
-        self.beside = other.map(str::to_owned);
+    pub fn compared_with(mut self, other: Option<&str>) -> Entrant {
+        self.compared_with = other.map(str::to_owned);
         self
     }
 
     /// What a client does, once.
     fn visit(&self, query: bool) -> Visit {
-        match &self.way {
-            Way::Calls(visit) => visit.clone(),
-            Way::Client(options) => {
+        match &self.route {
+            Route::Calls(visit) => visit.clone(),
+            Route::Client(options) => {
                 let options = options.clone();
                 let is_loopback = options
                     .host
@@ -178,7 +178,7 @@ pub struct ConnectMeasurement {
     /// The entrant's name.
     pub name: String,
     /// With what it is compared.
-    pub beside: Option<String>,
+    pub compared_with: Option<String>,
     /// Clients at a time.
     pub clients: usize,
     /// Connections a second: the median of the rounds.
@@ -278,7 +278,7 @@ fn summed_up(
     let median = rounds.get(rounds.len() / 2)?;
     Some(ConnectMeasurement {
         name: entrant.name.clone(),
-        beside: entrant.beside.clone(),
+        compared_with: entrant.compared_with.clone(),
         clients,
         per_second: median.per_second,
         latency_p95: median.latency_p95,
@@ -409,7 +409,7 @@ impl ConnectReport {
 
     /// Its connections a second by those of the entrant it is compared with, at the same number of clients.
     pub fn ratio(&self, measurement: &ConnectMeasurement) -> Option<f64> {
-        let other = self.of(measurement.beside.as_deref()?, measurement.clients)?;
+        let other = self.of(measurement.compared_with.as_deref()?, measurement.clients)?;
         (other.per_second > 0.0).then(|| measurement.per_second / other.per_second)
     }
 
@@ -486,7 +486,7 @@ impl fmt::Display for ConnectReport {
                 for cell in cells {
                     write!(f, "{cell:>14}")?;
                 }
-                writeln!(f, "  {}", m.beside.as_deref().unwrap_or("-"))?;
+                writeln!(f, "  {}", m.compared_with.as_deref().unwrap_or("-"))?;
             }
         }
         for m in &self.measurements {
@@ -529,7 +529,7 @@ mod tests {
         let refused: Visit = Arc::new(|_| Err("Too many connections".into()));
         let entrants = [
             Entrant::by_calls("slow", pause(4000)),
-            Entrant::by_calls("fast", pause(200)).beside(Some("slow")),
+            Entrant::by_calls("fast", pause(200)).compared_with(Some("slow")),
             Entrant::by_calls("shut", refused),
         ];
         let report = run(&entrants, &plan).unwrap();

@@ -4,10 +4,10 @@
 //! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`], [`connect`] and
 //! [`ceiling`] are experiments of their own.
 
-mod beside;
 mod ceiling;
 mod connect;
 mod locks;
+mod peer;
 mod serving;
 
 use std::path::Path;
@@ -24,7 +24,7 @@ use porpoise_storage::Location;
 use porpoise_transport::Stream;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
-use beside::Beside;
+use peer::PeerServer;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -196,14 +196,14 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
         .ok_or("no TCP address")?
         .port();
     let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
-    let beside = match &options.peer {
-        None => Beside::default(),
-        Some(Some(url)) => Beside::at(url)?,
-        Some(None) => Beside::start(folder.path(), clients)?
+    let peer = match &options.peer {
+        None => PeerServer::default(),
+        Some(Some(url)) => PeerServer::at(url)?,
+        Some(None) => PeerServer::start(folder.path(), clients)?
             .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
     };
     let target = |way: &str, options: Option<Options>| {
-        let name = format!("{} {way}", beside.name);
+        let name = format!("{} {way}", peer.name);
         Some(Target {
             name,
             options: options?,
@@ -211,8 +211,8 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     };
     // The others are compared with the first.
     let mut targets: Vec<Target> = [
-        target("Unix socket", beside.unix.clone()),
-        target("TCP", beside.tcp.clone()),
+        target("Unix socket", peer.unix.clone()),
+        target("TCP", peer.tcp.clone()),
     ]
     .into_iter()
     .flatten()

@@ -32,7 +32,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::ops::Range;
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::slt;
 use porpoise_e2e::wire::{Error, Reply, Wire};
 
@@ -283,7 +283,7 @@ fn random_statements_have_one_answer() {
         Server::start(Product::MariaDb),
         Server::start(Product::Porpoise),
     );
-    let connect = |server: &Server| server.connect(Way::UnixSocket, "").expect("root logs in");
+    let connect = |server: &Server| server.connect(Route::UnixSocket, "").expect("root logs in");
     let mut trial = Trial {
         mariadb: connect(&theirs),
         porpoise: connect(&ours),
