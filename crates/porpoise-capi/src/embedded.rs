@@ -1,9 +1,10 @@
 //! The engine in this process: one database a folder, shared by all connections.
 //!
-//! A folder is opened by whoever connects to it first, or by `mysql_server_init()`, and stays open until
-//! `mysql_server_end()` or the process' end, as programs connect and disconnect all the time. Connections that outlive that
-//! keep it open: the last one to go writes the checkpoint and lets the folder go. Opening it, sharing it with other programs, and
-//! going over shared memory to one that has it already are [`porpoise::Database`]'s.
+//! A folder is opened by whoever connects to it first, or by `mysql_server_init()`, and stays open
+//! until `mysql_server_end()` or the process' end, as programs connect and disconnect all the time.
+//! Connections that outlive that keep it open: the last one to go writes the checkpoint and lets
+//! the folder go. Opening it, sharing it with other programs, and going over shared memory to one
+//! that has it already are [`porpoise::Database`]'s.
 
 use crate::failure::{self, Failure};
 use crate::stack::Stack;
@@ -173,8 +174,8 @@ pub fn open(config: &EmbeddedConfig) -> Result<Arc<Instance>, Failure> {
     });
     instances.push(instance.clone());
     AT_EXIT.call_once(|| {
-        // SAFETY: the function is in this library, which by then is still loaded or has ended with the process. Without
-        // it the log is replayed at the next start.
+        // SAFETY: the function is in this library, which by then is still loaded or has ended with
+        // the process. Without it the log is replayed at the next start.
         let _ = unsafe { atexit(close_at_exit) };
     });
     Ok(instance)
@@ -210,8 +211,8 @@ pub fn default_config() -> Option<EmbeddedConfig> {
     DEFAULT_CONFIG.lock().clone()
 }
 
-/// The arguments of `mysql_server_init()`: `--datadir=…` and system variables. Without a folder there is no
-/// server to be embedded.
+/// The arguments of `mysql_server_init()`: `--datadir=…` and system variables. Without a folder
+/// there is no server to be embedded.
 pub fn config_of_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Option<EmbeddedConfig> {
     let mut config = EmbeddedConfig::default();
     for argument in arguments {
@@ -223,7 +224,8 @@ pub fn config_of_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Opti
         };
         match name.replace('-', "_").as_str() {
             "datadir" => config.folder = Some(value.into()),
-            // What the old library was told of its messages, its own option files and its tables' engine.
+            // What the old library was told of its messages, its own option files and its tables'
+            // engine.
             "language" | "lc_messages_dir" | "basedir" | "defaults_file" | "no_defaults"
             | "skip_innodb" => {}
             name => config.variables.push((name.to_owned(), value.to_owned())),

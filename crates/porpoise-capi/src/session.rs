@@ -4,8 +4,8 @@
 //! MYSQL │ net.last_errno … │ affected_rows … status │ extension ─► Session: Connection, Settings, columns, open results
 //! ```
 //!
-//! The public fields are written whenever a reply was read ([`Session::tell`]), as programs look at them by macros or
-//! directly. `status` says what may be called next; out of turn is error 2014.
+//! The public fields are written whenever a reply was read ([`Session::tell`]), as programs look at
+//! them by macros or directly. `status` says what may be called next; out of turn is error 2014.
 //!
 //! [`Handle`] is the two together while a call lasts.
 
@@ -68,8 +68,8 @@ pub struct Session {
     pub tracked: Vec<(u32, CString, usize)>,
     pub tracked_next: usize,
     pub stat: Option<CString>,
-    /// In the place of a socket where there is none, or none that tells of replies: it always has something to read, so that
-    /// a program that waits for it goes on to read, which waits.
+    /// In the place of a socket where there is none, or none that tells of replies: it always has
+    /// something to read, so that a program that waits for it goes on to read, which waits.
     always_ready: Option<OwnedFd>,
     request: Request,
     /// Beneath the connection: a database is let go after it.
@@ -126,8 +126,8 @@ impl Mysql {
         if self.extension.is_null() {
             return None;
         }
-        // SAFETY: it is the pointer that `new` made, and `end` takes it away. Nobody else has it, and by the border's
-        // contract no other thread uses this MYSQL now.
+        // SAFETY: it is the pointer that `new` made, and `end` takes it away. Nobody else has it,
+        // and by the border's contract no other thread uses this MYSQL now.
         let session = unsafe { &mut *self.extension };
         Some(Handle {
             mysql: self,
@@ -142,7 +142,8 @@ impl Mysql {
         }
         let session = std::mem::replace(&mut self.extension, std::ptr::null_mut());
         if !session.is_null() {
-            // SAFETY: `new` made it by Box::into_raw, and it was taken out of the only place that has it.
+            // SAFETY: `new` made it by Box::into_raw, and it was taken out of the only place that
+            // has it.
             drop(unsafe { Box::from_raw(session) });
         }
     }
@@ -510,8 +511,8 @@ impl Handle<'_> {
     /// Its statements know that the connection they were prepared on is no more.
     pub fn detach_statements(&mut self) {
         for statement in &self.session.statements {
-            // SAFETY: a statement takes itself out of this list before it is freed, and by the border's contract no
-            // other thread uses it or this MYSQL now.
+            // SAFETY: a statement takes itself out of this list before it is freed, and by the
+            // border's contract no other thread uses it or this MYSQL now.
             unsafe { (**statement).lose_connection() };
         }
     }
@@ -520,8 +521,8 @@ impl Handle<'_> {
     pub fn detach_result(&mut self) {
         let result = std::mem::replace(&mut self.session.unbuffered, std::ptr::null_mut());
         if !result.is_null() {
-            // SAFETY: an unbuffered result takes itself out of here before it is freed, and by the border's contract no
-            // other thread uses it now.
+            // SAFETY: an unbuffered result takes itself out of here before it is freed, and by the
+            // border's contract no other thread uses it now.
             unsafe { (*result).disown() };
         }
     }

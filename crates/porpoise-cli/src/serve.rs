@@ -1,9 +1,11 @@
-//! `porpoise serve`: options, the data folder, the doors, and a clean end.
+//! `porpoise serve`: options, the data folder, the listeners, and a clean end.
 //!
 //! 1. Option files and the command line, the way mysqld reads them (`porpoise_server::options`).
-//! 2. The engine opens the folder; a folder that another server has open is refused, with that server's process.
+//! 2. The engine opens the folder; a folder that another server has open is refused, with that
+//!    server's process.
 //! 3. The server listens. One line says that it is ready, and where.
-//! 4. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is written.
+//! 4. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is
+//!    written.
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -58,7 +60,7 @@ const DEFAULT_PORT: u64 = 3306;
 const SOCKET_PATH_MAX: usize = 107;
 
 /// Options that are the program's own, beside the system variables.
-const OWN: &[(&str, Takes)] = &[
+const OWN_OPTIONS: &[(&str, Takes)] = &[
     ("bind_address", Takes::Value),
     ("datadir", Takes::Value),
     ("defaults_extra_file", Takes::Value),
@@ -83,7 +85,7 @@ const REFUSED: u8 = 1;
 
 pub fn run(words: Vec<String>) -> ExitCode {
     start_log();
-    let words = match single_letters(words) {
+    let words = match spell_out_letters(words) {
         Ok(words) => words,
         Err(code) => return code,
     };
@@ -110,7 +112,7 @@ pub fn start_log() {
 }
 
 /// The single letters that mysqld knows, as their long names. Help and version end the program.
-fn single_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
+fn spell_out_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
     let mut long = Vec::with_capacity(words.len());
     for word in words {
         match word.as_str() {
@@ -135,7 +137,8 @@ fn single_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
 }
 
 fn known(name: &str) -> Option<Takes> {
-    OWN.iter()
+    OWN_OPTIONS
+        .iter()
         .find(|(own, _)| *own == name)
         .map(|(_, takes)| *takes)
         .or_else(|| {
@@ -157,7 +160,7 @@ fn read_options(words: Vec<String>, known: &dyn Known) -> Result<Options, Option
         options.read_file(Path::new(file), GROUPS, true, known)?;
     } else if command_line.get("no_defaults").is_none() {
         for file in DEFAULT_FILES {
-            if let Some(path) = at_home(file) {
+            if let Some(path) = expand_home(file) {
                 options.read_file(&path, GROUPS, false, known)?;
             }
         }
@@ -172,21 +175,21 @@ fn read_options(words: Vec<String>, known: &dyn Known) -> Result<Options, Option
     Ok(options)
 }
 
-fn at_home(file: &str) -> Option<PathBuf> {
+fn expand_home(file: &str) -> Option<PathBuf> {
     match file.strip_prefix("~/") {
         Some(rest) => Some(PathBuf::from(std::env::var_os("HOME")?).join(rest)),
         None => Some(PathBuf::from(file)),
     }
 }
 
-/// Where to be found, taken out of the options; what is left are system variables.
-struct Place {
+/// What the options say beside system variables, which stay among them.
+struct ServeConfig {
     location: Location,
     server: ServerOptions,
     base_name: String,
 }
 
-fn place(options: &mut Options) -> Result<Place, String> {
+fn config_of(options: &mut Options) -> Result<ServeConfig, String> {
     let folder = options.get("datadir").unwrap_or("porpoise-data");
     let location = match folder {
         ":memory:" => Location::Memory,
@@ -248,7 +251,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
     ] {
         options.take(name);
     }
-    Ok(Place {
+    Ok(ServeConfig {
         location,
         server: ServerOptions {
             tcp,
@@ -327,11 +330,11 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         }
         return Ok(());
     }
-    let Place {
+    let ServeConfig {
         location,
-        server: mut doors,
+        server: mut server_options,
         base_name,
-    } = place(&mut options)?;
+    } = config_of(&mut options)?;
     let folder = match &location {
         Location::Memory => "memory".to_string(),
         Location::Path(path) => path.display().to_string(),
@@ -356,7 +359,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     }
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     // Programs that open the folder come here instead. It is served without them as well.
-    doors.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {
+    server_options.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {
         Ok(neighbours) => Some(Arc::new(neighbours)),
         Err(error) => {
             tracing::warn!(
@@ -366,7 +369,8 @@ fn serve(words: Vec<String>) -> Result<(), String> {
             None
         }
     });
-    let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
+    let server =
+        Server::start(engine.clone(), &server_options).map_err(|error| error.to_string())?;
 
     // What the variables of these names show is where the server really is.
     let port = server.tcp_addresses().first().map_or(0, SocketAddr::port);

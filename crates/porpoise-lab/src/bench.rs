@@ -7,9 +7,10 @@
 //!   the median round of each target goes into the report
 //! ```
 //!
-//! A client has a thread of its own, which waits for its replies, unless the plan gives fewer threads ([`BenchPlan::jobs`]). Then a thread sends
-//! a statement for each of its clients, and takes the replies that are there, each followed by that client's next statement. What is
-//! asked of the server is the same; what differs is what the clients cost:
+//! A client has a thread of its own, which waits for its replies, unless the plan gives fewer
+//! threads ([`BenchPlan::jobs`]). Then a thread sends a statement for each of its clients, and
+//! takes the replies that are there, each followed by that client's next statement. What is asked
+//! of the server is the same; what differs is what the clients cost:
 //!
 //! ```text
 //!   8 threads, a core    client 1 sends ── change of threads ── client 2 sends ── change of threads ── …
@@ -72,7 +73,8 @@ pub struct BenchPlan {
     pub tables: u32,
     /// Rows of each table.
     pub rows: u64,
-    /// Make and fill the tables first. Targets that are ways into one server and have the same database share them.
+    /// Make and fill the tables first. Targets that are ways into one server and have the same
+    /// database share them.
     pub load: bool,
     /// How statements are sent.
     pub mode: Mode,
@@ -404,7 +406,8 @@ impl AsMut<Connection> for Driven {
     }
 }
 
-/// Runs transactions on all clients until the round ends. A transaction that ends after it isn't counted.
+/// Runs transactions on all clients until the round ends. A transaction that ends after it isn't
+/// counted.
 fn drive(
     clients: Vec<Client>,
     round: &Round,

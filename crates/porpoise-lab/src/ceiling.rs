@@ -8,9 +8,10 @@
 //!       round 2: the peer, the server, nothing        the median of each counts
 //! ```
 //!
-//! Clients, the system's sockets and the disk cost the same whoever answers, so no server gets much beyond what nothing gets. A little
-//! it can: with threads on more cores than one, or by waking its clients in a better moment. How much of nothing a server is tells
-//! how much of the time is the engine's.
+//! Clients, the system's sockets and the disk cost the same whoever answers, so no server gets much
+//! beyond what nothing gets. A little it can: with threads on more cores than one, or by waking its
+//! clients in a better moment. How much of nothing a server is tells how much of the time is the
+//! engine's.
 
 use std::fmt;
 use std::path::Path;
@@ -175,8 +176,8 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Runs `plan` over the `ways` into a server with the Unix socket `upstream`, and into a peer of that name. The tables are there, in
-/// both. `folder` takes sockets and a log.
+/// Runs `plan` over the `ways` into a server with the Unix socket `upstream`, and into a peer of
+/// that name. The tables are there, in both. `folder` takes sockets and a log.
 pub fn run(
     routes: &[Route],
     peer: &str,

@@ -8,12 +8,14 @@
 //! round 2: …
 //! ```
 //!
-//! Every way into every server is tried by the same client, so that what differs is the server and the way. All ways
-//! have their turn before any has its second, so that what the machine does meanwhile hits all alike.
+//! Every way into every server is tried by the same client, so that what differs is the server and
+//! the way. All ways have their turn before any has its second, so that what the machine does
+//! meanwhile hits all alike.
 //!
-//! **TCP runs out of ports** before it runs out of speed: the side that closes first keeps the pair of addresses and ports for
-//! a minute, one pair of addresses has some 28,000, and looking for a free one takes longer the fewer there are. So
-//! clients dial from ever other addresses of the loopback network ([`near_address`]), where that is where the server is.
+//! **TCP runs out of ports** before it runs out of speed: the side that closes first keeps the pair
+//! of addresses and ports for a minute, one pair of addresses has some 28,000, and looking for a
+//! free one takes longer the fewer there are. So clients dial from ever other addresses of the
+//! loopback network ([`near_address`]), where that is where the server is.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -119,8 +121,9 @@ impl Entrant {
     }
 }
 
-/// An address of this machine to dial from. A port can't be used again from the same address for a minute, and the more
-/// of them are in that state, the longer the system looks for another: what is to be measured is not that search.
+/// An address of this machine to dial from. A port can't be used again from the same address for a
+/// minute, and the more of them are in that state, the longer the system looks for another: what is
+/// to be measured is not that search.
 fn near_address() -> IpAddr {
     static DIALS: AtomicUsize = AtomicUsize::new(0);
     let number = DIALS.fetch_add(1, Relaxed) / DIALS_AN_ADDRESS;
@@ -407,7 +410,8 @@ impl ConnectReport {
         clients
     }
 
-    /// Its connections a second by those of the entrant it is compared with, at the same number of clients.
+    /// Its connections a second by those of the entrant it is compared with, at the same number of
+    /// clients.
     pub fn ratio(&self, measurement: &ConnectMeasurement) -> Option<f64> {
         let other = self.of(measurement.compared_with.as_deref()?, measurement.clients)?;
         (other.per_second > 0.0).then(|| measurement.per_second / other.per_second)

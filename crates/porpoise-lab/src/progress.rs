@@ -1,4 +1,5 @@
-//! What is going on, on stderr: one line that is written over each second on a terminal, elsewhere a line now and then.
+//! What is going on, on stderr: one line that is written over each second on a terminal, elsewhere
+//! a line now and then.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};

@@ -6,8 +6,9 @@
 //!                            └── a commit ──► 4 KiB written and synced, for all commits that came meanwhile
 //! ```
 //!
-//! What clients reach with it is what the way in, the clients themselves and the disk leave to any server. Clients must say what
-//! was said when it was recorded: prepared statements, in the same order; what their parameters are doesn't matter.
+//! What clients reach with it is what the way in, the clients themselves and the disk leave to any
+//! server. Clients must say what was said when it was recorded: prepared statements, in the same
+//! order; what their parameters are doesn't matter.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -86,7 +87,8 @@ fn statement_number(request: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(request.get(1..5)?.try_into().ok()?))
 }
 
-/// The payload of the first packet in `bytes`, and how many bytes it takes up with its header; `None` if it isn't all there.
+/// The payload of the first packet in `bytes`, and how many bytes it takes up with its header;
+/// `None` if it isn't all there.
 fn first_packet(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let &[low, middle, high, _] = bytes.first_chunk::<HEADER_BYTES>()?;
     let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
@@ -104,7 +106,8 @@ fn last_packet(mut bytes: &[u8]) -> &[u8] {
     last
 }
 
-/// How many rows a statement has changed and the status after it, if this is the reply of one without a result.
+/// How many rows a statement has changed and the status after it, if this is the reply of one
+/// without a result.
 fn outcome(reply: &[u8]) -> Option<(u64, u16)> {
     let (payload, _) = first_packet(reply)?;
     let (&first, mut rest) = payload.split_first()?;
@@ -132,8 +135,8 @@ fn outcome(reply: &[u8]) -> Option<(u64, u16)> {
 }
 
 impl Recording {
-    /// Records what the server at the Unix socket `upstream` says while `clients` has its clients dial the socket in
-    /// `folder` that it is given.
+    /// Records what the server at the Unix socket `upstream` says while `clients` has its clients
+    /// dial the socket in `folder` that it is given.
     pub fn of<E: From<io::Error>>(
         upstream: &Path,
         folder: &Path,
@@ -385,7 +388,8 @@ pub struct ReplayServer {
 }
 
 impl ReplayServer {
-    /// Serves in `folder`: over a Unix socket, over shared memory beside it, over TCP. Commits are synced to a file there.
+    /// Serves in `folder`: over a Unix socket, over shared memory beside it, over TCP. Commits are
+    /// synced to a file there.
     pub fn start(recording: Arc<Recording>, folder: &Path) -> io::Result<ReplayServer> {
         let socket = folder.join("replay.sock");
         let listeners = Listeners::open(&socket)?;

@@ -1,4 +1,5 @@
-//! Short runs against MariaDB: every workload works on a server that is not ours, and its figures are plausible.
+//! Short runs against MariaDB: every workload works on a server that is not ours, and its figures
+//! are plausible.
 
 use porpoise_client::{Connection, Options, Transport};
 use porpoise_e2e::server::{Product, Server};

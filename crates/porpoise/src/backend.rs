@@ -1,4 +1,5 @@
-//! Where a connection's session is: [`LocalSession`] or [`RemoteSession`]. Both have the same methods.
+//! Where a connection's session is: [`LocalSession`] or [`RemoteSession`]. Both have the same
+//! methods.
 
 use std::sync::Arc;
 

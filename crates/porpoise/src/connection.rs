@@ -1,4 +1,5 @@
-//! A connection: statements on the caller's thread ([`LocalSession`]), or in the process that has the folder open ([`RemoteSession`]).
+//! A connection: statements on the caller's thread ([`LocalSession`]), or in the process that has
+//! the folder open ([`RemoteSession`]).
 //!
 //! 1. A text without parameters goes to [`Session::query`], which finds its plan by its digest.
 //! 2. A text with parameters is prepared once and cached until a setting changes.
@@ -7,8 +8,8 @@
 //!
 //! Wherever the session is, its statements, rows and errors are the same.
 //!
-//! Statements and transactions borrow the connection shared, so that several can be at hand; a closure that sees
-//! a row is inside a statement, and can't run another (error 2014).
+//! Statements and transactions borrow the connection shared, so that several can be at hand; a
+//! closure that sees a row is inside a statement, and can't run another (error 2014).
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ops::Deref;
@@ -38,9 +39,11 @@ pub struct Outcome {
     pub message: String,
 }
 
-/// A session of an embedded database: it can go from thread to thread, and is one thread's at a time.
+/// A session of an embedded database: it can go from thread to thread, and is one thread's at a
+/// time.
 ///
-/// Dropped, it rolls back what isn't committed. After a KILL by somebody else its statements are error 2013.
+/// Dropped, it rolls back what isn't committed. After a KILL by somebody else its statements are
+/// error 2013.
 pub struct Connection {
     // Before the instance: the session ends before the database does.
     backend: RefCell<Backend>,
@@ -112,8 +115,8 @@ impl Connection {
         Ok(rows)
     }
 
-    /// Runs one statement with values for its `?`, discarding rows. What it changed is durable when this returns,
-    /// unless a transaction is open.
+    /// Runs one statement with values for its `?`, discarding rows. What it changed is durable when
+    /// this returns, unless a transaction is open.
     pub fn execute(&self, sql: &str, parameters: impl Parameters) -> Result<Outcome> {
         Ok(self.run(sql, parameters, Sink::Discard)?.into_outcome())
     }
@@ -123,8 +126,8 @@ impl Connection {
         self.run(sql, parameters, Sink::Collect)
     }
 
-    /// Runs one statement and calls `each` with every row while it is made; nothing is collected. An error
-    /// from `each` ends the statement and is returned.
+    /// Runs one statement and calls `each` with every row while it is made; nothing is collected.
+    /// An error from `each` ends the statement and is returned.
     pub fn query_each(
         &self,
         sql: &str,
@@ -220,7 +223,8 @@ impl Drop for Statement<'_> {
     }
 }
 
-/// An open transaction. Statements run through it as through the connection; dropped, it is rolled back.
+/// An open transaction. Statements run through it as through the connection; dropped, it is rolled
+/// back.
 ///
 /// If it ended by itself (a deadlock, DDL), statements through it are refused with error 1105.
 pub struct Transaction<'c> {

@@ -1,11 +1,12 @@
 //! A database that a program has open: opening it, its settings, and its end.
 //!
-//! All handles (the [`Database`]s, their connections) share one [`Instance`]. When the last of them is dropped, listeners are
-//! closed, a checkpoint is written and the folder is unlocked.
+//! All handles (the [`Database`]s, their connections) share one [`Instance`]. When the last of them
+//! is dropped, listeners are closed, a checkpoint is written and the folder is unlocked.
 //!
-//! **One folder, several programs.** One process has a folder open and runs every statement on it. Another process that opens
-//! the folder finds it in use and connects to the [`InstanceListener`] that the first has in it; its connections are sessions
-//! of the first process. When the first has ended, in whatever way, the next process to open the folder or to connect opens it.
+//! **One folder, several programs.** One process has a folder open and runs every statement on it.
+//! Another process that opens the folder finds it in use and connects to the [`InstanceListener`]
+//! that the first has in it; its connections are sessions of the first process. When the first has
+//! ended, in whatever way, the next process to open the folder or to connect opens it.
 //!
 //! ```text
 //!   open(folder) ──► has this process opened it? ── yes ─► one more handle
@@ -41,7 +42,8 @@ const OPEN_WAIT_MAX: Duration = Duration::from_secs(3);
 /// How long it waits between two attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// A database that this process has open, or reaches in the process that has. Clones are handles to the same one.
+/// A database that this process has open, or reaches in the process that has. Clones are handles to
+/// the same one.
 #[derive(Clone)]
 pub struct Database {
     handle: Arc<Handle>,
@@ -75,8 +77,9 @@ impl Drop for Instance {
     }
 }
 
-/// Has `porpoise_client` open `porpoise:///folder`, `porpoise::memory:` and `transport=embedded` in this process, or over
-/// shared memory in the process that has the folder. Every connection to `:memory:` is to a database of its own.
+/// Has `porpoise_client` open `porpoise:///folder`, `porpoise::memory:` and `transport=embedded` in
+/// this process, or over shared memory in the process that has the folder. Every connection to
+/// `:memory:` is to a database of its own.
 pub fn provide_to_clients() {
     porpoise_client::embedded::provide(|options| {
         let database = match &options.folder {
@@ -119,7 +122,8 @@ impl Default for Options {
 
 impl Options {
     /// Sets a system variable by MySQL's name, as an option of `mysqld` does:
-    /// `set("innodb_flush_log_at_trx_commit", "2")`. A name or a value that isn't known is an error of opening.
+    /// `set("innodb_flush_log_at_trx_commit", "2")`. A name or a value that isn't known is an error
+    /// of opening.
     ///
     /// In a folder that another process has open its settings count, not these.
     #[must_use]
@@ -128,10 +132,12 @@ impl Options {
         self
     }
 
-    /// Whether a folder is shared with other programs of the same user; it is unless said otherwise.
+    /// Whether a folder is shared with other programs of the same user; it is unless said
+    /// otherwise.
     ///
-    /// Not shared, a folder that another process has open is error 1015, which names the process; and other programs
-    /// can't come in here: no socket is made in the folder, and no thread sleeps at it.
+    /// Not shared, a folder that another process has open is error 1015, which names the process;
+    /// and other programs can't come in here: no socket is made in the folder, and no thread sleeps
+    /// at it.
     #[must_use]
     pub fn share(mut self, shares: bool) -> Options {
         self.shares = shares;
@@ -232,8 +238,9 @@ impl Database {
 
     /// Opens the database in a folder, making it if it isn't there.
     ///
-    /// A folder is open in one process at a time. If another one of the same user has it, connections are sessions of that
-    /// process, over shared memory, and everything else is as if it were here; see [`Options::share`].
+    /// A folder is open in one process at a time. If another one of the same user has it,
+    /// connections are sessions of that process, over shared memory, and everything else is as if
+    /// it were here; see [`Options::share`].
     pub fn open(folder: impl AsRef<Path>) -> Result<Database> {
         Options::default().open(folder)
     }
@@ -253,23 +260,26 @@ impl Database {
         self.log_in(None)
     }
 
-    /// A new connection whose current database is `schema`. Error 1049 if there is none of this name.
+    /// A new connection whose current database is `schema`. Error 1049 if there is none of this
+    /// name.
     pub fn connect_to(&self, schema: &str) -> Result<Connection> {
         self.log_in(Some(schema))
     }
 
-    /// A stream to a new connection, for `porpoise_client::Connection::over`: the MySQL protocol, without a socket if the
-    /// database is in this process. The database stays open as long as the stream.
+    /// A stream to a new connection, for `porpoise_client::Connection::over`: the MySQL protocol,
+    /// without a socket if the database is in this process. The database stays open as long as the
+    /// stream.
     ///
-    /// Which files LOAD DATA LOCAL may read is for the program to say: it is the one that reads them.
+    /// Which files LOAD DATA LOCAL may read is for the program to say: it is the one that reads
+    /// them.
     pub fn stream(&self) -> Result<Box<dyn Stream>> {
         self.stream_with_files(Box::new(|path| {
             std::fs::read(Path::new(std::ffi::OsStr::from_bytes(path)))
         }))
     }
 
-    /// As [`stream`](Self::stream), with files for LOAD DATA LOCAL from `files`; where another process has the folder,
-    /// they are asked of the client.
+    /// As [`stream`](Self::stream), with files for LOAD DATA LOCAL from `files`; where another
+    /// process has the folder, they are asked of the client.
     pub fn stream_with_files(&self, mut files: FileSource) -> Result<Box<dyn Stream>> {
         loop {
             let instance = self.handle.instance.lock().clone();
@@ -295,7 +305,8 @@ impl Database {
         }
     }
 
-    /// After the process that had the folder has ended: opens it, unless another process was faster.
+    /// After the process that had the folder has ended: opens it, unless another process was
+    /// faster.
     fn open_after_holder(&self, folder: &Path) -> Result<()> {
         let instance = open_instance(&OPEN_FOLDERS.lock(), folder);
         *self.handle.instance.lock() = match instance {
@@ -339,9 +350,10 @@ impl Database {
         }
     }
 
-    /// Lets MySQL clients in, as `porpoise serve` does, until the returned value or the last handle to the database
-    /// is dropped. Clients log in with the accounts that the database has. One set of listeners at a time; error 1105 if another
-    /// process has the folder open, as clients have to come in there.
+    /// Lets MySQL clients in, as `porpoise serve` does, until the returned value or the last handle
+    /// to the database is dropped. Clients log in with the accounts that the database has. One set
+    /// of listeners at a time; error 1105 if another process has the folder open, as clients have
+    /// to come in there.
     pub fn listen(&self, listen: Listen) -> Result<Listening> {
         match &*self.handle.instance.lock() {
             Some(instance) => crate::listen::start(instance, listen),

@@ -1,7 +1,8 @@
 //! The listener for other programs that open the folder which this one has open.
 //!
-//! As long as no other program comes, it is a socket in the folder and a thread that sleeps until somebody connects to it. At the
-//! first connection the thread starts a server, which takes the socket over, and ends.
+//! As long as no other program comes, it is a socket in the folder and a thread that sleeps until
+//! somebody connects to it. At the first connection the thread starts a server, which takes the
+//! socket over, and ends.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -17,7 +18,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// The thread does next to nothing but start others.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Listens until it is dropped; then statements of other programs that are under way end first, for three seconds at most.
+/// Listens until it is dropped; then statements of other programs that are under way end first, for
+/// three seconds at most.
 pub(crate) struct InstanceListener {
     server: Arc<Mutex<Option<Server>>>,
     /// Closing it ends the thread's sleep.

@@ -1,8 +1,9 @@
 //! Listeners for MySQL clients in a program that has a database embedded.
 //!
-//! The server is `porpoise-server`'s, on the engine that the program's own connections use. Its threads run the clients'
-//! statements only. A client may KILL a statement or a connection of the program; what it asks with COM_SHUTDOWN changes
-//! nothing: the program decides when its database ends.
+//! The server is `porpoise-server`'s, on the engine that the program's own connections use. Its
+//! threads run the clients' statements only. A client may KILL a statement or a connection of the
+//! program; what it asks with COM_SHUTDOWN changes nothing: the program decides when its database
+//! ends.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,8 +55,8 @@ impl Listen {
 
 type SharedServer = Mutex<Option<Server>>;
 
-/// A server that listens. Dropping it closes the listeners and the clients' connections; their statements end first, for
-/// three seconds at most.
+/// A server that listens. Dropping it closes the listeners and the clients' connections; their
+/// statements end first, for three seconds at most.
 pub struct Listening {
     server: Arc<SharedServer>,
     tcp: Vec<SocketAddr>,

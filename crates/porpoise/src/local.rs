@@ -78,7 +78,8 @@ impl LocalSession {
         self.finish(ran)
     }
 
-    /// The prepared statement of a text, from the cache if it is there, and the columns it had last.
+    /// The prepared statement of a text, from the cache if it is there, and the columns it had
+    /// last.
     pub fn prepare_cached(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
         if let Some(kept) = self.cached.get(sql) {
             return Ok((kept.id, kept.columns.clone()));

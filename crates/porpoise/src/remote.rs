@@ -1,8 +1,8 @@
 //! A session of an engine in another process, over shared memory.
 //!
-//! What comes back is put into the same [`Answer`] that an engine in this process would write into, so that rows are the same
-//! wherever they were made: texts without parameters come as text and are read by their columns' types, prepared statements'
-//! rows come with their values as they are.
+//! What comes back is put into the same [`Answer`] that an engine in this process would write into,
+//! so that rows are the same wherever they were made: texts without parameters come as text and are
+//! read by their columns' types, prepared statements' rows come with their values as they are.
 
 use std::collections::HashMap;
 use std::io;
@@ -38,7 +38,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no session.
 pub(crate) enum Unreachable {
-    /// Nobody listens in the folder: the process that has it is about to listen, about to end, or doesn't share it.
+    /// Nobody listens in the folder: the process that has it is about to listen, about to end, or
+    /// doesn't share it.
     Nobody,
     Refused(Error),
 }
@@ -127,7 +128,8 @@ impl RemoteSession {
         self.finish(taken)
     }
 
-    /// An error's reply doesn't say whether a transaction is still open: asks, by a statement that replies OK.
+    /// An error's reply doesn't say whether a transaction is still open: asks, by a statement that
+    /// replies OK.
     fn finish(&mut self, taken: Result<()>) -> Result<()> {
         if taken.is_err() && self.in_transaction() && !self.connection.is_broken() {
             // If even this fails, the next statement returns the error.
@@ -183,7 +185,8 @@ fn is_nobody(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Whether a statement may change how texts are read: in which schema names are looked up, or by which `sql_mode`.
+/// Whether a statement may change how texts are read: in which schema names are looked up, or by
+/// which `sql_mode`.
 fn changes_parsing(sql: &str) -> bool {
     let word = sql.split_ascii_whitespace().next().unwrap_or_default();
     ["USE", "SET"]
@@ -308,7 +311,8 @@ impl Source {
     }
 }
 
-/// One value, as the engine would have written it. What can't be read as its column's type stays text.
+/// One value, as the engine would have written it. What can't be read as its column's type stays
+/// text.
 fn put(value: Value<'_>, source: Source, answer: &mut Answer<'_>) {
     let bytes = match value {
         Value::Null => return answer.null(),

@@ -1,4 +1,5 @@
-//! The database inside a program. `other_process.rs` runs the same with a database that another process has open.
+//! The database inside a program. `other_process.rs` runs the same with a database that another
+//! process has open.
 
 pub mod common;
 
@@ -12,7 +13,8 @@ use porpoise::{
 /// Which of the two test programs this is.
 const IN_OTHER_PROCESS: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"other_process");
 
-/// A database with `shop.fish (id, name)` and two rows, `1, 'cod'` and `2, 'eel'`; in memory, or in another process.
+/// A database with `shop.fish (id, name)` and two rows, `1, 'cod'` and `2, 'eel'`; in memory, or in
+/// another process.
 fn shop() -> Database {
     let database = if IN_OTHER_PROCESS {
         common::held_by_another()

@@ -1,5 +1,5 @@
-//! One folder, several programs: everything that works embedded works while another process has the folder open, and
-//! what becomes of it when programs come, end and die.
+//! One folder, several programs: everything that works embedded works while another process has the
+//! folder open, and what becomes of it when programs come, end and die.
 
 #[path = "embedded.rs"]
 mod embedded;

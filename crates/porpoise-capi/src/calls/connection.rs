@@ -14,7 +14,8 @@ pub extern "C" fn mysql_init(mysql: *mut Mysql) -> *mut Mysql {
             fresh.free_me = 1;
             return Box::into_raw(Box::new(fresh));
         }
-        // SAFETY: by the border's contract there is room for a MYSQL; whatever lies there is no value of ours.
+        // SAFETY: by the border's contract there is room for a MYSQL; whatever lies there is no
+        // value of ours.
         unsafe { mysql.write(fresh) };
         mysql
     })
@@ -29,7 +30,8 @@ pub extern "C" fn mysql_close(mysql: *mut Mysql) {
         let is_ours = std::mem::take(&mut open.free_me) != 0;
         open.end();
         if is_ours {
-            // SAFETY: mysql_init() made it by Box::into_raw, as `free_me` told, and it comes back once.
+            // SAFETY: mysql_init() made it by Box::into_raw, as `free_me` told, and it comes back
+            // once.
             drop(unsafe { Box::from_raw(mysql) });
         }
     });

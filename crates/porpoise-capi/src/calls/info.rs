@@ -123,7 +123,8 @@ pub extern "C" fn mariadb_cancel(mysql: Option<&mut Mysql>) -> c_int {
 /// Programs read these and may write them.
 struct Limits(std::cell::UnsafeCell<[c_ulong; 2]>);
 
-// SAFETY: this library reads them never; what programs do is theirs, as with the original's variables.
+// SAFETY: this library reads them never; what programs do is theirs, as with the original's
+// variables.
 unsafe impl Sync for Limits {}
 
 static LIMITS: Limits = Limits(std::cell::UnsafeCell::new([1 << 30, 8192]));

@@ -1,7 +1,7 @@
 //! The functions on a `MYSQL`: connecting, statements as text, the session, and facts.
 //!
-//! Each is thin: look whether it may be called now ([`Handle::ready`]), have the connection do it, and note the
-//! outcome in the public fields. [`with`] does what all of them have in common.
+//! Each is thin: look whether it may be called now ([`Handle::ready`]), have the connection do it,
+//! and note the outcome in the public fields. [`with`] does what all of them have in common.
 
 mod charsets;
 mod connection;

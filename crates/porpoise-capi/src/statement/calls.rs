@@ -1,4 +1,5 @@
-//! The functions on a `MYSQL_STMT`: each has the [`Statement`] do it, and notes a failure in its public fields.
+//! The functions on a `MYSQL_STMT`: each has the [`Statement`] do it, and notes a failure in its
+//! public fields.
 
 use super::{CURSOR_READ_ONLY, INITTED, Statement, attribute};
 use crate::abi::{Bind, Field, Mysql, RowLink, bytes_of, put, take};
@@ -137,7 +138,8 @@ pub extern "C" fn mysql_stmt_close(statement: *mut Statement) -> c_char {
         if statement.is_null() {
             return 1;
         }
-        // SAFETY: mysql_stmt_init() made it by Box::into_raw, and by the border's contract it comes back once.
+        // SAFETY: mysql_stmt_init() made it by Box::into_raw, and by the border's contract it comes
+        // back once.
         let mut owned = unsafe { Box::from_raw(statement) };
         // What can't be read to its end is dropped with its connection.
         let _ = owned.free_result();

@@ -6,8 +6,8 @@
 //!                                           └─► with a cursor: fetch, prefetch_rows at a time
 //! ```
 //!
-//! Rows stay as they came on the wire (`porpoise_client::Rows`); a value is looked at when it is delivered into the
-//! program's buffer ([`crate::convert`]).
+//! Rows stay as they came on the wire (`porpoise_client::Rows`); a value is looked at when it is
+//! delivered into the program's buffer ([`crate::convert`]).
 
 mod calls;
 
@@ -111,8 +111,8 @@ impl Statement {
 
     /// Its connection, if there is still one.
     fn handle<'a>(&self) -> Result<Handle<'a>, Failure> {
-        // SAFETY: `disown` takes the pointer away before its MYSQL goes; by the border's contract no other thread uses
-        // it now, and the callers drop the handle before they ask for another.
+        // SAFETY: `disown` takes the pointer away before its MYSQL goes; by the border's contract
+        // no other thread uses it now, and the callers drop the handle before they ask for another.
         let mysql = unsafe { self.public.mysql.as_mut() };
         mysql
             .and_then(Mysql::session)

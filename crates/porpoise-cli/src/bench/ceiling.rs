@@ -39,8 +39,9 @@ pub struct CeilingOptions {
     /// For sysbench over shared memory: the folder with Porpoise's libmariadb.so.3
     #[arg(long, value_name = "FOLDER", requires = "sysbench")]
     library: Option<PathBuf>,
-    /// A MySQL or MariaDB server to measure beside, as mysql://user:password@host:port/schema?socket=/path. Without this, MariaDB
-    /// is started if it is installed
+    /// A MySQL or MariaDB server to measure beside, as
+    /// mysql://user:password@host:port/schema?socket=/path. Without this, MariaDB is started if it
+    /// is installed
     #[arg(long)]
     peer: Option<String>,
     /// Rows of the table
@@ -62,8 +63,8 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     let serving = Serving::start(folder.path(), clients)?;
     let mut root = serving.root()?;
     prepare(&mut root, &["localhost"])?;
-    // MariaDB's client library, asked by several threads at once, doesn't always find its plugin for other accounts, and
-    // what it says then isn't what was recorded.
+    // MariaDB's client library, asked by several threads at once, doesn't always find its plugin
+    // for other accounts, and what it says then isn't what was recorded.
     root.run("ALTER USER sb@localhost IDENTIFIED WITH mysql_native_password BY 'sb'")?;
     drop(root);
     let peer = match &options.peer {

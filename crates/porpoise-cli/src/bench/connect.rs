@@ -6,8 +6,9 @@
 //!     the embedded database  └─ mariadbd          the same, if it is installed; or --peer: a server that runs already
 //! ```
 //!
-//! Both servers are processes of their own, so that neither shares a table of descriptors, an allocator or a heap with its
-//! clients. Both have the account `sb` with a password, made by CREATE USER as that server makes it, and the schema `sbtest`.
+//! Both servers are processes of their own, so that neither shares a table of descriptors, an
+//! allocator or a heap with its clients. Both have the account `sb` with a password, made by CREATE
+//! USER as that server makes it, and the schema `sbtest`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,8 +36,9 @@ pub struct ConnectOptions {
     /// Ways in, of Porpoise's
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Tcp, WayIn::Unix, WayIn::Shm, WayIn::FastPath, WayIn::Embedded])]
     ways: Vec<WayIn>,
-    /// A MySQL or MariaDB server to measure beside, as mysql://user:password@host:port/schema?socket=/path: over TCP if
-    /// it names a host, over its Unix socket if it names one. Without this, MariaDB is started if it is installed
+    /// A MySQL or MariaDB server to measure beside, as
+    /// mysql://user:password@host:port/schema?socket=/path: over TCP if it names a host, over its
+    /// Unix socket if it names one. Without this, MariaDB is started if it is installed
     #[arg(long)]
     peer: Option<String>,
     /// Measure no other server beside

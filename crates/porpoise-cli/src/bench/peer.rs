@@ -18,8 +18,8 @@ pub struct PeerServer {
 }
 
 impl PeerServer {
-    /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if it names a host, over the Unix
-    /// socket if it names one.
+    /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if
+    /// it names a host, over the Unix socket if it names one.
     pub fn at(url: &str) -> Result<PeerServer, Failure> {
         let given: Options = url.parse()?;
         let way = |transport| Options {

@@ -1,7 +1,8 @@
 //! What was typed, cut into statements and commands.
 //!
-//! A statement goes on over lines to the delimiter, `\g` or `\G`, outside of quotes and comments. A command is a word
-//! at the beginning of a line while no statement has begun, or a backslash and a letter anywhere outside of quotes.
+//! A statement goes on over lines to the delimiter, `\g` or `\G`, outside of quotes and comments. A
+//! command is a word at the beginning of a line while no statement has begun, or a backslash and a
+//! letter anywhere outside of quotes.
 
 use super::commands::{self, Command};
 

@@ -1,4 +1,5 @@
-//! What the shell talks to: a server by its URL, or a folder or memory that this process opens itself.
+//! What the shell talks to: a server by its URL, or a folder or memory that this process opens
+//! itself.
 
 use porpoise::Database;
 use porpoise_client::{Connection, Error, Options, Transport};
