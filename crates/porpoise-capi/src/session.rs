@@ -299,18 +299,8 @@ impl Handle<'_> {
                 )
             }
             Route::Server(options) => {
-                let mut dialled = Err(Failure::of(failure::CONNECTION));
                 let options = login(*options);
-                for endpoint in options.endpoints().map_err(Failure::from)? {
-                    match porpoise_client::dial(&endpoint, &options) {
-                        Ok(stream) => {
-                            dialled = Ok((stream, endpoint));
-                            break;
-                        }
-                        Err(error) => dialled = Err(cant_connect(&endpoint, &error)),
-                    }
-                }
-                let (stream, endpoint) = dialled?;
+                let (stream, endpoint) = dial_first(&options)?;
                 self.session.texts.unix_socket = match &endpoint {
                     Endpoint::Unix(path) => c_text(&path.display().to_string()),
                     _ => None,
@@ -562,6 +552,20 @@ fn plain_version(version: &str) -> &str {
         .strip_prefix("5.5.5-")
         .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         .unwrap_or(version)
+}
+
+/// A stream to the first of the endpoints that is open, or why the last one isn't.
+fn dial_first(
+    options: &Options,
+) -> Result<(Box<dyn porpoise_transport::Stream>, Endpoint), Failure> {
+    let mut failure = Failure::of(failure::CONNECTION);
+    for endpoint in options.endpoints().map_err(Failure::from)? {
+        match porpoise_client::dial(&endpoint, options) {
+            Ok(stream) => return Ok((stream, endpoint)),
+            Err(error) => failure = cant_connect(&endpoint, &error),
+        }
+    }
+    Err(failure)
 }
 
 /// Who a program is that doesn't say: the operating system's user.

@@ -74,7 +74,7 @@ const OWN_OPTIONS: &[(&str, Takes)] = &[
     ("shared_memory_base_name", Takes::Value),
     ("socket", Takes::Value),
     ("thread_pool_size", Takes::Value),
-    // Who starts mysqld by a script says whom to run as: here it is who starts it.
+    // Scripts that start mysqld say whom to run as: here it is the user that starts the server.
     ("user", Takes::Value),
     ("verbose", Takes::Switch),
     ("version", Takes::Switch),
@@ -229,7 +229,7 @@ fn config_of(options: &mut Options) -> Result<ServeConfig, String> {
             .as_deref()
             .map(|socket| shared_memory::path_of(socket, &base_name)),
     };
-    // Who didn't ask for it isn't refused a start for a long folder's name.
+    // A long folder's name is a reason not to start only if shared memory was asked for.
     let is_asked_for = options.get("shared_memory").is_some();
     let shared_memory = shared_memory.filter(|path| {
         let fits = path.as_os_str().len() <= SOCKET_PATH_MAX;
@@ -323,11 +323,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         tracing::warn!("{warning}");
     }
     if options.get("print_defaults").is_some() {
-        for (name, value) in options.into_pairs() {
-            if name != "print_defaults" {
-                println!("--{}={value}", name.replace('_', "-"));
-            }
-        }
+        print_options(options);
         return Ok(());
     }
     let ServeConfig {
@@ -359,7 +355,31 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     }
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     // Programs that open the folder come here instead. It is served without them as well.
-    server_options.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {
+    server_options.neighbours = data.and_then(|folder| open_to_programs(&folder));
+    let server =
+        Server::start(engine.clone(), &server_options).map_err(|error| error.to_string())?;
+
+    publish_variables(&engine, &server, &folder, open_files, &base_name);
+    stop_on_signals(&server)?;
+    announce(&server, &folder);
+    server.wait();
+    server.stop();
+    engine
+        .close()
+        .map_err(|error| format!("can't close {folder}: {}", error.message()))
+}
+
+fn print_options(options: Options) {
+    for (name, value) in options.into_pairs() {
+        if name != "print_defaults" {
+            println!("--{}={value}", name.replace('_', "-"));
+        }
+    }
+}
+
+/// The socket in a folder for programs that open it.
+fn open_to_programs(folder: &Path) -> Option<Arc<Neighbours>> {
+    match Neighbours::open(folder) {
         Ok(neighbours) => Some(Arc::new(neighbours)),
         Err(error) => {
             tracing::warn!(
@@ -368,11 +388,17 @@ fn serve(words: Vec<String>) -> Result<(), String> {
             );
             None
         }
-    });
-    let server =
-        Server::start(engine.clone(), &server_options).map_err(|error| error.to_string())?;
+    }
+}
 
-    // What the variables of these names show is where the server really is.
+/// Has the variables of what was asked for show what there is.
+fn publish_variables(
+    engine: &Engine,
+    server: &Server,
+    folder: &str,
+    open_files: u64,
+    base_name: &str,
+) {
     let port = server.tcp_addresses().first().map_or(0, SocketAddr::port);
     let socket = server
         .socket_path()
@@ -380,17 +406,20 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     for (name, value) in [
         ("port", port.to_string()),
         ("socket", socket),
-        ("datadir", folder.clone()),
+        ("datadir", folder.to_string()),
         ("open_files_limit", open_files.to_string()),
         (
             "shared_memory",
             u8::from(server.shared_memory_path().is_some()).to_string(),
         ),
-        ("shared_memory_base_name", base_name),
+        ("shared_memory_base_name", base_name.to_string()),
     ] {
         engine.variables().learn(name, &value);
     }
+}
 
+/// SIGTERM and SIGINT stop the server; the second of them ends the process at once.
+fn stop_on_signals(server: &Server) -> Result<(), String> {
     let stopper = server.stopper();
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| format!("can't watch signals: {error}"))?;
@@ -408,7 +437,11 @@ fn serve(words: Vec<String>) -> Result<(), String> {
             stopper.stop();
         }
     });
+    Ok(())
+}
 
+/// Prints the line that says that the server is ready, and where.
+fn announce(server: &Server, folder: &str) {
     let mut places: Vec<String> = server
         .tcp_addresses()
         .iter()
@@ -427,10 +460,4 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     );
     // Whoever started it may have closed the other end.
     let _ = std::io::stdout().flush();
-
-    server.wait();
-    server.stop();
-    engine
-        .close()
-        .map_err(|error| format!("can't close {folder}: {}", error.message()))
 }

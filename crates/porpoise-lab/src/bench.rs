@@ -292,6 +292,15 @@ struct Counted {
     latencies: Histogram,
 }
 
+impl Counted {
+    fn add(&mut self, other: &Counted) {
+        self.transactions += other.transactions;
+        self.queries += other.queries;
+        self.errors += other.errors;
+        self.latencies.merge(&other.latencies);
+    }
+}
+
 fn run_once(
     target: &Target,
     plan: &BenchPlan,
@@ -370,13 +379,9 @@ fn run_once(
         (measured, counted)
     });
     let mut sum = Counted::default();
+    let running = format!("running {workload} with {clients} clients");
     for counted in counted {
-        let counted = counted
-            .map_err(target.failed(&format!("running {workload} with {clients} clients")))?;
-        sum.transactions += counted.transactions;
-        sum.queries += counted.queries;
-        sum.errors += counted.errors;
-        sum.latencies.merge(&counted.latencies);
+        sum.add(&counted.map_err(target.failed(&running))?);
     }
     Ok(Measurement {
         workload,

@@ -291,6 +291,41 @@ fn summed_up(
     })
 }
 
+/// What the threads of a round share.
+#[derive(Default)]
+struct RoundState {
+    measuring: AtomicBool,
+    stop: AtomicBool,
+    errors: AtomicU64,
+    first_error: Mutex<Option<String>>,
+}
+
+impl RoundState {
+    /// A client that comes and goes; how long each visit took while the round was measured.
+    fn visit_until_stopped(&self, visit: &Visit, query: bool, counter: &Counter) -> Histogram {
+        let mut latencies = Histogram::default();
+        let mut done = 0;
+        while !self.stop.load(Relaxed) {
+            let began = Instant::now();
+            match visit(query) {
+                Ok(()) => {
+                    done += 1;
+                    counter.0.store(done, Relaxed);
+                    if self.measuring.load(Relaxed) {
+                        latencies.record(began.elapsed());
+                    }
+                }
+                Err(error) => {
+                    self.errors.fetch_add(1, Relaxed);
+                    self.first_error.lock().get_or_insert(error);
+                    std::thread::sleep(REFUSED_PAUSE);
+                }
+            }
+        }
+        latencies
+    }
+}
+
 fn run_round(
     entrant: &Entrant,
     clients: usize,
@@ -298,7 +333,7 @@ fn run_round(
     mut tell: impl FnMut(f64),
 ) -> Result<Round, Error> {
     let start = Barrier::new(clients + 1);
-    let (measuring, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let state = RoundState::default();
     let counters: Vec<Counter> = (0..clients).map(|_| Counter::default()).collect();
     let count = || {
         counters
@@ -306,44 +341,22 @@ fn run_round(
             .map(|counter| counter.0.load(Relaxed))
             .sum::<u64>()
     };
-    let errors = AtomicU64::new(0);
-    let first_error = Mutex::new(None);
     let failed = |error: std::io::Error| Error::Plan(format!("{clients} clients: {error}"));
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, counter) in counters.iter().enumerate() {
             let visit = entrant.visit(plan.query);
-            let (start, measuring, stop) = (&start, &measuring, &stop);
-            let (errors, first_error) = (&errors, &first_error);
+            let (start, state) = (&start, &state);
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
             let thread = thread.spawn_scoped(scope, move || {
-                let mut latencies = Histogram::default();
-                let mut done = 0;
                 start.wait();
-                while !stop.load(Relaxed) {
-                    let began = Instant::now();
-                    match visit(plan.query) {
-                        Ok(()) => {
-                            done += 1;
-                            counter.0.store(done, Relaxed);
-                            if measuring.load(Relaxed) {
-                                latencies.record(began.elapsed());
-                            }
-                        }
-                        Err(error) => {
-                            errors.fetch_add(1, Relaxed);
-                            first_error.lock().get_or_insert(error);
-                            std::thread::sleep(REFUSED_PAUSE);
-                        }
-                    }
-                }
-                latencies
+                state.visit_until_stopped(&visit, plan.query, counter)
             });
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     // Those that are there wait for all: they are let go, to end at once.
-                    stop.store(true, Relaxed);
+                    state.stop.store(true, Relaxed);
                     for _ in number..clients {
                         scope.spawn(|| start.wait());
                     }
@@ -355,7 +368,7 @@ fn run_round(
         start.wait();
         tell(0.0);
         std::thread::sleep(plan.warm_up);
-        measuring.store(true, Relaxed);
+        state.measuring.store(true, Relaxed);
         let (from, began) = (count(), Instant::now());
         let mut last = (from, began);
         while began.elapsed() < plan.duration {
@@ -365,7 +378,7 @@ fn run_round(
             tell((now.0 - last.0) as f64 / (now.1 - last.1).as_secs_f64().max(1e-9));
             last = now;
         }
-        stop.store(true, Relaxed);
+        state.stop.store(true, Relaxed);
         let mut latencies = Histogram::default();
         for thread in threads {
             latencies.merge(&thread.join().expect("a client doesn't panic"));
@@ -373,8 +386,8 @@ fn run_round(
         Ok(Round {
             per_second: (last.0 - from) as f64 / (last.1 - began).as_secs_f64(),
             latency_p95: latencies.percentile(0.95),
-            errors: errors.load(Relaxed),
-            first_error: first_error.lock().take(),
+            errors: state.errors.load(Relaxed),
+            first_error: state.first_error.lock().take(),
         })
     })
 }
