@@ -107,7 +107,7 @@ fn check_rows(
     let outcome = each(snapshot, table.space, |key, row| {
         interrupted(session)?;
         rows += 1;
-        if let Some(column) = table.layout.fault(row) {
+        if let Some(column) = table.layout.first_corrupt_column(row) {
             let column = table
                 .columns
                 .get(column)

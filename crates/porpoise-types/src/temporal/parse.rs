@@ -193,7 +193,7 @@ fn skip_punctuation(s: &mut Scanner, in_time: bool) -> bool {
     n > 0
 }
 
-fn build(fields: &Fields, mode: DateMode) -> Option<DateTime> {
+fn datetime_from_fields(fields: &Fields, mode: DateMode) -> Option<DateTime> {
     let [year, month, day, hour, minute, second] = fields.values;
     let date = Date::new(year, month, day).filter(|d| d.is_allowed(mode))?;
     let at = DateTime::new(date, hour, minute, second, fields.micros.min(999_999))?;
@@ -214,7 +214,7 @@ impl DateTime {
 
 /// `'2024-01-31 10:11:12.5'`, `'24-1-31'`, `'20240131101112'`, `'2024.01.31T10:11:12'` …
 pub fn datetime(text: &str, mode: DateMode) -> Parsed<DateTime> {
-    match datetime_fields(text).and_then(|f| Some((build(&f, mode)?, f.loss))) {
+    match datetime_fields(text).and_then(|f| Some((datetime_from_fields(&f, mode)?, f.loss))) {
         Some(parsed) => parsed,
         None => (DateTime::ZERO, Loss::BadTemporal),
     }
@@ -240,7 +240,7 @@ pub fn time(text: &str) -> Parsed<Time> {
     if text.len() >= DATETIME_LEN_MIN
         && let Some(fields) = datetime_fields(text)
         && fields.found >= 4
-        && let Some(at) = build(&fields, DateMode::default())
+        && let Some(at) = datetime_from_fields(&fields, DateMode::default())
     {
         return (at.time(), fields.loss);
     }
@@ -336,7 +336,7 @@ pub fn datetime_from_number(number: i64, micros: u32, mode: DateMode) -> Parsed<
         found: 6,
         loss: Loss::None,
     };
-    build(&fields, mode).map_or(bad, |at| (at, Loss::None))
+    datetime_from_fields(&fields, mode).map_or(bad, |at| (at, Loss::None))
 }
 
 /// 101112 or a datetime's number.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use porpoise_types::KeyBuf;
-use porpoise_types::key::encode_text_head;
+use porpoise_types::key::encode_text_prefix;
 
 use crate::error::Result;
 use crate::executor::row_buffer::RowBuffer;
@@ -83,7 +83,7 @@ impl Sort<'_> {
                 return Ok(false);
             }
             if let Some((text, collation)) = exec.text_column(&key.expr) {
-                if !encode_text_head(text, collation, true, key.descending, head) {
+                if !encode_text_prefix(text, collation, true, key.descending, head) {
                     return Ok(false);
                 }
             } else {
