@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use porpoise_engine::mdl::process::Control;
+use porpoise_engine::Control;
 use porpoise_engine::session::{Ran, Tracked};
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
@@ -570,7 +570,7 @@ impl Client {
     }
 
     fn shut_down(&mut self, writer: &mut PacketWriter) -> Result<Done> {
-        if !porpoise_engine::accounts::check::may_kill(&self.session.state) {
+        if !self.session.may_kill() {
             return Err(Error::specific_access_denied("SHUTDOWN"));
         }
         self.server.request_stop();

@@ -28,8 +28,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use porpoise_engine::Account;
 use porpoise_engine::Error;
-use porpoise_engine::accounts::Account;
 use porpoise_engine::hosts::Refusal;
 use porpoise_engine::session::Login;
 use porpoise_protocol::auth::{

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use porpoise_engine::mdl::process::Control;
+use porpoise_engine::Control;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 
 use crate::crew;

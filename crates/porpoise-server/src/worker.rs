@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use parking_lot::Mutex;
-use porpoise_engine::mdl::process::Control;
+use porpoise_engine::Control;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_storage::Commit;
 use porpoise_transport::spin::Spin as RingSpin;

@@ -117,23 +117,20 @@ pub(crate) fn merge_all(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool
 
 /// Merges the oldest memtable, if it takes no more commits. `false` means that it takes some.
 fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
-    let epoch = shared.epoch.load_full();
-    let Some((oldest, newer)) = epoch.memtables.split_last() else {
-        return Ok(false);
+    // The epoch itself is let go of: whoever has one counts as a reader of its tree.
+    let (oldest, newer) = match shared.epoch.load().memtables.split_last() {
+        Some((oldest, newer)) if !newer.is_empty() => (Arc::clone(oldest), SmallVec::from(newer)),
+        _ => return Ok(false),
     };
-    if newer.is_empty() {
-        return Ok(false);
-    }
-    check_disk_space(shared, oldest)?;
+    check_disk_space(shared, &oldest)?;
     let lsn = oldest.ends_at.get().copied().unwrap_or(Lsn(0));
     let state = TreeState {
         ts: oldest.visible(),
         lsn,
         next_space: shared.next_space.load(Ordering::Relaxed),
     };
-    merge_around_damage(shared, tree, oldest, state)?;
+    merge_around_damage(shared, tree, &oldest, state)?;
     shared.checkpoint_ts.store(state.ts.0, Ordering::Release);
-    let (oldest, newer) = (Arc::clone(oldest), SmallVec::from(newer));
     // The tree may have been opened anew meanwhile.
     let epoch = shared.epoch.load_full();
     let next = tree.as_ref().ok_or(Error::Closed)?;

@@ -24,6 +24,8 @@
 //! | texts, byte strings | their bytes, UTF-8 |
 //! | JSON | its normalised text |
 
+mod rewrite;
+
 use crate::{DataType, Date, DateTime, Decimal, IntWidth, Json, Time, TimeZone, Value, convert};
 use compact_str::CompactString;
 
@@ -132,12 +134,7 @@ impl RowLayout {
                     }
                 }
                 Slot::Variable(n) => {
-                    match (value, ty) {
-                        (Value::Null, _) => {}
-                        (Value::Text(s), _) => out.extend_from_slice(s.as_bytes()),
-                        (Value::Bytes(b), _) => out.extend_from_slice(b),
-                        _ => convert::write_text(value, ty, out),
-                    }
+                    write_variable(value, ty, out);
                     let end = (out.len() - start - self.data_at as usize) as u32;
                     let at = start + self.ends_at as usize + 4 * n as usize;
                     out[at..at + 4].copy_from_slice(&end.to_le_bytes());
@@ -250,6 +247,15 @@ fn write_fixed(value: &Value, ty: &DataType, to: &mut [u8]) {
         (_, v) => widen(&convert::to_int(v).0.to_le_bytes()),
     };
     to.copy_from_slice(&wide[..width]);
+}
+
+fn write_variable(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => {}
+        Value::Text(s) => out.extend_from_slice(s.as_bytes()),
+        Value::Bytes(b) => out.extend_from_slice(b),
+        _ => convert::write_text(value, ty, out),
+    }
 }
 
 fn widen(bytes: &[u8]) -> [u8; 32] {
