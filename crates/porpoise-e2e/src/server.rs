@@ -319,7 +319,7 @@ fn porpoise_binary() -> PathBuf {
         .get_or_init(|| {
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let built = Command::new(cargo)
-                .args(["build", "-q", "-p", "porpoise", "--bin", "porpoise"])
+                .args(["build", "-q", "-p", "porpoise-cli", "--bin", "porpoise"])
                 .status();
             assert!(built.is_ok_and(|s| s.success()), "porpoise does not build");
             let test = std::env::current_exe().expect("a running program has a path");

@@ -5,18 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
+use porpoise_accounts::hosts::Hosts;
+use porpoise_accounts::{Account, Accounts};
+use porpoise_catalog::Dictionary;
+use porpoise_catalog::dictionary::DICTIONARY_SPACE;
+use porpoise_core::error::Result;
+use porpoise_core::variables::GlobalVariables;
+use porpoise_mdl::{self as mdl, BlockHook, Locks, MetadataLocks};
+use porpoise_planner::bind_table_expression;
+use porpoise_session::plan_cache::PlanCache;
 use porpoise_storage::{Location, SpaceId, SpaceOwner, Store};
 
-use crate::accounts::{Account, Accounts};
-use crate::catalog::Dictionary;
-use crate::catalog::dictionary::DICTIONARY_SPACE;
-use crate::error::Result;
-use crate::hosts::Hosts;
-use crate::mdl::{self, BlockHook, Locks, MetadataLocks};
-use crate::plan_cache::PlanCache;
 use crate::session::{Login, Session};
-pub use crate::shared::{Front, Shared};
-use crate::variables::GlobalVariables;
+pub use porpoise_session::shared::{Front, Shared};
 
 /// A running database.
 #[derive(Clone)]
@@ -46,10 +47,11 @@ impl Engine {
         storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
         store.set_space_names(Some(Arc::new(name_of_dictionary)));
+        porpoise_infoschema::register();
         porpoise_locks::prepare_fences();
         let metadata_locks = Arc::<MetadataLocks>::default();
-        let lock_kind = variables.metadata_lock_kind();
-        let (dictionary, catalog) = Dictionary::open(&store, lock_kind, &metadata_locks)?;
+        let (dictionary, catalog) =
+            Dictionary::open(&store, &metadata_locks, bind_table_expression)?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             locks: Locks::new(metadata_locks, store.clone()),

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use porpoise_engine::Account;
 use porpoise_engine::Error;
-use porpoise_engine::accounts::Account;
 
 /// An account's user and host.
 type AccountName = (String, String);

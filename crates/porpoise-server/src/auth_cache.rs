@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use porpoise_engine::accounts::Account;
+use porpoise_engine::Account;
 use porpoise_protocol::auth::{self, Credential, caching_sha2, native, public_key::ServerKey};
 
 use crate::thread_pool;

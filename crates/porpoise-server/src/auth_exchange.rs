@@ -19,8 +19,8 @@
 
 use std::sync::Arc;
 
+use porpoise_engine::Account;
 use porpoise_engine::Error;
-use porpoise_engine::accounts::Account;
 use porpoise_engine::session::Login;
 use porpoise_protocol::auth::{self, AuthOutcome, Exchange};
 use porpoise_protocol::flags::Capabilities;

@@ -10,7 +10,7 @@ mod statements;
 use std::sync::Arc;
 use std::time::Duration;
 
-use porpoise_engine::mdl::process::Control;
+use porpoise_engine::Control;
 use porpoise_engine::session::Tracked;
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
@@ -328,7 +328,7 @@ impl ClientSession {
     }
 
     fn shut_down(&mut self, writer: &mut PacketWriter) -> Result<CommandOutcome> {
-        if !porpoise_engine::accounts::check::may_kill(&self.session.state) {
+        if !self.session.may_kill() {
             return Err(Error::specific_access_denied("SHUTDOWN"));
         }
         self.server.stop_request.request();

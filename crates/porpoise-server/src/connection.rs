@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token};
+use porpoise_engine::Control;
 use porpoise_engine::Error;
-use porpoise_engine::mdl::process::Control;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::REUSE_REQUEST;

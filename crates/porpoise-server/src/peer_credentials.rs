@@ -2,7 +2,7 @@
 //!
 //! Source: MySQL 8.4 Reference Manual, "Socket Peer-Credential Pluggable Authentication".
 
-use porpoise_engine::accounts::Account;
+use porpoise_engine::Account;
 
 use crate::stream::Stream;
 

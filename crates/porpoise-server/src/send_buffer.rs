@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use porpoise_engine::mdl::process::Control;
+use porpoise_engine::Control;
 use porpoise_protocol::frame::PacketWriter;
 
 use crate::placement::Placement;

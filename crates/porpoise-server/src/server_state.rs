@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use porpoise_engine::accounts::Account;
+use porpoise_engine::Account;
 use porpoise_engine::hosts::Refusal;
 use porpoise_engine::{Engine, Error};
 

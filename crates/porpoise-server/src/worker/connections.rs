@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use mio::Token;
-use porpoise_engine::mdl::process::Control;
+use porpoise_engine::Control;
 use porpoise_storage::Commit;
 
 use crate::connection::{Connection, NextState};

@@ -1,0 +1,125 @@
+//! Schemas, tables, views, accounts: what exists, and how DDL changes it.
+//!
+//! A [`Catalog`] is an immutable picture of everything; the engine holds the newest one in an
+//! `ArcSwap`. A statement takes one picture and keeps it to its end. DDL makes a new picture and
+//! publishes it when its storage transaction is durable.
+
+pub mod create_text;
+mod definition;
+pub mod dictionary;
+pub mod expression;
+pub mod record;
+pub mod virtual_table;
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+
+pub use definition::*;
+pub use dictionary::{Change, Dictionary};
+pub use virtual_table::VirtualTable;
+
+use porpoise_storage::SpaceId;
+
+/// One picture of all schemas.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Grows with every change.
+    pub version: u64,
+    /// By lower-cased name? No: names compare as written (`lower_case_table_names=0`).
+    pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
+    /// The tables whose foreign keys name a table, by its schema and name.
+    pub(crate) children: Arc<HashMap<TableName, Vec<TableName>>>,
+}
+
+/// A schema's and a table's name.
+pub type TableName = (CompactString, CompactString);
+
+/// A session's own tables.
+pub type TemporaryTables = HashMap<TableName, Arc<Table>>;
+
+#[derive(Clone, Debug)]
+pub struct SchemaEntry {
+    pub schema: Schema,
+    pub relations: HashMap<CompactString, Relation>,
+}
+
+/// What a name in FROM can stand for.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    Table(Arc<Table>),
+    View(Arc<View>),
+    Virtual(&'static VirtualTable),
+}
+
+impl Catalog {
+    /// A schema. The built-in ones' names compare in any case.
+    pub fn schema(&self, name: &str) -> Option<&Arc<SchemaEntry>> {
+        self.schemas.get(name).or_else(|| {
+            let built_in = dictionary::BUILT_IN_SCHEMAS
+                .iter()
+                .find(|known| known.eq_ignore_ascii_case(name))?;
+            self.schemas.get(*built_in)
+        })
+    }
+
+    /// The tables whose foreign keys refer to a table, or to a table of that name that is yet to come.
+    pub fn children(&self, schema: &str, name: &str) -> Vec<Arc<Table>> {
+        if self.children.is_empty() {
+            return Vec::new();
+        }
+        let children = self.children.get(&(schema.into(), name.into()));
+        children
+            .into_iter()
+            .flatten()
+            .filter_map(|(schema, name)| self.base_table(schema, name))
+            .collect()
+    }
+
+    /// The table that has its rows, or the entries of an index, in a space; and the index.
+    pub fn owner_of(&self, space: SpaceId) -> Option<(Arc<Table>, Option<CompactString>)> {
+        let relations = || {
+            self.schemas
+                .values()
+                .flat_map(|entry| entry.relations.values())
+        };
+        relations().find_map(|relation| {
+            let Relation::Table(table) = relation else {
+                return None;
+            };
+            if table.space == space {
+                return Some((Arc::clone(table), None));
+            }
+            let mut secondary = table.indexes.iter();
+            let index =
+                secondary.find(|index| index.kind != IndexKind::Primary && index.space == space)?;
+            Some((Arc::clone(table), Some(index.name.clone())))
+        })
+    }
+
+    pub fn base_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
+        match self.schema(schema)?.relations.get(name)? {
+            Relation::Table(table) => Some(Arc::clone(table)),
+            _ => None,
+        }
+    }
+
+    /// A schema's name as it was created.
+    pub fn schema_name(&self, name: &str) -> Option<CompactString> {
+        self.schema(name).map(|entry| entry.schema.name.clone())
+    }
+
+    /// A table or view. `information_schema`'s and `performance_schema`'s names compare in any case.
+    pub fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
+        let entry = self.schema(schema)?;
+        if let Some(found) = entry.relations.get(name) {
+            return Some(found.clone());
+        }
+        let built_in = dictionary::BUILT_IN_SCHEMAS.contains(&entry.schema.name.as_str());
+        built_in
+            .then(|| virtual_table::find(schema, name))
+            .flatten()
+            .map(Relation::Virtual)
+    }
+}

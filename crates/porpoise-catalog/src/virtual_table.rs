@@ -1,0 +1,60 @@
+//! Tables whose rows are made by code: their definitions. What makes the rows is registered with the executor.
+
+use std::sync::OnceLock;
+
+use porpoise_types::DataType;
+
+/// A read-only table whose rows are made by code when a statement reads it.
+pub struct VirtualTable {
+    pub schema: &'static str,
+    pub name: &'static str,
+    /// Name, type, nullable.
+    pub columns: &'static [VirtualColumn],
+}
+
+/// A column's name, type, and whether it can be NULL.
+pub type VirtualColumn = (&'static str, fn() -> DataType, bool);
+
+/// Every virtual table of the program: whoever makes their rows registers them, before the first database opens.
+static REGISTERED: OnceLock<Vec<VirtualTable>> = OnceLock::new();
+
+/// Makes virtual tables known. The first call counts: they are the same for all databases of a process.
+pub fn register(tables: impl IntoIterator<Item = VirtualTable>) {
+    REGISTERED.get_or_init(|| tables.into_iter().collect());
+}
+
+/// Every virtual table.
+pub fn all() -> impl Iterator<Item = &'static VirtualTable> {
+    REGISTERED.get().into_iter().flatten()
+}
+
+/// Finds a virtual table, in any case.
+pub fn find(schema: &str, name: &str) -> Option<&'static VirtualTable> {
+    all().find(|table| {
+        table.schema.eq_ignore_ascii_case(schema) && table.name.eq_ignore_ascii_case(name)
+    })
+}
+
+impl VirtualTable {
+    /// Whether everybody may read it: it shows to each what is theirs to know. Others need SELECT.
+    pub fn is_open_to_all(&self) -> bool {
+        const OPEN: &[&str] = &[
+            "global_status",
+            "global_variables",
+            "processlist",
+            "session_status",
+            "session_variables",
+        ];
+        match self.schema {
+            "information_schema" => true,
+            "performance_schema" => OPEN.contains(&self.name),
+            _ => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for VirtualTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}

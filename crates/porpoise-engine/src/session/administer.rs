@@ -1,0 +1,223 @@
+//! Statements that are neither queries nor changes of rows nor the session's own: DDL, accounts, SHOW, table maintenance,
+//! LOCK TABLES and FLUSH.
+
+use std::sync::Arc;
+
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::reply::{Completion, Reply};
+use porpoise_ddl::account::{self as account, is_account_statement};
+use porpoise_ddl::{self as ddl, Ddl, maintain};
+use porpoise_infoschema::show::{self, Shown, no_routine};
+use porpoise_mdl as mdl;
+use porpoise_session::check::Privileged;
+use porpoise_sql::ast;
+use porpoise_storage::Commit;
+
+use crate::session::Session;
+
+/// Runs a statement that changes definitions or accounts, shows or maintains something, or locks tables.
+pub(super) fn administer(
+    session: &mut Session,
+    statement: Privileged<'_, ast::Statement>,
+    sql: &[u8],
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    let statement = statement.get();
+    if commits_implicitly(statement)
+        && let Some(commit) = session.commit()?
+    {
+        commit.wait()?;
+    }
+    let shared = Arc::clone(&session.shared);
+    let control = Arc::clone(&session.control);
+    let _changing = match ddl::is_ddl(statement) || is_account_statement(statement) {
+        true => Some(session.state.begin_change(&shared.locks, &control)?),
+        false => None,
+    };
+    let mut completion = if ddl::is_ddl(statement) {
+        ddl::execute(&shared, &mut session.state, sql, statement)?
+    } else if is_account_statement(statement) {
+        account::execute(&shared, &mut session.state, statement)?;
+        Completion::default()
+    } else {
+        return other(session, statement, reply);
+    };
+    completion.warnings = session.state.warning_count();
+    session.state.row_count = completion.affected_rows as i64;
+    reply.ok(&completion)?;
+    Ok(None)
+}
+
+/// Statements that answer with rows, and those that do nothing here.
+fn other(
+    session: &mut Session,
+    statement: &ast::Statement,
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    use ast::Statement as S;
+    match statement {
+        S::Show(what) => {
+            let shown = show::show(session.viewer(), what)?;
+            return reply_shown(session, shown, reply);
+        }
+        S::Describe { table, column } => {
+            let shown = show::describe(session.viewer(), table, column.as_deref())?;
+            return reply_shown(session, shown, reply);
+        }
+        S::Maintain {
+            action,
+            tables,
+            options,
+        } => {
+            let shared = Arc::clone(&session.shared);
+            let mut ddl = Ddl {
+                shared: &shared,
+                session: &mut session.state,
+                sql: b"",
+            };
+            let (columns, rows) = maintain::maintain(&mut ddl, *action, tables, options)?;
+            session.reply_rows(&columns, &rows, reply)?;
+            return Ok(None);
+        }
+        S::LockTables(locks) => lock_tables(session, locks)?,
+        // It commits only what LOCK TABLES has begun.
+        S::UnlockTables if session.state.locked_tables.is_empty() => {
+            session.state.global_read_lock = None;
+        }
+        S::UnlockTables => {
+            session.state.global_read_lock = None;
+            let commit = session.commit()?;
+            session.state.locked_tables.clear();
+            if let Some(commit) = commit {
+                commit.wait()?;
+            }
+        }
+        S::Flush { targets, .. } => {
+            for target in targets {
+                if let ast::FlushTarget::Other(what) = target
+                    && what.eq_ignore_ascii_case("HOSTS")
+                {
+                    session.shared.hosts.forget();
+                }
+                if let ast::FlushTarget::Tables {
+                    tables,
+                    read_lock,
+                    export,
+                } = target
+                    && (*read_lock || *export)
+                {
+                    flush_with_read_lock(session, tables)?;
+                }
+            }
+        }
+        S::Call { name, .. } => {
+            return Err(no_routine(&session.state, "PROCEDURE", name));
+        }
+        S::DropStored {
+            kind,
+            if_exists,
+            name,
+        } => {
+            if name.schema.is_none() && session.state.schema.is_none() {
+                return Err(Error::no_database_selected());
+            }
+            let error = match *kind {
+                "EVENT" if *if_exists => Error::routine_does_not_exist("Event", &name.name.0),
+                kind => no_routine(&session.state, kind, name),
+            };
+            if !if_exists {
+                return Err(error);
+            }
+            session.state.warn(Level::Note, error.into_condition());
+        }
+        S::Unsupported { what, .. } => return Err(Error::not_supported_yet(what)),
+        _ => return Err(Error::not_supported_yet("this statement")),
+    }
+    reply.ok(&Completion {
+        warnings: session.state.warning_count(),
+        ..Completion::default()
+    })?;
+    Ok(None)
+}
+
+/// Sends what a SHOW shows.
+fn reply_shown(
+    session: &mut Session,
+    shown: Shown,
+    reply: &mut dyn Reply,
+) -> Result<Option<Commit>> {
+    match shown {
+        Shown::Rows(columns, rows) => {
+            session.reply_rows(&columns, &rows, reply)?;
+            Ok(None)
+        }
+        Shown::Query { statement, sql } => {
+            session.run_parsed(&statement, sql.as_bytes(), &[], &[], reply)
+        }
+    }
+}
+
+fn lock_tables(session: &mut Session, locks: &[ast::LockTable]) -> Result<()> {
+    let shared = Arc::clone(&session.shared);
+    let writes = locks.iter().any(|lock| lock.write);
+    let _changing = match writes {
+        true => Some(
+            session
+                .state
+                .begin_change(&shared.locks, &session.control)?,
+        ),
+        false => None,
+    };
+    ddl::lock::lock_tables(
+        &mut Ddl {
+            shared: &shared,
+            session: &mut session.state,
+            sql: b"",
+        },
+        locks,
+    )
+}
+
+/// FLUSH TABLES … WITH READ LOCK: the tables named, or everything.
+fn flush_with_read_lock(session: &mut Session, tables: &[ast::ObjectName]) -> Result<()> {
+    if !session.state.locked_tables.is_empty() {
+        return Err(Error::locked_or_in_transaction());
+    }
+    if !tables.is_empty() {
+        let read = |table: &ast::ObjectName| ast::LockTable {
+            table: table.clone(),
+            alias: None,
+            write: false,
+            local: false,
+        };
+        let locks: Vec<ast::LockTable> = tables.iter().map(read).collect();
+        return lock_tables(session, &locks);
+    }
+    if session.state.global_read_lock.is_none() {
+        let requester = session.state.requester(&session.shared.locks);
+        let held = mdl::take_global_read_lock(requester)?;
+        session.state.global_read_lock = Some(held);
+    }
+    Ok(())
+}
+
+/// Whether a statement commits the transaction before and after itself (MySQL 8.4 manual, 15.3.3).
+pub fn commits_implicitly(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    match statement {
+        S::CreateTable(create) => !create.temporary,
+        S::CreateTableLike { temporary, .. } | S::DropTable { temporary, .. } => !temporary,
+        S::Maintain { .. } | S::Flush { .. } | S::Reset(_) | S::LockTables(_) => true,
+        S::CreateUser(_)
+        | S::AlterUser(_)
+        | S::DropUser { .. }
+        | S::RenameUser(_)
+        | S::CreateRole { .. }
+        | S::DropRole { .. }
+        | S::SetPassword { .. }
+        | S::SetDefaultRole { .. }
+        | S::Grant(_)
+        | S::Revoke(_) => true,
+        statement => ddl::is_ddl(statement),
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of whole statements, over sessions of a database in memory.
+
+mod accounts;
+mod database;
+mod ddl;
+mod forbidden;
+mod metadata;
+mod show;
