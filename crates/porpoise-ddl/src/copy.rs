@@ -181,7 +181,7 @@ pub fn rebuild(
                 None => added(exec, column)?,
             });
         }
-        insert::finish_row(exec, new, Slot(0), &mut values)?;
+        insert::finish_row(exec, new, Slot(0), &values)?;
         if let Some(auto) = auto {
             auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
         }

@@ -276,4 +276,44 @@ fn main() {
             commit.wait().expect("the commit");
         }
     });
+    make_wide_table(&mut session);
+    let update = session
+        .prepare(b"UPDATE wide SET n0=n0+1 WHERE id=?")
+        .expect("a statement");
+    measure("whole: prepared update of 1 of 40 columns", |round| {
+        let row = Value::Int(id(round) % WIDE_ROWS + 1);
+        let ran = session
+            .execute(update.id, &[row], &mut sink)
+            .expect("an update");
+        if let Some(commit) = ran.commit {
+            commit.wait().expect("the commit");
+        }
+    });
+}
+
+const WIDE_ROWS: i64 = 1_000;
+
+/// A table of 40 columns: numbers, texts, decimals and times in turn, with an index of a text.
+fn make_wide_table(session: &mut Session) {
+    let (mut columns, mut values) = (String::new(), String::new());
+    for number in 0..39 {
+        let (name, ty, value) = match number % 4 {
+            0 => ("n", "INT NOT NULL", "12345"),
+            1 => ("c", "VARCHAR(60)", "'some thirty characters of text'"),
+            2 => ("d", "DECIMAL(12,2)", "1234567.89"),
+            _ => ("t", "DATETIME", "'2026-01-02 03:04:05'"),
+        };
+        columns += &format!(", {name}{number} {ty}");
+        values += &format!(", {value}");
+    }
+    run(
+        session,
+        &format!("CREATE TABLE wide (id INT PRIMARY KEY{columns}, KEY (c1))"),
+    );
+    let rows = (1..=WIDE_ROWS).map(|id| format!("({id}{values})"));
+    let rows: Vec<String> = rows.collect();
+    run(
+        session,
+        &format!("INSERT INTO wide VALUES {}", rows.join(",")),
+    );
 }

@@ -10,13 +10,18 @@ use porpoise_core::error::{Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
 use porpoise_expr::Slot;
-use porpoise_planner::plan::{Assignment, Delete, Update, ViewCheck};
+use porpoise_planner::plan::UpdateTarget;
+use porpoise_planner::plan::{Delete, Update};
 use porpoise_types::{KeyBuf, Value};
 
+use crate::Exec;
 use crate::eval::Evaluate;
+use crate::insert;
+use crate::operator;
 use crate::row_buffer::RowBuffer;
-use crate::write::{Written, duplicate_entry};
-use crate::{Exec, insert, operator};
+use crate::write::RowUpdate;
+use crate::write::Written;
+use crate::write::duplicate_entry;
 
 /// What became of a row under UPDATE.
 #[derive(Debug, PartialEq)]
@@ -28,110 +33,85 @@ pub enum Updated {
     Duplicate(usize),
 }
 
-/// Applies assignments to the row in a slot (locked, its key beside it), left to right, each seeing those before.
-pub fn update_current(
-    exec: &mut Exec<'_>,
-    table: &Table,
-    slot: Slot,
-    assignments: &[Assignment],
-    checks: &[ViewCheck],
-) -> Result<Updated> {
-    let old = exec.frame.slots[slot.0 as usize].bytes.clone();
-    let mut values = columns_of(exec, table, slot);
-    assign(exec, table, slot, assignments, &mut values)?;
-    write_values(exec, table, slot, old, assignments, values, checks)
+/// Gives the row in the target's slot (locked, its key beside it) its new values, and writes it.
+pub fn update_current(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<Updated> {
+    let old = exec.frame.slots[target.slot.0 as usize].bytes.clone();
+    assign(exec, target, |_, _| ())?;
+    write_assigned(exec, target, &old)
 }
 
-/// Every column of the row in a slot.
-fn columns_of(exec: &Exec<'_>, table: &Table, slot: Slot) -> Vec<Value> {
-    let columns = table.columns.iter().enumerate();
-    columns
-        .map(|(column, definition)| exec.column(slot, column, &definition.ty))
-        .collect()
-}
-
-/// Assigns to the values of the row in a slot, which becomes what they are for the expressions that follow.
+/// Applies the assignments to the row in the slot, left to right: each reads what those before it have made of it.
+/// `assigned` is told of each column's value.
 fn assign(
     exec: &mut Exec<'_>,
-    table: &Table,
-    slot: Slot,
-    assignments: &[Assignment],
-    values: &mut [Value],
+    target: &UpdateTarget,
+    mut assigned: impl FnMut(usize, Value),
 ) -> Result<()> {
-    for (number, assignment) in assignments.iter().enumerate() {
-        let column = &table.columns[assignment.column];
-        if number > 0 {
-            exec.fill(slot, values)?;
-        }
-        values[assignment.column] = match &assignment.value {
+    for assignment in &target.assignments {
+        let column = &target.table.columns[assignment.column];
+        let value = match &assignment.value {
+            // It is computed from what the row will be.
+            None if column.generated.is_some() => continue,
             None => insert::default_value(exec, column, true)?,
             Some(expr) => {
                 let value = expr.eval(exec)?;
                 insert::store(exec, column, value, &expr.ty)?
             }
         };
+        exec.set_column(target.slot, assignment.column, &value);
+        assigned(assignment.column, value);
     }
     Ok(())
 }
 
-/// What assignments give for the row in a slot, which stays as it is.
-fn assigned(
-    exec: &mut Exec<'_>,
-    table: &Table,
-    slot: Slot,
-    assignments: &[Assignment],
-) -> Result<Vec<Value>> {
-    let old = exec.frame.slots[slot.0 as usize].bytes.clone();
-    let mut values = columns_of(exec, table, slot);
-    assign(exec, table, slot, assignments, &mut values)?;
-    exec.frame.slots[slot.0 as usize].bytes = old;
-    let columns = assignments.iter().map(|assignment| assignment.column);
-    Ok(columns.map(|column| values[column].clone()).collect())
+/// What the assignments give for the row in the slot, which stays as it is.
+fn assigned_values(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<Vec<(usize, Value)>> {
+    let old = exec.frame.slots[target.slot.0 as usize].bytes.clone();
+    let mut values = Vec::with_capacity(target.assignments.len());
+    assign(exec, target, |column, value| values.push((column, value)))?;
+    exec.frame.slots[target.slot.0 as usize].bytes = old;
+    Ok(values)
 }
 
-/// Writes the new values of the row that a slot is of; `old` is the row as it was stored.
-fn write_values(
-    exec: &mut Exec<'_>,
-    table: &Table,
-    slot: Slot,
-    old: Vec<u8>,
-    assignments: &[Assignment],
-    mut values: Vec<Value>,
-    checks: &[ViewCheck],
-) -> Result<Updated> {
+/// Writes the row in the slot, whose columns were assigned, with what follows from them; `old` is
+/// the row as it was stored.
+fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Result<Updated> {
+    let UpdateTarget {
+        table,
+        slot,
+        changes,
+        checks,
+        ..
+    } = target;
+    let slot = *slot;
     let position = slot.0 as usize;
-    let key = exec.frame.slots[position].key.clone();
-    insert::finish_row(exec, table, slot, &mut values)?;
+    compute_generated(exec, table, slot, &changes.generated)?;
     if exec.frame.slots[position].bytes == old {
         return Ok(Updated::Same);
     }
-    let mut stamped = false;
-    for (number, column) in table.columns.iter().enumerate() {
-        if column.on_update_now
-            && assignments
-                .iter()
-                .all(|assignment| assignment.column != number)
-        {
-            values[number] = insert::now_for(exec, &column.ty);
-            stamped = true;
-        }
+    for &column in &changes.stamped {
+        let now = insert::now_for(exec, &table.columns[column].ty);
+        exec.set_column(slot, column, &now);
     }
-    if stamped {
-        insert::finish_row(exec, table, slot, &mut values)?;
-    }
+    compute_generated(exec, table, slot, &changes.generated_of_stamped)?;
+    insert::check_row(exec, table, slot, changes.checks.iter().copied())?;
     insert::check_views(exec, checks)?;
-    let new = std::mem::take(&mut exec.frame.slots[position].bytes);
-    let written = exec.update_related(table, &key, &old, &new);
+    let row = &mut exec.frame.slots[position];
+    let (key, new) = (row.key.clone(), std::mem::take(&mut row.bytes));
+    let update = RowUpdate {
+        key: &key,
+        old,
+        new: &new,
+        changes,
+    };
+    let written = exec.update_related(table, update);
     exec.frame.slots[position].bytes = new;
     match written? {
         Written::Done => {
-            if let Some(number) = table.auto_increment_column() {
+            if let Some(column) = changes.auto_increment {
                 // What is generated next is greater than what UPDATE gave, as in InnoDB.
-                if assignments
-                    .iter()
-                    .any(|assignment| assignment.column == number)
-                    && let Ok(value) = u64::try_from(insert::number(&values[number]))
-                {
+                let value = exec.column(slot, column, &table.columns[column].ty);
+                if let Ok(value) = u64::try_from(insert::number(&value)) {
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
                 }
             }
@@ -139,6 +119,19 @@ fn write_values(
         }
         Written::Duplicate { index, .. } => Ok(Updated::Duplicate(index)),
     }
+}
+
+fn compute_generated(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    columns: &[usize],
+) -> Result<()> {
+    if columns.is_empty() {
+        return Ok(());
+    }
+    insert::compute_generated(exec, table, slot, columns.iter().copied())?;
+    insert::check_nulls(exec, table, slot, columns.iter().copied())
 }
 
 pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
@@ -154,7 +147,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
         plan.limit.as_ref(),
         &mut |exec| {
             // Of several tables each reads the others as they were joined, not what was just assigned there.
-            let mut ahead: Vec<Option<Vec<Value>>> = Vec::new();
+            let mut ahead: Vec<Option<Vec<(usize, Value)>>> = Vec::new();
             if plan.targets.len() > 1 {
                 let row_number = exec.row_number;
                 ahead.resize(plan.targets.len(), None);
@@ -164,8 +157,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
                         continue;
                     }
                     exec.row_number += 1;
-                    let (table, slot) = (&target.table, target.slot);
-                    ahead[number] = Some(assigned(exec, table, slot, &target.assignments)?);
+                    ahead[number] = Some(assigned_values(exec, target)?);
                 }
                 exec.row_number = row_number;
             }
@@ -181,16 +173,14 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
                 matched += 1;
                 exec.row_number += 1;
                 let savepoint = exec.savepoint_for(plan.ignore)?;
-                let (assignments, checks) = (&target.assignments, &target.checks);
                 let updated = match ahead.get_mut(number).and_then(Option::take) {
-                    None => update_current(exec, table, slot, assignments, checks),
-                    Some(new) => {
+                    None => update_current(exec, target),
+                    Some(values) => {
                         let old = exec.frame.slots[slot.0 as usize].bytes.clone();
-                        let mut values = columns_of(exec, table, slot);
-                        for (assignment, value) in assignments.iter().zip(new) {
-                            values[assignment.column] = value;
+                        for (column, value) in values {
+                            exec.set_column(slot, column, &value);
                         }
-                        write_values(exec, table, slot, old, assignments, values, checks)
+                        write_assigned(exec, target, &old)
                     }
                 };
                 let updated = match updated {

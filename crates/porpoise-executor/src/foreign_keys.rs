@@ -19,12 +19,16 @@ use porpoise_catalog::{ForeignKey, Index, IndexKind, ReferenceAction, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::quote;
 use porpoise_expr::EvalContext;
+use porpoise_planner::relations::Cascade;
 use porpoise_planner::relations::{ChildEdge, ParentEdge, Relations};
 use porpoise_storage::{Direction, LockMode, SpaceId, Wait};
 use porpoise_types::{KeyBuf, Value, convert, encode_key_part, successor_of_prefix};
 
+use crate::Exec;
+use crate::index_entry;
+use crate::insert;
+use crate::write::RowUpdate;
 use crate::write::Written;
-use crate::{Exec, index_entry, insert};
 
 /// How many levels of cascades a row's change may set off.
 const CASCADE_DEPTH_MAX: usize = 15;
@@ -50,19 +54,13 @@ impl Exec<'_> {
     }
 
     /// Replaces a row that is locked, with those that refer to it.
-    pub fn update_related(
-        &mut self,
-        table: &Table,
-        key: &[u8],
-        old: &[u8],
-        new: &[u8],
-    ) -> Result<Written> {
+    pub fn update_related(&mut self, table: &Table, update: RowUpdate<'_>) -> Result<Written> {
         if let Some(relations) = self.relations.clone()
             && let Some(node) = relations.node(table)
         {
-            return self.update_node(&relations, node, key, old, new, &mut Chain::default());
+            return self.update_node(&relations, node, update, &mut Chain::default());
         }
-        self.update_row(table, key, old, new)
+        self.update_row(table, update)
     }
 
     /// Deletes a row that is locked, with those that refer to it.
@@ -79,11 +77,10 @@ impl Exec<'_> {
         &mut self,
         relations: &Relations,
         node: usize,
-        key: &[u8],
-        old: &[u8],
-        new: &[u8],
+        update: RowUpdate<'_>,
         chain: &mut Chain,
     ) -> Result<Written> {
+        let RowUpdate { old, new, .. } = update;
         let related = &relations.nodes[node];
         let table = &related.table;
         let touched: Vec<&ChildEdge> = related
@@ -98,7 +95,7 @@ impl Exec<'_> {
                 self.refuse_if_referred(relations, node, edge, old)?;
             }
         }
-        let written = self.update_row(table, key, old, new)?;
+        let written = self.update_row(table, update)?;
         if written != Written::Done {
             chain.updated.pop();
             return Ok(written);
@@ -186,9 +183,10 @@ impl Exec<'_> {
         let parent = &relations.nodes[node].table;
         let index = &child.indexes[edge.index];
         let columns = &child.foreign_keys[edge.foreign_key].columns;
-        let Some(slot) = related.slot else {
+        let Some(Cascade { slot, changes }) = &related.cascade else {
             return Err(Error::engine_error("no place for a cascaded row"));
         };
+        let slot = *slot;
         let Some(prefix) = key_over(parent, &edge.columns, parent_row, child, index) else {
             return Ok(());
         };
@@ -197,29 +195,33 @@ impl Exec<'_> {
                 continue;
             };
             self.frame.slots[slot.0 as usize].set(&old);
-            let mut row: Vec<Value> = child
-                .columns
-                .iter()
-                .enumerate()
-                .map(|(column, definition)| self.column(slot, column, &definition.ty))
-                .collect();
             for (position, &column) in columns.iter().enumerate() {
                 let definition = &child.columns[column];
-                row[column] = match &values {
+                let value = match &values {
                     None => Value::Null,
                     Some(values) => {
                         let from = &parent.columns[edge.columns[position]].ty;
                         insert::store(self, definition, values[position].clone(), from)?
                     }
                 };
+                self.set_column(slot, column, &value);
             }
-            insert::finish_row(self, child, slot, &mut row)?;
+            let generated = changes.generated.iter().copied();
+            insert::compute_generated(self, child, slot, generated.clone())?;
+            insert::check_nulls(self, child, slot, columns.iter().copied().chain(generated))?;
+            insert::check_row(self, child, slot, changes.checks.iter().copied())?;
             let new = std::mem::take(&mut self.frame.slots[slot.0 as usize].bytes);
             if new == old {
                 continue;
             }
+            let update = RowUpdate {
+                key: &key,
+                old: &old,
+                new: &new,
+                changes,
+            };
             self.go_down(chain)?;
-            let written = self.update_node(relations, edge.child, &key, &old, &new, chain)?;
+            let written = self.update_node(relations, edge.child, update, chain)?;
             chain.depth -= 1;
             if let Written::Duplicate { index, .. } = written {
                 let record = values_text(parent, &edge.columns, parent_row);

@@ -11,7 +11,6 @@
 
 use porpoise_catalog::{Column, Index, IndexPart, Table};
 use porpoise_types::{KeyBuf, Value, encode_key_part};
-use smallvec::SmallVec;
 
 /// An index key of one row, and whether a part of it is NULL (NULLs never collide).
 pub struct IndexKey {
@@ -62,12 +61,10 @@ pub fn entry_value(
     out.clear();
     out.extend_from_slice(&(primary_key.len() as u16).to_le_bytes());
     out.extend_from_slice(primary_key);
-    let values: SmallVec<[Value; 8]> = index
-        .entry_columns
-        .iter()
-        .map(|&column| table.layout.get(row, column))
-        .collect();
-    index.entry_layout.encode(&values, out);
+    let columns = &index.entry_columns;
+    index
+        .entry_layout
+        .encode_columns(&table.layout, row, columns, out);
 }
 
 /// Whether an entry, a key and a value, is the one that a row, a primary key and its stored form,

@@ -325,8 +325,8 @@ pub fn insert_row_of(
     if counts.generated.is_some() {
         counts.run_length = counts.run_length.saturating_sub(1).max(1);
     }
-    let finished = finish_row(exec, table, plan.slot, &mut values)
-        .and_then(|()| check_views(exec, &plan.checks));
+    let finished =
+        finish_row(exec, table, plan.slot, &values).and_then(|()| check_views(exec, &plan.checks));
     match finished {
         Ok(()) => {}
         Err(error) if plan.ignore && is_row_error(&error) => {
@@ -395,10 +395,7 @@ fn write(
                     counts.duplicates += 1;
                 }
             }
-            OnDuplicate::Update {
-                new_slot,
-                assignments,
-            } => {
+            OnDuplicate::Update { new_slot, target } => {
                 let Some(existing) = exec.lock_and_read(table, &other)? else {
                     continue;
                 };
@@ -407,9 +404,7 @@ fn write(
                 current.set(&existing);
                 current.set_key(&other);
                 counts.duplicates += 1;
-                let outcome =
-                    change::update_current(exec, table, plan.slot, assignments, &plan.checks)?;
-                match outcome {
+                match change::update_current(exec, target)? {
                     change::Updated::Changed => counts.affected += 2,
                     change::Updated::Same if exec.session.found_rows_flag => counts.affected += 1,
                     change::Updated::Same => {}
@@ -447,35 +442,62 @@ pub fn number(value: &Value) -> i128 {
     }
 }
 
-/// Checks NULLs, computes generated columns, checks CHECKs; leaves the row encoded in the slot.
-pub fn finish_row(
+/// Encodes a new row into its slot: computes generated columns, checks NULLs and CHECKs.
+pub fn finish_row(exec: &mut Exec<'_>, table: &Table, slot: Slot, values: &[Value]) -> Result<()> {
+    exec.fill(slot, values)?;
+    let columns = 0..table.columns.len();
+    compute_generated(exec, table, slot, columns.clone())?;
+    check_nulls(exec, table, slot, columns)?;
+    let checks = table.checks.iter().enumerate();
+    let enforced = checks.filter(|(_, check)| check.enforced);
+    check_row(exec, table, slot, enforced.map(|(number, _)| number))
+}
+
+/// Computes those of the columns that are generated, from the row in the slot, one after the other.
+pub fn compute_generated(
     exec: &mut Exec<'_>,
     table: &Table,
     slot: Slot,
-    values: &mut [Value],
+    columns: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
-    if table
-        .columns
-        .iter()
-        .any(|column| column.generated.is_some())
-    {
-        for (position, column) in table.columns.iter().enumerate() {
-            if let Some(generated) = &column.generated {
-                exec.fill(slot, values)?;
-                let value = eval_in(exec, &generated.expr, slot)?;
-                values[position] = store(exec, column, value, &generated.expr.ty)?;
-            }
+    for number in columns {
+        let column = &table.columns[number];
+        if let Some(generated) = &column.generated {
+            let value = eval_in(exec, &generated.expr, slot)?;
+            let value = store(exec, column, value, &generated.expr.ty)?;
+            exec.set_column(slot, number, &value);
         }
     }
-    for (column, value) in table.columns.iter().zip(values.iter_mut()) {
-        if value.is_null() && !column.nullable {
+    Ok(())
+}
+
+/// Error 1048 if one of the columns is NULL and must not be; outside strict mode it gets a default.
+pub fn check_nulls(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    columns: impl IntoIterator<Item = usize>,
+) -> Result<()> {
+    for number in columns {
+        let column = &table.columns[number];
+        if !column.nullable && exec.column_is_null(slot, number) {
             exec.data_error(Error::column_cannot_be_null(&column.name))?;
-            *value = implicit_default(&column.ty);
+            exec.set_column(slot, number, &implicit_default(&column.ty));
         }
     }
-    exec.fill(slot, values)?;
-    for check in &table.checks {
-        if check.enforced && convert::to_bool(&eval_in(exec, &check.expr, slot)?) == Some(false) {
+    Ok(())
+}
+
+/// Error 3819 if the row in the slot violates one of these CHECKs.
+pub fn check_row(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    checks: impl IntoIterator<Item = usize>,
+) -> Result<()> {
+    for number in checks {
+        let check = &table.checks[number];
+        if convert::to_bool(&eval_in(exec, &check.expr, slot)?) == Some(false) {
             return Err(Error::check_violated(&check.name));
         }
     }

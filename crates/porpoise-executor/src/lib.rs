@@ -255,6 +255,20 @@ impl<'a> Exec<'a> {
         })
     }
 
+    /// Gives one column of the slot's row another value, of the column's type; all others keep their bytes.
+    pub(crate) fn set_column(&mut self, slot: porpoise_expr::Slot, column: usize, value: &Value) {
+        let layout = &self.layouts[slot.0 as usize];
+        debug_assert!(layout.map.is_none(), "rows that change are whole");
+        let row = &mut self.frame.slots[slot.0 as usize].bytes;
+        match (value, &layout.types[column]) {
+            (Value::DateTime(local), DataType::Timestamp { .. }) => {
+                let utc = self.session.to_utc(*local).unwrap_or_default();
+                layout.layout.set(row, column, &Value::DateTime(utc));
+            }
+            _ => layout.layout.set(row, column, value),
+        }
+    }
+
     /// Encodes values as the slot's row.
     pub(crate) fn fill(&mut self, slot: porpoise_expr::Slot, values: &[Value]) -> Result<()> {
         let slot = slot.0 as usize;

@@ -10,11 +10,13 @@ use std::sync::atomic::Ordering;
 
 use porpoise_catalog::{Index, IndexKind, Table};
 use porpoise_core::error::{Error, Result};
+use porpoise_planner::column_changes::ColumnChanges;
 use porpoise_storage::{Direction, LockMode, SpaceId, Wait};
 use porpoise_types::{KeyBuf, Value, convert, successor_of_prefix};
 use smallvec::SmallVec;
 
-use crate::{Exec, index_entry};
+use crate::Exec;
+use crate::index_entry;
 
 /// What became of a row.
 #[derive(Debug, PartialEq)]
@@ -25,6 +27,17 @@ pub enum Written {
         index: usize,
         primary_key: KeyBuf,
     },
+}
+
+/// A stored row that gets other values in some columns.
+#[derive(Clone, Copy)]
+pub struct RowUpdate<'a> {
+    /// The key that it is stored under.
+    pub key: &'a [u8],
+    pub old: &'a [u8],
+    pub new: &'a [u8],
+    /// In which columns the two may differ.
+    pub changes: &'a ColumnChanges,
 }
 
 impl Exec<'_> {
@@ -132,16 +145,16 @@ impl Exec<'_> {
     }
 
     /// Replaces a row that this transaction has locked. The new row may have another primary key.
-    pub fn update_row(
-        &mut self,
-        table: &Table,
-        key: &[u8],
-        old: &[u8],
-        new: &[u8],
-    ) -> Result<Written> {
+    pub fn update_row(&mut self, table: &Table, update: RowUpdate<'_>) -> Result<Written> {
+        let RowUpdate {
+            key,
+            old,
+            new,
+            changes,
+        } = update;
         let new_key = match table.primary_key() {
-            Some(primary) => index_entry::parts_of(table, primary, new).parts,
-            None => KeyBuf::from_slice(key),
+            Some(primary) if changes.moves_rows => index_entry::parts_of(table, primary, new).parts,
+            _ => KeyBuf::from_slice(key),
         };
         let moved = new_key.as_slice() != key;
         if moved {
@@ -153,11 +166,9 @@ impl Exec<'_> {
                 });
             }
         }
-        let mut changes: SmallVec<[(usize, KeyBuf, KeyBuf); 4]> = SmallVec::new();
-        for (position, index) in table.indexes.iter().enumerate() {
-            if index.kind == IndexKind::Primary {
-                continue;
-            }
+        let mut entries: SmallVec<[(usize, KeyBuf, KeyBuf); 4]> = SmallVec::new();
+        for &position in &changes.indexes {
+            let index = &table.indexes[position];
             // An entry holds its columns as stored: equal keys may still differ in letter case.
             let unchanged = !moved
                 && index
@@ -183,7 +194,7 @@ impl Exec<'_> {
                     primary_key,
                 });
             }
-            changes.push((
+            entries.push((
                 position,
                 index_entry::entry_key(index, &before, key),
                 index_entry::entry_key(index, &after, &new_key),
@@ -197,7 +208,7 @@ impl Exec<'_> {
         } else {
             transaction.put(table.space, key, new);
         }
-        for (position, before, after) in changes {
+        for (position, before, after) in entries {
             let index = &table.indexes[position];
             index_entry::entry_value(table, index, &new_key, new, &mut value);
             if before == after {

@@ -12,6 +12,7 @@
 
 pub mod access;
 mod bind;
+pub mod column_changes;
 pub mod explain;
 pub mod file_format;
 mod optimize;

@@ -26,6 +26,7 @@ use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
 use crate::access::Accesses;
+use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
 use crate::relations::Relations;
 pub use porpoise_mdl::TableUse;
@@ -544,10 +545,11 @@ pub enum LoadTarget {
 pub enum OnDuplicate {
     Error,
     Replace,
-    /// Assignments over the existing row (`slot`) with the refused row in `new_slot` (VALUES(), row alias).
+    /// Assignments over the existing row, which is put into the insert's slot, with the refused row in
+    /// `new_slot` (VALUES(), row alias).
     Update {
         new_slot: Slot,
-        assignments: Vec<Assignment>,
+        target: Box<UpdateTarget>,
     },
 }
 
@@ -578,13 +580,35 @@ pub struct Update {
     pub in_place: bool,
 }
 
+/// A table whose rows get other values in some columns.
 #[derive(Debug)]
 pub struct UpdateTarget {
     pub table: Arc<Table>,
     pub slot: Slot,
     pub assignments: Vec<Assignment>,
+    /// What follows from the assignments.
+    pub changes: ColumnChanges,
     /// What views that the row goes through want of it.
     pub checks: Vec<ViewCheck>,
+}
+
+impl UpdateTarget {
+    /// Works out what follows from the assignments.
+    pub fn new(
+        table: Arc<Table>,
+        slot: Slot,
+        assignments: Vec<Assignment>,
+        checks: Vec<ViewCheck>,
+    ) -> UpdateTarget {
+        let assigned: Vec<usize> = assignments.iter().map(|a| a.column).collect();
+        UpdateTarget {
+            changes: ColumnChanges::of_assignments(&table, &assigned),
+            table,
+            slot,
+            assignments,
+            checks,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -16,10 +16,17 @@
 
 use std::sync::Arc;
 
-use porpoise_catalog::{Catalog, ForeignKey, ReferenceAction, Table};
+use porpoise_catalog::Catalog;
+use porpoise_catalog::ForeignKey;
+use porpoise_catalog::ReferenceAction;
+use porpoise_catalog::Table;
 use porpoise_expr::Slot;
 
-use crate::plan::{OnDuplicate, PlanKind, TableUse};
+use crate::column_changes::ColumnChanges;
+use crate::plan::OnDuplicate;
+use crate::plan::PlanKind;
+use crate::plan::TableUse;
+use crate::plan::UpdateTarget;
 
 /// The tables that a statement's changes can reach over foreign keys.
 #[derive(Debug)]
@@ -34,9 +41,18 @@ pub struct RelatedTable {
     pub parents: Vec<ParentEdge>,
     /// Rows that go or change may be referred to.
     pub children: Vec<ChildEdge>,
-    /// Where a cascade makes this table's changed rows.
-    pub slot: Option<Slot>,
+    /// How cascades change this table's rows, if one does.
+    pub cascade: Option<Cascade>,
     is_written: bool,
+}
+
+/// What cascades make of a table's rows.
+#[derive(Debug)]
+pub struct Cascade {
+    /// Where the changed rows are made.
+    pub slot: Slot,
+    /// What follows from the columns of all foreign keys that cascade to the table.
+    pub changes: ColumnChanges,
 }
 
 /// From a row to the row it refers to.
@@ -143,11 +159,9 @@ pub fn relations(
 
 /// The changes that a statement makes itself.
 pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
-    let assigned = |assignments: &[crate::plan::Assignment]| {
-        assignments
-            .iter()
-            .map(|assignment| assignment.column)
-            .collect()
+    let assigned = |target: &UpdateTarget| {
+        let assignments = target.assignments.iter();
+        assignments.map(|assignment| assignment.column).collect()
     };
     match kind {
         PlanKind::Query(_) => Vec::new(),
@@ -159,7 +173,7 @@ pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
             match &insert.duplicates {
                 OnDuplicate::Error => {}
                 OnDuplicate::Replace => change.goes = true,
-                OnDuplicate::Update { assignments, .. } => change.columns = assigned(assignments),
+                OnDuplicate::Update { target, .. } => change.columns = assigned(target),
             }
             vec![(Arc::clone(&insert.table), change)]
         }
@@ -168,7 +182,7 @@ pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
             .iter()
             .map(|target| {
                 let change = RowChange {
-                    columns: assigned(&target.assignments),
+                    columns: assigned(target),
                     ..RowChange::default()
                 };
                 (Arc::clone(&target.table), change)
@@ -197,27 +211,39 @@ struct Draft {
     table: Arc<Table>,
     comes: bool,
     goes: bool,
+    /// By column: whether it may get another value.
     changed: Vec<bool>,
-    by_cascade: bool,
+    /// Columns that cascades assign to.
+    cascaded: Vec<usize>,
 }
 
 impl Draft {
     /// Adds a change. Whether it was new.
     fn add(&mut self, change: &RowChange, by_cascade: bool) -> bool {
-        let before = (self.comes, self.goes, self.changed.clone(), self.by_cascade);
+        let state = |draft: &Draft| {
+            let cascaded = draft.cascaded.len();
+            (draft.comes, draft.goes, draft.changed.clone(), cascaded)
+        };
+        let before = state(self);
         self.comes |= change.comes;
         self.goes |= change.goes;
-        for &column in &change.columns {
-            self.changed[column] = true;
-        }
         if !change.columns.is_empty() {
-            // What follows from other columns may change with any of them.
-            for (column, definition) in self.table.columns.iter().enumerate() {
-                self.changed[column] |= definition.generated.is_some() || definition.on_update_now;
+            let follows = match by_cascade {
+                true => ColumnChanges::of_cascade(&self.table, &change.columns),
+                false => ColumnChanges::of_assignments(&self.table, &change.columns),
+            };
+            for (column, changed) in self.changed.iter_mut().enumerate() {
+                *changed |= follows.touches(&[column]);
             }
         }
-        self.by_cascade |= by_cascade && !change.columns.is_empty();
-        before != (self.comes, self.goes, self.changed.clone(), self.by_cascade)
+        if by_cascade {
+            for column in &change.columns {
+                if !self.cascaded.contains(column) {
+                    self.cascaded.push(*column);
+                }
+            }
+        }
+        before != state(self)
     }
 
     fn changes(&self, columns: &[usize]) -> bool {
@@ -247,7 +273,7 @@ impl Walk<'_> {
                     comes: false,
                     goes: false,
                     changed: vec![false; table.columns.len()],
-                    by_cascade: false,
+                    cascaded: Vec::new(),
                 });
                 self.nodes.len() - 1
             }
@@ -342,7 +368,10 @@ impl Walk<'_> {
             table: Arc::clone(table),
             parents,
             children,
-            slot: node.by_cascade.then(|| slot(table)),
+            cascade: (!node.cascaded.is_empty()).then(|| Cascade {
+                slot: slot(table),
+                changes: ColumnChanges::of_cascade(table, &node.cascaded),
+            }),
             is_written: node.comes || node.goes || node.changed.contains(&true),
         }
     }

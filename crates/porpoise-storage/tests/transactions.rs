@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use porpoise_storage::{
     Direction, Error, Flush, LockMode, Options, Snapshot, SpaceId, Store, Transaction, Wait,
@@ -68,6 +68,20 @@ fn a_snapshot_keeps_seeing_its_moment_through_checkpoints() {
         listed(now.range(space, ALL, Direction::Forward).unwrap()),
         "b=2"
     );
+}
+
+/// It waits 20 ms at most for those who read from what it replaces.
+#[test]
+fn a_checkpoint_that_replaces_what_nobody_reads_waits_for_nobody() {
+    let (store, space) = in_memory();
+    let took = (0..50u32).map(|number| {
+        commit(&store, |t| t.put(space, &number.to_be_bytes(), b"row"));
+        let start = Instant::now();
+        store.checkpoint().unwrap();
+        start.elapsed()
+    });
+    let least = took.min().unwrap();
+    assert!(least < Duration::from_millis(15), "{least:?} at least");
 }
 
 #[test]

@@ -8,8 +8,8 @@
 //!  │ c is NULL    │ fixed offset     │ column ends        │                     │
 //! ```
 //!
-//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep their room
-//! (zeros, or no bytes).
+//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep
+//! their room (zeros, or no bytes).
 //!
 //! | type | stored as |
 //! | --- | --- |
@@ -23,6 +23,8 @@
 //! | DATETIME, TIMESTAMP | the packed u64; TIMESTAMP in UTC |
 //! | texts, byte strings | their bytes, UTF-8 |
 //! | JSON | its normalised text |
+
+mod rewrite;
 
 use crate::{DataType, Date, DateTime, Decimal, IntWidth, Json, Time, TimeZone, Value, convert};
 use compact_str::CompactString;
@@ -81,6 +83,7 @@ fn fixed_width(ty: &DataType) -> Option<u32> {
 }
 
 impl RowLayout {
+    /// The layout of rows of these columns.
     pub fn new(types: &[DataType]) -> RowLayout {
         let mut at = types.len().div_ceil(8) as u32;
         let mut variables = 0;
@@ -106,12 +109,13 @@ impl RowLayout {
         }
     }
 
+    /// The columns' types.
     pub fn types(&self) -> &[DataType] {
         &self.types
     }
 
-    /// Appends the row's bytes to `out`. Values must be of their columns' types, as [`store`](crate::store()) makes
-    /// them; missing ones are NULL.
+    /// Appends the row's bytes to `out`. Values must be of their columns' types, as
+    /// [`store`](crate::store()) makes them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
         debug_assert!(values.len() == self.types.len());
         let start = out.len();
@@ -130,12 +134,7 @@ impl RowLayout {
                     }
                 }
                 Slot::Variable(n) => {
-                    match (value, ty) {
-                        (Value::Null, _) => {}
-                        (Value::Text(s), _) => out.extend_from_slice(s.as_bytes()),
-                        (Value::Bytes(b), _) => out.extend_from_slice(b),
-                        _ => convert::write_text(value, ty, out),
-                    }
+                    write_variable(value, ty, out);
                     let end = (out.len() - start - self.data_at as usize) as u32;
                     let at = start + self.ends_at as usize + 4 * n as usize;
                     out[at..at + 4].copy_from_slice(&end.to_le_bytes());
@@ -152,6 +151,7 @@ impl RowLayout {
         }
     }
 
+    /// Whether a column of a row is NULL.
     #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
         row.get(column / 8)
@@ -249,14 +249,23 @@ fn write_fixed(value: &Value, ty: &DataType, to: &mut [u8]) {
     to.copy_from_slice(&wide[..width]);
 }
 
+fn write_variable(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => {}
+        Value::Text(s) => out.extend_from_slice(s.as_bytes()),
+        Value::Bytes(b) => out.extend_from_slice(b),
+        _ => convert::write_text(value, ty, out),
+    }
+}
+
 fn widen(bytes: &[u8]) -> [u8; 32] {
     let mut wide = [0; 32];
     wide[..bytes.len()].copy_from_slice(bytes);
     wide
 }
 
-/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong length, which only a
-/// corrupt row has, read as zero.
+/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong
+/// length, which only a corrupt row has, read as zero.
 pub mod stored {
     use super::*;
 
@@ -270,6 +279,7 @@ pub mod stored {
         }
     }
 
+    /// A signed integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn signed(raw: &[u8]) -> i64 {
         match *raw {
@@ -281,6 +291,7 @@ pub mod stored {
         }
     }
 
+    /// An unsigned integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn uint(raw: &[u8]) -> u64 {
         match *raw {
@@ -302,6 +313,7 @@ pub mod stored {
         }
     }
 
+    /// A DECIMAL, whose digits after the point the column's type says.
     pub fn decimal(raw: &[u8], scale: u8) -> Decimal {
         match raw.len() {
             4 | 8 => Decimal::new(signed(raw), scale),
@@ -318,10 +330,12 @@ pub mod stored {
         std::str::from_utf8(raw).ok()
     }
 
+    /// A DATE; the zero date if the bytes are none.
     pub fn date(raw: &[u8]) -> Date {
         Date::from_packed(uint(raw) as u32).unwrap_or(Date::ZERO)
     }
 
+    /// A TIME, clamped to its range.
     pub fn time(raw: &[u8]) -> Time {
         Time::from_micros_clamped(signed(raw))
     }

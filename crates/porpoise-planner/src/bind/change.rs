@@ -559,9 +559,11 @@ impl Binder<'_> {
         self.inserted_slot = None;
         let changed = assignments.iter().map(|assignment| assignment.column);
         self.written(target, Privilege::Update, changed);
+        let checks = self.checks_of(target.slot)?;
+        let table = Arc::clone(&target.table);
         Ok(OnDuplicate::Update {
             new_slot,
-            assignments,
+            target: Box::new(UpdateTarget::new(table, target.slot, assignments, checks)),
         })
     }
 
@@ -600,7 +602,7 @@ impl Binder<'_> {
         let (mut from, _) = self.changed_from(Privilege::Update, &update.tables)?;
         self.change_views();
         self.scope().clause = "field list";
-        let mut targets: Vec<UpdateTarget> = Vec::new();
+        let mut assigned: Vec<(Arc<Table>, Slot, Vec<Assignment>)> = Vec::new();
         for assignment in &update.assignments {
             let Some(at) = self.scope().find(&assignment.column)? else {
                 let name = &assignment.column;
@@ -615,15 +617,15 @@ impl Binder<'_> {
             }
             let value = self.assigned(&assignment.value, column, &table)?;
             let assignment = Assignment { column, value };
-            match targets.iter_mut().find(|target| target.slot == slot) {
-                Some(target) => target.assignments.push(assignment),
-                None => targets.push(UpdateTarget {
-                    table,
-                    slot,
-                    assignments: vec![assignment],
-                    checks: self.checks_of(slot)?,
-                }),
+            match assigned.iter_mut().find(|(_, known, _)| *known == slot) {
+                Some((_, _, assignments)) => assignments.push(assignment),
+                None => assigned.push((table, slot, vec![assignment])),
             }
+        }
+        let mut targets = Vec::with_capacity(assigned.len());
+        for (table, slot, assignments) in assigned {
+            let checks = self.checks_of(slot)?;
+            targets.push(UpdateTarget::new(table, slot, assignments, checks));
         }
         for target in &targets {
             self.check_target_unread(&target.table)?;
@@ -841,16 +843,8 @@ fn meets_again(node: &Node, target: &UpdateTarget) -> bool {
     let Access::Index { index, ranges, .. } = &scan.access else {
         return false;
     };
-    ranges.len() > 1
-        && scan.table.indexes[*index].parts.iter().any(|part| {
-            let column = &scan.table.columns[part.column];
-            column.generated.is_some()
-                || column.on_update_now
-                || target
-                    .assignments
-                    .iter()
-                    .any(|assignment| assignment.column == part.column)
-        })
+    let mut parts = scan.table.indexes[*index].parts.iter();
+    ranges.len() > 1 && parts.any(|part| target.changes.touches(&[part.column]))
 }
 
 /// Whether a query reads a table directly, not in a derived table.

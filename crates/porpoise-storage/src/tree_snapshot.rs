@@ -1,12 +1,12 @@
-//! The B-tree below the versions: one redb read transaction, and for each space a table handle and the blocks of
-//! rows that were read through it.
+//! One state of the B-tree, as readers use it: a redb read transaction, and for each space an open
+//! table and the blocks of rows that were read through it.
 //!
-//! Opening a redb table costs microseconds, so a handle is opened once for each space and checkpoint, when a row is
-//! wanted that no block has.
+//! Opening a redb table costs microseconds, so it is opened once for each space and checkpoint,
+//! when a row is wanted that no block has.
 //!
 //! A page that turns out to be damaged fails the read that wanted it and nothing else. A tree that
-//! was opened anew ([`crate::tree`]) has a base of its own, and the base over the old one sends its
-//! readers there.
+//! was opened anew ([`crate::tree`]) has a snapshot of its own, and the snapshot over the tree that
+//! failed sends its readers there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -16,126 +16,131 @@ use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinition, TableError};
 
 use crate::block::Block;
-use crate::blocks::{BlockCache, Source, SpaceBlocks};
+use crate::blocks::{BlockCache, BlockSource, SpaceBlocks};
+use crate::memtable::Memtable;
 use crate::space_table::SpaceTable;
 use crate::tree::{DamagedSpaces, Tree};
-use crate::tree_file::{HandleState, catch_damage};
-use crate::versions::Generation;
+use crate::tree_file::{DatabaseState, catch_damage};
 use crate::{Direction, Error, Result, SpaceId};
 
-/// A reader whose tree has failed waits for the next one so often, a millisecond each.
-const NEXT_TREE_AWAITED: u32 = 200;
+/// How often a reader whose tree has failed looks for the next one, a millisecond apart.
+const SUCCESSOR_WAITS_MAX: u32 = 200;
 
 pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-pub(crate) struct Base {
+pub(crate) struct TreeSnapshot {
     /// `None` once the store is closed.
     transaction: Option<ReadTransaction>,
     spaces: SpaceTable<Space>,
     cache: Arc<BlockCache>,
-    /// The next base is made from this one.
+    /// The next snapshot is made from this one.
     is_retired: AtomicBool,
-    /// The base that this one has its first blocks from, if anybody still reads from it.
-    before: Mutex<Weak<Base>>,
+    /// The snapshot that this one has its first blocks from, if anybody still reads from it.
+    before: Mutex<Weak<TreeSnapshot>>,
     damaged: Arc<DamagedSpaces>,
-    /// How it stands with the tree, if that lies in a file.
-    handle: Option<Arc<HandleState>>,
-    /// The same rows, over the tree that was opened when this one's failed.
-    successor: OnceLock<Arc<Base>>,
+    /// Whether redb can still use the tree's file; `None` for a tree in memory.
+    database_state: Option<Arc<DatabaseState>>,
+    /// The same rows over the tree that was opened when this one's failed.
+    successor: OnceLock<Arc<TreeSnapshot>>,
 }
 
 #[derive(Default)]
 struct Space {
-    table: OnceLock<Opened>,
+    table: OnceLock<OpenedTable>,
     blocks: SpaceBlocks,
 }
 
 /// What came of opening a space's tree.
-enum Opened {
+enum OpenedTable {
     Rows(Table),
     /// No checkpoint has put anything into the space.
-    Nothing,
+    Absent,
     /// A checkpoint couldn't write to it.
-    Refused(Error),
+    Damaged(Error),
 }
 
-impl Base {
-    pub fn open(tree: &Tree, cache: Arc<BlockCache>, damaged: Arc<DamagedSpaces>) -> Result<Base> {
-        Ok(Base {
+impl TreeSnapshot {
+    pub fn open(
+        tree: &Tree,
+        cache: Arc<BlockCache>,
+        damaged: Arc<DamagedSpaces>,
+    ) -> Result<TreeSnapshot> {
+        Ok(TreeSnapshot {
             transaction: Some(tree.begin_read()?),
             spaces: SpaceTable::new(),
             cache,
             is_retired: AtomicBool::new(false),
             before: Mutex::default(),
             damaged,
-            handle: tree.handle().cloned(),
+            database_state: tree.database_state().cloned(),
             successor: OnceLock::new(),
         })
     }
 
-    /// The base after a checkpoint. It gets all blocks as they are: until they are brought up to date, what the checkpoint wrote
-    /// must be read from above.
-    pub fn after(self: &Arc<Base>, tree: &Tree) -> Result<Arc<Base>> {
-        let next = Base::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
-        // Whoever still reads from the base before this one does without blocks from here on.
+    /// The snapshot after a checkpoint. It gets all blocks as they are: until
+    /// [`refresh_blocks`](TreeSnapshot::refresh_blocks), what the checkpoint wrote must be read
+    /// from its memtable.
+    pub fn after_checkpoint(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
+        let next = TreeSnapshot::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
+        // Those who still read from the snapshot before this one read without blocks from here on.
         if let Some(before) = std::mem::take(&mut *self.before.lock()).upgrade() {
             before
                 .spaces
                 .iter()
-                .for_each(|(_, space)| space.blocks.forget());
+                .for_each(|(_, space)| space.blocks.clear());
         }
-        // From here on no space gets a first block that the walk below has missed.
+        // From here on no space gets a first block that the loop below has missed.
         self.is_retired.store(true, Ordering::SeqCst);
         for (number, space) in self.spaces.iter() {
             next.spaces.get_or_insert_with(number, || Space {
                 table: OnceLock::new(),
-                blocks: space.blocks.hand_on(),
+                blocks: space.blocks.hand_over(),
             });
         }
         *next.before.lock() = Arc::downgrade(self);
         let next = Arc::new(next);
-        self.cache.serve(&next);
+        self.cache.attach(&next);
         Ok(next)
     }
 
-    /// The base of the same rows over a tree that was opened anew. Whoever reads from this one, and
-    /// finds that its tree has failed, is sent there.
-    pub fn over(self: &Arc<Base>, tree: &Tree) -> Result<Arc<Base>> {
-        let next = self.after(tree)?;
+    /// The snapshot of the same rows over a tree that was opened anew. Readers of this one that
+    /// find that its tree has failed go on there.
+    pub fn after_reopening(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
+        let next = self.after_checkpoint(tree)?;
         let _ = self.successor.set(Arc::clone(&next));
         Ok(next)
     }
 
-    /// Makes the blocks true again after a checkpoint that wrote this generation.
-    pub fn bring_up_to_date(&self, written: &Generation) {
+    /// Updates the blocks after a checkpoint that merged this memtable.
+    pub fn refresh_blocks(&self, written: &Memtable) {
         for (number, versions) in written.spaces.iter() {
             let Some(space) = self.spaces.get(number) else {
                 continue;
             };
-            if versions.is_dropped_ever() || self.damaged.has(number) {
-                space.blocks.forget();
+            if versions.is_dropped_at_all() || self.damaged.has(number) {
+                space.blocks.clear();
             } else {
                 let rows = versions.newest();
-                space.blocks.bring_up_to_date(number, &self.cache, rows);
+                space.blocks.refresh(number, &self.cache, rows);
             }
         }
     }
 
-    /// What is left when the store is closed.
-    pub fn closed() -> Base {
-        Base {
+    /// A snapshot whose reads fail with [`Error::Closed`].
+    pub fn closed() -> TreeSnapshot {
+        TreeSnapshot {
             transaction: None,
             spaces: SpaceTable::new(),
             cache: Arc::new(BlockCache::new(0)),
             is_retired: AtomicBool::new(true),
             before: Mutex::default(),
             damaged: Arc::default(),
-            handle: None,
+            database_state: None,
             successor: OnceLock::new(),
         }
     }
 
-    /// The space's tree; `None` while no checkpoint has put anything into it.
+    /// The space's table; `None` while no checkpoint has put anything into it.
     #[inline]
     fn table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<Option<&'a Table>> {
         let opened = match space.table.get() {
@@ -143,39 +148,42 @@ impl Base {
             None => self.open_table(number, space)?,
         };
         match opened {
-            Opened::Rows(table) => Ok(Some(table)),
-            Opened::Nothing => Ok(None),
-            Opened::Refused(error) => Err(error.clone()),
+            OpenedTable::Rows(table) => Ok(Some(table)),
+            OpenedTable::Absent => Ok(None),
+            OpenedTable::Damaged(error) => Err(error.clone()),
         }
     }
 
     #[cold]
-    fn open_table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<&'a Opened> {
+    fn open_table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<&'a OpenedTable> {
         let name = table_name(number);
         let transaction = self.transaction.as_ref().ok_or(Error::Closed)?;
         let opened = match self.damaged.get(number) {
-            Some(error) => Opened::Refused(error),
+            Some(error) => OpenedTable::Damaged(error),
             None => catch_damage(|| match transaction.open_table(definition(&name)) {
-                Ok(table) => Ok(Opened::Rows(table)),
-                Err(TableError::TableDoesNotExist(_)) => Ok(Opened::Nothing),
+                Ok(table) => Ok(OpenedTable::Rows(table)),
+                Err(TableError::TableDoesNotExist(_)) => Ok(OpenedTable::Absent),
                 Err(e) => Err(e.into()),
             })?,
         };
         Ok(space.table.get_or_init(|| opened))
     }
 
-    /// The base to read from instead, after this error: the tree may have been opened anew.
+    /// The snapshot to read from after this error, if the tree was opened anew.
     #[cold]
-    fn instead(&self, error: &Error) -> Option<&Arc<Base>> {
-        if !error.is_of_tree() {
+    fn successor_after(&self, error: &Error) -> Option<&Arc<TreeSnapshot>> {
+        if !error.is_tree_failure() {
             return None;
         }
-        for _ in 0..NEXT_TREE_AWAITED {
+        for _ in 0..SUCCESSOR_WAITS_MAX {
             if let Some(next) = self.successor.get() {
                 return Some(next);
             }
-            let is_spent = self.handle.as_ref().is_some_and(|handle| handle.is_spent());
-            if !is_spent || self.damaged.of_all().is_some() {
+            let is_unusable = self
+                .database_state
+                .as_ref()
+                .is_some_and(|database_state| database_state.is_unusable());
+            if !is_unusable || self.damaged.whole_tree().is_some() {
                 return None;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -185,32 +193,35 @@ impl Base {
 
     #[cold]
     #[inline(never)]
-    fn failed<R>(
+    fn retry_with_successor<R>(
         &self,
         number: SpaceId,
         error: Error,
-        again: impl FnOnce(&Base) -> Result<R>,
+        again: impl FnOnce(&TreeSnapshot) -> Result<R>,
     ) -> Result<R> {
-        match self.instead(&error) {
+        match self.successor_after(&error) {
             Some(next) => again(next),
-            None => Err(self.named(number, error)),
+            None => Err(self.name_space(number, error)),
         }
     }
 
-    /// An error as whoever wanted a space's rows is told of it.
+    /// The error for a reader of this space: damage names the space.
     #[cold]
-    fn named(&self, number: SpaceId, error: Error) -> Error {
-        let cause = self.damaged.of_all().filter(|_| error.is_of_tree());
-        self.damaged.met(cause.unwrap_or(error), number)
+    fn name_space(&self, number: SpaceId, error: Error) -> Error {
+        let cause = self
+            .damaged
+            .whole_tree()
+            .filter(|_| error.is_tree_failure());
+        self.damaged.attribute(cause.unwrap_or(error), number)
     }
 
     fn space(&self, number: SpaceId) -> &Space {
         self.spaces.get_or_insert_with(number, Space::default)
     }
 
-    fn source<'a>(&'a self, number: SpaceId, space: &'a Space) -> Result<Option<Source<'a>>> {
+    fn source<'a>(&'a self, number: SpaceId, space: &'a Space) -> Result<Option<BlockSource<'a>>> {
         let table = self.table(number, space)?;
-        Ok(table.map(|table| Source {
+        Ok(table.map(|table| BlockSource {
             space: number,
             table,
             cache: &self.cache,
@@ -218,7 +229,7 @@ impl Base {
         }))
     }
 
-    /// Reads one value where it lies.
+    /// Calls `read` with the value of a key, if there is one, without copying it.
     #[inline]
     pub fn get<R>(
         &self,
@@ -226,16 +237,16 @@ impl Base {
         key: &[u8],
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        // Read once at most: after an error it has not been.
+        // Called once at most: after an error it has not been called.
         let mut read = Some(read);
         let mut once = |value: &[u8]| read.take().map(|read| read(value));
-        let mut base = self;
+        let mut snapshot = self;
         loop {
-            match base.try_get(number, key, &mut once) {
+            match snapshot.try_get(number, key, &mut once) {
                 Ok(found) => return Ok(found.flatten()),
-                Err(error) => match base.instead(&error) {
-                    Some(next) => base = next,
-                    None => return Err(self.named(number, error)),
+                Err(error) => match snapshot.successor_after(&error) {
+                    Some(next) => snapshot = next,
+                    None => return Err(self.name_space(number, error)),
                 },
             }
         }
@@ -255,7 +266,7 @@ impl Base {
         }
     }
 
-    /// The block that speaks for a key; see [`SpaceBlocks::block`]. `None` where the space has no rows.
+    /// The block that covers a key; see [`SpaceBlocks::block`]. `None` where the space has no rows.
     pub fn block(
         &self,
         number: SpaceId,
@@ -264,7 +275,9 @@ impl Base {
     ) -> Result<Option<Arc<Block>>> {
         match self.try_block(number, key, direction) {
             Ok(block) => Ok(block),
-            Err(error) => self.failed(number, error, |next| next.block(number, key, direction)),
+            Err(error) => {
+                self.retry_with_successor(number, error, |next| next.block(number, key, direction))
+            }
         }
     }
 
@@ -282,10 +295,11 @@ impl Base {
         }
     }
 
-    /// Does something with the blocks of a space, of the base before first. What it gave for this one's.
-    pub fn each_blocks<R>(&self, number: SpaceId, act: impl Fn(&SpaceBlocks) -> R) -> Option<R> {
+    /// Calls `act` with the blocks of a space, those of the snapshot before first. Gives what it
+    /// returned for this snapshot's.
+    pub fn with_blocks<R>(&self, number: SpaceId, act: impl Fn(&SpaceBlocks) -> R) -> Option<R> {
         let before = self.before.lock().upgrade();
-        if let Some(space) = before.as_ref().and_then(|base| base.spaces.get(number)) {
+        if let Some(space) = before.as_ref().and_then(|before| before.spaces.get(number)) {
             act(&space.blocks);
         }
         self.spaces.get(number).map(|space| act(&space.blocks))
@@ -299,7 +313,7 @@ impl Base {
         match self.table(number, self.space(number)) {
             Ok(Some(table)) => Ok(table.len()?),
             Ok(None) => Ok(0),
-            Err(error) => self.failed(number, error, |next| next.len(number)),
+            Err(error) => self.retry_with_successor(number, error, |next| next.len(number)),
         }
     }
 }

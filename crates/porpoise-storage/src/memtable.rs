@@ -1,24 +1,24 @@
 //! Committed versions that redb doesn't hold yet.
 //!
-//! A **generation** holds what was committed between two checkpoints. Commits go to the newest one;
-//! a checkpoint starts the next, folds the one before into redb, and forgets it:
+//! A **memtable** holds what was committed between two checkpoints. Commits go to the newest one; a
+//! checkpoint switches to the next, merges the one before into redb, and drops it:
 //!
 //! ```text
 //! time ───────────────────────────────────────────────────────────►
-//! generation 7  ▓▓▓▓▓▓▓▓▓▓ folding ┄┄┄ in redb
-//! generation 8             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ folding ┄┄
-//! generation 9                                  ▓▓▓▓▓▓▓▓▓▓
+//! memtable 7  ▓▓▓▓▓▓▓▓▓▓ merging ┄┄┄ in redb
+//! memtable 8             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ merging ┄┄
+//! memtable 9                                  ▓▓▓▓▓▓▓▓▓▓
 //! ```
 //!
-//! A snapshot keeps the generations (and the redb read transaction) of its own time alive by
-//! reference count, so nothing is ever collected one by one: when the last snapshot that could read
-//! a generation is gone, all of it is freed.
+//! A snapshot keeps the memtables (and the redb read transaction) of its own time alive by
+//! reference count, so versions are never collected one by one: when the last snapshot that could
+//! read a memtable is gone, all of it is freed.
 //!
-//! Most reads are of rows that no generation has. A filter of a few bits a key tells so without a
-//! look at the maps.
+//! Most reads are of rows that no memtable has. A Bloom filter of a few bits a key tells so without
+//! a search of the maps.
 //!
-//! Within a generation each space is an ordered map ([`VersionMap`]) from key to its versions, the newest first. A reader
-//! at time `ts` takes the first that is not newer:
+//! Within a memtable each space is an ordered map ([`VersionMap`]) from key to its versions, the
+//! newest first. A reader at time `ts` takes the first that is not newer:
 //!
 //! ```text
 //! a: 9 4     b: 7     c: 8 3          reader at 7 of c: passes 8, takes 3
@@ -32,33 +32,33 @@ use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
 use crate::space_table::SpaceTable;
-use crate::version_map::{Arena, Bookmark, ENTRY_OVERHEAD_BYTES, Found, VersionMap};
+use crate::version_map::{Arena, ENTRY_OVERHEAD_BYTES, EntryRef, VersionMap, VersionPosition};
 use crate::{CommitTs, Direction, Lsn, SpaceId};
 
 pub(crate) type Key = Arc<[u8]>;
 /// `None` is a deletion.
 pub(crate) type Value = Option<Arc<[u8]>>;
 
-pub(crate) struct Generation {
+pub(crate) struct Memtable {
     pub spaces: SpaceTable<Arc<SpaceVersions>>,
     /// The newest commit that readers may see. Moves only forward, in commit order.
     visible: AtomicU64,
     bytes: AtomicU64,
-    keys: KeyFilter,
-    /// Where the versions of all its spaces lie.
+    keys: BloomFilter,
+    /// The memory of the versions of all its spaces.
     arena: Arc<Arena>,
     /// Once it takes no more commits: the position in the log behind its last.
     pub ends_at: OnceLock<Lsn>,
 }
 
-impl Generation {
-    /// A generation for the commits after `ts`.
-    pub fn after(ts: CommitTs) -> Generation {
-        Generation {
+impl Memtable {
+    /// A memtable for the commits after `ts`.
+    pub fn after(ts: CommitTs) -> Memtable {
+        Memtable {
             spaces: SpaceTable::new(),
             visible: AtomicU64::new(ts.0),
             bytes: AtomicU64::new(0),
-            keys: KeyFilter::default(),
+            keys: BloomFilter::default(),
             arena: Arc::default(),
             ends_at: OnceLock::new(),
         }
@@ -83,13 +83,13 @@ impl Generation {
             .sum()
     }
 
-    /// A generation with the newest visible version of each key, and nothing of what failed.
-    pub fn visible_copy(&self) -> Generation {
+    /// A memtable with the newest visible version of each key, and nothing of commits that failed.
+    pub fn copy_of_visible(&self) -> Memtable {
         let ts = self.visible();
-        let copy = Generation::after(ts);
+        let copy = Memtable::after(ts);
         for (space, versions) in self.spaces.iter() {
             let net_rows = versions.net_rows.load(Ordering::Relaxed);
-            let seen = std::iter::successors(versions.map.first(), Found::next)
+            let seen = std::iter::successors(versions.map.first(), EntryRef::next)
                 .filter_map(|found| Some((found.key(), found.visible(ts.0)?)));
             copy.insert(space, ts, net_rows, seen);
             if versions.is_dropped(ts) {
@@ -99,7 +99,7 @@ impl Generation {
         copy
     }
 
-    /// The space's versions, if the key may be among them; `Err` if the space is gone.
+    /// The space's versions, if the key may be among them; `Err` if the space is dropped.
     pub fn versions_of(
         &self,
         space: SpaceId,
@@ -109,12 +109,12 @@ impl Generation {
         match self.spaces.get(space) {
             None => Ok(None),
             Some(versions) if versions.is_dropped(ts) => Err(Dropped),
-            Some(versions) => Ok(self.keys.may_have(hash).then_some(versions)),
+            Some(versions) => Ok(self.keys.may_contain(hash).then_some(versions)),
         }
     }
 
     /// Whether no commit has come here.
-    pub fn is_untouched(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.spaces.iter().next().is_none()
     }
 
@@ -157,35 +157,37 @@ impl KeyHash {
     }
 }
 
-/// Tells at the price of one load that a generation doesn't have a key, most of the time: two bits of
-/// one word stand for each key. With 50,000 keys one in a hundred others is taken for one of them.
+/// A Bloom filter: answers with one load that a memtable doesn't have a key, most of the time. Two
+/// bits of one word stand for each key. With 50,000 keys one in a hundred others is taken for one
+/// of them.
 #[derive(Default)]
-struct KeyFilter(OnceLock<Box<[AtomicU64]>>);
+struct BloomFilter(OnceLock<Box<[AtomicU64]>>);
 
 const FILTER_WORDS: usize = 1 << 14;
 
-impl KeyFilter {
+impl BloomFilter {
     fn place(hash: KeyHash) -> (usize, u64) {
         let bits = 1 << (hash.0 & 63) | 1 << (hash.0 >> 6 & 63);
         ((hash.0 >> 32) as usize % FILTER_WORDS, bits)
     }
 
-    /// What is added before a commit is published is seen by whoever sees the commit.
+    /// A key that is added before its commit is published is found by every reader that sees the
+    /// commit.
     fn add(&self, hash: KeyHash) {
         let make = || (0..FILTER_WORDS).map(|_| AtomicU64::new(0)).collect();
-        let (word, bits) = KeyFilter::place(hash);
+        let (word, bits) = BloomFilter::place(hash);
         self.0.get_or_init(make)[word].fetch_or(bits, Ordering::Relaxed);
     }
 
-    fn may_have(&self, hash: KeyHash) -> bool {
-        let (word, bits) = KeyFilter::place(hash);
+    fn may_contain(&self, hash: KeyHash) -> bool {
+        let (word, bits) = BloomFilter::place(hash);
         self.0
             .get()
             .is_some_and(|words| words[word].load(Ordering::Relaxed) & bits == bits)
     }
 }
 
-/// One space's versions within a generation.
+/// One space's versions within a memtable.
 pub(crate) struct SpaceVersions {
     map: VersionMap,
     /// Rows added less rows removed, as far as the writers knew.
@@ -203,9 +205,9 @@ impl SpaceVersions {
         }
     }
 
-    /// The newest version of each key, in order: what the B-tree is to hold.
+    /// The newest version of each key, in order: what a checkpoint writes to the B-tree.
     pub fn newest(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        std::iter::successors(self.map.first(), Found::next)
+        std::iter::successors(self.map.first(), EntryRef::next)
             .filter_map(|found| Some((found.key(), found.visible(u64::MAX)?)))
     }
 
@@ -222,11 +224,11 @@ impl SpaceVersions {
         self.dropped_at.load(Ordering::Acquire) <= ts.0
     }
 
-    pub fn is_dropped_ever(&self) -> bool {
+    pub fn is_dropped_at_all(&self) -> bool {
         self.is_dropped(CommitTs(u64::MAX - 1))
     }
 
-    /// What a reader at `ts` sees of the key here: a value, a deletion, or nothing.
+    /// What a reader at `ts` sees of the key here: a value, a deletion (`Some(None)`), or nothing.
     pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Option<&[u8]>> {
         self.map.get(key)?.visible(ts.0)
     }
@@ -234,23 +236,23 @@ impl SpaceVersions {
 
 pub(crate) type BoundKey = SmallVec<[u8; 24]>;
 
-/// The versions of a range that a reader sees, one after another, where they lie.
-pub(crate) struct VersionWalk {
+/// The versions of a range that a reader sees, one after another, without copying them.
+pub(crate) struct VersionCursor {
     versions: Arc<SpaceVersions>,
     ts: u64,
-    /// Where the walk ends, in its direction.
+    /// Where the cursor ends, in its direction.
     end: Bound<BoundKey>,
     direction: Direction,
-    at: Option<Bookmark>,
+    at: Option<VersionPosition>,
 }
 
-impl VersionWalk {
+impl VersionCursor {
     pub fn new(
         versions: Arc<SpaceVersions>,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         ts: CommitTs,
-    ) -> VersionWalk {
+    ) -> VersionCursor {
         let map = &versions.map;
         let first = match (direction, low, high) {
             (Direction::Forward, Bound::Included(key), _) => map.at_or_above(key),
@@ -264,21 +266,21 @@ impl VersionWalk {
             Direction::Forward => high,
             Direction::Backward => low,
         };
-        let mut walk = VersionWalk {
+        let mut cursor = VersionCursor {
             ts: ts.0,
             end: end.map(BoundKey::from_slice),
             direction,
             at: None,
             versions: Arc::clone(&versions),
         };
-        walk.at = walk.seen_from(first);
-        walk
+        cursor.at = cursor.next_visible(first);
+        cursor
     }
 
-    /// The key that the walk has come to, and its value; `None` for that is a deletion.
+    /// The current key and its value; `None` for the value is a deletion.
     #[inline]
-    pub fn head(&self) -> Option<(&[u8], Option<&[u8]>)> {
-        // SAFETY: a walk's bookmarks come from its own map.
+    pub fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        // SAFETY: a cursor's positions come from its own map.
         Some(unsafe { self.at?.row(&self.versions.map) })
     }
 
@@ -286,29 +288,29 @@ impl VersionWalk {
         let Some(at) = self.at else { return };
         // SAFETY: as above.
         let found = unsafe { at.found(&self.versions.map) };
-        self.at = self.seen_from(self.neighbour(found));
+        self.at = self.next_visible(self.neighbour(found));
     }
 
-    fn neighbour<'a>(&'a self, found: Found<'a>) -> Option<Found<'a>> {
+    fn neighbour<'a>(&'a self, found: EntryRef<'a>) -> Option<EntryRef<'a>> {
         match self.direction {
             Direction::Forward => found.next(),
             Direction::Backward => self.versions.map.below(found.key()),
         }
     }
 
-    /// The first key from here on that has a version to be seen; `None` past the end.
-    fn seen_from<'a>(&'a self, mut at: Option<Found<'a>>) -> Option<Bookmark> {
+    /// The first key from here on that has a visible version; `None` past the end.
+    fn next_visible<'a>(&'a self, mut at: Option<EntryRef<'a>>) -> Option<VersionPosition> {
         let end = self.end.as_ref().map(|key| &key[..]);
         loop {
             let found = at?;
             let is_over = match self.direction {
-                Direction::Forward => past_high(found.key(), end),
-                Direction::Backward => before_low(found.key(), end),
+                Direction::Forward => is_past_high(found.key(), end),
+                Direction::Backward => is_before_low(found.key(), end),
             };
             if is_over {
                 return None;
             }
-            match found.bookmark(self.ts) {
+            match found.position_at(self.ts) {
                 Some(seen) => {
                     found.prefetch_next();
                     return Some(seen);
@@ -319,7 +321,7 @@ impl VersionWalk {
     }
 }
 
-pub(crate) fn past_high(key: &[u8], high: Bound<&[u8]>) -> bool {
+pub(crate) fn is_past_high(key: &[u8], high: Bound<&[u8]>) -> bool {
     match high {
         Bound::Included(high) => key > high,
         Bound::Excluded(high) => key >= high,
@@ -327,7 +329,7 @@ pub(crate) fn past_high(key: &[u8], high: Bound<&[u8]>) -> bool {
     }
 }
 
-pub(crate) fn before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
+pub(crate) fn is_before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
     match low {
         Bound::Included(low) => key < low,
         Bound::Excluded(low) => key <= low,
