@@ -11,6 +11,8 @@
 //! Statements that have no plan (SET, SHOW, DDL, transactions, accounts) go from the parser to [`dispatch`].
 
 mod administer;
+#[cfg(test)]
+mod column_changes_tests;
 mod dispatch;
 mod load;
 #[cfg(test)]
