@@ -7,11 +7,11 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use porpoise_engine::mdl::{HeldTables, MdlScope, StatementTables, Use};
-use porpoise_engine::planner::plan::TableUse;
 use porpoise_engine::reply::{Completion, Reply, ResultColumn};
 use porpoise_engine::session::Login;
 use porpoise_engine::{Engine, EngineOptions, Result, Session};
+use porpoise_mdl::TableUse;
+use porpoise_mdl::{HeldTables, MdlScope, StatementTables, Use};
 use porpoise_storage::{Location, SpaceId};
 use porpoise_types::{DataType, Date, DateTime, KeyBuf, Time, Value, encode_key_part};
 
@@ -153,8 +153,7 @@ fn main() {
         black_box(engine.shared.store.snapshot());
     });
     let catalog = engine.shared.catalog.load_full();
-    let Some(porpoise_engine::catalog::Relation::Table(table)) =
-        catalog.relation("sbtest", "sbtest1")
+    let Some(porpoise_catalog::Relation::Table(table)) = catalog.relation("sbtest", "sbtest1")
     else {
         panic!("the table")
     };

@@ -5,20 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
+use porpoise_accounts::hosts::Hosts;
+use porpoise_accounts::{Account, Accounts};
+use porpoise_catalog::Dictionary;
+use porpoise_catalog::dictionary::DICTIONARY_SPACE;
+use porpoise_core::error::Result;
+use porpoise_core::variables::GlobalVariables;
+use porpoise_mdl::{self as mdl, BlockHook, Locks, MetadataLocks};
+use porpoise_planner::bind_table_expression;
+use porpoise_session::plan_cache::PlanCache;
 use porpoise_storage::{Location, SpaceId, SpaceOwner, Store};
 
-use crate::accounts::{Account, Accounts};
-use crate::catalog::Dictionary;
-use crate::catalog::dictionary::DICTIONARY_SPACE;
-use crate::error::Result;
-use crate::hosts::Hosts;
-use crate::information_schema;
-use crate::mdl::{self, BlockHook, Locks, MetadataLocks};
-use crate::plan_cache::PlanCache;
-use crate::planner::bind_table_expression;
 use crate::session::{Login, Session};
-pub use crate::shared::{Front, Shared};
-use crate::variables::GlobalVariables;
+pub use porpoise_session::shared::{Front, Shared};
 
 /// A running database.
 #[derive(Clone)]
@@ -48,12 +47,11 @@ impl Engine {
         storage.checkpoint_version_bytes = storage.checkpoint_version_bytes.min(log_bytes / 4);
         let store = Store::open(&storage)?;
         store.set_space_names(Some(Arc::new(name_of_dictionary)));
-        information_schema::register();
+        porpoise_infoschema::register();
         porpoise_locks::prepare_fences();
         let metadata_locks = Arc::<MetadataLocks>::default();
-        let lock_kind = variables.metadata_lock_kind();
         let (dictionary, catalog) =
-            Dictionary::open(&store, lock_kind, &metadata_locks, bind_table_expression)?;
+            Dictionary::open(&store, &metadata_locks, bind_table_expression)?;
         let accounts = Accounts::open(&store)?;
         let shared = Shared {
             locks: Locks::new(metadata_locks, store.clone()),
@@ -71,7 +69,7 @@ impl Engine {
         let weak = Arc::downgrade(&shared);
         shared
             .store
-            .set_outer_waits(Some(Arc::new(move |transaction| {
+            .set_external_waits(Some(Arc::new(move |transaction| {
                 weak.upgrade().map_or_else(Vec::new, |shared| {
                     mdl::rows_behind(&shared.locks, transaction)
                 })
@@ -154,7 +152,7 @@ impl Engine {
             [one] => Some(one.clone()),
             _ => Some(Arc::new(move || leads.iter().for_each(|lead| lead()))),
         };
-        self.shared.store.set_lead_hook(hook);
+        self.shared.store.set_leader_hook(hook);
     }
 
     /// Opens a session for somebody whose identity has been proven.
@@ -171,8 +169,8 @@ impl Engine {
         self.shared.locks.set_block_hook(hook.clone());
         self.shared
             .store
-            .set_block_hook(Some(Arc::new(move |blocking| {
-                if blocking == porpoise_storage::Blocking::Begin {
+            .set_wait_hook(Some(Arc::new(move |blocking| {
+                if blocking == porpoise_storage::WaitPhase::Begin {
                     hook();
                 }
             })));

@@ -12,30 +12,14 @@
 //!                                    └── catalog::Catalog ───────────────────┘
 //! ```
 
-pub mod accounts;
-pub mod catalog;
-pub mod ddl;
 pub mod engine;
-pub mod error;
-pub mod executor;
-pub mod expr;
-pub mod functions;
-pub mod hosts;
-pub mod information_schema;
-pub mod locked_tables;
-pub mod mdl;
 pub mod mend;
-pub mod plan_cache;
-pub mod plan_locks;
-pub mod planner;
-pub mod quote;
-pub mod reply;
 pub mod session;
-pub mod session_state;
-pub mod shared;
-pub mod show;
-pub mod variables;
+#[cfg(test)]
+mod tests;
 
 pub use engine::{Engine, EngineOptions, Front};
-pub use error::{Error, Result};
+pub use porpoise_accounts::{Account, hosts};
+pub use porpoise_core::{Error, Result, error, reply, variables};
+pub use porpoise_mdl::process::Control;
 pub use session::Session;

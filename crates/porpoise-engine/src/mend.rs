@@ -5,12 +5,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use porpoise_catalog::{Index, IndexKind, Relation, Table};
+use porpoise_core::error::Result;
+use porpoise_executor::index_entry;
 use porpoise_storage::{Direction, Snapshot, SpaceId, Transaction};
 
-use crate::catalog::{Index, IndexKind, Relation, Table};
 use crate::engine::Engine;
-use crate::error::Result;
-use crate::executor::index_entry;
 
 /// So many changes go into one transaction.
 const BATCH: usize = 10_000;

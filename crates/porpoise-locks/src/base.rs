@@ -1,6 +1,6 @@
-//! What the locks are built from: the standard library's atomics, mutexes and threads, and time.
+//! What the lock is built from: the standard library's atomics, mutexes and threads, and time.
 //!
-//! The locks name these only through this module. The interleaving tests compile the same files over `loom`'s, with
+//! The lock names these only through this module. The interleaving tests compile the same files over `loom`'s, with
 //! a deadline that may pass at any moment (`modelled`).
 
 use std::cell::Cell;
@@ -11,10 +11,8 @@ pub use std::hint::spin_loop;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-pub use std::sync::{Condvar, Mutex, MutexGuard, RwLock};
+pub use std::sync::{Mutex, MutexGuard};
 pub use std::thread::{Thread, current as current_thread};
-
-pub use crate::spin::SpinLock;
 
 use crate::prefer_reader::{Lane, LaneSet, Room};
 
@@ -41,28 +39,6 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sleeps until notified; true: the deadline has passed. It may also wake for nothing.
-pub fn wait<'a, T>(
-    condvar: &Condvar,
-    _mutex: &'a Mutex<T>,
-    guard: MutexGuard<'a, T>,
-    deadline: &Deadline,
-) -> (MutexGuard<'a, T>, bool) {
-    match deadline {
-        Deadline::Never => {
-            let guard = condvar.wait(guard);
-            (guard.unwrap_or_else(PoisonError::into_inner), false)
-        }
-        Deadline::At(moment) => {
-            let left = moment.saturating_duration_since(Instant::now());
-            let (guard, timed_out) = condvar
-                .wait_timeout(guard, left)
-                .unwrap_or_else(PoisonError::into_inner);
-            (guard, timed_out.timed_out())
-        }
-    }
-}
-
 /// Sleeps until unparked; true: the deadline has passed. It may also wake for nothing.
 pub fn park(deadline: &Deadline) -> bool {
     match deadline {
@@ -82,9 +58,6 @@ pub fn park(deadline: &Deadline) -> bool {
 pub fn yield_now() {
     std::thread::yield_now();
 }
-
-/// A spinner gives its core away after so many looks: the holder may wait for it.
-pub const SPINS_MAX: u32 = 64;
 
 /// How often a waiter tries before it parks, each time after twice as many pauses.
 pub const SPIN_ROUNDS: u32 = 3;
@@ -213,8 +186,8 @@ pub fn has_written() {
 /// Whether the kernel puts fences on other cores for us.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-/// Makes [`light_fence`] free of cost where the kernel can make up for it. The locks call it before they need it; who uses
-/// the fences beside the locks calls it first.
+/// Makes [`light_fence`] free of cost where the kernel can make up for it. The lock calls it before it needs it; whoever uses
+/// the fences beside a lock calls it first.
 pub fn prepare_fences() {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

@@ -1,8 +1,8 @@
 //! Porpoise: a MySQL-compatible database for the machine its application runs on.
 //!
-//! This crate is the product: the command-line program, and the database inside a Rust program, which is told of here.
+//! This crate is the database inside a Rust program. (The command-line program is `porpoise-cli`.)
 //! A statement runs on the thread that asks for it; there is no server and no thread of one, but one that sleeps at the
-//! folder's door, until another program opens the same folder. It then gets connections to this one, by the same calls.
+//! folder's socket, until another program opens the same folder. It then gets connections to this one, by the same calls.
 //!
 //! ```
 //! let database = porpoise::Database::in_memory()?;
@@ -34,13 +34,17 @@
 //! 2. [`Connection`]: a session, for one thread at a time; [`Statement`] and [`Transaction`] borrow it.
 //! 3. [`Parameters`]: what stands for a statement's `?`; a tuple, a slice or an array.
 //! 4. [`Rows`] and [`Row`]: a result collected, or a row borrowed while it is made ([`Connection::query_each`]).
-//! 5. [`Listen`]: doors for MySQL clients into the running program.
+//! 5. [`Listen`]: listeners for MySQL clients in the running program.
+//! 6. [`recover`]: what can be read of a damaged folder, saved into a new one.
 //!
 //! ```text
 //! Connection ── text, parameters ──► Here: porpoise_engine::Session ── rows ──► Answer ──► Rows, or a closure
 //!      │                                    waits until the commit is durable ◄── Commit
 //!      └────────── or ─────────────► Far: porpoise_client, over shared memory, to the program that has the folder
 //! ```
+//!
+//! What the database has to tell beside answers (a folder it can't let other programs into, a checkpoint that fails) goes to
+//! `tracing`; whether somebody listens there is the program's affair.
 //!
 //! Who embeds a database owns it: a connection may do everything, as `root@localhost`, whatever accounts there are.
 //! Expressions and subqueries nest on the caller's stack, to a depth beyond which they are refused (error 1436). It fits the 2 MiB
@@ -57,6 +61,7 @@ mod far;
 mod here;
 mod listen;
 mod parameters;
+mod recovery;
 mod rows;
 
 pub use connection::{Connection, Outcome, Statement, Transaction};
@@ -66,4 +71,5 @@ pub use parameters::{Parameter, Parameters};
 pub use porpoise_client::rows::ColumnIndex;
 pub use porpoise_client::{Date, DateTime, FromValue, Time, Value};
 pub use porpoise_engine::{Error, Result};
+pub use recovery::{Recovery, RecoveryProgress, recover};
 pub use rows::{Column, Columns, Row, Rows};

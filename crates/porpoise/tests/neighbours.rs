@@ -4,8 +4,6 @@
 #[path = "embedded.rs"]
 mod embedded;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use embedded::common::{Part, Program, ROWS_EACH, new_folder};
@@ -37,30 +35,6 @@ fn the_second_program_works_on_the_firsts_database() {
     let mut second = Program::start(&folder, Part::Adds);
     assert!(second.child.wait().unwrap().success());
     assert_eq!(count(&connection, "seen"), ROWS_EACH);
-}
-
-#[test]
-fn a_server_that_has_the_folder_lets_programs_in() {
-    let folder = new_folder();
-    let mut server = Command::new(env!("CARGO_BIN_EXE_porpoise"))
-        .args(["serve", "--no-defaults", "--skip-networking", "--socket="])
-        .arg(format!("--datadir={}", folder.display()))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = String::new();
-    BufReader::new(server.stdout.take().unwrap())
-        .read_line(&mut ready)
-        .unwrap();
-    let database = Database::open(&folder).unwrap();
-    assert!(!database.is_here(), "{ready}");
-    let connection = make_table(&database);
-    // Whatever accounts there are: who may read the files needs none.
-    connection.execute("DROP USER root@localhost", ()).unwrap();
-    let connection = database.connect_to("shop").unwrap();
-    assert_eq!(count(&connection, "seen"), 0);
-    server.kill().unwrap();
-    server.wait().unwrap();
 }
 
 #[test]

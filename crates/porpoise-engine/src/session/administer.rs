@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::reply::{Completion, Reply};
+use porpoise_ddl::account::{self as account, is_account_statement};
+use porpoise_ddl::{self as ddl, Ddl, maintain};
+use porpoise_infoschema::show::{self, Shown, no_routine};
+use porpoise_mdl as mdl;
+use porpoise_session::check::Privileged;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 
-use crate::accounts::check::Privileged;
-use crate::accounts::statement::{self as account, is_account_statement};
-use crate::ddl::{self, Ddl, maintain};
-use crate::error::{Error, Level, Result};
-use crate::mdl;
-use crate::reply::{Completion, Reply};
 use crate::session::Session;
-use crate::show::{self, Shown, no_routine};
 
 /// Runs a statement that changes definitions or accounts, shows or maintains something, or locks tables.
 pub(super) fn administer(

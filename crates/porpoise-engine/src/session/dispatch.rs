@@ -1,20 +1,21 @@
 //! Statements without a plan: transactions, USE, SET, SHOW, DDL, accounts, PREPARE, KILL and the rest.
 
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::{Completion, Reply, ResultColumn};
+use porpoise_executor::eval::Evaluate;
+use porpoise_executor::{Exec, View};
+use porpoise_infoschema::show::Viewer;
+use porpoise_planner as planner;
+use porpoise_planner::plan::PlanKind;
+use porpoise_session::check;
+use porpoise_session::check::Privileged;
+use porpoise_session::shared::Shared;
 use porpoise_sql::{ParseError, ParseErrorKind, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
 use super::administer::administer;
-use crate::accounts::check;
-use crate::accounts::check::Privileged;
-use crate::error::{Error, Result};
-use crate::executor::{Exec, View};
-use crate::planner;
-use crate::planner::plan::PlanKind;
-use crate::reply::{Completion, Reply, ResultColumn};
 use crate::session::Session;
-use crate::shared::Shared;
-use crate::show::Viewer;
 
 pub(super) fn parse_error(error: &ParseError) -> Error {
     match error.kind {
@@ -139,6 +140,11 @@ impl Session {
         }
     }
 
+    /// Whether the session may end other accounts' connections (CONNECTION_ADMIN).
+    pub fn may_kill(&self) -> bool {
+        check::may_kill(&self.state)
+    }
+
     /// AND CHAIN and RELEASE.
     fn complete(&mut self, completion: &ast::Completion) -> Result<()> {
         if completion.chain == Some(true) {
@@ -164,7 +170,7 @@ impl Session {
         let Some(control) = self.shared.locks.sessions.find(id) else {
             return Err(Error::no_such_thread(id));
         };
-        if control.user() != self.state.user && !crate::accounts::check::may_kill(&self.state) {
+        if control.user() != self.state.user && !porpoise_session::check::may_kill(&self.state) {
             return Err(Error::kill_denied(id));
         }
         if query {
@@ -242,7 +248,7 @@ impl Session {
         for row in rows {
             reply.begin_row();
             for (value, column) in row.iter().zip(columns) {
-                crate::executor::statement::write_value(&exec, value, &column.ty, reply);
+                porpoise_executor::statement::write_value(&exec, value, &column.ty, reply);
             }
             reply.end_row()?;
         }

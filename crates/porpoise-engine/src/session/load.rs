@@ -1,21 +1,21 @@
-//! LOAD DATA: where the bytes come from. What becomes of them is [`crate::executor::load`]'s business.
+//! LOAD DATA: where the bytes come from. What becomes of them is [`porpoise_executor::load`]'s business.
 //!
 //! A file of the server is read if `secure_file_priv` allows it: NULL, the default, allows none, a folder those
 //! in it. With LOCAL the client has the file, and sends it if `local_infile` is on and the client agrees.
 
 use std::path::{Path, PathBuf};
 
+use porpoise_core::error::{Error, Result};
+use porpoise_core::privilege::Privilege;
+use porpoise_core::reply::Reply;
+use porpoise_planner as planner;
+use porpoise_session::check;
+use porpoise_session::session_state::Source;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
-use crate::accounts::check;
-use crate::accounts::privilege::Privilege;
-use crate::error::{Error, Result};
-use crate::planner;
-use crate::reply::Reply;
 use crate::session::Session;
-use crate::session_state::Source;
 
 impl Session {
     pub(super) fn load_data(

@@ -4,19 +4,15 @@
 //!
 //! 1. [`Session::query`] starts the clock, clears the last statement's warnings.
 //! 2. `porpoise_sql::digest` hashes the text without its literals; [`cache`] has the plan, or
-//! 3. the text is parsed and planned ([`crate::planner::plan`]), and the plan kept.
+//! 3. the text is parsed and planned ([`porpoise_planner::plan`]), and the plan kept.
 //! 4. [`Session::run_plan`] takes the tables' metadata locks, a snapshot or the transaction, and runs the plan.
 //! 5. Behind a change in autocommit mode comes the commit; the caller holds the answer back until it is durable.
 //!
 //! Statements that have no plan (SET, SHOW, DDL, transactions, accounts) go from the parser to [`dispatch`].
 
 mod administer;
-#[cfg(test)]
-mod column_changes_tests;
 mod dispatch;
 mod load;
-#[cfg(test)]
-mod metadata_tests;
 mod prepared;
 mod set;
 pub mod transaction;
@@ -32,24 +28,24 @@ use porpoise_sql::{LiteralValue, Literals, Modes, ParamMask, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{Collation, DataType, Decimal, Value};
 
-pub use crate::session_state::SessionState;
+pub use porpoise_session::session_state::SessionState;
 pub use prepared::Prepared;
 
-use crate::accounts::check;
-use crate::accounts::check::Privileged;
-use crate::catalog::{Catalog, Table};
-use crate::error::{Error, Result};
-use crate::executor::{Exec, View, statement};
-use crate::mdl::process::{Command, Control};
-use crate::mdl::{MdlContext, MdlScope, StatementTables};
-use crate::plan_cache::{CachedPlan, PlanKey, SessionPlans};
-use crate::plan_locks::lock_tables_of;
-use crate::planner::access::PlanError;
-use crate::planner::plan::{Plan, PlanKind};
-use crate::planner::{self, Context};
-use crate::reply::Reply;
-use crate::shared::Shared;
-use crate::variables::{Isolation, SqlMode};
+use porpoise_catalog::{Catalog, Table};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::Reply;
+use porpoise_core::variables::{Isolation, SqlMode};
+use porpoise_executor::{Exec, View, statement};
+use porpoise_mdl::process::{Command, Control};
+use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
+use porpoise_planner::access::PlanError;
+use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_planner::{self as planner, Context};
+use porpoise_session::check;
+use porpoise_session::check::Privileged;
+use porpoise_session::plan_cache::{CachedPlan, PlanKey, SessionPlans};
+use porpoise_session::plan_locks::lock_tables_of;
+use porpoise_session::shared::Shared;
 use prepared::PreparedStatement;
 use transaction::TransactionState;
 
@@ -58,7 +54,7 @@ use transaction::TransactionState;
 pub struct Login {
     pub connection_id: u64,
     /// The account that was matched: the name and host pattern of CURRENT_USER().
-    pub account: Option<Arc<crate::accounts::Account>>,
+    pub account: Option<Arc<porpoise_accounts::Account>>,
     /// The name and host that the client came with.
     pub user: CompactString,
     pub host: CompactString,
@@ -209,9 +205,9 @@ impl Session {
             .is_some_and(|own| own.password_expired);
         state.found_rows_flag = login.found_rows;
         if login.interactive {
-            crate::variables::make_interactive(state);
+            porpoise_core::variables::make_interactive(state);
         }
-        crate::accounts::active_roles::log_in(state, &self.shared.accounts)?;
+        porpoise_session::active_roles::log_in(state, &self.shared.accounts)?;
         self.end_transaction();
         self.login = login;
         if let Some(schema) = self.login.schema.clone() {
@@ -278,7 +274,7 @@ impl Session {
         for _ in 1..PLANS_MAX {
             let newest = self.shared.catalog.load().version;
             let is_stale = |error: &Error| {
-                error.number() == crate::error::number::table_definition_changed
+                error.number() == porpoise_core::error::number::table_definition_changed
                     && newest != version
             };
             if !ran.as_ref().is_err_and(is_stale) {
@@ -570,7 +566,7 @@ impl Session {
         plan: &Plan,
         catalog: &Arc<Catalog>,
         parameters: &[Value],
-        columns: Option<&[crate::reply::ResultColumn]>,
+        columns: Option<&[porpoise_core::reply::ResultColumn]>,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         let plan = check::plan(&self.state, &self.shared.accounts, plan)?;
@@ -590,7 +586,7 @@ impl Session {
         plan: Privileged<'_, Plan>,
         catalog: &Arc<Catalog>,
         parameters: &[Value],
-        columns: Option<&[crate::reply::ResultColumn]>,
+        columns: Option<&[porpoise_core::reply::ResultColumn]>,
         in_transaction: bool,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
@@ -612,7 +608,7 @@ impl Session {
             false => MdlScope::Statement(&mut statement_tables),
         };
         if let Err(error) = lock_tables_of(plan.get(), &self.state, taker, &mut keeper) {
-            if error.number() == crate::error::number::deadlock {
+            if error.number() == porpoise_core::error::number::deadlock {
                 self.transaction.rollback(control);
             }
             return Err(error);
@@ -678,7 +674,7 @@ impl Session {
                 }
             }
             Err(error) => {
-                if !in_transaction || error.number() == crate::error::number::deadlock {
+                if !in_transaction || error.number() == porpoise_core::error::number::deadlock {
                     drop(storage);
                     self.transaction.rollback(&self.control);
                 } else {
@@ -734,7 +730,7 @@ impl Session {
 
     /// USE, and COM_INIT_DB.
     pub fn init_db(&mut self, name: &str) -> Result<()> {
-        crate::accounts::check::check_schema_visible(&self.state, name)?;
+        porpoise_session::check::check_schema_visible(&self.state, name)?;
         let catalog = self.shared.catalog.load();
         let Some(schema) = catalog.schema_name(name) else {
             return Err(Error::unknown_database(name));

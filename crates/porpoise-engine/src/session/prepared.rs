@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::{Reply, ResultColumn};
+use porpoise_mdl::process::Command;
+use porpoise_planner as planner;
+use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_session::check;
+use porpoise_session::plan_cache::{CachedPlan, PlanKey};
 use porpoise_sql::{Modes, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
-use crate::accounts::check;
-use crate::error::{Error, Result};
-use crate::mdl::process::Command;
-use crate::plan_cache::{CachedPlan, PlanKey};
-use crate::planner;
-use crate::planner::plan::{Plan, PlanKind};
-use crate::reply::{Reply, ResultColumn};
 use crate::session::{Ran, Session, hash_one, syntax_error};
 
 /// What a client learns of a statement it prepared.
@@ -298,7 +298,10 @@ fn same_class(ty: &DataType, value: &Value) -> bool {
 }
 
 /// The type a parameter's value stands for. Lengths don't matter: they would make plans of their own.
-pub(crate) fn type_of(value: &Value, state: &crate::session_state::SessionState) -> DataType {
+pub(crate) fn type_of(
+    value: &Value,
+    state: &porpoise_session::session_state::SessionState,
+) -> DataType {
     /// Longer than any parameter.
     const LENGTH: u32 = 65_535;
     match value {

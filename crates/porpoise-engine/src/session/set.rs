@@ -1,11 +1,11 @@
 //! SET: user variables, system variables, NAMES, TRANSACTION.
 
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::{self, Isolation, Reads};
 use porpoise_sql::ast::{self, VariableScope};
 use porpoise_types::{Charset, Collation, DataType, Value};
 
-use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::variables::{self, Isolation, Reads};
 
 impl Session {
     pub(super) fn set(
@@ -135,9 +135,9 @@ impl Session {
             },
         };
         if scope == Reads::Global {
-            crate::accounts::check::check_set_global(&self.state)?;
+            porpoise_session::check::check_set_global(&self.state)?;
         } else {
-            crate::accounts::check::check_set_session(&self.state, &name)?;
+            porpoise_session::check::check_set_session(&self.state, &name)?;
         }
         let was_autocommit = self.state.autocommit;
         let shared = self.shared.clone();
@@ -185,7 +185,7 @@ impl Session {
                 return Ok(());
             }
             Some(VariableScope::Global) => {
-                crate::accounts::check::check_set_global(&self.state)?;
+                porpoise_session::check::check_set_global(&self.state)?;
                 Reads::Global
             }
             Some(_) => Reads::Session,

@@ -10,15 +10,14 @@
 //! A statement that fails takes back its own writes only; a deadlock rolls back the whole transaction.
 
 use compact_str::CompactString;
+use porpoise_catalog::TableState;
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::Isolation;
+use porpoise_mdl::HeldTables;
+use porpoise_mdl::process::Control;
+use porpoise_session::session_state::SessionState;
+use porpoise_session::shared::Shared;
 use porpoise_storage::{Commit, Savepoint, Transaction};
-
-use crate::catalog::TableState;
-use crate::error::{Error, Result};
-use crate::mdl::HeldTables;
-use crate::mdl::process::Control;
-use crate::session_state::SessionState;
-use crate::shared::Shared;
-use crate::variables::Isolation;
 
 /// The session's current transaction.
 #[derive(Default)]

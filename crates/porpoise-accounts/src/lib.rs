@@ -1,0 +1,493 @@
+//! Accounts and privileges: who there is, how they prove it, and what they may do.
+//!
+//! An account is a user name and a host pattern. [`Accounts::find`] picks the one that a newcomer is
+//! matched with: the most specific host first, then a user name before the anonymous one. Proving an
+//! identity is the server's business; here are the plugin's name and the stored hash.
+//!
+//! Privileges are granted at four levels, and add up:
+//!
+//! ```text
+//! *.*  ⊇  schema pattern.*  ⊇  schema.table  ⊇  columns
+//! ```
+//!
+//! [`Grants`] hang off an account in a cell of their own, so that GRANT reaches sessions that are
+//! already there. A session without an account, which an embedded program opens, may do everything.
+//!
+//! - [`decoy`] says how users are asked that don't exist.
+//! - [`host`] matches hosts; [`hosts`] counts their failed log-ins.
+//! - [`role`] is about roles and who has them.
+//!
+//! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
+
+mod decoy;
+pub mod host;
+pub mod hosts;
+pub mod role;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use porpoise_catalog::dictionary::{KIND_ACCOUNT, delete_record, put_record, read_kind};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::privilege::{DYNAMIC, Privilege, Set, level};
+use porpoise_storage::{Store, Transaction};
+use serde::{Deserialize, Serialize};
+
+use decoy::Decoys;
+
+/// Proves by the operating system's user of the process at the other end of a Unix socket.
+pub const AUTH_SOCKET: &str = "auth_socket";
+pub const NATIVE_PASSWORD: &str = "mysql_native_password";
+pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
+
+/// A user name and a host pattern, how it proves itself, and what it may do.
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub user: CompactString,
+    pub host: CompactString,
+    pub plugin: CompactString,
+    pub authentication_string: CompactString,
+    pub locked: bool,
+    pub password_expired: bool,
+    /// What SHOW CREATE USER prints back, without effect here: REQUIRE, WITH, PASSWORD options.
+    pub options: Vec<String>,
+    pub comment: Option<String>,
+    pub attribute: Option<String>,
+    pub grants: Arc<ArcSwap<Grants>>,
+}
+
+/// What an account may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Grants {
+    pub global: Set,
+    /// Dynamic privileges, and whether they may be passed on.
+    #[serde(default)]
+    pub dynamic: Vec<(CompactString, bool)>,
+    #[serde(default)]
+    pub schemas: Vec<SchemaGrant>,
+    #[serde(default)]
+    pub tables: Vec<TableGrant>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<role::RoleGrant>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchemaGrant {
+    /// May hold `%` and `_`.
+    pub pattern: CompactString,
+    pub privileges: Set,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableGrant {
+    pub schema: CompactString,
+    pub table: CompactString,
+    pub privileges: Set,
+    #[serde(default)]
+    pub columns: Vec<(CompactString, Set)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AccountRecord {
+    user: CompactString,
+    host: CompactString,
+    plugin: CompactString,
+    authentication_string: CompactString,
+    #[serde(default)]
+    locked: bool,
+    #[serde(default)]
+    password_expired: bool,
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default)]
+    comment: Option<String>,
+    #[serde(default)]
+    attribute: Option<String>,
+    grants: Grants,
+}
+
+impl Account {
+    pub fn new(user: &str, host: &str) -> Account {
+        Account {
+            user: user.into(),
+            host: host.into(),
+            plugin: CACHING_SHA2_PASSWORD.into(),
+            authentication_string: CompactString::default(),
+            locked: false,
+            password_expired: false,
+            options: Vec::new(),
+            comment: None,
+            attribute: None,
+            grants: Arc::default(),
+        }
+    }
+
+    /// The account of a fresh database: the owner of its folder.
+    fn root() -> Account {
+        let grants = Grants {
+            global: Set::all(level::GLOBAL).with(Privilege::GrantOption.set()),
+            dynamic: DYNAMIC.iter().map(|name| ((*name).into(), true)).collect(),
+            ..Grants::default()
+        };
+        Account {
+            plugin: AUTH_SOCKET.into(),
+            grants: Arc::new(ArcSwap::from_pointee(grants)),
+            ..Account::new("root", "localhost")
+        }
+    }
+
+    /// `'user'@'host'`.
+    pub fn quoted(&self) -> String {
+        format!("'{}'@'{}'", self.user, self.host)
+    }
+
+    /// Whether it gets in when `max_connections` are in use (CONNECTION_ADMIN).
+    pub fn may_use_reserved_connection(&self) -> bool {
+        let grants = self.grants.load();
+        grants.global.has(Privilege::Super) || grants.has_dynamic("CONNECTION_ADMIN")
+    }
+
+    fn key(&self) -> Vec<u8> {
+        let mut key = self.host.as_bytes().to_vec();
+        key.push(0);
+        key.extend_from_slice(self.user.as_bytes());
+        key
+    }
+
+    fn record(&self) -> AccountRecord {
+        AccountRecord {
+            user: self.user.clone(),
+            host: self.host.clone(),
+            plugin: self.plugin.clone(),
+            authentication_string: self.authentication_string.clone(),
+            locked: self.locked,
+            password_expired: self.password_expired,
+            options: self.options.clone(),
+            comment: self.comment.clone(),
+            attribute: self.attribute.clone(),
+            grants: (**self.grants.load()).clone(),
+        }
+    }
+}
+
+impl From<AccountRecord> for Account {
+    fn from(record: AccountRecord) -> Account {
+        Account {
+            user: record.user,
+            host: record.host,
+            plugin: record.plugin,
+            authentication_string: record.authentication_string,
+            locked: record.locked,
+            password_expired: record.password_expired,
+            options: record.options,
+            comment: record.comment,
+            attribute: record.attribute,
+            grants: Arc::new(ArcSwap::from_pointee(record.grants)),
+        }
+    }
+}
+
+impl Grants {
+    /// Adds another's privileges, not its roles.
+    pub fn add_all(&mut self, other: &Grants) {
+        self.global = self.global.with(other.global);
+        for (name, passes_on) in &other.dynamic {
+            match self.dynamic.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known |= passes_on,
+                None => self.dynamic.push((name.clone(), *passes_on)),
+            }
+        }
+        for grant in &other.schemas {
+            let known = self
+                .schemas
+                .iter_mut()
+                .find(|known| known.pattern == grant.pattern);
+            match known {
+                Some(known) => known.privileges = known.privileges.with(grant.privileges),
+                None => self.schemas.push(grant.clone()),
+            }
+        }
+        for grant in &other.tables {
+            let known = self
+                .tables
+                .iter_mut()
+                .find(|known| known.schema == grant.schema && known.table == grant.table);
+            match known {
+                Some(known) => {
+                    known.privileges = known.privileges.with(grant.privileges);
+                    known.columns.extend(grant.columns.iter().cloned());
+                }
+                None => self.tables.push(grant.clone()),
+            }
+        }
+    }
+
+    pub fn has_dynamic(&self, name: &str) -> bool {
+        self.dynamic.iter().any(|(known, _)| known == name)
+    }
+
+    /// What is granted on a schema: globally, or by a pattern that matches it.
+    pub fn on_schema(&self, schema: &str) -> Set {
+        let matching = self
+            .schemas
+            .iter()
+            .filter(|grant| host::like(schema, &grant.pattern));
+        matching.fold(self.global, |set, grant| set.with(grant.privileges))
+    }
+
+    pub fn table(&self, schema: &str, table: &str) -> Option<&TableGrant> {
+        self.tables
+            .iter()
+            .find(|grant| grant.schema == schema && grant.table == table)
+    }
+
+    /// What is granted on a table as a whole.
+    pub fn on_table(&self, schema: &str, table: &str) -> Set {
+        self.on_schema(schema).with(
+            self.table(schema, table)
+                .map_or(Set::NONE, |grant| grant.privileges),
+        )
+    }
+
+    pub fn on_column(&self, schema: &str, table: &str, column: &str) -> Set {
+        let columns = self
+            .table(schema, table)
+            .map_or(&[][..], |grant| &grant.columns);
+        let own = columns
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(column));
+        own.fold(self.on_table(schema, table), |set, (_, privileges)| {
+            set.with(*privileges)
+        })
+    }
+
+    /// Whether anything at all is granted on a table or a column of it.
+    pub fn sees_table(&self, schema: &str, table: &str) -> bool {
+        self.on_table(schema, table).meets(Set::all(level::TABLE))
+            || self
+                .table(schema, table)
+                .is_some_and(|grant| !grant.columns.is_empty())
+    }
+
+    /// Whether anything at all is granted on a schema or in it.
+    pub fn sees_schema(&self, schema: &str) -> bool {
+        let here = self.on_schema(schema);
+        let useful = Set::all(level::SCHEMA).with(Privilege::ShowDatabases.set());
+        here.0 & useful.0 != 0 || self.tables.iter().any(|grant| grant.schema == schema)
+    }
+}
+
+/// Every account of a database.
+pub struct Accounts {
+    listing: ArcSwap<Listing>,
+    decoys: Decoys,
+    change: Mutex<()>,
+}
+
+/// The accounts at one time, to be found in a time that tells nobody how many there are, or whether
+/// one is among them.
+struct Listing {
+    /// The most specific first.
+    all: Vec<Arc<Account>>,
+    /// Where those of a user are in `all`, in that order.
+    by_user: HashMap<CompactString, Vec<usize>>,
+    /// Each host pattern once.
+    hosts: Vec<CompactString>,
+    /// The plugins that ask for a password, as far as accounts have them.
+    plugins: Vec<&'static str>,
+}
+
+impl Listing {
+    fn of(mut all: Vec<Arc<Account>>) -> Listing {
+        all.sort_by(|a, b| {
+            host::specificity(&a.host)
+                .cmp(&host::specificity(&b.host))
+                .then_with(|| b.user.cmp(&a.user))
+        });
+        let mut by_user: HashMap<CompactString, Vec<usize>> = HashMap::new();
+        for (at, account) in all.iter().enumerate() {
+            by_user.entry(account.user.clone()).or_default().push(at);
+        }
+        let mut hosts: Vec<CompactString> = all.iter().map(|one| one.host.clone()).collect();
+        // The least specific first: most look no further.
+        hosts.reverse();
+        hosts.dedup();
+        let plugins = [CACHING_SHA2_PASSWORD, NATIVE_PASSWORD]
+            .into_iter()
+            .filter(|plugin| all.iter().any(|account| account.plugin == *plugin))
+            .collect();
+        Listing {
+            all,
+            by_user,
+            hosts,
+            plugins,
+        }
+    }
+
+    /// The first account of that very user name that matches the host.
+    fn first(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<usize> {
+        let mut of_user = self.by_user.get(user)?.iter().copied();
+        of_user.find(|&at| host::matches(&self.all[at].host, host, ip))
+    }
+}
+
+impl Accounts {
+    /// Reads the accounts; a fresh database gets `root@localhost`.
+    pub fn open(store: &Store) -> Result<Accounts> {
+        let records: Vec<(Vec<u8>, AccountRecord)> = read_kind(store, KIND_ACCOUNT)?;
+        let mut all: Vec<Arc<Account>> = records
+            .into_iter()
+            .map(|(_, record)| Arc::new(Account::from(record)))
+            .collect();
+        if all.is_empty() {
+            let root = Account::root();
+            let mut transaction = store.begin();
+            put_record(&mut transaction, KIND_ACCOUNT, &root.key(), &root.record())?;
+            transaction.commit()?.wait()?;
+            all.push(Arc::new(root));
+        }
+        Ok(Accounts {
+            listing: ArcSwap::from_pointee(Listing::of(all)),
+            decoys: Decoys::open(store)?,
+            change: Mutex::new(()),
+        })
+    }
+
+    /// The account that a user from a host is matched with.
+    pub fn find(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<Arc<Account>> {
+        let listing = self.listing.load();
+        let named = listing.first(user, host, ip);
+        let anonymous = listing.first("", host, ip);
+        let at = [named, anonymous].into_iter().flatten().min()?;
+        Some(listing.all[at].clone())
+    }
+
+    /// The plugin by which a user is asked for a password that has no account, or none with a
+    /// password.
+    pub fn decoy_plugin(&self, user: &str) -> &'static str {
+        self.decoys.plugin(user, &self.listing.load().plugins)
+    }
+
+    /// Whether there is any account for users from a host.
+    pub fn hears(&self, host: &str, ip: Option<IpAddr>) -> bool {
+        let listing = self.listing.load();
+        let mut hosts = listing.hosts.iter();
+        hosts.any(|pattern| host::matches(pattern, host, ip))
+    }
+
+    /// An account by its very name.
+    pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
+        let listing = self.listing.load();
+        let mut of_user = listing
+            .by_user
+            .get(user)?
+            .iter()
+            .map(|&at| &listing.all[at]);
+        of_user
+            .find(|account| account.host.eq_ignore_ascii_case(host))
+            .cloned()
+    }
+
+    /// All accounts, by user and host.
+    pub fn all(&self) -> Vec<Arc<Account>> {
+        let mut all = self.listing.load().all.clone();
+        all.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
+        all
+    }
+}
+
+/// A change of several accounts, made at once or not at all.
+pub struct AccountChange<'a> {
+    accounts: &'a Accounts,
+    store: &'a Store,
+    transaction: Transaction,
+    all: Vec<Arc<Account>>,
+    /// Grants that take effect with the commit, in the cells that sessions hold.
+    grants: Vec<(Arc<ArcSwap<Grants>>, Grants)>,
+    _one_at_a_time: parking_lot::MutexGuard<'a, ()>,
+}
+
+impl<'a> AccountChange<'a> {
+    pub fn begin(accounts: &'a Accounts, store: &'a Store) -> AccountChange<'a> {
+        let one_at_a_time = accounts.change.lock();
+        AccountChange {
+            accounts,
+            store,
+            transaction: store.begin(),
+            all: accounts.listing.load().all.clone(),
+            grants: Vec::new(),
+            _one_at_a_time: one_at_a_time,
+        }
+    }
+
+    /// Every account and role, as this change has left them so far.
+    pub fn all(&self) -> Vec<Arc<Account>> {
+        self.all.clone()
+    }
+
+    pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
+        self.all
+            .iter()
+            .find(|account| account.user == user && account.host.eq_ignore_ascii_case(host))
+            .cloned()
+    }
+
+    /// Puts an account in place, new or changed.
+    pub fn put(&mut self, account: Account) -> Result<()> {
+        put_record(
+            &mut self.transaction,
+            KIND_ACCOUNT,
+            &account.key(),
+            &account.record(),
+        )?;
+        self.all
+            .retain(|old| old.user != account.user || old.host != account.host);
+        self.all.push(Arc::new(account));
+        Ok(())
+    }
+
+    pub fn remove(&mut self, account: &Account) {
+        delete_record(&mut self.transaction, KIND_ACCOUNT, &account.key());
+        self.all
+            .retain(|old| old.user != account.user || old.host != account.host);
+    }
+
+    /// The account's grants as this change has left them so far.
+    pub fn grants(&self, account: &Account) -> Grants {
+        let pending = self
+            .grants
+            .iter()
+            .rev()
+            .find(|(cell, _)| Arc::ptr_eq(cell, &account.grants));
+        pending.map_or_else(
+            || (**account.grants.load()).clone(),
+            |(_, grants)| grants.clone(),
+        )
+    }
+
+    pub fn put_grants(&mut self, account: &Account, grants: Grants) -> Result<()> {
+        let record = AccountRecord {
+            grants: grants.clone(),
+            ..account.record()
+        };
+        put_record(&mut self.transaction, KIND_ACCOUNT, &account.key(), &record)?;
+        self.grants.push((Arc::clone(&account.grants), grants));
+        Ok(())
+    }
+
+    /// Makes the change durable, then lets it take effect.
+    pub fn commit(self) -> Result<()> {
+        let _ = self.store;
+        self.transaction.commit().map_err(Error::from)?.wait()?;
+        for (cell, grants) in self.grants {
+            cell.store(Arc::new(grants));
+        }
+        let listing = Listing::of(self.all);
+        self.accounts.listing.store(Arc::new(listing));
+        Ok(())
+    }
+}

@@ -1,0 +1,313 @@
+//! The texts of SHOW CREATE TABLE, VIEW and DATABASE, as MySQL 8.4 writes them: dumps and object-relational
+//! mappers read them back.
+
+use std::fmt::Write;
+
+use porpoise_core::quote::{name, quoted};
+use porpoise_core::variables::SessionVars;
+use porpoise_types::{Collation, DataType, Value, convert};
+
+use crate::{
+    Check, Column, ColumnDefault, ForeignKey, Index, IndexKind, ReferenceAction, Schema, Table,
+    View,
+};
+
+/// SHOW CREATE TABLE's text. `next_auto_increment` is printed when above 1.
+pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> String {
+    let mut out = String::from(if table.temporary {
+        "CREATE TEMPORARY TABLE "
+    } else {
+        "CREATE TABLE "
+    });
+    out.push_str(&name(&table.name));
+    out.push_str(" (\n");
+    let columns = table
+        .told_columns()
+        .map(|column| self::column(table, column, session));
+    let indexes = table.indexes.iter().map(|index| self::index(table, index));
+    let mut keys: Vec<&ForeignKey> = table.foreign_keys.iter().collect();
+    keys.sort_by(|a, b| a.name.cmp(&b.name));
+    let keys = keys.into_iter().map(|key| foreign_key(table, key));
+    let checks = table.checks.iter().map(check);
+    let lines: Vec<String> = columns.chain(indexes).chain(keys).chain(checks).collect();
+    for (position, line) in lines.iter().enumerate() {
+        out.push_str("  ");
+        out.push_str(line);
+        out.push_str(if position + 1 < lines.len() {
+            ",\n"
+        } else {
+            "\n"
+        });
+    }
+    out.push_str(") ENGINE=InnoDB");
+    if table.auto_increment_column().is_some() && next_auto_increment > 1 {
+        let _ = write!(out, " AUTO_INCREMENT={next_auto_increment}");
+    }
+    let charset = table.collation.charset();
+    let _ = write!(out, " DEFAULT CHARSET={}", charset.name());
+    if shows_collation(table.collation) {
+        let _ = write!(out, " COLLATE={}", table.collation.name());
+    }
+    for (option, value) in &table.options {
+        let _ = write!(out, " {option}={value}");
+    }
+    if !table.comment.is_empty() {
+        let _ = write!(out, " COMMENT={}", quoted(&table.comment));
+    }
+    out
+}
+
+/// A table's collation is printed unless it goes without saying; utf8mb4's always is.
+fn shows_collation(collation: Collation) -> bool {
+    !collation.is_default() || collation == Collation::UTF8MB4_0900_AI_CI
+}
+
+fn column(table: &Table, column: &Column, session: &SessionVars) -> String {
+    let mut out = name(&column.name);
+    out.push(' ');
+    out.push_str(&column.ty.sql_name());
+    out.push_str(&charset_clause(&column.ty, table.collation));
+    if let Some(generated) = &column.generated {
+        let kind = if generated.stored {
+            "STORED"
+        } else {
+            "VIRTUAL"
+        };
+        let _ = write!(out, " GENERATED ALWAYS AS ({}) {kind}", generated.sql);
+    }
+    if !column.nullable {
+        out.push_str(" NOT NULL");
+    } else if matches!(column.ty, DataType::Timestamp { .. }) {
+        out.push_str(" NULL");
+    }
+    if column.auto_increment {
+        out.push_str(" AUTO_INCREMENT");
+    }
+    if let Some(default) = default_clause(column, session) {
+        let _ = write!(out, " DEFAULT {default}");
+    }
+    if column.on_update_now {
+        let _ = write!(out, " ON UPDATE {}", now(&column.ty));
+    }
+    if !column.visible {
+        out.push_str(" /*!80023 INVISIBLE */");
+    }
+    if !column.comment.is_empty() {
+        let _ = write!(out, " COMMENT {}", quoted(&column.comment));
+    }
+    out
+}
+
+/// ` CHARACTER SET … COLLATE …` where the column's isn't the table's.
+fn charset_clause(ty: &DataType, of_table: Collation) -> String {
+    let is_text = matches!(
+        ty,
+        DataType::Char { .. }
+            | DataType::Varchar { .. }
+            | DataType::Text { .. }
+            | DataType::Enum(_)
+            | DataType::Set(_)
+    );
+    let collation = ty.collation();
+    if !is_text {
+        String::new()
+    } else if collation != of_table {
+        format!(
+            " CHARACTER SET {} COLLATE {}",
+            collation.charset().name(),
+            collation.name()
+        )
+    } else if !collation.is_default() {
+        // The table's own goes without saying only where it is the character set's default.
+        format!(" COLLATE {}", collation.name())
+    } else {
+        String::new()
+    }
+}
+
+/// `CURRENT_TIMESTAMP`, with the column's fractional digits.
+pub fn now(ty: &DataType) -> String {
+    match ty {
+        DataType::DateTime { fsp } | DataType::Timestamp { fsp } if *fsp > 0 => {
+            format!("CURRENT_TIMESTAMP({fsp})")
+        }
+        _ => "CURRENT_TIMESTAMP".to_string(),
+    }
+}
+
+/// A literal default's text, without quotes: also information_schema's COLUMN_DEFAULT.
+pub fn default_text(value: &Value, ty: &DataType, session: &SessionVars) -> Option<String> {
+    match (value, ty) {
+        (Value::Null, _) => None,
+        (Value::UInt(bits), DataType::Bit(_)) => Some(format!("b'{bits:b}'")),
+        (Value::DateTime(utc), DataType::Timestamp { .. }) => Some(convert::to_text(
+            &Value::DateTime(session.from_utc(*utc)),
+            ty,
+        )),
+        (Value::Bytes(bytes), _) if std::str::from_utf8(bytes).is_err() => {
+            Some(bytes.iter().fold(String::from("0x"), |text, byte| {
+                text + &format!("{byte:02X}")
+            }))
+        }
+        (Value::Bytes(bytes), DataType::Binary(_)) => {
+            // The zero bytes that pad a BINARY are not shown.
+            let end = bytes
+                .iter()
+                .rposition(|&byte| byte != 0)
+                .map_or(0, |last| last + 1);
+            Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        }
+        (value, ty) => Some(convert::to_text(value, ty)),
+    }
+}
+
+fn default_clause(column: &Column, session: &SessionVars) -> Option<String> {
+    if column.generated.is_some() {
+        return None;
+    }
+    match &column.default {
+        ColumnDefault::None => None,
+        // BLOBs and TEXTs don't say it.
+        ColumnDefault::Literal(Value::Null)
+            if column.ty.is_blob() && column.ty != DataType::Json =>
+        {
+            None
+        }
+        ColumnDefault::Literal(Value::Null) => column.nullable.then(|| "NULL".to_string()),
+        ColumnDefault::Literal(value) => {
+            let text = default_text(value, &column.ty, session)?;
+            Some(
+                if matches!(column.ty, DataType::Bit(_)) || text.starts_with("0x") {
+                    text
+                } else {
+                    quoted(&text)
+                },
+            )
+        }
+        ColumnDefault::Now => Some(now(&column.ty)),
+        ColumnDefault::Expression { sql, .. } => Some(format!("({sql})")),
+    }
+}
+
+fn index(table: &Table, index: &Index) -> String {
+    let mut out = match index.kind {
+        IndexKind::Primary => "PRIMARY KEY".to_string(),
+        IndexKind::Unique => format!("UNIQUE KEY {}", name(&index.name)),
+        IndexKind::NonUnique => format!("KEY {}", name(&index.name)),
+    };
+    out.push_str(" (");
+    for (position, part) in index.parts.iter().enumerate() {
+        if position > 0 {
+            out.push(',');
+        }
+        match part.expression(table) {
+            Some(sql) => {
+                let _ = write!(out, "({sql})");
+            }
+            None => out.push_str(&name(&table.columns[part.column].name)),
+        }
+        if let Some(prefix) = part.prefix {
+            let _ = write!(out, "({prefix})");
+        }
+        if part.descending {
+            out.push_str(" DESC");
+        }
+    }
+    out.push(')');
+    if let Some(algorithm) = &index.algorithm {
+        let _ = write!(out, " USING {algorithm}");
+    }
+    if !index.comment.is_empty() {
+        let _ = write!(out, " COMMENT {}", quoted(&index.comment));
+    }
+    if !index.visible {
+        out.push_str(" /*!80000 INVISIBLE */");
+    }
+    out
+}
+
+/// A foreign key, as errors name it too. The parent's schema is told where it is another.
+pub fn foreign_key(table: &Table, key: &ForeignKey) -> String {
+    let list =
+        |names: &mut dyn Iterator<Item = &str>| names.map(name).collect::<Vec<_>>().join(", ");
+    let columns = list(
+        &mut key
+            .columns
+            .iter()
+            .map(|&column| table.columns[column].name.as_str()),
+    );
+    let parent_columns = list(&mut key.parent_columns.iter().map(|column| column.as_str()));
+    let mut out = format!(
+        "CONSTRAINT {} FOREIGN KEY ({columns}) REFERENCES ",
+        name(&key.name)
+    );
+    if key.parent_schema != table.schema {
+        let _ = write!(out, "{}.", name(&key.parent_schema));
+    }
+    let _ = write!(out, "{} ({parent_columns})", name(&key.parent_table));
+    for (event, action) in [("DELETE", key.on_delete), ("UPDATE", key.on_update)] {
+        if action != ReferenceAction::NoAction {
+            let _ = write!(out, " ON {event} {}", action.name());
+        }
+    }
+    out
+}
+
+fn check(check: &Check) -> String {
+    let enforced = if check.enforced {
+        ""
+    } else {
+        " /*!80016 NOT ENFORCED */"
+    };
+    format!(
+        "CONSTRAINT {} CHECK ({}){enforced}",
+        name(&check.name),
+        check.sql
+    )
+}
+
+/// SHOW CREATE DATABASE's text.
+pub fn schema(schema: &Schema, if_not_exists: bool) -> String {
+    let not_exists = if if_not_exists {
+        "/*!32312 IF NOT EXISTS*/ "
+    } else {
+        ""
+    };
+    let charset = schema.collation.charset().name();
+    let collate = if shows_collation(schema.collation) {
+        format!(" COLLATE {}", schema.collation.name())
+    } else {
+        String::new()
+    };
+    format!(
+        "CREATE DATABASE {not_exists}{} /*!40100 DEFAULT CHARACTER SET {charset}{collate} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+        name(&schema.name)
+    )
+}
+
+/// SHOW CREATE VIEW's text.
+pub fn view(view: &View, current_schema: Option<&str>) -> String {
+    let (user, host) = view
+        .definer
+        .rsplit_once('@')
+        .unwrap_or((&view.definer, "%"));
+    let security = if view.invoker { "INVOKER" } else { "DEFINER" };
+    let qualified = if current_schema == Some(view.schema.as_str()) {
+        name(&view.name)
+    } else {
+        format!("{}.{}", name(&view.schema), name(&view.name))
+    };
+    let columns: Vec<String> = view.columns.iter().map(|column| name(column)).collect();
+    let mut out = format!(
+        "CREATE ALGORITHM={} DEFINER={}@{} SQL SECURITY {security} VIEW {qualified} ({}) AS {}",
+        view.algorithm,
+        name(user),
+        name(host),
+        columns.join(","),
+        view.sql
+    );
+    if !view.check_option.is_empty() {
+        let _ = write!(out, " WITH {} CHECK OPTION", view.check_option);
+    }
+    out
+}

@@ -1,0 +1,347 @@
+//! What the catalog knows of schemas, tables, columns and indexes.
+//!
+//! Definitions are immutable and shared (`Arc`): a plan keeps the `Arc<Table>` it was made for, and
+//! DDL replaces the whole definition by one with a higher `version`. What changes without DDL (the
+//! AUTO_INCREMENT counter, statistics, the metadata lock) hangs off a table as [`TableState`], which
+//! all versions of the table share.
+//!
+//! How a table lies in storage:
+//!
+//! ```text
+//! table.space          primary key bytes ──────────────► row, by `table.layout` (every column)
+//! index.space          index key bytes [+ primary key] ─► entry: primary key bytes + indexed columns
+//! ```
+//!
+//! A table without a primary key has a hidden 8-byte row number for one. Index entries are described
+//! in [`porpoise_executor::index_entry`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use compact_str::CompactString;
+use porpoise_expr::Expr;
+pub use porpoise_mdl::TableId;
+use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
+use porpoise_storage::SpaceId;
+use porpoise_types::{Collation, DataType, RowLayout, Value};
+
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub name: CompactString,
+    pub collation: Collation,
+}
+
+/// A base table or a temporary table.
+#[derive(Debug)]
+pub struct Table {
+    pub id: TableId,
+    /// Grows with every change of the definition; unique over all tables.
+    pub version: u64,
+    pub schema: CompactString,
+    pub name: CompactString,
+    pub space: SpaceId,
+    pub columns: Vec<Column>,
+    /// The primary key, where there is one, is the first.
+    pub indexes: Vec<Index>,
+    pub checks: Vec<Check>,
+    /// What the table's rows refer to. Who refers to the table, the catalog knows ([`super::Catalog::children`]).
+    pub foreign_keys: Vec<ForeignKey>,
+    /// The stored row: every column, virtual generated ones included, in definition order.
+    pub layout: Arc<RowLayout>,
+    pub collation: Collation,
+    pub comment: String,
+    /// Table options to print back, such as `ROW_FORMAT=DYNAMIC`, in the order given.
+    pub options: Vec<(CompactString, String)>,
+    pub temporary: bool,
+    /// Seconds since 1970.
+    pub created_s: i64,
+    pub state: Arc<TableState>,
+}
+
+/// What lives beside a table's or view's definition and outlives its versions.
+#[derive(Debug)]
+pub struct TableState {
+    /// The next AUTO_INCREMENT value; 0 until it was read from storage.
+    pub auto_increment: AtomicU64,
+    /// The next hidden row number of a table without a primary key; 0 until it was read.
+    pub row_number: AtomicU64,
+    pub statistics: ArcSwap<Statistics>,
+    /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots see none there.
+    pub rebuilt_ts: AtomicU64,
+    /// The metadata lock, as statements go through it.
+    pub fast_path: MdlFastPath,
+}
+
+/// What ANALYZE TABLE found; the planner's guesses where it was never run.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Distinct values of each index's first 1, 2, … parts, by index name.
+    pub cardinality: hashbrown::HashMap<CompactString, Vec<u64>>,
+    pub analyzed: bool,
+}
+
+#[derive(Debug)]
+pub struct Column {
+    pub name: CompactString,
+    pub ty: DataType,
+    pub nullable: bool,
+    pub default: ColumnDefault,
+    /// `ON UPDATE CURRENT_TIMESTAMP(fsp)`.
+    pub on_update_now: bool,
+    pub auto_increment: bool,
+    pub generated: Option<Generated>,
+    pub visible: bool,
+    /// Made for a functional key part, and behind all others: not visible either, and no statement can name it.
+    pub hidden: bool,
+    pub comment: String,
+}
+
+#[derive(Debug)]
+pub enum ColumnDefault {
+    /// Neither given nor NULL: error 1364 in strict mode.
+    None,
+    Literal(Value),
+    /// `CURRENT_TIMESTAMP(fsp)`.
+    Now,
+    /// `DEFAULT (expression)`: over the row's earlier columns, slot 0 of the frame.
+    Expression {
+        sql: String,
+        expr: Arc<Expr>,
+    },
+}
+
+/// A generated column. Both kinds are stored in the row here; the difference is only shown.
+#[derive(Debug)]
+pub struct Generated {
+    /// As SHOW CREATE TABLE prints it.
+    pub sql: String,
+    /// Over the row itself, slot 0 of the frame.
+    pub expr: Arc<Expr>,
+    pub stored: bool,
+}
+
+#[derive(Debug)]
+pub struct Check {
+    pub name: CompactString,
+    pub sql: String,
+    /// Over the row itself, slot 0 of the frame.
+    pub expr: Arc<Expr>,
+    pub enforced: bool,
+}
+
+/// `FOREIGN KEY (columns) REFERENCES parent (parent_columns)`. The parent is known by name: with
+/// foreign_key_checks=0 it may come later than the child, and go earlier.
+#[derive(Clone, Debug)]
+pub struct ForeignKey {
+    pub name: CompactString,
+    /// Positions in `table.columns`.
+    pub columns: Vec<usize>,
+    pub parent_schema: CompactString,
+    pub parent_table: CompactString,
+    pub parent_columns: Vec<CompactString>,
+    pub on_delete: ReferenceAction,
+    pub on_update: ReferenceAction,
+}
+
+/// What happens to the rows that refer to a row that goes or gets another key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReferenceAction {
+    #[default]
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+}
+
+impl ReferenceAction {
+    /// Refuses the change: at once, in both forms.
+    pub fn refuses(self) -> bool {
+        matches!(self, ReferenceAction::NoAction | ReferenceAction::Restrict)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ReferenceAction::NoAction => "NO ACTION",
+            ReferenceAction::Restrict => "RESTRICT",
+            ReferenceAction::Cascade => "CASCADE",
+            ReferenceAction::SetNull => "SET NULL",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Index {
+    pub name: CompactString,
+    pub space: SpaceId,
+    pub kind: IndexKind,
+    pub parts: Vec<IndexPart>,
+    pub visible: bool,
+    pub comment: String,
+    /// `USING …` as written; printed back, without effect.
+    pub algorithm: Option<CompactString>,
+    /// Made for a foreign key, unasked: an index that serves as well takes its place.
+    pub implicit: bool,
+    /// Positions of the table's columns that an entry of a secondary index holds whole (no prefix),
+    /// primary key columns included, in the order of `entry_layout`. Empty for the primary key.
+    pub entry_columns: Vec<usize>,
+    pub entry_layout: Arc<RowLayout>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexKind {
+    Primary,
+    Unique,
+    NonUnique,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexPart {
+    /// Position in `table.columns`.
+    pub column: usize,
+    /// In characters (bytes for binary strings).
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+
+impl IndexPart {
+    /// A functional key part's expression, as SHOW CREATE TABLE prints it.
+    pub fn expression<'a>(&self, table: &'a Table) -> Option<&'a str> {
+        let column = table
+            .columns
+            .get(self.column)
+            .filter(|column| column.hidden)?;
+        Some(column.generated.as_ref()?.sql.as_str())
+    }
+
+    /// The expression, or the column's name.
+    pub fn shown<'a>(&self, table: &'a Table) -> &'a str {
+        self.expression(table)
+            .unwrap_or_else(|| &table.columns[self.column].name)
+    }
+}
+
+impl Index {
+    pub fn is_unique(&self) -> bool {
+        self.kind != IndexKind::NonUnique
+    }
+}
+
+impl Table {
+    pub fn primary_key(&self) -> Option<&Index> {
+        self.indexes
+            .first()
+            .filter(|index| index.kind == IndexKind::Primary)
+    }
+
+    /// The table's own space and its secondary indexes'.
+    pub fn spaces(&self) -> impl Iterator<Item = SpaceId> + '_ {
+        let indexes = self
+            .indexes
+            .iter()
+            .filter(|index| index.kind != IndexKind::Primary)
+            .map(|index| index.space);
+        std::iter::once(self.space).chain(indexes)
+    }
+
+    /// Where a statement's column is.
+    pub fn column_position(&self, name: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|column| column.name.eq_ignore_ascii_case(name) && !column.hidden)
+    }
+
+    /// The columns that definitions and information_schema tell of.
+    pub fn told_columns(&self) -> impl Iterator<Item = &Column> + '_ {
+        self.columns.iter().filter(|column| !column.hidden)
+    }
+
+    pub fn index_position(&self, name: &str) -> Option<usize> {
+        self.indexes
+            .iter()
+            .position(|index| index.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The index that finds rows by these columns, whole and in this order: a unique one that has no other
+    /// parts, or any that begins with them.
+    pub fn index_over(&self, columns: &[usize]) -> Option<usize> {
+        let begins = |index: &Index| {
+            index.parts.len() >= columns.len()
+                && index
+                    .parts
+                    .iter()
+                    .zip(columns)
+                    .all(|(part, column)| part.column == *column && part.prefix.is_none())
+        };
+        let exact = |index: &Index| {
+            index.is_unique() && index.parts.len() == columns.len() && begins(index)
+        };
+        self.indexes
+            .iter()
+            .position(exact)
+            .or_else(|| self.indexes.iter().position(begins))
+    }
+
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.columns.iter().position(|column| column.auto_increment)
+    }
+}
+
+impl TableState {
+    pub fn new(locks: &Arc<MetadataLocks>) -> TableState {
+        TableState {
+            auto_increment: AtomicU64::new(0),
+            row_number: AtomicU64::new(0),
+            statistics: ArcSwap::default(),
+            rebuilt_ts: AtomicU64::new(0),
+            fast_path: MdlFastPath::new(locks),
+        }
+    }
+
+    /// Makes the next AUTO_INCREMENT value at least `next`.
+    pub fn raise_auto_increment(&self, next: u64) {
+        self.auto_increment.fetch_max(next, Ordering::Relaxed);
+    }
+}
+
+impl Default for TableState {
+    fn default() -> TableState {
+        TableState::new(&Arc::default())
+    }
+}
+
+impl HasFastPath for TableState {
+    fn fast_path(&self) -> &MdlFastPath {
+        &self.fast_path
+    }
+}
+
+/// A view: its text, bound anew by every statement that names it.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub id: TableId,
+    pub state: Arc<TableState>,
+    pub schema: CompactString,
+    pub name: CompactString,
+    pub version: u64,
+    /// The SELECT in canonical form.
+    pub sql: String,
+    pub columns: Vec<CompactString>,
+    /// `user@host`.
+    pub definer: String,
+    /// SQL SECURITY INVOKER.
+    pub invoker: bool,
+    /// UNDEFINED, MERGE or TEMPTABLE.
+    pub algorithm: CompactString,
+    /// CASCADED, LOCAL or nothing.
+    pub check_option: CompactString,
+}
+
+impl View {
+    /// The definer's user name and host.
+    pub fn definer_name(&self) -> (&str, &str) {
+        self.definer
+            .rsplit_once('@')
+            .unwrap_or((&self.definer, "%"))
+    }
+}

@@ -1,0 +1,80 @@
+//! Expressions that belong to a table: defaults, generated columns, checks.
+//!
+//! They are kept as text, in the canonical form that SHOW CREATE TABLE prints, and bound over the
+//! table's own columns when its definition is read.
+
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::SessionVars;
+use porpoise_expr::function::Purity;
+use porpoise_expr::{Expr, ExprKind};
+use porpoise_sql::ast;
+
+use super::Table;
+
+/// Parses a kept expression. The text doesn't depend on any session's sql_mode.
+pub fn parse(sql: &str) -> Result<ast::Expr> {
+    porpoise_sql::parse_expr(sql.as_bytes(), porpoise_sql::Modes::NONE).map_err(|error| {
+        Error::engine_error(format!(
+            "unreadable expression in the data dictionary: {sql} ({error})"
+        ))
+    })
+}
+
+/// Binds an expression over one table's row, which is in slot 0 of the frame; the clause is named in error 1054. Names are
+/// resolved by the planner, above the catalog: it is handed down to whoever makes tables of records.
+pub type BindExpression = fn(&ast::Expr, &Table, &'static str, &SessionVars) -> Result<Expr>;
+
+/// Parses a kept expression and binds it over its table.
+pub fn bind(
+    sql: &str,
+    table: &Table,
+    clause: &'static str,
+    binder: BindExpression,
+) -> Result<Expr> {
+    binder(&parse(sql)?, table, clause, &SessionVars::new(0))
+}
+
+/// Calls back for every node of a bound expression, subqueries' insides left out.
+pub fn for_each(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    visit(expr);
+    expr.for_each_child(&mut |child| for_each(child, visit));
+}
+
+/// Positions of the table's columns that a bound expression reads.
+pub fn columns(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    for_each(expr, &mut |node| {
+        if let ExprKind::Column { column, .. } = &node.kind {
+            let column = usize::from(*column);
+            if !found.contains(&column) {
+                found.push(column);
+            }
+        }
+    });
+    found
+}
+
+/// What a generated column or a check may not hold: the function's name, or what it is.
+pub fn disallowed_function(expr: &Expr) -> Option<String> {
+    let mut found = None;
+    for_each(expr, &mut |node| match &node.kind {
+        ExprKind::Call { function, .. } if function.purity != Purity::Pure => {
+            found.get_or_insert_with(|| function.name.to_ascii_lowercase());
+        }
+        ExprKind::Subquery { .. } => {
+            found.get_or_insert_with(|| "subquery".to_string());
+        }
+        ExprKind::UserVariable(_)
+        | ExprKind::AssignUserVariable { .. }
+        | ExprKind::SystemVariable { .. } => {
+            found.get_or_insert_with(|| "variable".to_string());
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Whether the same row always gives the same value.
+pub fn is_deterministic(expr: &Expr) -> bool {
+    disallowed_function(expr).is_none()
+}

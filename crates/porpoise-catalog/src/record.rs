@@ -1,0 +1,750 @@
+//! Definitions as they are written down: names and texts only, no positions, no bound expressions.
+//!
+//! A [`TableRecord`] is what the dictionary keeps (as JSON: fields may be added, and old records still
+//! read), what CREATE TABLE fills in, and what ALTER TABLE edits. [`TableRecord::bind`] makes the
+//! [`Table`] that plans work with: names become positions, texts become expressions.
+//!
+//! ```text
+//! CREATE TABLE ─► TableRecord ─► dictionary
+//!                    │  ▲ └────► bind ─► Table ─► planner, executor
+//! ALTER TABLE  ◄─────┘  └── the next start
+//! ```
+//!
+//! Index parts name their columns, so that ALTER TABLE can reorder, add and drop columns freely.
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_core::error::Result;
+use porpoise_storage::SpaceId;
+use porpoise_types::{BlobSize, Collation, DataType, EnumDef, IntWidth, RowLayout, Value};
+use serde::{Deserialize, Serialize};
+
+use super::definition::*;
+use super::expression::{self, BindExpression};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchemaRecord {
+    pub name: CompactString,
+    pub collation: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableRecord {
+    pub id: u32,
+    pub version: u64,
+    pub schema: CompactString,
+    pub name: CompactString,
+    pub space: u32,
+    pub columns: Vec<ColumnRecord>,
+    /// The primary key, where there is one, is the first.
+    #[serde(default)]
+    pub indexes: Vec<IndexRecord>,
+    #[serde(default)]
+    pub checks: Vec<CheckRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKeyRecord>,
+    pub collation: u16,
+    #[serde(default)]
+    pub comment: String,
+    #[serde(default)]
+    pub options: Vec<(CompactString, String)>,
+    #[serde(default)]
+    pub created_s: i64,
+    #[serde(skip)]
+    pub temporary: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnRecord {
+    pub name: CompactString,
+    #[serde(with = "TypeRecord")]
+    pub ty: DataType,
+    pub nullable: bool,
+    #[serde(default, skip_serializing_if = "DefaultRecord::is_none")]
+    pub default: DefaultRecord,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub on_update_now: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub auto_increment: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<GeneratedRecord>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub invisible: bool,
+    /// Made for a functional key part: nothing shows it, and no statement can name it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hidden: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// Where ALTER TABLE took the column from: its position in the old table.
+    #[serde(skip)]
+    pub origin: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum DefaultRecord {
+    #[default]
+    None,
+    Null,
+    /// The value as a row of this one column.
+    Literal(Vec<u8>),
+    Now,
+    /// The expression's canonical text.
+    Expression(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneratedRecord {
+    pub sql: String,
+    pub stored: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckRecord {
+    pub name: CompactString,
+    pub sql: String,
+    pub enforced: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKeyRecord {
+    pub name: CompactString,
+    pub columns: Vec<CompactString>,
+    pub parent_schema: CompactString,
+    pub parent_table: CompactString,
+    pub parent_columns: Vec<CompactString>,
+    #[serde(with = "ReferenceActionRecord")]
+    pub on_delete: ReferenceAction,
+    #[serde(with = "ReferenceActionRecord")]
+    pub on_update: ReferenceAction,
+    /// ALTER TABLE found it in the old table.
+    #[serde(skip)]
+    pub is_old: bool,
+}
+
+/// Serde's view of a reference's action.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ReferenceAction")]
+enum ReferenceActionRecord {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IndexRecord {
+    pub name: CompactString,
+    pub space: u32,
+    #[serde(with = "IndexKindRecord")]
+    pub kind: IndexKind,
+    pub parts: Vec<PartRecord>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub invisible: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// `USING` was written: printed back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<CompactString>,
+    /// Made for a foreign key, unasked.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub implicit: bool,
+    /// Where ALTER TABLE took the index from: its position in the old table.
+    #[serde(skip)]
+    pub origin: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartRecord {
+    pub column: CompactString,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub descending: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ViewRecord {
+    pub schema: CompactString,
+    pub name: CompactString,
+    pub version: u64,
+    pub sql: String,
+    pub columns: Vec<CompactString>,
+    pub definer: String,
+    #[serde(default)]
+    pub invoker: bool,
+    #[serde(default)]
+    pub algorithm: CompactString,
+    #[serde(default)]
+    pub check_option: CompactString,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl DefaultRecord {
+    pub fn is_none(&self) -> bool {
+        matches!(self, DefaultRecord::None)
+    }
+
+    /// The record of a value that is already of the column's type.
+    pub fn literal(value: Value, ty: &DataType) -> DefaultRecord {
+        if value.is_null() {
+            return DefaultRecord::Null;
+        }
+        let mut row = Vec::new();
+        RowLayout::new(std::slice::from_ref(ty)).encode(&[value], &mut row);
+        DefaultRecord::Literal(row)
+    }
+}
+
+/// Serde's view of an index's kind.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "IndexKind")]
+enum IndexKindRecord {
+    Primary,
+    Unique,
+    NonUnique,
+}
+
+/// A column's type as written down; field names are short because every column has one.
+#[derive(Serialize, Deserialize)]
+enum TypeRecord {
+    Int {
+        bits: u32,
+        unsigned: bool,
+        zerofill: bool,
+        width: Option<u8>,
+    },
+    Bit(u8),
+    Decimal {
+        precision: u8,
+        scale: u8,
+        unsigned: bool,
+        zerofill: bool,
+    },
+    Float {
+        double: bool,
+        unsigned: bool,
+        zerofill: bool,
+        digits: Option<(u8, u8)>,
+    },
+    Char(u32, u16),
+    Varchar(u32, u16),
+    Text(u8, u16),
+    Binary(u32),
+    Varbinary(u32),
+    Blob(u8),
+    Date,
+    Time(u8),
+    DateTime(u8),
+    Timestamp(u8),
+    Year,
+    Enum(Vec<CompactString>, u16),
+    Set(Vec<CompactString>, u16),
+    Json,
+    Null,
+}
+
+const INT_WIDTHS: [IntWidth; 5] = [
+    IntWidth::Tiny,
+    IntWidth::Small,
+    IntWidth::Medium,
+    IntWidth::Int,
+    IntWidth::Big,
+];
+const BLOB_SIZES: [BlobSize; 4] = [
+    BlobSize::Tiny,
+    BlobSize::Normal,
+    BlobSize::Medium,
+    BlobSize::Long,
+];
+
+impl TypeRecord {
+    fn serialize<S: serde::Serializer>(
+        ty: &DataType,
+        to: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        TypeRecord::of(ty).serialize_record(to)
+    }
+
+    fn serialize_record<S: serde::Serializer>(
+        &self,
+        to: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        Serialize::serialize(self, to)
+    }
+
+    fn deserialize<'de, D: serde::Deserializer<'de>>(
+        from: D,
+    ) -> std::result::Result<DataType, D::Error> {
+        let record = <TypeRecord as Deserialize>::deserialize(from)?;
+        record.data_type().ok_or_else(|| {
+            serde::de::Error::custom("a type or collation this version doesn't know")
+        })
+    }
+
+    fn of(ty: &DataType) -> TypeRecord {
+        match ty {
+            DataType::Null => TypeRecord::Null,
+            DataType::Int {
+                width,
+                unsigned,
+                zerofill,
+                display_width,
+            } => TypeRecord::Int {
+                bits: width.bits(),
+                unsigned: *unsigned,
+                zerofill: *zerofill,
+                width: *display_width,
+            },
+            DataType::Bit(bits) => TypeRecord::Bit(*bits),
+            DataType::Decimal {
+                precision,
+                scale,
+                unsigned,
+                zerofill,
+            } => TypeRecord::Decimal {
+                precision: *precision,
+                scale: *scale,
+                unsigned: *unsigned,
+                zerofill: *zerofill,
+            },
+            DataType::Float {
+                unsigned,
+                zerofill,
+                digits,
+            } => TypeRecord::Float {
+                double: false,
+                unsigned: *unsigned,
+                zerofill: *zerofill,
+                digits: *digits,
+            },
+            DataType::Double {
+                unsigned,
+                zerofill,
+                digits,
+            } => TypeRecord::Float {
+                double: true,
+                unsigned: *unsigned,
+                zerofill: *zerofill,
+                digits: *digits,
+            },
+            DataType::Char { length, collation } => TypeRecord::Char(*length, collation.id()),
+            DataType::Varchar { length, collation } => TypeRecord::Varchar(*length, collation.id()),
+            DataType::Text { size, collation } => TypeRecord::Text(*size as u8, collation.id()),
+            DataType::Binary(length) => TypeRecord::Binary(*length),
+            DataType::Varbinary(length) => TypeRecord::Varbinary(*length),
+            DataType::Blob(size) => TypeRecord::Blob(*size as u8),
+            DataType::Date => TypeRecord::Date,
+            DataType::Time { fsp } => TypeRecord::Time(*fsp),
+            DataType::DateTime { fsp } => TypeRecord::DateTime(*fsp),
+            DataType::Timestamp { fsp } => TypeRecord::Timestamp(*fsp),
+            DataType::Year => TypeRecord::Year,
+            DataType::Enum(def) => TypeRecord::Enum(def.members.clone(), def.collation.id()),
+            DataType::Set(def) => TypeRecord::Set(def.members.clone(), def.collation.id()),
+            DataType::Json => TypeRecord::Json,
+        }
+    }
+
+    fn data_type(self) -> Option<DataType> {
+        let members = |members, collation| {
+            Some(Arc::new(EnumDef {
+                members,
+                collation: Collation::by_id(collation)?,
+            }))
+        };
+        Some(match self {
+            TypeRecord::Null => DataType::Null,
+            TypeRecord::Int {
+                bits,
+                unsigned,
+                zerofill,
+                width,
+            } => DataType::Int {
+                width: INT_WIDTHS.into_iter().find(|w| w.bits() == bits)?,
+                unsigned,
+                zerofill,
+                display_width: width,
+            },
+            TypeRecord::Bit(bits) => DataType::Bit(bits),
+            TypeRecord::Decimal {
+                precision,
+                scale,
+                unsigned,
+                zerofill,
+            } => DataType::Decimal {
+                precision,
+                scale,
+                unsigned,
+                zerofill,
+            },
+            TypeRecord::Float {
+                double: false,
+                unsigned,
+                zerofill,
+                digits,
+            } => DataType::Float {
+                unsigned,
+                zerofill,
+                digits,
+            },
+            TypeRecord::Float {
+                double: true,
+                unsigned,
+                zerofill,
+                digits,
+            } => DataType::Double {
+                unsigned,
+                zerofill,
+                digits,
+            },
+            TypeRecord::Char(length, collation) => DataType::Char {
+                length,
+                collation: Collation::by_id(collation)?,
+            },
+            TypeRecord::Varchar(length, collation) => DataType::Varchar {
+                length,
+                collation: Collation::by_id(collation)?,
+            },
+            TypeRecord::Text(size, collation) => DataType::Text {
+                size: *BLOB_SIZES.get(size as usize)?,
+                collation: Collation::by_id(collation)?,
+            },
+            TypeRecord::Binary(length) => DataType::Binary(length),
+            TypeRecord::Varbinary(length) => DataType::Varbinary(length),
+            TypeRecord::Blob(size) => DataType::Blob(*BLOB_SIZES.get(size as usize)?),
+            TypeRecord::Date => DataType::Date,
+            TypeRecord::Time(fsp) => DataType::Time { fsp },
+            TypeRecord::DateTime(fsp) => DataType::DateTime { fsp },
+            TypeRecord::Timestamp(fsp) => DataType::Timestamp { fsp },
+            TypeRecord::Year => DataType::Year,
+            TypeRecord::Enum(m, collation) => DataType::Enum(members(m, collation)?),
+            TypeRecord::Set(m, collation) => DataType::Set(members(m, collation)?),
+            TypeRecord::Json => DataType::Json,
+        })
+    }
+}
+
+impl TableRecord {
+    pub fn column_position(&self, name: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|column| column.name.eq_ignore_ascii_case(name))
+    }
+
+    pub fn index_position(&self, name: &str) -> Option<usize> {
+        self.indexes
+            .iter()
+            .position(|index| index.name.eq_ignore_ascii_case(name))
+    }
+
+    pub fn has_primary_key(&self) -> bool {
+        self.indexes
+            .first()
+            .is_some_and(|index| index.kind == IndexKind::Primary)
+    }
+
+    /// The record of a bound table, every column and index knowing where it came from.
+    pub fn of(table: &Table) -> TableRecord {
+        let column_name = |position: usize| table.columns[position].name.clone();
+        TableRecord {
+            id: table.id.0,
+            version: table.version,
+            schema: table.schema.clone(),
+            name: table.name.clone(),
+            space: table.space.0,
+            columns: table
+                .columns
+                .iter()
+                .enumerate()
+                .map(|(position, column)| ColumnRecord {
+                    name: column.name.clone(),
+                    ty: column.ty.clone(),
+                    nullable: column.nullable,
+                    default: match &column.default {
+                        ColumnDefault::None => DefaultRecord::None,
+                        ColumnDefault::Literal(value) => {
+                            DefaultRecord::literal(value.clone(), &column.ty)
+                        }
+                        ColumnDefault::Now => DefaultRecord::Now,
+                        ColumnDefault::Expression { sql, .. } => {
+                            DefaultRecord::Expression(sql.clone())
+                        }
+                    },
+                    on_update_now: column.on_update_now,
+                    auto_increment: column.auto_increment,
+                    generated: column.generated.as_ref().map(|g| GeneratedRecord {
+                        sql: g.sql.clone(),
+                        stored: g.stored,
+                    }),
+                    invisible: !column.visible,
+                    hidden: column.hidden,
+                    comment: column.comment.clone(),
+                    origin: Some(position),
+                })
+                .collect(),
+            indexes: table
+                .indexes
+                .iter()
+                .enumerate()
+                .map(|(position, index)| IndexRecord {
+                    name: index.name.clone(),
+                    space: index.space.0,
+                    kind: index.kind,
+                    parts: index
+                        .parts
+                        .iter()
+                        .map(|part| PartRecord {
+                            column: column_name(part.column),
+                            prefix: part.prefix,
+                            descending: part.descending,
+                        })
+                        .collect(),
+                    invisible: !index.visible,
+                    comment: index.comment.clone(),
+                    algorithm: index.algorithm.clone(),
+                    implicit: index.implicit,
+                    origin: Some(position),
+                })
+                .collect(),
+            checks: table
+                .checks
+                .iter()
+                .map(|check| CheckRecord {
+                    name: check.name.clone(),
+                    sql: check.sql.clone(),
+                    enforced: check.enforced,
+                })
+                .collect(),
+            foreign_keys: table
+                .foreign_keys
+                .iter()
+                .map(|key| ForeignKeyRecord {
+                    name: key.name.clone(),
+                    columns: key
+                        .columns
+                        .iter()
+                        .map(|&column| column_name(column))
+                        .collect(),
+                    parent_schema: key.parent_schema.clone(),
+                    parent_table: key.parent_table.clone(),
+                    parent_columns: key.parent_columns.clone(),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                    is_old: true,
+                })
+                .collect(),
+            collation: table.collation.id(),
+            comment: table.comment.clone(),
+            options: table.options.clone(),
+            created_s: table.created_s,
+            temporary: table.temporary,
+        }
+    }
+
+    /// Makes the table that plans are made for. `state` is what outlives versions of the same table.
+    pub fn bind(&self, state: Arc<TableState>, binder: BindExpression) -> Result<Table> {
+        let types: Vec<DataType> = self
+            .columns
+            .iter()
+            .map(|column| column.ty.clone())
+            .collect();
+        let mut table = Table {
+            id: TableId(self.id),
+            version: self.version,
+            schema: self.schema.clone(),
+            name: self.name.clone(),
+            space: SpaceId(self.space),
+            columns: self
+                .columns
+                .iter()
+                .map(|column| {
+                    let default = match &column.default {
+                        DefaultRecord::Null => ColumnDefault::Literal(Value::Null),
+                        DefaultRecord::Literal(row) => ColumnDefault::Literal(
+                            RowLayout::new(std::slice::from_ref(&column.ty)).get(row, 0),
+                        ),
+                        DefaultRecord::Now => ColumnDefault::Now,
+                        DefaultRecord::None | DefaultRecord::Expression(_) => ColumnDefault::None,
+                    };
+                    Column {
+                        name: column.name.clone(),
+                        ty: column.ty.clone(),
+                        nullable: column.nullable,
+                        default,
+                        on_update_now: column.on_update_now,
+                        auto_increment: column.auto_increment,
+                        generated: None,
+                        visible: !column.invisible,
+                        hidden: column.hidden,
+                        comment: column.comment.clone(),
+                    }
+                })
+                .collect(),
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: self
+                .foreign_keys
+                .iter()
+                .map(|key| ForeignKey {
+                    name: key.name.clone(),
+                    columns: key
+                        .columns
+                        .iter()
+                        .filter_map(|column| self.column_position(column))
+                        .collect(),
+                    parent_schema: key.parent_schema.clone(),
+                    parent_table: key.parent_table.clone(),
+                    parent_columns: key.parent_columns.clone(),
+                    on_delete: key.on_delete,
+                    on_update: key.on_update,
+                })
+                .collect(),
+            layout: Arc::new(RowLayout::new(&types)),
+            collation: Collation::by_id(self.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
+            comment: self.comment.clone(),
+            options: self.options.clone(),
+            temporary: self.temporary,
+            created_s: self.created_s,
+            state,
+        };
+        table.indexes = self
+            .indexes
+            .iter()
+            .map(|index| self.bind_index(index))
+            .collect();
+        self.bind_expressions(&mut table, binder)?;
+        Ok(table)
+    }
+
+    fn bind_index(&self, index: &IndexRecord) -> Index {
+        let parts: Vec<IndexPart> = index
+            .parts
+            .iter()
+            .filter_map(|part| {
+                Some(IndexPart {
+                    column: self.column_position(&part.column)?,
+                    prefix: part.prefix,
+                    descending: part.descending,
+                })
+            })
+            .collect();
+        let mut entry_columns = Vec::new();
+        if index.kind != IndexKind::Primary {
+            let primary = self
+                .indexes
+                .first()
+                .filter(|first| first.kind == IndexKind::Primary);
+            let primary_parts = primary.into_iter().flat_map(|primary| &primary.parts);
+            for part in index
+                .parts
+                .iter()
+                .chain(primary_parts)
+                .filter(|part| part.prefix.is_none())
+            {
+                if let Some(column) = self
+                    .column_position(&part.column)
+                    .filter(|column| !entry_columns.contains(column))
+                {
+                    entry_columns.push(column);
+                }
+            }
+        }
+        let entry_types: Vec<DataType> = entry_columns
+            .iter()
+            .map(|&column| self.columns[column].ty.clone())
+            .collect();
+        Index {
+            name: index.name.clone(),
+            space: SpaceId(index.space),
+            kind: index.kind,
+            parts,
+            visible: !index.invisible,
+            comment: index.comment.clone(),
+            algorithm: index.algorithm.clone(),
+            implicit: index.implicit,
+            entry_columns,
+            entry_layout: Arc::new(RowLayout::new(&entry_types)),
+        }
+    }
+
+    /// Binds expressions of defaults, generated columns and checks over the table's own columns.
+    fn bind_expressions(&self, table: &mut Table, binder: BindExpression) -> Result<()> {
+        for (position, column) in self.columns.iter().enumerate() {
+            if let DefaultRecord::Expression(sql) = &column.default {
+                let expr = Arc::new(expression::bind(
+                    sql,
+                    table,
+                    "default value expression",
+                    binder,
+                )?);
+                table.columns[position].default = ColumnDefault::Expression {
+                    sql: sql.clone(),
+                    expr,
+                };
+            }
+            if let Some(generated) = &column.generated {
+                let expr = Arc::new(expression::bind(
+                    &generated.sql,
+                    table,
+                    "generated column function",
+                    binder,
+                )?);
+                table.columns[position].generated = Some(Generated {
+                    sql: generated.sql.clone(),
+                    expr,
+                    stored: generated.stored,
+                });
+            }
+        }
+        for check in &self.checks {
+            let expr = Arc::new(expression::bind(
+                &check.sql,
+                table,
+                "check constraint CHECK expression",
+                binder,
+            )?);
+            table.checks.push(Check {
+                name: check.name.clone(),
+                sql: check.sql.clone(),
+                expr,
+                enforced: check.enforced,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl View {
+    pub fn of(record: ViewRecord, id: TableId, state: Arc<TableState>) -> View {
+        View {
+            id,
+            state,
+            schema: record.schema,
+            name: record.name,
+            version: record.version,
+            sql: record.sql,
+            columns: record.columns,
+            definer: record.definer,
+            invoker: record.invoker,
+            algorithm: record.algorithm,
+            check_option: record.check_option,
+        }
+    }
+
+    pub fn record(&self) -> ViewRecord {
+        ViewRecord {
+            schema: self.schema.clone(),
+            name: self.name.clone(),
+            version: self.version,
+            sql: self.sql.clone(),
+            columns: self.columns.clone(),
+            definer: self.definer.clone(),
+            invoker: self.invoker,
+            algorithm: self.algorithm.clone(),
+            check_option: self.check_option.clone(),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `porpoise bench`: the main job, measured.
+//!
+//! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
+//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`], [`connect`] and
+//! [`ceiling`] are experiments of their own.
+
+mod beside;
+mod ceiling;
+mod connect;
+mod locks;
+mod serving;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use porpoise_client::Options;
+use porpoise_engine::{Engine, EngineOptions};
+use porpoise_lab::{BenchPlan, Target, Workload, bench};
+use porpoise_server::{InProcessServer, Server, ServerOptions};
+use porpoise_storage::Location;
+use porpoise_transport::Stream;
+use porpoise_transport::shared_memory::{BASE_NAME, path_of};
+
+use beside::Beside;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchOptions {
+    #[command(subcommand)]
+    experiment: Option<Experiment>,
+    /// Rows of the table
+    #[arg(long, default_value_t = 100_000)]
+    rows: u64,
+    /// Numbers of clients, each with a connection
+    #[arg(long, visible_alias = "threads", value_delimiter = ',', default_values_t = [1, 8])]
+    clients: Vec<usize>,
+    /// Threads that have the clients: each sends for its clients in turn, and takes the replies that are there. Unless given, each
+    /// client has its own, which waits
+    #[arg(long, value_name = "THREADS")]
+    jobs: Option<usize>,
+    /// Seconds each measurement takes
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// What the clients do: read-write, point-select, read-only, …
+    #[arg(long, value_delimiter = ',', default_value = "oltp_read_write")]
+    workload: Vec<Workload>,
+    /// Ways in; all, unless given, but with --jobs the embedded one is left out: its statements run on the thread that sends them
+    #[arg(long, value_delimiter = ',', value_enum)]
+    ways: Vec<WayIn>,
+    /// Measure a MySQL or MariaDB server beside, and compare with its Unix socket: the one at
+    /// mysql://user:password@host:port/schema?socket=/path, or a MariaDB that is started for it
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
+    peer: Option<Option<String>>,
+    /// Rounds of which the median counts
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
+    /// Keep the data in memory
+    #[arg(long)]
+    memory: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WayIn {
+    Tcp,
+    Unix,
+    Shm,
+    FastPath,
+    Embedded,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// Measure five reader-writer locks, and parking_lot's, against each other
+    Locks(locks::LocksOptions),
+    /// Measure clients that come and go: connections a second over every way in, beside MariaDB
+    Connect(connect::ConnectOptions),
+    /// Measure how near Porpoise is to a server that does nothing, which replays recorded replies, beside MariaDB
+    Ceiling(ceiling::CeilingOptions),
+}
+
+pub fn run(options: &BenchOptions) -> ExitCode {
+    crate::serve::start_log();
+    let measured = match &options.experiment {
+        None => measure(options),
+        Some(Experiment::Locks(options)) => locks::measure(options),
+        Some(Experiment::Connect(options)) => connect::measure(options),
+        Some(Experiment::Ceiling(options)) => ceiling::measure(options),
+    };
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("porpoise bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const SCHEMA: &str = "sbtest";
+
+/// A database with a server in this process, and an account for the clients.
+struct Served {
+    engine: Engine,
+    server: Server,
+    socket: String,
+}
+
+impl Served {
+    fn start(
+        location: Location,
+        folder: &Path,
+        name: &str,
+        variables: Vec<(String, String)>,
+    ) -> Result<Served, Failure> {
+        let engine = Engine::open(EngineOptions {
+            location,
+            variables,
+        })?;
+        let socket = folder.join(format!("{name}.sock"));
+        let doors = ServerOptions {
+            tcp: vec![([127, 0, 0, 1], 0).into()],
+            socket: Some(socket.clone()),
+            shared_memory: Some(path_of(&socket, BASE_NAME)),
+            ..ServerOptions::default()
+        };
+        let server = Server::start(engine.clone(), &doors)?;
+        let socket = socket.display().to_string();
+        // What a server says of itself tells it from others.
+        engine.variables().learn("socket", &socket);
+        let mut root: porpoise_client::Connection = porpoise_client::Connection::connect(
+            &format!("mysql://root@localhost/?socket={socket}").parse()?,
+        )?;
+        for statement in [
+            format!("CREATE DATABASE {SCHEMA}"),
+            "CREATE USER sb@localhost IDENTIFIED BY 'sb'".to_string(),
+            format!("GRANT ALL ON {SCHEMA}.* TO sb@localhost"),
+        ] {
+            root.run(&statement)?;
+        }
+        Ok(Served {
+            engine,
+            server,
+            socket,
+        })
+    }
+
+    /// The URL of a way in beside TCP.
+    fn local(&self, transport: &str) -> String {
+        let socket = &self.socket;
+        format!("mysql://sb:sb@localhost/{SCHEMA}?transport={transport}&socket={socket}")
+    }
+
+    fn stop(self) -> Result<(), Failure> {
+        self.server.stop();
+        Ok(self.engine.close()?)
+    }
+}
+
+fn temporary_folder() -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix("porpoise-bench").tempdir()
+}
+
+/// What is measured, as embedded clients find it whatever folder they name.
+static IN_PROCESS: OnceLock<InProcessServer> = OnceLock::new();
+
+fn in_this_process(_: &Options) -> Result<Box<dyn Stream>, porpoise_client::Error> {
+    let server = IN_PROCESS.get().ok_or(porpoise_client::Error::Closed)?;
+    Ok(Box::new(server.connect(None)))
+}
+
+fn measure(options: &BenchOptions) -> Result<(), Failure> {
+    let folder = temporary_folder()?;
+    let location = if options.memory {
+        Location::Memory
+    } else {
+        Location::Path(folder.path().join("data"))
+    };
+    let clients = options.clients.iter().max().copied().unwrap_or(1);
+    let variables = [
+        ("max_connections", (clients + 10).to_string()),
+        ("loopback_fast_path", "ON".to_string()),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into();
+    let served = Served::start(location, folder.path(), "porpoise", variables)?;
+    IN_PROCESS.get_or_init(|| InProcessServer::new(served.engine.clone()));
+    porpoise_client::embedded::set_opener(in_this_process);
+    let port = served
+        .server
+        .tcp_addresses()
+        .first()
+        .ok_or("no TCP address")?
+        .port();
+    let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
+    let beside = match &options.peer {
+        None => Beside::default(),
+        Some(Some(url)) => Beside::at(url)?,
+        Some(None) => Beside::start(folder.path(), clients)?
+            .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
+    };
+    let target = |way: &str, options: Option<Options>| {
+        let name = format!("{} {way}", beside.name);
+        Some(Target {
+            name,
+            options: options?,
+        })
+    };
+    // The others are compared with the first.
+    let mut targets: Vec<Target> = [
+        target("Unix socket", beside.unix.clone()),
+        target("TCP", beside.tcp.clone()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let ways = match &options.ways[..] {
+        [] => WayIn::value_variants(),
+        ways => ways,
+    };
+    let is_left_out = options.ways.is_empty() && options.jobs.is_some();
+    for way in ways {
+        targets.push(match way {
+            WayIn::Tcp => Target::new("TCP", &tcp),
+            WayIn::Unix => Target::new("Unix socket", &served.local("unix")),
+            WayIn::Shm => Target::new("shared memory", &served.local("shm")),
+            WayIn::FastPath => {
+                Target::new("loopback fast path", &format!("{tcp}&loopback_fast_path"))
+            }
+            WayIn::Embedded if is_left_out => continue,
+            WayIn::Embedded => {
+                Target::new("embedded", &format!("porpoise::memory:?database={SCHEMA}"))
+            }
+        }?);
+    }
+    let plan = BenchPlan {
+        workloads: options.workload.clone(),
+        clients: options.clients.clone(),
+        jobs: options.jobs,
+        rows: options.rows,
+        duration: Duration::from_secs(options.seconds),
+        rounds: options.rounds.max(1),
+        ..BenchPlan::default()
+    };
+    let report = bench::run(&targets, &plan)?;
+    print!("{report}");
+    if is_left_out {
+        println!("embedded is left out: each client needs a thread of its own there");
+    }
+    served.stop()
+}

@@ -1,0 +1,432 @@
+//! `porpoise serve`: options, the data folder, the doors, and a clean end.
+//!
+//! 1. Option files and the command line, the way mysqld reads them (`porpoise_server::options`).
+//! 2. The engine opens the folder; a folder that another server has open is refused, with that server's process.
+//! 3. The server listens. One line says that it is ready, and where.
+//! 4. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is written.
+
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use porpoise_engine::{Engine, EngineOptions, variables};
+use porpoise_server::options::{KnownOptions, OptionError, OptionKind, Options, parse_size};
+use porpoise_server::{InstanceSocket, Server, ServerOptions};
+use porpoise_storage::Location;
+use porpoise_transport::shared_memory;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+const HELP: &str = "\
+Serve a database to MySQL clients
+
+Usage: porpoise serve [OPTIONS]
+
+Options:
+      --datadir=FOLDER        Where the data lies; made if it isn't there [default: ./porpoise-data]
+                              `:memory:` keeps nothing
+      --port=PORT             TCP port, 0 for any free one [default: 3306]
+      --bind-address=ADDRESS  TCP address; several with commas, * for all [default: 127.0.0.1]
+      --skip-networking       No TCP at all
+      --socket=PATH           Unix socket; empty for none [default: /run/mysqld/mysqld.sock, or /tmp/mysql.sock]
+      --skip-shared-memory    No shared memory; Linux only, on by default
+      --shared-memory-base-name=NAME
+                              Shared memory is offered at a Unix socket of its own, SOCKET.NAME [default: MYSQL]
+      --defaults-file=FILE    Read options from this file only
+      --defaults-extra-file=FILE
+                              Read options from this file too
+      --no-defaults           Read no option file
+      --print-defaults        Print the options in force and exit
+      --VARIABLE=VALUE        Set a system variable, as SET GLOBAL would: --max-connections=500,
+                              --innodb-flush-log-at-trx-commit=2, --skip-name-resolve, --loose-…
+  -?, --help                  Print this
+  -V, --version               Print the version
+
+Option files: /etc/porpoise.cnf and ~/.porpoise.cnf, groups [mysqld] and [porpoise], in the format of my.cnf.
+
+A fresh folder has one account, root@localhost. It is let in over the Unix socket when the client's user is the
+one that runs the server, or the machine's root; over TCP once it has a password.
+";
+
+const GROUPS: &[&str] = &["mysqld", "porpoise"];
+const DEFAULT_FILES: &[&str] = &["/etc/porpoise.cnf", "~/.porpoise.cnf"];
+const DEFAULT_PORT: u64 = 3306;
+/// The longest path that a Unix socket can have.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// Options that are the program's own, beside the system variables.
+const OWN: &[(&str, OptionKind)] = &[
+    ("bind_address", OptionKind::Value),
+    ("datadir", OptionKind::Value),
+    ("defaults_extra_file", OptionKind::Value),
+    ("defaults_file", OptionKind::Value),
+    ("help", OptionKind::Switch),
+    ("networking", OptionKind::Switch),
+    ("no_defaults", OptionKind::Switch),
+    ("port", OptionKind::Value),
+    ("print_defaults", OptionKind::Switch),
+    ("shared_memory", OptionKind::Switch),
+    ("shared_memory_base_name", OptionKind::Value),
+    ("socket", OptionKind::Value),
+    ("thread_pool_size", OptionKind::Value),
+    // Who starts mysqld by a script says whom to run as: here it is who starts it.
+    ("user", OptionKind::Value),
+    ("verbose", OptionKind::Switch),
+    ("version", OptionKind::Switch),
+];
+
+/// Exit code of mysqld for options it doesn't understand and for a start that failed.
+const REFUSED: u8 = 1;
+
+pub fn run(words: Vec<String>) -> ExitCode {
+    start_log();
+    let words = match single_letters(words) {
+        Ok(words) => words,
+        Err(code) => return code,
+    };
+    match serve(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("porpoise: {why}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+/// Warnings and errors to stderr; `RUST_LOG` asks for more.
+pub fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    // A second start in one process keeps the first one's.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .compact()
+        .try_init();
+}
+
+/// The single letters that mysqld knows, as their long names. Help and version end the program.
+fn single_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
+    let mut long = Vec::with_capacity(words.len());
+    for word in words {
+        match word.as_str() {
+            "-?" | "-h" | "--help" | "--verbose" => {
+                print!("{HELP}");
+                return Err(ExitCode::SUCCESS);
+            }
+            "-V" | "--version" => {
+                println!(
+                    "porpoise {} (as MySQL {})",
+                    env!("CARGO_PKG_VERSION"),
+                    porpoise_server::SERVER_VERSION
+                );
+                return Err(ExitCode::SUCCESS);
+            }
+            "-P" => long.push("--port".to_string()),
+            "-u" => long.push("--user".to_string()),
+            _ => long.push(word),
+        }
+    }
+    Ok(long)
+}
+
+fn known(name: &str) -> Option<OptionKind> {
+    OWN.iter()
+        .find(|(own, _)| *own == name)
+        .map(|(_, takes)| *takes)
+        .or_else(|| {
+            let kind = variables::VARIABLES[variables::find(name)?].kind;
+            Some(if kind == variables::Kind::Bool {
+                OptionKind::Switch
+            } else {
+                OptionKind::Value
+            })
+        })
+}
+
+/// Option files first, so that the command line overrules them.
+fn read_options(words: Vec<String>, known: &dyn KnownOptions) -> Result<Options, OptionError> {
+    let mut command_line = Options::default();
+    command_line.read_arguments(words.clone(), known)?;
+    let mut options = Options::default();
+    if let Some(file) = command_line.get("defaults_file") {
+        options.read_file(Path::new(file), GROUPS, true, known)?;
+    } else if command_line.get("no_defaults").is_none() {
+        for file in DEFAULT_FILES {
+            if let Some(path) = at_home(file) {
+                options.read_file(&path, GROUPS, false, known)?;
+            }
+        }
+    }
+    if let Some(file) = command_line.get("defaults_extra_file") {
+        options.read_file(Path::new(file), GROUPS, true, known)?;
+    }
+    options.read_arguments(words, known)?;
+    for name in ["defaults_file", "defaults_extra_file", "no_defaults"] {
+        options.take(name);
+    }
+    Ok(options)
+}
+
+fn at_home(file: &str) -> Option<PathBuf> {
+    match file.strip_prefix("~/") {
+        Some(rest) => Some(PathBuf::from(std::env::var_os("HOME")?).join(rest)),
+        None => Some(PathBuf::from(file)),
+    }
+}
+
+/// Where to be found, taken out of the options; what is left are system variables.
+struct Place {
+    location: Location,
+    server: ServerOptions,
+    base_name: String,
+}
+
+fn place(options: &mut Options) -> Result<Place, String> {
+    let folder = options.get("datadir").unwrap_or("porpoise-data");
+    let location = match folder {
+        ":memory:" => Location::Memory,
+        folder => Location::Path(PathBuf::from(folder)),
+    };
+    let whole = |name: &str, default: u64| match options.get(name) {
+        None => Ok(default),
+        Some(text) => parse_size(text)
+            .ok_or_else(|| format!("Unknown suffix or value '{text}' used for variable '{name}'")),
+    };
+    let port = u16::try_from(whole("port", DEFAULT_PORT)?)
+        .map_err(|_| "a port is at most 65535".to_string())?;
+    let workers = usize::try_from(whole("thread_pool_size", 0)?).unwrap_or(0);
+    let off = |value: &str| matches!(value.to_ascii_lowercase().as_str(), "off" | "0" | "false");
+    let networking = !options.get("networking").is_some_and(off)
+        && options.get("skip_networking").is_none_or(off);
+    let addresses = options.get("bind_address").unwrap_or("127.0.0.1");
+    let tcp = if networking {
+        resolve(addresses, port)?
+    } else {
+        Vec::new()
+    };
+    let socket = match options.get("socket") {
+        Some("") => None,
+        Some(path) => Some(PathBuf::from(path)),
+        None => Some(default_socket()),
+    };
+    let base_name = options
+        .get("shared_memory_base_name")
+        .unwrap_or(shared_memory::BASE_NAME)
+        .to_string();
+    let shared_memory = match options.get("shared_memory") {
+        Some(value) if off(value) => None,
+        None if !cfg!(target_os = "linux") => None,
+        _ if base_name.contains('/') => Some(PathBuf::from(&base_name)),
+        _ => socket
+            .as_deref()
+            .map(|socket| shared_memory::path_of(socket, &base_name)),
+    };
+    // Who didn't ask for it isn't refused a start for a long folder's name.
+    let is_asked_for = options.get("shared_memory").is_some();
+    let shared_memory = shared_memory.filter(|path| {
+        let fits = path.as_os_str().len() <= SOCKET_PATH_MAX;
+        if !fits && !is_asked_for {
+            tracing::warn!(
+                "no shared memory: '{}' is too long for a socket",
+                path.display()
+            );
+        }
+        fits || is_asked_for
+    });
+    for name in [
+        "networking",
+        "shared_memory",
+        "shared_memory_base_name",
+        "thread_pool_size",
+        "user",
+        "print_defaults",
+    ] {
+        options.take(name);
+    }
+    Ok(Place {
+        location,
+        server: ServerOptions {
+            tcp,
+            socket,
+            shared_memory,
+            instance_socket: None,
+            workers,
+            when_idle: Some(crate::give_memory_back),
+            ..ServerOptions::default()
+        },
+        base_name,
+    })
+}
+
+fn resolve(addresses: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let mut resolved = Vec::new();
+    for address in addresses
+        .split(',')
+        .map(str::trim)
+        .filter(|address| !address.is_empty())
+    {
+        let address = if address == "*" { "::" } else { address };
+        let found = (address, port)
+            .to_socket_addrs()
+            .map_err(|error| format!("can't resolve the bind address '{address}': {error}"))?;
+        resolved.extend(found.take(1));
+    }
+    Ok(resolved)
+}
+
+/// Where this machine's clients look first, if that folder is ours to write.
+fn default_socket() -> PathBuf {
+    let folder = Path::new("/run/mysqld");
+    let ours = tempfile::Builder::new()
+        .prefix(".porpoise")
+        .tempfile_in(folder)
+        .is_ok();
+    if ours {
+        folder.join("mysqld.sock")
+    } else {
+        PathBuf::from("/tmp/mysql.sock")
+    }
+}
+
+/// As many file descriptors as the system lets this process have, or `wanted`, which only the
+/// machine's root may have if it is more. Told is how many there are then.
+pub fn raise_descriptor_limit(wanted: u64) -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map(|most| most.max(wanted));
+    for maximum in [most, limit.maximum] {
+        let raised = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => break,
+            Err(_) if maximum != limit.maximum => {}
+            // It goes on with what it has: then some clients can't be let in.
+            Err(error) => tracing::warn!("can't have more open files: {error}"),
+        }
+    }
+    let current = getrlimit(Resource::Nofile).current;
+    current.unwrap_or(i64::MAX as u64)
+}
+
+fn serve(words: Vec<String>) -> Result<(), String> {
+    let mut options = read_options(words, &known).map_err(|error| error.to_string())?;
+    for warning in &options.warnings {
+        tracing::warn!("{warning}");
+    }
+    if options.get("print_defaults").is_some() {
+        for (name, value) in options.into_pairs() {
+            if name != "print_defaults" {
+                println!("--{}={value}", name.replace('_', "-"));
+            }
+        }
+        return Ok(());
+    }
+    let Place {
+        location,
+        server: mut doors,
+        base_name,
+    } = place(&mut options)?;
+    let folder = match &location {
+        Location::Memory => "memory".to_string(),
+        Location::Path(path) => path.display().to_string(),
+    };
+    let data = match &location {
+        Location::Memory => None,
+        Location::Path(path) => Some(path.clone()),
+    };
+    let wanted = options
+        .get("open_files_limit")
+        .and_then(parse_size)
+        .unwrap_or(0);
+    let engine_options = EngineOptions {
+        location,
+        variables: options.into_pairs(),
+    };
+    let open_files = raise_descriptor_limit(wanted);
+    if open_files < wanted {
+        tracing::warn!(
+            "Could not increase number of max_open_files to more than {open_files} (request: {wanted})"
+        );
+    }
+    let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
+    // Programs that open the folder come here instead. It is served without them as well.
+    doors.instance_socket = data.and_then(|folder| match InstanceSocket::open(&folder) {
+        Ok(socket) => Some(Arc::new(socket)),
+        Err(error) => {
+            tracing::warn!(
+                "other programs can't come in at {}: {error}",
+                folder.display()
+            );
+            None
+        }
+    });
+    let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
+
+    // What the variables of these names show is where the server really is.
+    let port = server.tcp_addresses().first().map_or(0, SocketAddr::port);
+    let socket = server
+        .socket_path()
+        .map_or_else(String::new, |path| path.display().to_string());
+    for (name, value) in [
+        ("port", port.to_string()),
+        ("socket", socket),
+        ("datadir", folder.clone()),
+        ("open_files_limit", open_files.to_string()),
+        (
+            "shared_memory",
+            u8::from(server.shared_memory_path().is_some()).to_string(),
+        ),
+        ("shared_memory_base_name", base_name),
+    ] {
+        engine.variables().learn(name, &value);
+    }
+
+    let stopper = server.stopper();
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| format!("can't watch signals: {error}"))?;
+    std::thread::spawn(move || {
+        let mut asked = false;
+        for signal in signals.forever() {
+            if signal == SIGHUP {
+                continue;
+            }
+            if asked {
+                // Asked twice: what is committed is safe without a clean end.
+                std::process::exit(i32::from(REFUSED));
+            }
+            asked = true;
+            stopper.stop();
+        }
+    });
+
+    let mut places: Vec<String> = server
+        .tcp_addresses()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    places.extend(server.socket_path().map(|path| path.display().to_string()));
+    places.extend(
+        server
+            .shared_memory_path()
+            .map(|path| format!("{} (shared memory)", path.display())),
+    );
+    println!(
+        "porpoise {}: ready for connections on {} (data in {folder})",
+        env!("CARGO_PKG_VERSION"),
+        places.join(" and ")
+    );
+    // Whoever started it may have closed the other end.
+    let _ = std::io::stdout().flush();
+
+    server.wait();
+    server.stop();
+    engine
+        .close()
+        .map_err(|error| format!("can't close {folder}: {}", error.message()))
+}

@@ -1,0 +1,15 @@
+//! What every layer of the engine speaks of.
+//!
+//! 1. [`error`] has errors and warnings, with MySQL's numbers and words.
+//! 2. [`reply`] is where a statement's answer goes.
+//! 3. [`quote`] spells names and texts as statements do.
+//! 4. [`privilege`] is the table of privileges, and sets of them.
+//! 5. [`variables`] has the system variables, a row each, and a session's values of them.
+
+pub mod error;
+pub mod privilege;
+pub mod quote;
+pub mod reply;
+pub mod variables;
+
+pub use error::{Error, Result};

@@ -1,0 +1,304 @@
+//! The global values, replaced as a whole when one changes, and what sessions begin with.
+//!
+//! What is asked for often (seats, time limits, how commits are flushed) is kept beside them, to be read without a look in
+//! the array ([`GlobalVariables::derive`]).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use compact_str::CompactString;
+use parking_lot::Mutex;
+use porpoise_storage::{Flush, FlushPolicy};
+use porpoise_types::{Collation, Value};
+
+use super::kind::{Kind, unsigned};
+use super::table::{Position, VARIABLES, find};
+use super::{SessionVars, VERSION, set_names};
+use crate::error::{Error, Result};
+
+/// The global values, and what is derived from them for readers without a lock.
+pub struct GlobalVariables {
+    values: ArcSwap<Vec<Value>>,
+    /// What sessions begin with, by the collation that their clients ask for.
+    beginnings: ArcSwap<Vec<(Option<Collation>, Arc<Beginning>)>>,
+    /// SETs of globals one after the other.
+    changing: Mutex<()>,
+    flush: FlushPolicy,
+    max_connections: AtomicU64,
+    /// What `max_connections` may be set to: as many as the system bears.
+    max_connections_most: AtomicU64,
+    connect_timeout_s: AtomicU64,
+    loopback_fast_path: AtomicU64,
+    max_user_connections: AtomicU64,
+    pub started_us: i64,
+}
+
+impl GlobalVariables {
+    /// Defaults, and the start-up values over them. Names may be written with dashes.
+    ///
+    /// # Errors
+    /// 1193 for an unknown name, 1231 for a value it doesn't take.
+    pub fn new(start_up: &[(String, String)]) -> Result<GlobalVariables> {
+        let mut values: Vec<Value> = VARIABLES
+            .iter()
+            .map(|variable| match variable.default {
+                "" if variable.kind == Kind::Text => Value::text(""),
+                "NULL" if variable.kind == Kind::Text => Value::Null,
+                default => variable.parse(default).unwrap_or(Value::Null),
+            })
+            .collect();
+        let mut put = |name: &str, value: Value| {
+            if let Some(position) = find(name) {
+                values[position] = value;
+            }
+        };
+        put("version", Value::text(VERSION));
+        put(
+            "version_compile_machine",
+            Value::text(std::env::consts::ARCH),
+        );
+        put("server_uuid", Value::text(random_uuid()));
+        put(
+            "system_time_zone",
+            Value::text(std::env::var("TZ").unwrap_or_else(|_| "UTC".to_owned())),
+        );
+        for (name, given) in start_up {
+            let name = name.replace('-', "_").to_ascii_lowercase();
+            let position = find(&name).ok_or_else(|| Error::unknown_system_variable(&name))?;
+            let value = VARIABLES[position]
+                .parse(given)
+                .ok_or_else(|| Error::wrong_value_for_variable(&name, given))?;
+            values[position] = value;
+        }
+        // As many clients may wait to be let in as may be in.
+        if let Some(position) = find("back_log")
+            && !matches!(unsigned(&values[position]), 1..=65_535)
+        {
+            let clients = find("max_connections").map_or(0, |at| unsigned(&values[at]));
+            values[position] = Value::UInt(clients.clamp(1, 65_535));
+        }
+        let globals = GlobalVariables {
+            values: ArcSwap::from_pointee(values),
+            beginnings: ArcSwap::default(),
+            changing: Mutex::new(()),
+            flush: FlushPolicy::default(),
+            max_connections: AtomicU64::new(0),
+            max_connections_most: AtomicU64::new(u64::MAX),
+            connect_timeout_s: AtomicU64::new(0),
+            loopback_fast_path: AtomicU64::new(0),
+            max_user_connections: AtomicU64::new(0),
+            started_us: std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |since| since.as_micros() as i64),
+        };
+        globals.derive();
+        Ok(globals)
+    }
+
+    /// Puts values where others read them.
+    fn derive(&self) {
+        self.max_connections
+            .store(self.get_u64("max_connections"), Ordering::Relaxed);
+        self.connect_timeout_s
+            .store(self.get_u64("connect_timeout"), Ordering::Relaxed);
+        self.loopback_fast_path
+            .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
+        self.max_user_connections
+            .store(self.get_u64("max_user_connections"), Ordering::Relaxed);
+        self.flush
+            .set(match self.get_u64("innodb_flush_log_at_trx_commit") {
+                0 => Flush::EachSecond,
+                2 => Flush::WriteAtCommit,
+                _ => Flush::AtCommit,
+            });
+    }
+
+    /// All values, in the table's order.
+    pub fn all(&self) -> Arc<Vec<Value>> {
+        self.values.load_full()
+    }
+
+    pub fn get(&self, name: &str) -> Value {
+        find(name).map_or(Value::Null, |position| self.at(position))
+    }
+
+    pub fn get_u64(&self, name: &str) -> u64 {
+        unsigned(&self.get(name))
+    }
+
+    pub fn get_text(&self, name: &str) -> CompactString {
+        match self.get(name) {
+            Value::Text(text) => text,
+            _ => CompactString::default(),
+        }
+    }
+
+    /// The value of the variable at a position of the table.
+    pub(super) fn at(&self, position: Position) -> Value {
+        self.values.load()[position].clone()
+    }
+
+    pub(super) fn set(&self, position: Position, value: Value) {
+        let _changing = self.changing.lock();
+        let mut values = Vec::clone(&self.values.load());
+        values[position] = value;
+        self.values.store(Arc::new(values));
+        self.derive();
+    }
+
+    /// Sets a value that the server itself finds out (port, socket, datadir).
+    pub fn learn(&self, name: &str, value: &str) {
+        if let Some((position, value)) =
+            find(name).and_then(|position| Some((position, VARIABLES[position].parse(value)?)))
+        {
+            self.set(position, value);
+        }
+    }
+
+    /// `innodb_flush_log_at_trx_commit`, as storage watches it.
+    pub fn flush_policy(&self) -> &FlushPolicy {
+        &self.flush
+    }
+
+    /// `innodb_buffer_pool_size`: memory for what is read of the B-tree.
+    pub fn cache_bytes(&self) -> usize {
+        self.get_u64("innodb_buffer_pool_size") as usize
+    }
+
+    /// `innodb_redo_log_capacity`: how much log is written before a checkpoint drops it.
+    pub fn log_bytes(&self) -> u64 {
+        self.get_u64("innodb_redo_log_capacity")
+    }
+
+    pub fn max_connections(&self) -> u64 {
+        self.max_connections.load(Ordering::Relaxed)
+    }
+
+    /// From here on `max_connections` is at most so many, whatever it is set to.
+    pub fn limit_connections(&self, most: u64) {
+        self.max_connections_most.store(most, Ordering::Relaxed);
+        if self.max_connections() > most {
+            self.learn("max_connections", &most.to_string());
+        }
+    }
+
+    /// The most that a variable may be set to, beside what its kind says.
+    pub(super) fn most(&self, name: &str) -> u64 {
+        match name {
+            "max_connections" => self.max_connections_most.load(Ordering::Relaxed),
+            _ => u64::MAX,
+        }
+    }
+
+    /// How many connections a user may have; 0 for any number.
+    pub fn max_user_connections(&self) -> u64 {
+        self.max_user_connections.load(Ordering::Relaxed)
+    }
+
+    pub fn connect_timeout(&self) -> u64 {
+        self.connect_timeout_s.load(Ordering::Relaxed)
+    }
+
+    /// Whether TCP clients on this machine that ask for it move to shared memory.
+    pub fn loopback_fast_path(&self) -> bool {
+        self.loopback_fast_path.load(Ordering::Relaxed) != 0
+    }
+
+    /// The state of a session that begins now, with the global values for its own, and all three character sets those
+    /// of the `collation` if there is one.
+    ///
+    /// Sessions begin alike until a global is set: what is derived from the values is derived once, then copied.
+    pub fn begin_session(&self, connection_id: u64, collation: Option<Collation>) -> SessionVars {
+        let values = self.values.load();
+        let beginnings = self.beginnings.load();
+        let known = beginnings
+            .iter()
+            .find(|(of, beginning)| *of == collation && Arc::ptr_eq(&beginning.globals, &values));
+        if let Some((_, beginning)) = known {
+            return beginning.state.for_connection(connection_id);
+        }
+        let beginning = Arc::new(Beginning::new(values.clone(), collation));
+        self.beginnings.rcu(|all| {
+            let mut all: Vec<_> = all
+                .iter()
+                .filter(|(of, other)| {
+                    *of != collation && Arc::ptr_eq(&other.globals, &beginning.globals)
+                })
+                .cloned()
+                .collect();
+            all.push((collation, beginning.clone()));
+            all
+        });
+        beginning.state.for_connection(connection_id)
+    }
+}
+
+/// A state to begin sessions with.
+struct Beginning {
+    /// The global values that it was made from.
+    globals: Arc<Vec<Value>>,
+    state: SessionVars,
+}
+
+impl Beginning {
+    fn new(globals: Arc<Vec<Value>>, collation: Option<Collation>) -> Beginning {
+        let mut state = SessionVars::new(0);
+        state.variables = globals.clone();
+        for (variable, value) in VARIABLES.iter().zip(globals.iter()) {
+            if let Some(apply) = variable.apply {
+                apply(&mut state, value);
+            }
+        }
+        if let Some(collation) = collation {
+            set_names(collation.charset(), collation, &mut state);
+        }
+        Beginning { globals, state }
+    }
+}
+
+/// 128 random bits in a UUID's clothes.
+fn random_uuid() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let bits =
+        |n: u8| RandomState::new().hash_one((n, std::process::id(), std::time::SystemTime::now()));
+    let (a, b) = (bits(0), bits(1));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        a >> 32,
+        a >> 16 & 0xFFFF,
+        a & 0xFFF,
+        (b >> 48 & 0x3FFF) | 0x8000,
+        b & 0xFFFF_FFFF_FFFF
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_suffixes_and_ranges_clamp() {
+        let globals = GlobalVariables::new(&[
+            ("max-allowed-packet".into(), "16M".into()),
+            ("max_connections".into(), "0".into()),
+        ]);
+        let globals = globals.expect("start-up values");
+        assert_eq!(globals.get_u64("max_allowed_packet"), 16 << 20);
+        assert_eq!(globals.max_connections(), 1);
+        assert!(GlobalVariables::new(&[("no_such".into(), "1".into())]).is_err());
+    }
+
+    #[test]
+    fn max_connections_goes_down_to_what_the_system_bears_and_never_up() {
+        let globals = GlobalVariables::new(&[("max_connections".into(), "2000".into())]);
+        let globals = globals.expect("start-up values");
+        globals.limit_connections(3000);
+        assert_eq!(globals.max_connections(), 2000);
+        globals.limit_connections(400);
+        assert_eq!(globals.max_connections(), 400);
+        assert_eq!(globals.get_u64("max_connections"), 400);
+        globals.limit_connections(3000);
+        assert_eq!(globals.max_connections(), 400);
+    }
+}

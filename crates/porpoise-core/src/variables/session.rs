@@ -1,0 +1,373 @@
+//! What a session's expressions read: the values of its variables, the names it came with, its warnings, and the
+//! counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
+//!
+//! Values only: what a session holds (tables, locks, an account) is the session's ([`porpoise_session::session_state::SessionState`]).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use porpoise_sql::ast;
+use porpoise_storage::Interrupt;
+use porpoise_types::temporal::locale::Locale;
+use porpoise_types::{
+    Charset, Collation, ConvertContext, DataType, DateMode, DateTime, TimeZone, Value,
+};
+
+use crate::error::{Condition, Error, Level, Result};
+use crate::variables::{Isolation, SqlMode};
+
+pub struct SessionVars {
+    pub connection_id: u64,
+    /// The current schema.
+    pub schema: Option<CompactString>,
+    /// USER(): the name and host the client came with.
+    pub user: CompactString,
+    pub host: CompactString,
+    pub sql_mode: SqlMode,
+    pub time_zone: TimeZone,
+    /// `collation_connection`: of literals.
+    pub collation: Collation,
+    /// `character_set_results`; `None` sends what is stored.
+    pub results_charset: Option<Charset>,
+    pub user_variables: HashMap<CompactString, (Value, DataType)>,
+    pub last_insert_id: u64,
+    /// LAST_INSERT_ID(expr) was called: the OK packet tells its value.
+    pub last_insert_id_set: bool,
+    /// RAND()'s state.
+    pub random: u64,
+    pub row_count: i64,
+    pub found_rows: u64,
+    pub warnings: Vec<(Level, Condition)>,
+    /// Warnings of the statement, those not kept included.
+    pub warnings_total: usize,
+    /// What the statement before left: SHOW WARNINGS brings it back, `@@warning_count` counts it.
+    pub diagnostics_before: Diagnostics,
+    /// CLIENT_FOUND_ROWS: affected rows are matched rows.
+    pub found_rows_flag: bool,
+    /// The running statement said IGNORE.
+    pub ignore_errors: bool,
+    /// The running statement changes rows: strict mode makes errors of what its expressions would only warn of.
+    pub changes_rows: bool,
+    /// When the running statement began, in UTC microseconds since 1970.
+    pub statement_started_us: i64,
+    /// Set by KILL and time limits; storage's waits end by it too.
+    pub interrupt: Arc<Interrupt>,
+    /// Whether `interrupt` was set by `max_execution_time`.
+    pub timed_out: Arc<AtomicBool>,
+    /// `innodb_lock_wait_timeout`, in seconds.
+    pub lock_wait_timeout_s: u64,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
+    pub cte_max_recursion_depth: u64,
+    pub div_precision_increment: u8,
+    pub group_concat_max_len: u64,
+    pub max_allowed_packet: u64,
+    /// `lc_time_names`: in which language days and months are named.
+    pub locale: &'static Locale,
+    pub autocommit: bool,
+    /// Every system variable's session value, in the table's order.
+    pub variables: Arc<Vec<Value>>,
+    pub client_charset: Charset,
+    pub default_week_format: u8,
+    pub max_error_count: usize,
+    /// 0: no limit.
+    pub max_execution_time_ms: u64,
+    pub wait_timeout_s: u64,
+    pub interactive_timeout_s: u64,
+    pub net_read_timeout_s: u64,
+    pub net_write_timeout_s: u64,
+    pub sql_notes: bool,
+    pub sql_safe_updates: bool,
+    pub sql_select_limit: u64,
+    pub foreign_key_checks: bool,
+    /// A new foreign key must refer to a whole unique key.
+    pub restrict_fk_on_non_standard_key: bool,
+    /// `insert_id`: what the next AUTO_INCREMENT value shall be; 0: the counter's.
+    pub next_insert_id: u64,
+    /// `timestamp`: what NOW() shall be.
+    pub fixed_timestamp_us: Option<i64>,
+    pub isolation: Isolation,
+    /// Whether the statement's plain reads lock what they read, as at SERIALIZABLE.
+    pub reads_lock: bool,
+    /// Whether a locking look-up by a whole unique key keeps the key locked that it doesn't find, as at REPEATABLE READ.
+    pub keeps_absent_locks: bool,
+    pub transaction_read_only: bool,
+    /// `lock_wait_timeout`, in seconds: for metadata locks.
+    pub metadata_lock_timeout_s: u64,
+    /// `activate_all_roles_on_login`.
+    pub activates_all_roles: bool,
+}
+
+/// Where RAND()'s sequence begins: elsewhere for each connection, and for each process.
+fn first_random(connection_id: u64) -> u64 {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| u64::from(std::process::id()));
+    connection_id.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ *PROCESS
+}
+
+impl SessionVars {
+    pub fn new(connection_id: u64) -> SessionVars {
+        SessionVars {
+            connection_id,
+            schema: None,
+            user: CompactString::default(),
+            host: CompactString::default(),
+            sql_mode: SqlMode::default(),
+            time_zone: TimeZone::system(),
+            collation: Collation::UTF8MB4_0900_AI_CI,
+            results_charset: None,
+            user_variables: HashMap::new(),
+            last_insert_id: 0,
+            last_insert_id_set: false,
+            random: first_random(connection_id),
+            row_count: 0,
+            found_rows: 0,
+            warnings: Vec::new(),
+            warnings_total: 0,
+            diagnostics_before: Diagnostics::default(),
+            changes_rows: false,
+            found_rows_flag: false,
+            ignore_errors: false,
+            statement_started_us: 0,
+            interrupt: Arc::default(),
+            timed_out: Arc::default(),
+            lock_wait_timeout_s: 50,
+            auto_increment_increment: 1,
+            auto_increment_offset: 1,
+            cte_max_recursion_depth: 1000,
+            div_precision_increment: 4,
+            group_concat_max_len: 1024,
+            max_allowed_packet: 64 << 20,
+            locale: Locale::english(),
+            autocommit: true,
+            variables: Arc::default(),
+            client_charset: Charset::Utf8mb4,
+            default_week_format: 0,
+            max_error_count: 1024,
+            max_execution_time_ms: 0,
+            wait_timeout_s: 28_800,
+            interactive_timeout_s: 28_800,
+            net_read_timeout_s: 30,
+            net_write_timeout_s: 60,
+            sql_notes: true,
+            sql_safe_updates: false,
+            sql_select_limit: u64::MAX,
+            foreign_key_checks: true,
+            restrict_fk_on_non_standard_key: true,
+            next_insert_id: 0,
+            fixed_timestamp_us: None,
+            isolation: Isolation::default(),
+            reads_lock: false,
+            keeps_absent_locks: true,
+            transaction_read_only: false,
+            metadata_lock_timeout_s: 31_536_000,
+            activates_all_roles: false,
+        }
+    }
+
+    /// The values of a new session that begins with this one's settings, and with nothing else of it.
+    pub fn for_connection(&self, connection_id: u64) -> SessionVars {
+        SessionVars {
+            connection_id,
+            schema: None,
+            user: CompactString::default(),
+            host: CompactString::default(),
+            time_zone: self.time_zone.clone(),
+            user_variables: HashMap::new(),
+            random: first_random(connection_id),
+            warnings: Vec::new(),
+            diagnostics_before: Diagnostics::default(),
+            interrupt: Arc::default(),
+            timed_out: Arc::default(),
+            variables: self.variables.clone(),
+            ..*self
+        }
+    }
+
+    /// The schema that a name says, or the current one.
+    pub fn schema_or_current(&self, named: Option<&ast::Ident>) -> Result<CompactString> {
+        named
+            .map(|name| name.0.clone())
+            .or_else(|| self.schema.clone())
+            .ok_or_else(Error::no_database_selected)
+    }
+
+    pub fn warn(&mut self, level: Level, condition: Condition) {
+        if level == Level::Note && !self.sql_notes {
+            return;
+        }
+        self.warnings_total += 1;
+        if self.warnings.len() < self.max_error_count {
+            self.warnings.push((level, condition));
+        }
+    }
+
+    /// A statement begins: what the last one left is set aside.
+    pub fn begin_diagnostics(&mut self) {
+        std::mem::swap(&mut self.warnings, &mut self.diagnostics_before.warnings);
+        self.diagnostics_before.total = self.warnings_total;
+        self.warnings.clear();
+        self.warnings_total = 0;
+    }
+
+    /// The statement that began is about the last one's diagnostics, and keeps them.
+    pub fn keep_diagnostics(&mut self) {
+        std::mem::swap(&mut self.warnings, &mut self.diagnostics_before.warnings);
+        self.warnings_total = self.diagnostics_before.total;
+    }
+
+    /// A condition that an expression met: an error where strict mode guards a change, else a warning.
+    pub fn complain(&mut self, error: Error) -> Result<()> {
+        if self.changes_rows && self.sql_mode.strict() && !self.ignore_errors {
+            return Err(error);
+        }
+        self.warn(Level::Warning, error.into_condition());
+        Ok(())
+    }
+
+    /// As an OK packet counts them.
+    pub fn warning_count(&self) -> u16 {
+        u16::try_from(self.warnings_total).unwrap_or(u16::MAX)
+    }
+
+    /// A moment (UTC microseconds since 1970) in the session's time zone.
+    pub fn to_local(&self, utc_us: i64) -> DateTime {
+        DateTime::from_unix_micros(utc_us)
+            .map_or_else(DateTime::default, |utc| self.time_zone.from_utc(utc))
+    }
+
+    /// A TIMESTAMP's stored moment in the session's time zone. Zero stays zero.
+    pub fn from_utc(&self, utc: DateTime) -> DateTime {
+        if utc == DateTime::default() {
+            utc
+        } else {
+            self.time_zone.from_utc(utc)
+        }
+    }
+
+    /// A local time as TIMESTAMP stores it; `None` beyond 1970-2038.
+    pub fn to_utc(&self, local: DateTime) -> Option<DateTime> {
+        /// 2038-01-19 03:14:07.999999 UTC.
+        const TIMESTAMP_MAX_US: i64 = 2_147_483_647_999_999;
+        if local == DateTime::default() {
+            return Some(local);
+        }
+        let utc = self.time_zone.to_utc(local)?;
+        (1_000_000..=TIMESTAMP_MAX_US)
+            .contains(&utc.unix_micros())
+            .then_some(utc)
+    }
+
+    /// What conversions need to know: today, and which dates the SQL mode allows.
+    pub fn conversion(&self, now_us: i64) -> ConvertContext {
+        ConvertContext {
+            today: self.to_local(now_us).date(),
+            dates: self.date_mode(),
+            truncate_fractions: self.sql_mode.time_truncate_fractional(),
+        }
+    }
+
+    pub fn date_mode(&self) -> DateMode {
+        DateMode {
+            no_zero_date: self.sql_mode.no_zero_date(),
+            no_zero_in_date: self.sql_mode.no_zero_in_date(),
+            allow_invalid_dates: self.sql_mode.allow_invalid_dates(),
+        }
+    }
+
+    pub fn user_variable(&self, name: &str) -> Value {
+        self.user_variables
+            .get(name)
+            .map_or(Value::Null, |(value, _)| value.clone())
+    }
+
+    pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
+        self.user_variables.insert(name.into(), (value, ty));
+    }
+
+    /// A division by zero: NULL with a warning, or an error where a strict mode wants one.
+    pub fn division_by_zero(&mut self) -> Result<()> {
+        match self.sql_mode.error_for_division_by_zero() {
+            true => self.complain(Error::division_by_zero()),
+            false => Ok(()),
+        }
+    }
+
+    /// The next of RAND()'s numbers: at least 0, less than 1.
+    pub fn random(&mut self) -> f64 {
+        random_step(&mut self.random)
+    }
+
+    pub fn lock_wait_timeout(&self) -> Duration {
+        Duration::from_secs(self.lock_wait_timeout_s)
+    }
+
+    pub fn metadata_lock_timeout(&self) -> Duration {
+        Duration::from_secs(self.metadata_lock_timeout_s)
+    }
+
+    /// Puts the error that ended a statement among its warnings, as SHOW WARNINGS and SHOW ERRORS show it.
+    pub fn keep_error(&mut self, condition: Condition) {
+        self.warn(Level::Error, condition);
+    }
+
+    pub fn cte_max_recursion_depth(&self) -> u64 {
+        self.cte_max_recursion_depth
+    }
+
+    /// `auto_increment_increment` and `auto_increment_offset`.
+    pub fn auto_increment_grid(&self) -> (u64, u64) {
+        (self.auto_increment_increment, self.auto_increment_offset)
+    }
+
+    /// Whether results travel in another character set than they are held in.
+    #[inline]
+    pub fn converts_results(&self) -> bool {
+        self.results_charset.is_some_and(|charset| {
+            !matches!(
+                charset,
+                Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Binary
+            )
+        })
+    }
+
+    /// Text in the results' character set; what it can't hold becomes `?`.
+    pub fn encode_result(&self, text: &[u8]) -> Vec<u8> {
+        match self.results_charset {
+            Some(charset) => {
+                let mut encoded = Vec::with_capacity(text.len());
+                charset.encode(&String::from_utf8_lossy(text), &mut encoded);
+                encoded
+            }
+            None => text.to_vec(),
+        }
+    }
+
+    /// Why the statement was interrupted.
+    pub fn interrupt_error(&self) -> Error {
+        if self.timed_out.load(Ordering::Relaxed) {
+            Error::query_timeout()
+        } else {
+            Error::query_interrupted()
+        }
+    }
+}
+
+/// The conditions that a statement left.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    pub warnings: Vec<(Level, Condition)>,
+    /// Those not kept included.
+    pub total: usize,
+}
+
+/// SplitMix64: a step of the state, and a number of it in [0, 1).
+pub fn random_step(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut bits = *state;
+    bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((bits ^ bits >> 31) >> 11) as f64 / (1u64 << 53) as f64
+}

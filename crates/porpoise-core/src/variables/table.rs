@@ -1,0 +1,795 @@
+//! The table: a row a variable, in the order of their names.
+//!
+//! A row tells name, scope, kind of value, default, whether it may be changed, and what a change does to a session.
+//! What a kind of value takes is said in [`super::kind`].
+
+use std::sync::LazyLock;
+
+use hashbrown::HashMap;
+use porpoise_types::temporal::locale::Locale;
+use porpoise_types::{Charset, Collation, TimeZone, Value};
+
+use super::kind::{Kind, text, unsigned};
+use super::sql_mode::SqlMode;
+use super::{Isolation, SessionVars};
+
+/// Where a variable has values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Global,
+    Session,
+    Both,
+}
+
+/// What may be done to a variable while the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It does what the manual says.
+    Settable,
+    /// The global value alone; sessions show what holds for them.
+    SetGlobal,
+    /// Set at start, or never.
+    ReadOnly,
+    /// It may be set, for compatibility, but nothing here depends on it: a warning says so.
+    Inert,
+}
+
+/// A row of the table.
+pub struct Variable {
+    pub name: &'static str,
+    pub scope: Scope,
+    pub kind: Kind,
+    pub default: &'static str,
+    pub usage: Use,
+    /// Puts a session's new value where the engine reads it.
+    pub(super) apply: Option<fn(&mut SessionVars, &Value)>,
+}
+
+impl std::fmt::Debug for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+const fn row(
+    name: &'static str,
+    scope: Scope,
+    kind: Kind,
+    default: &'static str,
+    usage: Use,
+) -> Variable {
+    Variable {
+        name,
+        scope,
+        kind,
+        default,
+        usage,
+        apply: None,
+    }
+}
+
+const fn applied(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    apply: fn(&mut SessionVars, &Value),
+) -> Variable {
+    Variable {
+        name,
+        scope: Scope::Both,
+        kind,
+        default,
+        usage: Use::Settable,
+        apply: Some(apply),
+    }
+}
+
+const fn int(min: i64, max: u64) -> Kind {
+    Kind::Int { min, max }
+}
+
+use Kind::{Bool, Choice, Text};
+use Scope::{Both, Global, Session};
+use Use::{Inert, ReadOnly, SetGlobal, Settable};
+
+const U32: u64 = u32::MAX as u64;
+const U64: u64 = u64::MAX;
+/// In a start-up value: the server finds the size.
+const AUTOSIZED: i64 = -1;
+const YEAR_S: u64 = 31_536_000;
+
+/// All variables, by name.
+pub static VARIABLES: &[Variable] = &[
+    Variable {
+        scope: Global,
+        ..applied("activate_all_roles_on_login", Bool, "0", |s, v| {
+            s.activates_all_roles = unsigned(v) != 0
+        })
+    },
+    row("authentication_policy", Global, Text, "*,,", Inert),
+    applied("auto_increment_increment", int(1, 65_535), "1", |s, v| {
+        s.auto_increment_increment = unsigned(v)
+    }),
+    applied("auto_increment_offset", int(1, 65_535), "1", |s, v| {
+        s.auto_increment_offset = unsigned(v)
+    }),
+    applied("autocommit", Bool, "1", |s, v| {
+        s.autocommit = unsigned(v) != 0
+    }),
+    row("back_log", Global, int(AUTOSIZED, 65_535), "-1", ReadOnly),
+    row("basedir", Global, Text, "/usr/", ReadOnly),
+    row("big_tables", Both, Bool, "0", Inert),
+    row("bind_address", Global, Text, "127.0.0.1", ReadOnly),
+    row(
+        "block_encryption_mode",
+        Both,
+        Choice(&[
+            "aes-128-ecb",
+            "aes-192-ecb",
+            "aes-256-ecb",
+            "aes-128-cbc",
+            "aes-192-cbc",
+            "aes-256-cbc",
+            "aes-128-cfb1",
+            "aes-192-cfb1",
+            "aes-256-cfb1",
+            "aes-128-cfb8",
+            "aes-192-cfb8",
+            "aes-256-cfb8",
+            "aes-128-cfb128",
+            "aes-192-cfb128",
+            "aes-256-cfb128",
+            "aes-128-ofb",
+            "aes-192-ofb",
+            "aes-256-ofb",
+        ]),
+        "aes-128-ecb",
+        Settable,
+    ),
+    row(
+        "bulk_insert_buffer_size",
+        Both,
+        int(0, U64),
+        "8388608",
+        Inert,
+    ),
+    applied("character_set_client", Kind::Charset, "utf8mb4", |s, v| {
+        s.client_charset = Charset::by_name(text(v)).unwrap_or(Charset::Utf8mb4)
+    }),
+    applied(
+        "character_set_connection",
+        Kind::Charset,
+        "utf8mb4",
+        |_, _| (),
+    ),
+    row(
+        "character_set_database",
+        Both,
+        Kind::Charset,
+        "utf8mb4",
+        Settable,
+    ),
+    row(
+        "character_set_filesystem",
+        Both,
+        Kind::Charset,
+        "binary",
+        Inert,
+    ),
+    applied("character_set_results", Kind::Charset, "utf8mb4", |s, v| {
+        s.results_charset = Charset::by_name(text(v))
+    }),
+    row(
+        "character_set_server",
+        Both,
+        Kind::Charset,
+        "utf8mb4",
+        Settable,
+    ),
+    row(
+        "character_set_system",
+        Global,
+        Kind::Charset,
+        "utf8mb3",
+        ReadOnly,
+    ),
+    row("character_sets_dir", Global, Text, "", ReadOnly),
+    applied(
+        "collation_connection",
+        Kind::Collation,
+        "utf8mb4_0900_ai_ci",
+        |s, v| s.collation = Collation::by_name(text(v)).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
+    ),
+    row(
+        "collation_database",
+        Both,
+        Kind::Collation,
+        "utf8mb4_0900_ai_ci",
+        Settable,
+    ),
+    row(
+        "collation_server",
+        Both,
+        Kind::Collation,
+        "utf8mb4_0900_ai_ci",
+        Settable,
+    ),
+    row(
+        "completion_type",
+        Both,
+        Choice(&["NO_CHAIN", "CHAIN", "RELEASE"]),
+        "NO_CHAIN",
+        Inert,
+    ),
+    row(
+        "concurrent_insert",
+        Global,
+        Choice(&["NEVER", "AUTO", "ALWAYS"]),
+        "AUTO",
+        Inert,
+    ),
+    row("connect_timeout", Global, int(2, YEAR_S), "10", Settable),
+    applied("cte_max_recursion_depth", int(0, U32), "1000", |s, v| {
+        s.cte_max_recursion_depth = unsigned(v)
+    }),
+    row("datadir", Global, Text, "", ReadOnly),
+    row(
+        "default_collation_for_utf8mb4",
+        Both,
+        Kind::Collation,
+        "utf8mb4_0900_ai_ci",
+        Inert,
+    ),
+    row("default_storage_engine", Both, Text, "InnoDB", Inert),
+    row("default_tmp_storage_engine", Both, Text, "InnoDB", Inert),
+    applied("default_week_format", int(0, 7), "0", |s, v| {
+        s.default_week_format = unsigned(v) as u8
+    }),
+    row(
+        "delay_key_write",
+        Global,
+        Choice(&["OFF", "ON", "ALL"]),
+        "ON",
+        Inert,
+    ),
+    row("disabled_storage_engines", Global, Text, "", ReadOnly),
+    row(
+        "disconnect_on_expired_password",
+        Global,
+        Bool,
+        "1",
+        ReadOnly,
+    ),
+    applied("div_precision_increment", int(0, 30), "4", |s, v| {
+        s.div_precision_increment = unsigned(v) as u8
+    }),
+    row("end_markers_in_json", Both, Bool, "0", Inert),
+    row(
+        "enforce_gtid_consistency",
+        Global,
+        Choice(&["OFF", "ON", "WARN"]),
+        "OFF",
+        ReadOnly,
+    ),
+    row("eq_range_index_dive_limit", Both, int(0, U32), "200", Inert),
+    row("error_count", Session, int(0, U32), "0", ReadOnly),
+    row(
+        "event_scheduler",
+        Global,
+        Choice(&["OFF", "ON", "DISABLED"]),
+        "DISABLED",
+        ReadOnly,
+    ),
+    row("explicit_defaults_for_timestamp", Both, Bool, "1", ReadOnly),
+    row("flush", Global, Bool, "0", ReadOnly),
+    applied("foreign_key_checks", Bool, "1", |s, v| {
+        s.foreign_key_checks = unsigned(v) != 0
+    }),
+    row("ft_max_word_len", Global, int(10, 84), "84", ReadOnly),
+    row("ft_min_word_len", Global, int(1, 84), "4", ReadOnly),
+    row(
+        "ft_query_expansion_limit",
+        Global,
+        int(0, 1000),
+        "20",
+        ReadOnly,
+    ),
+    row("ft_stopword_file", Global, Text, "(built-in)", ReadOnly),
+    row("general_log", Global, Bool, "0", ReadOnly),
+    row("general_log_file", Global, Text, "", ReadOnly),
+    row(
+        "generated_random_password_length",
+        Both,
+        int(5, 255),
+        "20",
+        Inert,
+    ),
+    applied("group_concat_max_len", int(4, U64), "1024", |s, v| {
+        s.group_concat_max_len = unsigned(v)
+    }),
+    row("gtid_executed", Global, Text, "", ReadOnly),
+    row(
+        "gtid_mode",
+        Global,
+        Choice(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]),
+        "OFF",
+        ReadOnly,
+    ),
+    row("gtid_next", Session, Text, "AUTOMATIC", ReadOnly),
+    row("gtid_purged", Global, Text, "", ReadOnly),
+    row("have_compress", Global, Text, "NO", ReadOnly),
+    row("have_dynamic_loading", Global, Text, "NO", ReadOnly),
+    row("have_geometry", Global, Text, "NO", ReadOnly),
+    row("have_openssl", Global, Text, "DISABLED", ReadOnly),
+    row("have_profiling", Global, Text, "NO", ReadOnly),
+    row("have_query_cache", Global, Text, "NO", ReadOnly),
+    row("have_ssl", Global, Text, "DISABLED", ReadOnly),
+    row("have_symlink", Global, Text, "DISABLED", ReadOnly),
+    row("host_cache_size", Global, int(0, 65_536), "279", Settable),
+    row("hostname", Global, Text, "localhost", ReadOnly),
+    row("identity", Session, int(0, U64), "0", Settable),
+    row(
+        "information_schema_stats_expiry",
+        Both,
+        int(0, YEAR_S),
+        "86400",
+        Inert,
+    ),
+    row("init_connect", Global, Text, "", ReadOnly),
+    row("init_file", Global, Text, "", ReadOnly),
+    row("innodb_autoinc_lock_mode", Global, int(0, 2), "2", ReadOnly),
+    row(
+        "innodb_buffer_pool_size",
+        Global,
+        int(5_242_880, U64),
+        "37748736",
+        ReadOnly,
+    ),
+    row(
+        "innodb_default_row_format",
+        Global,
+        Choice(&["redundant", "compact", "dynamic"]),
+        "dynamic",
+        ReadOnly,
+    ),
+    row("innodb_file_per_table", Global, Bool, "1", ReadOnly),
+    row(
+        "innodb_flush_log_at_trx_commit",
+        Global,
+        int(0, 2),
+        "1",
+        Settable,
+    ),
+    row("innodb_flush_method", Global, Text, "fsync", ReadOnly),
+    applied(
+        "innodb_lock_wait_timeout",
+        int(1, 1_073_741_824),
+        "50",
+        |s, v| s.lock_wait_timeout_s = unsigned(v),
+    ),
+    row(
+        "innodb_page_size",
+        Global,
+        int(4096, 65_536),
+        "16384",
+        ReadOnly,
+    ),
+    row("innodb_print_all_deadlocks", Global, Bool, "0", ReadOnly),
+    row("innodb_read_only", Global, Bool, "0", ReadOnly),
+    row(
+        "innodb_redo_log_capacity",
+        Global,
+        int(8_388_608, U64),
+        "67108864",
+        ReadOnly,
+    ),
+    row("innodb_rollback_on_timeout", Global, Bool, "0", ReadOnly),
+    row("innodb_stats_on_metadata", Global, Bool, "0", ReadOnly),
+    row("innodb_strict_mode", Both, Bool, "1", Inert),
+    row("innodb_table_locks", Both, Bool, "1", Inert),
+    row("innodb_version", Global, Text, "8.4.7", ReadOnly),
+    row("insert_id", Session, int(0, U64), "0", Settable),
+    applied("interactive_timeout", int(1, YEAR_S), "28800", |s, v| {
+        s.interactive_timeout_s = unsigned(v)
+    }),
+    row("join_buffer_size", Both, int(128, U64), "262144", Inert),
+    row("keep_files_on_create", Both, Bool, "0", Inert),
+    row("key_buffer_size", Global, int(0, U64), "8388608", Inert),
+    row("large_page_size", Global, int(0, 65_535), "0", ReadOnly),
+    row("large_pages", Global, Bool, "0", ReadOnly),
+    row("last_insert_id", Session, int(0, U64), "0", Settable),
+    row("lc_messages", Both, Text, "en_US", Inert),
+    applied("lc_time_names", Kind::Locale, "en_US", |s, v| {
+        s.locale = Locale::by_name(text(v)).unwrap_or(Locale::english())
+    }),
+    row("license", Global, Text, "MIT OR Apache-2.0", ReadOnly),
+    row("local_infile", Global, Bool, "0", Settable),
+    applied("lock_wait_timeout", int(1, YEAR_S), "31536000", |s, v| {
+        s.metadata_lock_timeout_s = unsigned(v)
+    }),
+    row("locked_in_memory", Global, Bool, "0", ReadOnly),
+    row("log_bin", Global, Bool, "0", ReadOnly),
+    row("log_bin_trust_function_creators", Global, Bool, "0", Inert),
+    row("log_error", Global, Text, "stderr", ReadOnly),
+    row("log_output", Global, Text, "FILE", ReadOnly),
+    row("log_queries_not_using_indexes", Global, Bool, "0", ReadOnly),
+    row(
+        "long_query_time",
+        Both,
+        Kind::Real {
+            min: 0.0,
+            max: 31_536_000.0,
+        },
+        "10.000000",
+        Inert,
+    ),
+    row("loopback_fast_path", Global, Bool, "0", Settable),
+    row("low_priority_updates", Both, Bool, "0", Inert),
+    row("lower_case_file_system", Global, Bool, "0", ReadOnly),
+    row("lower_case_table_names", Global, int(0, 2), "0", ReadOnly),
+    applied(
+        "max_allowed_packet",
+        int(1024, 1_073_741_824),
+        "67108864",
+        |s, v| s.max_allowed_packet = unsigned(v),
+    ),
+    row("max_connect_errors", Global, int(1, U64), "100", Settable),
+    row("max_connections", Global, int(1, 100_000), "151", Settable),
+    row(
+        "max_digest_length",
+        Global,
+        int(0, 1_048_576),
+        "1024",
+        ReadOnly,
+    ),
+    applied("max_error_count", int(0, 65_535), "1024", |s, v| {
+        s.max_error_count = unsigned(v) as usize
+    }),
+    applied("max_execution_time", int(0, U32), "0", |s, v| {
+        s.max_execution_time_ms = unsigned(v)
+    }),
+    row(
+        "max_heap_table_size",
+        Both,
+        int(16_384, U64),
+        "16777216",
+        Inert,
+    ),
+    row(
+        "max_insert_delayed_threads",
+        Both,
+        int(0, 16_384),
+        "20",
+        Inert,
+    ),
+    row(
+        "max_join_size",
+        Both,
+        int(1, U64),
+        "18446744073709551615",
+        Inert,
+    ),
+    row(
+        "max_length_for_sort_data",
+        Both,
+        int(4, 8_388_608),
+        "4096",
+        Inert,
+    ),
+    row(
+        "max_points_in_geometry",
+        Both,
+        int(3, 1_048_576),
+        "65536",
+        Inert,
+    ),
+    row(
+        "max_prepared_stmt_count",
+        Global,
+        int(0, 4_194_304),
+        "16382",
+        Settable,
+    ),
+    row(
+        "max_seeks_for_key",
+        Both,
+        int(1, U64),
+        "18446744073709551615",
+        Inert,
+    ),
+    row("max_sort_length", Both, int(4, 8_388_608), "1024", Inert),
+    row("max_sp_recursion_depth", Both, int(0, 255), "0", Inert),
+    row("max_user_connections", Both, int(0, U32), "0", SetGlobal),
+    row("min_examined_row_limit", Both, int(0, U64), "0", Inert),
+    row(
+        "net_buffer_length",
+        Both,
+        int(1024, 1_048_576),
+        "16384",
+        Inert,
+    ),
+    applied("net_read_timeout", int(1, YEAR_S), "30", |s, v| {
+        s.net_read_timeout_s = unsigned(v)
+    }),
+    row("net_retry_count", Both, int(1, U64), "10", Inert),
+    applied("net_write_timeout", int(1, YEAR_S), "60", |s, v| {
+        s.net_write_timeout_s = unsigned(v)
+    }),
+    row("new", Both, Bool, "0", Inert),
+    row("old_alter_table", Both, Bool, "0", Inert),
+    row("open_files_limit", Global, int(0, U64), "1048576", ReadOnly),
+    row("optimizer_prune_level", Both, int(0, 1), "1", Inert),
+    row("optimizer_search_depth", Both, int(0, 62), "62", Inert),
+    row(
+        "optimizer_switch",
+        Both,
+        Text,
+        "index_merge=off,block_nested_loop=on,batched_key_access=off,materialization=on,semijoin=on,derived_merge=on,hash_join=on",
+        Inert,
+    ),
+    row(
+        "optimizer_trace",
+        Both,
+        Text,
+        "enabled=off,one_line=off",
+        Inert,
+    ),
+    row("password_history", Global, int(0, U32), "0", ReadOnly),
+    row("password_require_current", Global, Bool, "0", ReadOnly),
+    row(
+        "password_reuse_interval",
+        Global,
+        int(0, U32),
+        "0",
+        ReadOnly,
+    ),
+    row("performance_schema", Global, Bool, "1", ReadOnly),
+    row("persisted_globals_load", Global, Bool, "1", ReadOnly),
+    row("pid_file", Global, Text, "", ReadOnly),
+    row("plugin_dir", Global, Text, "", ReadOnly),
+    row("port", Global, int(0, 65_535), "3306", ReadOnly),
+    row(
+        "preload_buffer_size",
+        Both,
+        int(1024, 1_073_741_824),
+        "32768",
+        Inert,
+    ),
+    row("profiling", Both, Bool, "0", Inert),
+    row("profiling_history_size", Both, int(0, 100), "15", Inert),
+    row("protocol_version", Global, int(0, U32), "10", ReadOnly),
+    row("pseudo_slave_mode", Session, Bool, "0", Inert),
+    row("pseudo_thread_id", Session, int(0, U64), "0", Inert),
+    row(
+        "query_alloc_block_size",
+        Both,
+        int(1024, U32),
+        "8192",
+        Inert,
+    ),
+    row("query_prealloc_size", Both, int(8192, U64), "8192", Inert),
+    row(
+        "range_optimizer_max_mem_size",
+        Both,
+        int(0, U64),
+        "8388608",
+        Inert,
+    ),
+    row(
+        "read_buffer_size",
+        Both,
+        int(8192, 2_147_479_552),
+        "131072",
+        Inert,
+    ),
+    row("read_only", Global, Bool, "0", ReadOnly),
+    row(
+        "read_rnd_buffer_size",
+        Both,
+        int(1, 2_147_483_647),
+        "262144",
+        Inert,
+    ),
+    row("require_secure_transport", Global, Bool, "0", ReadOnly),
+    applied("restrict_fk_on_non_standard_key", Bool, "1", |s, v| {
+        s.restrict_fk_on_non_standard_key = unsigned(v) != 0
+    }),
+    row("secure_file_priv", Global, Text, "NULL", ReadOnly),
+    row("server_id", Global, int(0, U32), "1", ReadOnly),
+    row("server_uuid", Global, Text, "", ReadOnly),
+    row(
+        "session_track_gtids",
+        Both,
+        Choice(&["OFF", "OWN_GTID", "ALL_GTIDS"]),
+        "OFF",
+        Inert,
+    ),
+    row("session_track_schema", Both, Bool, "1", Settable),
+    row("session_track_state_change", Both, Bool, "0", Settable),
+    row(
+        "session_track_system_variables",
+        Both,
+        Text,
+        "time_zone,autocommit,character_set_client,character_set_results,character_set_connection",
+        Settable,
+    ),
+    row(
+        "session_track_transaction_info",
+        Both,
+        Choice(&["OFF", "STATE", "CHARACTERISTICS"]),
+        "OFF",
+        Settable,
+    ),
+    row("shared_memory", Global, Bool, "0", ReadOnly),
+    row("shared_memory_base_name", Global, Text, "MYSQL", ReadOnly),
+    row("show_create_table_verbosity", Both, Bool, "0", Inert),
+    row(
+        "show_gipk_in_create_table_and_information_schema",
+        Both,
+        Bool,
+        "1",
+        Inert,
+    ),
+    row("skip_external_locking", Global, Bool, "1", ReadOnly),
+    row("skip_name_resolve", Global, Bool, "1", ReadOnly),
+    row("skip_networking", Global, Bool, "0", ReadOnly),
+    row("skip_show_database", Global, Bool, "0", ReadOnly),
+    row("slow_query_log", Global, Bool, "0", ReadOnly),
+    row("slow_query_log_file", Global, Text, "", ReadOnly),
+    row("socket", Global, Text, "/tmp/mysql.sock", ReadOnly),
+    row("sort_buffer_size", Both, int(32_768, U64), "262144", Inert),
+    row("sql_auto_is_null", Both, Bool, "0", Inert),
+    row("sql_big_selects", Both, Bool, "1", Inert),
+    row("sql_buffer_result", Both, Bool, "0", Inert),
+    row("sql_generate_invisible_primary_key", Both, Bool, "0", Inert),
+    row("sql_log_bin", Session, Bool, "1", Inert),
+    row("sql_log_off", Both, Bool, "0", Inert),
+    applied(
+        "sql_mode",
+        Kind::SqlMode,
+        "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
+        |s, v| s.sql_mode = SqlMode::parse(text(v)).unwrap_or_default(),
+    ),
+    applied("sql_notes", Bool, "1", |s, v| {
+        s.sql_notes = unsigned(v) != 0
+    }),
+    applied("sql_quote_show_create", Bool, "1", |_, _| ()),
+    row("sql_require_primary_key", Both, Bool, "0", Inert),
+    applied("sql_safe_updates", Bool, "0", |s, v| {
+        s.sql_safe_updates = unsigned(v) != 0
+    }),
+    applied(
+        "sql_select_limit",
+        int(0, U64),
+        "18446744073709551615",
+        |s, v| s.sql_select_limit = unsigned(v),
+    ),
+    row("sql_warnings", Both, Bool, "0", Inert),
+    row("ssl_ca", Global, Text, "", ReadOnly),
+    row("ssl_cert", Global, Text, "", ReadOnly),
+    row("ssl_cipher", Global, Text, "", ReadOnly),
+    row("ssl_key", Global, Text, "", ReadOnly),
+    row(
+        "stored_program_cache",
+        Global,
+        int(16, 524_288),
+        "256",
+        Inert,
+    ),
+    row("super_read_only", Global, Bool, "0", ReadOnly),
+    row("sync_binlog", Global, int(0, U32), "1", Inert),
+    row("system_time_zone", Global, Text, "UTC", ReadOnly),
+    row(
+        "table_definition_cache",
+        Global,
+        int(400, 524_288),
+        "2000",
+        Inert,
+    ),
+    row("table_open_cache", Global, int(1, 524_288), "4000", Inert),
+    row("thread_cache_size", Global, int(0, 16_384), "9", Inert),
+    row("thread_handling", Global, Text, "workers", ReadOnly),
+    row(
+        "thread_stack",
+        Global,
+        int(131_072, U64),
+        "1048576",
+        ReadOnly,
+    ),
+    applied("time_zone", Kind::TimeZone, "SYSTEM", |s, v| {
+        s.time_zone = TimeZone::parse(text(v)).unwrap_or_else(TimeZone::system)
+    }),
+    row(
+        "timestamp",
+        Session,
+        Kind::Real {
+            min: 0.0,
+            max: 2_147_483_647.0,
+        },
+        "0",
+        Settable,
+    ),
+    row("tls_version", Global, Text, "", ReadOnly),
+    row("tmp_table_size", Both, int(1024, U64), "16777216", Inert),
+    row("tmpdir", Global, Text, "/tmp", ReadOnly),
+    row(
+        "transaction_alloc_block_size",
+        Both,
+        int(1024, 131_072),
+        "8192",
+        Inert,
+    ),
+    applied(
+        "transaction_isolation",
+        Choice(&[
+            "READ-UNCOMMITTED",
+            "READ-COMMITTED",
+            "REPEATABLE-READ",
+            "SERIALIZABLE",
+        ]),
+        "REPEATABLE-READ",
+        |s, v| s.isolation = Isolation::by_name(text(v)).unwrap_or_default(),
+    ),
+    row(
+        "transaction_prealloc_size",
+        Both,
+        int(1024, 131_072),
+        "4096",
+        Inert,
+    ),
+    applied("transaction_read_only", Bool, "0", |s, v| {
+        s.transaction_read_only = unsigned(v) != 0
+    }),
+    row("unique_checks", Both, Bool, "1", Inert),
+    row("updatable_views_with_limit", Both, Bool, "1", Inert),
+    row("version", Global, Text, "", ReadOnly),
+    row("version_comment", Global, Text, "Porpoise", ReadOnly),
+    row("version_compile_machine", Global, Text, "x86_64", ReadOnly),
+    row("version_compile_os", Global, Text, "Linux", ReadOnly),
+    row("version_compile_zlib", Global, Text, "", ReadOnly),
+    applied("wait_timeout", int(1, YEAR_S), "28800", |s, v| {
+        s.wait_timeout_s = unsigned(v)
+    }),
+    row("warning_count", Session, int(0, U32), "0", ReadOnly),
+    row("windowing_use_high_precision", Both, Bool, "1", Inert),
+    row("worker_threads", Global, int(0, 1024), "0", ReadOnly),
+    row("xa_detach_on_prepare", Both, Bool, "1", Inert),
+];
+
+/// A variable's position in the table, which is its position in the arrays of values.
+pub type Position = usize;
+
+static BY_NAME: LazyLock<HashMap<&'static str, Position>> = LazyLock::new(|| {
+    VARIABLES
+        .iter()
+        .enumerate()
+        .map(|(position, variable)| (variable.name, position))
+        .collect()
+});
+
+/// Finds a variable by name, in any case.
+pub fn find(name: &str) -> Option<Position> {
+    BY_NAME
+        .get(name)
+        .or_else(|| BY_NAME.get(name.to_ascii_lowercase().as_str()))
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_its_defaults_are_values() {
+        assert!(VARIABLES.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for variable in VARIABLES {
+            assert!(
+                variable.default == "NULL"
+                    || variable.default.is_empty()
+                    || variable.parse(variable.default).is_some(),
+                "{}",
+                variable.name
+            );
+        }
+    }
+}

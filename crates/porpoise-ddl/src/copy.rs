@@ -1,0 +1,285 @@
+//! Moves rows from a table's old form to its new one, and fills new indexes.
+//!
+//! The new spaces belong to nobody yet, so nothing is locked, and rows are committed in batches that
+//! bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy with the
+//! error that INSERT would give.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use porpoise_catalog::record::TableRecord;
+use porpoise_catalog::{IndexKind, Table};
+use porpoise_core::error::{Error, Result};
+use porpoise_executor::eval::Evaluate;
+use porpoise_executor::{Exec, View, index_entry, insert, write};
+use porpoise_expr::EvalContext;
+use porpoise_expr::Slot;
+use porpoise_planner::plan::SlotLayout;
+use porpoise_planner::relations::{ParentEdge, RowChange, relations};
+use porpoise_storage::{Cursor, Direction, SpaceId, Transaction};
+use porpoise_types::{DataType, KeyBuf, Value, convert};
+
+use crate::Ddl;
+
+/// A batch is committed when it has this many bytes of rows.
+const BATCH_BYTES: usize = 4 << 20;
+
+fn layout_of(table: &Table) -> [SlotLayout; 1] {
+    [SlotLayout::of_rows(table.name.clone(), table)]
+}
+
+fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {
+    Ok(ddl.shared.store.snapshot().range(
+        space,
+        (Bound::Unbounded, Bound::Unbounded),
+        Direction::Forward,
+    )?)
+}
+
+/// Calls `each` for every row of a space, with a transaction that is committed whenever it has grown to a
+/// batch. `each` returns how many bytes it wrote.
+fn in_batches(
+    ddl: &mut Ddl<'_>,
+    space: SpaceId,
+    layout: &[SlotLayout],
+    mut each: impl FnMut(&mut Exec<'_>, &[u8], &[u8]) -> Result<usize>,
+) -> Result<u64> {
+    let mut rows = all_rows(ddl, space)?;
+    let catalog = ddl.shared.catalog.load_full();
+    let mut count = 0;
+    let mut more = true;
+    while more {
+        let mut transaction: Transaction = ddl.shared.store.begin();
+        let mut exec = Exec::of_rows(
+            ddl.session,
+            ddl.shared,
+            &catalog,
+            View::Transaction(&mut transaction),
+            layout,
+            &[],
+        );
+        let mut written = 0;
+        while written < BATCH_BYTES {
+            let Some((key, row)) = rows.next()? else {
+                more = false;
+                break;
+            };
+            count += 1;
+            exec.row_number = count;
+            exec.check_interrupt()?;
+            written += each(&mut exec, key, row)?;
+        }
+        std::mem::drop(exec);
+        if transaction.has_writes() {
+            transaction.commit()?.wait()?;
+        }
+    }
+    Ok(count)
+}
+
+/// Writes one entry of a secondary index; error 1062 if it is unique and taken.
+fn write_entry(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    position: usize,
+    key: &[u8],
+    row: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<usize> {
+    let index = &table.indexes[position];
+    let parts = index_entry::parts_of(table, index, row);
+    let entry = index_entry::entry_key(index, &parts, key);
+    let unique = index.is_unique() && !parts.has_null;
+    if unique && Exec::read(&exec.view, index.space, &entry, true, |_| ())?.is_some() {
+        return Err(write::duplicate_entry(exec, table, position, row));
+    }
+    index_entry::entry_value(table, index, key, row, value);
+    exec.transaction()?.insert(index.space, &entry, value);
+    Ok(entry.len() + value.len())
+}
+
+/// Fills indexes (by position) from the table's rows.
+pub fn build_indexes(ddl: &mut Ddl<'_>, table: &Arc<Table>, positions: &[usize]) -> Result<u64> {
+    let mut value = Vec::new();
+    in_batches(ddl, table.space, &layout_of(table), |exec, key, row| {
+        let mut written = 0;
+        for &position in positions {
+            written += write_entry(exec, table, position, key, row, &mut value)?;
+        }
+        Ok(written)
+    })
+}
+
+/// Checks every row against the table's enforced checks.
+pub fn check_rows(ddl: &mut Ddl<'_>, table: &Arc<Table>) -> Result<u64> {
+    in_batches(ddl, table.space, &layout_of(table), |exec, _, row| {
+        exec.frame.slots[0].set(row);
+        for check in table.checks.iter().filter(|check| check.enforced) {
+            if convert::to_bool(&check.expr.eval(exec)?) == Some(false) {
+                return Err(Error::check_violated(&check.name));
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// Checks that every row refers, by these new keys, to rows that are there. Both tables are locked.
+pub fn check_foreign_keys(ddl: &mut Ddl<'_>, table: &Arc<Table>, names: &[&str]) -> Result<u64> {
+    let change = RowChange {
+        comes: true,
+        ..RowChange::default()
+    };
+    let catalog = ddl.shared.catalog.load_full();
+    let changes = [(Arc::clone(table), change)];
+    let Some(mut found) = relations(&catalog, &changes, &mut |_| Slot(0)) else {
+        return Ok(0);
+    };
+    let Some(at) = found.node(table) else {
+        return Ok(0);
+    };
+    let edges = std::mem::take(&mut found.nodes[at].parents);
+    let is_new = |edge: &&ParentEdge| {
+        let name = &table.foreign_keys[edge.foreign_key].name;
+        names.contains(&name.as_str())
+    };
+    let edges: Vec<&ParentEdge> = edges.iter().filter(is_new).collect();
+    in_batches(ddl, table.space, &layout_of(table), |exec, _, row| {
+        for edge in &edges {
+            exec.check_parent(table, edge, row, false)?;
+        }
+        Ok(0)
+    })
+}
+
+/// What a copy found.
+pub struct Copied {
+    pub rows: u64,
+    /// The highest value of the AUTO_INCREMENT column.
+    pub auto_increment_max: u64,
+}
+
+/// Copies all rows of `old` into the empty spaces of `new`, whose record knows each column's origin.
+pub fn rebuild(
+    ddl: &mut Ddl<'_>,
+    old: &Arc<Table>,
+    new: &Arc<Table>,
+    record: &TableRecord,
+) -> Result<Copied> {
+    let origins: Vec<Option<usize>> = record.columns.iter().map(|column| column.origin).collect();
+    let keeps_keys = old.primary_key().is_none() && new.primary_key().is_none();
+    let auto = new.auto_increment_column();
+    let (mut auto_max, mut row_number) = (0u64, 0u64);
+    let mut value = Vec::new();
+    let layout = layout_of(new);
+    let rows = in_batches(ddl, old.space, &layout, |exec, key, row| {
+        let mut values = Vec::with_capacity(new.columns.len());
+        for (column, origin) in new.columns.iter().zip(&origins) {
+            values.push(match origin {
+                Some(origin) => carried(exec, old, *origin, column, row)?,
+                None if column.generated.is_some() => Value::Null,
+                None if column.auto_increment => auto_value(auto_max + 1, &column.ty),
+                None => added(exec, column)?,
+            });
+        }
+        insert::finish_row(exec, new, Slot(0), &values)?;
+        if let Some(auto) = auto {
+            auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
+        }
+        let row = exec.frame.slots[0].bytes.clone();
+        let new_key = match new.primary_key() {
+            Some(primary) => index_entry::parts_of(new, primary, &row).parts,
+            None if keeps_keys => KeyBuf::from_slice(key),
+            None => {
+                row_number += 1;
+                KeyBuf::from_slice(&row_number.to_be_bytes())
+            }
+        };
+        if new.primary_key().is_some()
+            && Exec::read(&exec.view, new.space, &new_key, true, |_| ())?.is_some()
+        {
+            return Err(write::duplicate_entry(exec, new, 0, &row));
+        }
+        let mut written = new_key.len() + row.len();
+        for position in 0..new.indexes.len() {
+            if new.indexes[position].kind != IndexKind::Primary {
+                written += write_entry(exec, new, position, &new_key, &row, &mut value)?;
+            }
+        }
+        exec.transaction()?.insert(new.space, &new_key, &row);
+        Ok(written)
+    })?;
+    let counter = ddl.shared.store.counter(old.space);
+    let mut transaction = ddl.shared.store.begin();
+    transaction.set_counter(new.space, if keeps_keys { counter } else { row_number + 1 });
+    transaction.commit()?.wait()?;
+    Ok(Copied {
+        rows,
+        auto_increment_max: auto_max,
+    })
+}
+
+/// A value that moves into its column's new form.
+fn carried(
+    exec: &mut Exec<'_>,
+    old: &Table,
+    origin: usize,
+    column: &porpoise_catalog::Column,
+    row: &[u8],
+) -> Result<Value> {
+    let from = &old.columns[origin].ty;
+    let value = match old.layout.get(row, origin) {
+        Value::DateTime(utc) if matches!(from, DataType::Timestamp { .. }) => {
+            Value::DateTime(exec.session.from_utc(utc))
+        }
+        value => value,
+    };
+    if column.generated.is_some() {
+        return Ok(Value::Null);
+    }
+    if value.is_null() {
+        if !column.nullable && exec.session.sql_mode.strict() {
+            return Err(Error::invalid_use_of_null());
+        }
+        return Ok(value);
+    }
+    if *from == column.ty {
+        Ok(value)
+    } else {
+        insert::store(exec, column, value, from)
+    }
+}
+
+/// The value of a new column in old rows.
+fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value> {
+    let value = insert::default_value(exec, column, false)?;
+    if !value.is_null() || column.nullable {
+        return Ok(value);
+    }
+    let refused = match column.ty {
+        DataType::Date => Some(("date", "0000-00-00")),
+        DataType::DateTime { .. } | DataType::Timestamp { .. } => {
+            Some(("datetime", "0000-00-00 00:00:00"))
+        }
+        _ => None,
+    };
+    let mode = exec.session.date_mode();
+    match refused {
+        Some((kind, zero)) if mode.no_zero_date => Err(Error::truncated_value_for_column(
+            kind,
+            zero,
+            &column.name,
+            exec.row_number,
+        )),
+        _ => Ok(insert::implicit_default(&column.ty)),
+    }
+}
+
+fn auto_value(number: u64, ty: &DataType) -> Value {
+    porpoise_types::store(
+        Value::UInt(number),
+        &DataType::BIGINT_UNSIGNED,
+        ty,
+        &Default::default(),
+    )
+    .map_or(Value::UInt(number), |(value, _)| value)
+}

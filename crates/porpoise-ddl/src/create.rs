@@ -1,0 +1,489 @@
+//! CREATE TABLE in its three forms: from definitions, LIKE another table, and from a query.
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
+use porpoise_catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
+use porpoise_catalog::{Change, IndexKind, Relation, Table};
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::reply::{Completion, ResultColumn};
+use porpoise_executor::{Exec, View, insert};
+use porpoise_expr::Slot;
+use porpoise_expr::typing::declared::TypeContext;
+use porpoise_mdl::{HeldTables, MdlContext, MdlScope, MdlTicket, Mode};
+use porpoise_planner::plan::{
+    Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout,
+};
+use porpoise_planner::relations::{RowChange, relations};
+use porpoise_session::check;
+use porpoise_session::plan_locks::lock_tables_of;
+use porpoise_sql::ast;
+use porpoise_types::{Collation, DataType};
+
+use crate::column;
+use crate::table::{self, Options};
+use crate::{Ddl, Name, check_table_name, foreign_keys};
+
+/// Whether CREATE has nothing to do, because the name is taken and IF NOT EXISTS was said.
+fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) -> Result<bool> {
+    let catalog = ddl.shared.catalog.load_full();
+    ddl.check_schema(&catalog, &name.schema)?;
+    check_table_name(&name.table)?;
+    let taken = match temporary {
+        true => ddl.temporary(name).is_some(),
+        false => catalog.relation(&name.schema, &name.table).is_some(),
+    };
+    if !taken {
+        return Ok(false);
+    }
+    let error = Error::table_exists(&name.table);
+    if !if_not_exists {
+        return Err(error);
+    }
+    ddl.session.warn(Level::Note, error.into_condition());
+    Ok(true)
+}
+
+pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion> {
+    let name = ddl.resolve(&create.name)?;
+    // Who may not read what the query names is told so, whether the table exists or not.
+    let query = match &create.query {
+        Some(query) => Some(ddl.plan(&ast::Statement::Query(query.clone()))?),
+        None => None,
+    };
+    if exists(ddl, &name, create.temporary, create.if_not_exists)? {
+        return Ok(Completion::default());
+    }
+    if create.partition_by.is_some() {
+        return Err(Error::not_supported_yet("PARTITION BY"));
+    }
+    let options = Options::read(&create.options, &name.table, ddl.session)?;
+    let schema_collation = ddl
+        .shared
+        .catalog
+        .load()
+        .schema(&name.schema)
+        .map_or(Collation::UTF8MB4_0900_AI_CI, |entry| {
+            entry.schema.collation
+        });
+    let mut record = TableRecord {
+        id: ddl.shared.dictionary.next_table_id(),
+        version: ddl.shared.dictionary.next_version(),
+        schema: name.schema.clone(),
+        name: name.table.clone(),
+        space: 0,
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        foreign_keys: Vec::new(),
+        collation: options.collation(schema_collation)?.id(),
+        comment: options.comment.clone().unwrap_or_default(),
+        options: options.printed.clone(),
+        created_s: ddl.now_us() / 1_000_000,
+        temporary: create.temporary,
+    };
+    let explicit_null = add_elements(ddl, &mut record, &create.elements)?;
+    let keys = create.elements.iter().filter_map(|element| match element {
+        ast::TableElement::ForeignKey(key) => Some(key),
+        _ => None,
+    });
+    let parents = foreign_keys::named_parents(keys, &name.schema);
+    let query = match query {
+        Some(plan) => {
+            let PlanKind::Query(output) = &plan.kind else {
+                return Err(Error::not_supported_yet("this query in CREATE TABLE"));
+            };
+            let columns = add_query_columns(&mut record, output, ddl)?;
+            Some((plan, columns))
+        }
+        None => None,
+    };
+    foreign_keys::complete(&mut record)?;
+    table::complete(&mut record, &explicit_null, ddl.session)?;
+    let _held = if record.temporary {
+        MdlTicket::default()
+    } else {
+        let (_, held) = foreign_keys::lock(ddl, &name, false, &parents, Mode::Exclusive)?;
+        foreign_keys::check_new(ddl, &record)?;
+        foreign_keys::check_awaited(ddl, &record)?;
+        held
+    };
+    let mut read = HeldTables::default();
+    let control = ddl.shared.locks.sessions.find(ddl.session.connection_id);
+    // A temporary table's rows are read as a transaction's that may have begun before.
+    if let (Some((plan, _)), Some(control), false) = (&query, &control, record.temporary) {
+        let requester = ddl.session.requester(&ddl.shared.locks);
+        let taker = MdlContext { requester, control };
+        lock_tables_of(
+            plan,
+            ddl.session,
+            taker,
+            &mut MdlScope::Transaction(&mut read),
+        )?;
+    }
+    let finish = || {
+        place(ddl, &mut record);
+        let state = Arc::new(ddl.shared.dictionary.new_state());
+        let table = Arc::new(table::bind(&record, state)?);
+        let filled = query.map(|(plan, columns)| Filling {
+            plan,
+            columns,
+            duplicates: create.duplicates,
+        });
+        publish(
+            ddl,
+            &record,
+            table,
+            options.auto_increment,
+            filled,
+            create.if_not_exists,
+        )
+    };
+    let completion = finish();
+    if let Some(control) = &control {
+        read.release(control);
+    }
+    completion
+}
+
+/// Columns, then the keys that columns ask for, then keys and checks, in the order written.
+/// Returns the columns that were written with NULL.
+fn add_elements(
+    ddl: &mut Ddl<'_>,
+    record: &mut TableRecord,
+    elements: &[ast::TableElement],
+) -> Result<Vec<CompactString>> {
+    let mut explicit_null = Vec::new();
+    let collation = Collation::by_id(record.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI);
+    let now_us = ddl.now_us();
+    for element in elements {
+        match element {
+            ast::TableElement::Column(def) => {
+                let mut cx = TypeContext {
+                    session: ddl.session,
+                    collation,
+                    now_us,
+                };
+                record.columns.push(column::column(def, &mut cx)?);
+                if def.nullable == Some(true) {
+                    explicit_null.push(def.name.as_str().into());
+                }
+                table::add_column_keys(record, def)?;
+                for check in &def.checks {
+                    table::add_check(record, check);
+                }
+            }
+            ast::TableElement::Index(def) => {
+                table::add_index(record, def)?;
+            }
+            ast::TableElement::Check(check) => table::add_check(record, check),
+            ast::TableElement::ForeignKey(key) => foreign_keys::add(record, key)?,
+        }
+    }
+    Ok(explicit_null)
+}
+
+/// Gives the table and its indexes spaces of their own.
+pub fn place(ddl: &Ddl<'_>, record: &mut TableRecord) {
+    record.space = ddl.shared.store.allocate_space().0;
+    for index in &mut record.indexes {
+        index.space = match index.kind {
+            IndexKind::Primary => record.space,
+            _ => ddl.shared.store.allocate_space().0,
+        };
+    }
+}
+
+/// What a new table is filled with.
+struct Filling {
+    plan: Plan,
+    /// The table's column for each of the query's.
+    columns: Vec<usize>,
+    duplicates: ast::Duplicates,
+}
+
+impl Filling {
+    /// The query's plan, with its rows inserted into the new table.
+    fn into_insert(self, table: &Arc<Table>) -> Result<(Plan, Slot)> {
+        let mut plan = self.plan;
+        let PlanKind::Query(Query { node, output, .. }) = plan.kind else {
+            return Err(Error::not_supported_yet("this query in CREATE TABLE"));
+        };
+        let slot = Slot(plan.slots.len() as u16);
+        plan.slots
+            .push(SlotLayout::of_rows(table.name.clone(), table));
+        plan.kind = PlanKind::Insert(Insert {
+            table: Arc::clone(table),
+            slot,
+            columns: self.columns,
+            source: InsertSource::Query { node, output },
+            reads_itself: false,
+            duplicates: match self.duplicates {
+                ast::Duplicates::Replace => OnDuplicate::Replace,
+                ast::Duplicates::Error | ast::Duplicates::Ignore => OnDuplicate::Error,
+            },
+            ignore: self.duplicates == ast::Duplicates::Ignore,
+            checks: Vec::new(),
+        });
+        Ok((plan, slot))
+    }
+}
+
+/// Makes a finished table exist: its spaces, its rows, its name.
+fn publish(
+    ddl: &mut Ddl<'_>,
+    record: &TableRecord,
+    table: Arc<Table>,
+    auto_increment: Option<u64>,
+    filling: Option<Filling>,
+    if_not_exists: bool,
+) -> Result<Completion> {
+    let spaces: Vec<_> = table.spaces().collect();
+    let unclaimed = filling.is_some() || table.temporary;
+    if unclaimed {
+        create_unclaimed(&ddl.shared.store, &spaces)?;
+    }
+    let completion = match filling {
+        Some(filling) => match fill(ddl, &table, filling) {
+            Ok(completion) => completion,
+            Err(error) => {
+                drop_unclaimed(&ddl.shared.store, &spaces)?;
+                return Err(error);
+            }
+        },
+        None => Completion::default(),
+    };
+    if table.temporary {
+        if let Some(next) = auto_increment {
+            table.state.raise_auto_increment(next);
+        }
+        ddl.session
+            .temporary_tables
+            .insert((table.schema.clone(), table.name.clone()), table);
+        return Ok(completion);
+    }
+    let mut change = Change::begin(ddl.shared.definitions());
+    let schema = change.catalog().schema(&record.schema).cloned();
+    let taken = schema
+        .as_ref()
+        .is_none_or(|entry| entry.relations.contains_key(&record.name));
+    let refused = match schema {
+        None => Some(Error::unknown_database(&record.schema)),
+        Some(_) if taken => Some(Error::table_exists(&record.name)),
+        Some(entry) => table::check_names_are_free(record, &entry)
+            .and_then(|()| foreign_keys::check_names_are_free(record, &entry))
+            .err(),
+    };
+    if let Some(error) = refused {
+        std::mem::drop(change);
+        if unclaimed {
+            drop_unclaimed(&ddl.shared.store, &spaces)?;
+        }
+        if if_not_exists && taken {
+            ddl.session.warn(Level::Note, error.into_condition());
+            return Ok(Completion::default());
+        }
+        return Err(error);
+    }
+    for &space in &spaces {
+        match unclaimed {
+            true => change.claim(space),
+            false => change.transaction().create_space(space),
+        }
+    }
+    if let Some(next) = auto_increment {
+        change.transaction().set_counter(table.space, next.max(1));
+    }
+    change.put_table(record, table)?;
+    let name = Name {
+        schema: record.schema.clone(),
+        table: record.name.clone(),
+    };
+    foreign_keys::follow(
+        ddl,
+        &mut change,
+        record,
+        &name,
+        &foreign_keys::Renames::default(),
+    )?;
+    change.commit()?;
+    Ok(completion)
+}
+
+/// Runs the query into the table, which nobody else sees yet.
+fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Completion> {
+    let (plan, slot) = filling.into_insert(table)?;
+    let plan = check::plan(ddl.session, &ddl.shared.accounts, &plan)?;
+    let PlanKind::Insert(insert) = &plan.get().kind else {
+        return Err(Error::engine_error("a table's filling"));
+    };
+    let catalog = ddl.shared.catalog.load_full();
+    let mut transaction = ddl.shared.store.begin();
+    transaction.set_interrupt(Arc::clone(&ddl.session.interrupt));
+    let mut exec = Exec::of_plan(
+        ddl.session,
+        ddl.shared,
+        &catalog,
+        View::Transaction(&mut transaction),
+        plan,
+        &[],
+    );
+    if exec.session.foreign_key_checks && !table.temporary {
+        let change = RowChange {
+            comes: true,
+            goes: matches!(insert.duplicates, OnDuplicate::Replace),
+            ..RowChange::default()
+        };
+        // Nothing refers to the new table but itself: no cascade needs a place for rows.
+        let changes = [(Arc::clone(table), change)];
+        exec.relations = relations(&catalog, &changes, &mut |_| slot).map(Arc::new);
+    }
+    let completion = insert::run(&mut exec, insert)?;
+    std::mem::drop(exec);
+    transaction.commit()?.wait()?;
+    Ok(completion)
+}
+
+/// Adds the query's columns that were not defined, and finds each of them in the table.
+fn add_query_columns(record: &mut TableRecord, query: &Query, ddl: &Ddl<'_>) -> Result<Vec<usize>> {
+    let mut defined = std::mem::take(&mut record.columns);
+    for result in &query.columns {
+        column::check_name(&result.name)?;
+        let column = match defined
+            .iter()
+            .position(|column| column.name.eq_ignore_ascii_case(&result.name))
+        {
+            Some(position) => defined.remove(position),
+            None => query_column(result, ddl)?,
+        };
+        record.columns.push(column);
+    }
+    // Columns that only the definition has come first.
+    let given = record.columns.len();
+    defined.append(&mut record.columns);
+    record.columns = defined;
+    let first = record.columns.len() - given;
+    Ok((first..record.columns.len()).collect())
+}
+
+/// The column that keeps what a query's column gives: its source's type and attributes, or the expression's.
+fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
+    let source = (!result.original_name.is_empty())
+        .then(|| {
+            ddl.shared
+                .catalog
+                .load()
+                .relation(&result.schema, &result.original_table)
+        })
+        .flatten();
+    let mut column = ColumnRecord {
+        name: result.name.clone(),
+        ty: stored_type(&result.ty),
+        nullable: result.nullable,
+        default: if result.nullable {
+            DefaultRecord::Null
+        } else {
+            DefaultRecord::None
+        },
+        on_update_now: false,
+        auto_increment: false,
+        generated: None,
+        invisible: false,
+        hidden: false,
+        comment: String::new(),
+        origin: None,
+    };
+    if let Some(Relation::Table(table)) = source {
+        if let Some(position) = table.column_position(&result.original_name) {
+            let of = TableRecord::of(&table).columns.swap_remove(position);
+            column.comment = of.comment;
+            column.nullable |= of.nullable;
+            match of.default {
+                DefaultRecord::Expression(_) | DefaultRecord::None if column.nullable => {}
+                default => column.default = default,
+            }
+            column.on_update_now = of.on_update_now;
+            if of.auto_increment {
+                column.default = DefaultRecord::literal(zero_of(&column.ty), &column.ty);
+            }
+        }
+    } else if !column.nullable {
+        column.default = match &column.ty {
+            ty if ty.is_numeric() => DefaultRecord::literal(zero_of(ty), ty),
+            DataType::Char { .. } | DataType::Varchar { .. } => {
+                DefaultRecord::literal("".into(), &column.ty)
+            }
+            DataType::Binary(_) | DataType::Varbinary(_) => {
+                DefaultRecord::literal(Vec::new().into(), &column.ty)
+            }
+            _ => DefaultRecord::None,
+        };
+    }
+    Ok(column)
+}
+
+fn zero_of(ty: &DataType) -> porpoise_types::Value {
+    let zero = porpoise_types::Value::Int(0);
+    porpoise_types::store(zero.clone(), &DataType::BIGINT, ty, &Default::default())
+        .map_or(zero, |(value, _)| value)
+}
+
+/// The column type for values of an expression's type.
+pub fn stored_type(ty: &DataType) -> DataType {
+    match ty {
+        DataType::Null => DataType::Binary(0),
+        // The lengths of texts that fit no VARCHAR.
+        DataType::Varchar { length, collation }
+            if u64::from(*length) * u64::from(collation.charset().max_len()) > 65_535 =>
+        {
+            DataType::Text {
+                size: porpoise_types::BlobSize::Long,
+                collation: *collation,
+            }
+        }
+        DataType::Varbinary(length) if *length > 65_535 => {
+            DataType::Blob(porpoise_types::BlobSize::Long)
+        }
+        ty => ty.clone(),
+    }
+}
+
+/// An empty table with another's columns, keys and checks.
+pub fn create_like(
+    ddl: &mut Ddl<'_>,
+    temporary: bool,
+    if_not_exists: bool,
+    name: &ast::ObjectName,
+    source: &ast::ObjectName,
+) -> Result<Completion> {
+    let (name, source) = (ddl.resolve(name)?, ddl.resolve(source)?);
+    if exists(ddl, &name, temporary, if_not_exists)? {
+        return Ok(Completion::default());
+    }
+    let source = ddl.table(&source)?;
+    let mut record = TableRecord::of(&source);
+    record.foreign_keys.clear();
+    for index in &mut record.indexes {
+        index.implicit = false;
+    }
+    record.id = ddl.shared.dictionary.next_table_id();
+    record.version = ddl.shared.dictionary.next_version();
+    record.created_s = ddl.now_us() / 1_000_000;
+    record.temporary = temporary;
+    // Names of checks are a schema's own: all are made anew, as MySQL does.
+    for (position, check) in record.checks.iter_mut().enumerate() {
+        check.name = format!("{}_chk_{}", name.table, position + 1).into();
+    }
+    record.schema = name.schema;
+    record.name = name.table;
+    for index in &mut record.indexes {
+        index.origin = None;
+    }
+    place(ddl, &mut record);
+    let table = Arc::new(table::bind(
+        &record,
+        Arc::new(ddl.shared.dictionary.new_state()),
+    )?);
+    publish(ddl, &record, table, None, None, if_not_exists)
+}

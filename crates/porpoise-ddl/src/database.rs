@@ -1,0 +1,140 @@
+//! CREATE, ALTER and DROP DATABASE.
+
+use porpoise_catalog::{Change, Relation, Schema};
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::reply::Completion;
+use porpoise_expr::typing::declared::resolve_collation;
+use porpoise_mdl::Mode;
+use porpoise_sql::ast;
+use porpoise_types::Collation;
+
+use crate::{Ddl, Name, foreign_keys, is_built_in, lock};
+
+fn collation(options: &ast::DatabaseOptions, inherited: Collation) -> Result<Collation> {
+    let name = |name: &Option<ast::Ident>| name.as_ref().map(|name| name.as_str().to_string());
+    let charset = name(&options.charset).filter(|name| !name.eq_ignore_ascii_case("default"));
+    resolve_collation(
+        charset.as_deref(),
+        name(&options.collation).as_deref(),
+        inherited,
+    )
+}
+
+pub fn create(
+    ddl: &mut Ddl<'_>,
+    name: &ast::Ident,
+    if_not_exists: bool,
+    options: &ast::DatabaseOptions,
+) -> Result<Completion> {
+    if name.is_empty() || name.ends_with(' ') {
+        return Err(Error::wrong_db_name(name.as_str()));
+    }
+    if name.chars().count() > 64 {
+        return Err(Error::identifier_too_long(name.as_str()));
+    }
+    let collation = collation(options, Collation::UTF8MB4_0900_AI_CI)?;
+    let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
+    let mut change = Change::begin(ddl.shared.definitions());
+    if change.catalog().schema(name).is_some() || is_built_in(name) {
+        let error = Error::database_exists(name.as_str());
+        if !if_not_exists {
+            return Err(error);
+        }
+        ddl.session.warn(Level::Note, error.into_condition());
+        return Ok(Completion {
+            affected_rows: 1,
+            ..Completion::default()
+        });
+    }
+    change.put_schema(Schema {
+        name: name.0.clone(),
+        collation,
+    })?;
+    change.commit()?;
+    Ok(Completion {
+        affected_rows: 1,
+        ..Completion::default()
+    })
+}
+
+pub fn alter(
+    ddl: &mut Ddl<'_>,
+    name: Option<&ast::Ident>,
+    options: &ast::DatabaseOptions,
+) -> Result<Completion> {
+    let name = ddl.session.schema_or_current(name)?;
+    let _held = lock::schemas(ddl, [&name], Mode::Exclusive)?;
+    let mut change = Change::begin(ddl.shared.definitions());
+    ddl.check_schema(change.catalog(), &name)?;
+    let inherited = change
+        .catalog()
+        .schema(&name)
+        .map_or(Collation::UTF8MB4_0900_AI_CI, |entry| {
+            entry.schema.collation
+        });
+    let collation = collation(options, inherited)?;
+    change.put_schema(Schema { name, collation })?;
+    change.commit()?;
+    Ok(Completion {
+        affected_rows: 1,
+        ..Completion::default()
+    })
+}
+
+/// Drops a database with all in it. Affected rows are its tables.
+pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Completion> {
+    if is_built_in(name) {
+        return Err(Error::db_access_denied(
+            &ddl.session.user,
+            &ddl.session.host,
+            name.as_str(),
+        ));
+    }
+    // From here on nothing comes into the schema.
+    let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
+    let tables = loop {
+        let Some(entry) = ddl.shared.catalog.load().schema(name).cloned() else {
+            let error = Error::cannot_drop_database(name.as_str());
+            if !if_exists {
+                return Err(error);
+            }
+            ddl.session.warn(Level::Note, error.into_condition());
+            return Ok(Completion::default());
+        };
+        let mut names: Vec<Name> = entry
+            .relations
+            .keys()
+            .map(|table| Name {
+                schema: entry.schema.name.clone(),
+                table: table.clone(),
+            })
+            .collect();
+        names.sort();
+        let locked = lock::relations(ddl, &names)?;
+        let mut change = Change::begin(ddl.shared.definitions());
+        let newest = change.catalog().schema(name).cloned();
+        if newest.is_some_and(|newest| std::sync::Arc::ptr_eq(&newest, &entry)) {
+            let dropped: Vec<_> = entry
+                .relations
+                .values()
+                .filter_map(|relation| match relation {
+                    Relation::Table(table) => Some(std::sync::Arc::clone(table)),
+                    _ => None,
+                })
+                .collect();
+            foreign_keys::check_unreferenced(ddl, change.catalog(), &dropped)?;
+            let tables = entry.relations.len() as u64;
+            change.drop_schema(name);
+            change.commit()?;
+            std::mem::drop(locked);
+            break tables;
+        }
+    };
+    if ddl.session.schema.as_deref() == Some(name.as_str()) {
+        ddl.session.schema = None;
+    }
+    Ok(Completion {
+        affected_rows: tables,
+        ..Completion::default()
+    })
+}

@@ -1,0 +1,249 @@
+//! Statements that change what exists: databases, tables, indexes, views.
+//!
+//! 1. [`execute`] resolves names and hands the statement to its file: [`create`], [`alter`], [`drop`],
+//!    [`rename`], [`database`], [`view`].
+//! 2. A statement locks the schemas it changes something in, then waits for the tables and views that exist ([`lock`]).
+//! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
+//! 4. Rows that must move are copied into new spaces ([`copy`]).
+//! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
+//!
+//! The session commits its transaction before it calls [`execute`].
+
+pub mod account;
+pub mod alter;
+pub mod canonical;
+pub mod check_table;
+pub mod column;
+pub mod copy;
+pub mod create;
+pub mod database;
+pub mod drop;
+pub mod foreign_keys;
+pub mod lock;
+pub mod maintain;
+pub mod rename;
+pub mod table;
+pub mod view;
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::dictionary::BUILT_IN_SCHEMAS;
+use porpoise_catalog::{Catalog, Relation, Table};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::Completion;
+use porpoise_mdl as metadata;
+use porpoise_session::session_state::SessionState;
+use porpoise_session::shared::Shared;
+use porpoise_sql::ast;
+
+/// A DDL statement on its way.
+pub struct Ddl<'a> {
+    pub shared: &'a Shared,
+    pub session: &'a mut SessionState,
+    /// The text that spans of the statement point into.
+    pub sql: &'a [u8],
+}
+
+/// Runs a DDL statement to its end, durably.
+pub fn execute(
+    shared: &Shared,
+    session: &mut SessionState,
+    sql: &[u8],
+    statement: &ast::Statement,
+) -> Result<Completion> {
+    let ddl = &mut Ddl {
+        shared,
+        session,
+        sql,
+    };
+    use ast::Statement as S;
+    let schemas = schemas_changed(ddl, statement)?;
+    let _schemas = lock::schemas(ddl, &schemas, metadata::Mode::IntentionExclusive)?;
+    match statement {
+        S::CreateDatabase {
+            name,
+            if_not_exists,
+            options,
+        } => database::create(ddl, name, *if_not_exists, options),
+        S::AlterDatabase { name, options } => database::alter(ddl, name.as_ref(), options),
+        S::DropDatabase { name, if_exists } => database::drop(ddl, name, *if_exists),
+        S::CreateTable(create) => create::create(ddl, create),
+        S::CreateTableLike {
+            temporary,
+            if_not_exists,
+            name,
+            source,
+        } => create::create_like(ddl, *temporary, *if_not_exists, name, source),
+        S::AlterTable(alter) => alter::alter(ddl, &alter.table, &alter.actions),
+        S::CreateIndex { index, table, .. } => {
+            alter::alter(ddl, table, &[ast::AlterAction::AddIndex((**index).clone())])
+        }
+        S::DropIndex { name, table, .. } => {
+            alter::alter(ddl, table, &[ast::AlterAction::DropIndex(name.clone())])
+        }
+        S::DropTable {
+            temporary,
+            if_exists,
+            tables,
+        } => drop::drop_tables(ddl, *temporary, *if_exists, tables),
+        S::DropView { if_exists, views } => drop::drop_views(ddl, *if_exists, views),
+        S::Truncate(name) => drop::truncate(ddl, name),
+        S::RenameTable(pairs) => rename::rename(ddl, pairs),
+        S::CreateView(create) => view::create(ddl, create),
+        _ => Err(Error::not_supported_yet("this statement")),
+    }
+}
+
+/// The schemas in which a statement makes, changes or drops something. (Statements on schemas themselves are not meant.)
+fn schemas_changed(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Vec<CompactString>> {
+    use ast::Statement as S;
+    let mut names: Vec<&ast::ObjectName> = Vec::new();
+    match statement {
+        S::CreateTable(create) if !create.temporary => names.push(&create.name),
+        S::CreateTableLike {
+            temporary: false,
+            name,
+            ..
+        } => names.push(name),
+        S::AlterTable(alter) => {
+            names.push(&alter.table);
+            names.extend(alter.actions.iter().filter_map(|action| match action {
+                ast::AlterAction::RenameTable(name) => Some(name),
+                _ => None,
+            }));
+        }
+        S::CreateIndex { table, .. } | S::DropIndex { table, .. } | S::Truncate(table) => {
+            names.push(table);
+        }
+        S::DropTable {
+            temporary: false,
+            tables,
+            ..
+        } => names.extend(tables),
+        S::DropView { views, .. } => names.extend(views),
+        S::RenameTable(pairs) => names.extend(pairs.iter().flat_map(|(old, new)| [old, new])),
+        S::CreateView(create) => names.push(&create.name),
+        _ => {}
+    }
+    let names = names.into_iter().map(|name| ddl.resolve(name));
+    let names = names.collect::<Result<Vec<Name>>>()?;
+    let is_temporary = |name: &Name| ddl.temporary(name).is_some();
+    let lasting = names.into_iter().filter(|name| !is_temporary(name));
+    Ok(lasting.map(|name| name.schema).collect())
+}
+
+/// Whether [`execute`] knows the statement.
+pub fn is_ddl(statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    matches!(
+        statement,
+        S::CreateDatabase { .. }
+            | S::AlterDatabase { .. }
+            | S::DropDatabase { .. }
+            | S::CreateTable(_)
+            | S::CreateTableLike { .. }
+            | S::AlterTable(_)
+            | S::CreateIndex { .. }
+            | S::DropIndex { .. }
+            | S::DropTable { .. }
+            | S::DropView { .. }
+            | S::Truncate(_)
+            | S::RenameTable(_)
+            | S::CreateView(_)
+    )
+}
+
+/// A table's full name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    pub schema: CompactString,
+    pub table: CompactString,
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.table)
+    }
+}
+
+impl Ddl<'_> {
+    /// Puts the current schema where none was written.
+    pub fn resolve(&self, name: &ast::ObjectName) -> Result<Name> {
+        let schema = self.session.schema_or_current(name.schema.as_ref())?;
+        Ok(Name {
+            schema,
+            table: name.name.0.clone(),
+        })
+    }
+
+    /// A schema that DDL may change things in.
+    pub fn check_schema(&self, catalog: &Catalog, schema: &str) -> Result<()> {
+        if is_built_in(schema) {
+            return Err(Error::db_access_denied(
+                &self.session.user,
+                &self.session.host,
+                schema,
+            ));
+        }
+        catalog
+            .schema(schema)
+            .map(|_| ())
+            .ok_or_else(|| Error::unknown_database(schema))
+    }
+
+    /// The session's temporary table of that name.
+    pub fn temporary(&self, name: &Name) -> Option<Arc<Table>> {
+        self.session
+            .temporary_tables
+            .get(&(name.schema.clone(), name.table.clone()))
+            .cloned()
+    }
+
+    /// A base table, temporary ones first.
+    pub fn table(&self, name: &Name) -> Result<Arc<Table>> {
+        if let Some(table) = self.temporary(name) {
+            return Ok(table);
+        }
+        match self
+            .shared
+            .catalog
+            .load()
+            .relation(&name.schema, &name.table)
+        {
+            Some(Relation::Table(table)) => Ok(table),
+            Some(Relation::View(_)) => Err(Error::not_base_table(&name.schema, &name.table)),
+            Some(Relation::Virtual(_)) => Err(Error::db_access_denied(
+                &self.session.user,
+                &self.session.host,
+                &name.schema,
+            )),
+            None if self.shared.catalog.load().schema(&name.schema).is_none() => {
+                Err(Error::unknown_database(&name.schema))
+            }
+            None => Err(Error::no_such_table(&name.schema, &name.table)),
+        }
+    }
+
+    /// The time of the statement, in UTC microseconds since 1970.
+    pub fn now_us(&self) -> i64 {
+        self.session.statement_started_us
+    }
+}
+
+pub fn is_built_in(schema: &str) -> bool {
+    BUILT_IN_SCHEMAS
+        .iter()
+        .any(|name| name.eq_ignore_ascii_case(schema))
+}
+
+/// Checks the name of a table or view (MySQL 8.4 manual, 11.2).
+pub fn check_table_name(name: &str) -> Result<()> {
+    if name.chars().count() > 64 {
+        return Err(Error::identifier_too_long(name));
+    }
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(Error::wrong_table_name(name));
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! CREATE VIEW, ALTER VIEW. (DROP VIEW is in [`super::drop`].)
+//!
+//! A view is kept as the text of its query, in canonical form, and bound anew by every statement that
+//! names it. It is planned once here, for its columns and so that a query that can't run is refused.
+
+use compact_str::CompactString;
+use porpoise_catalog::record::ViewRecord;
+use porpoise_catalog::{Change, Relation};
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::reply::Completion;
+use porpoise_planner::access::PlanError;
+use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_planner::{self as planner, Context};
+use porpoise_session::check;
+use porpoise_sql::ast;
+
+use crate::{Ddl, Name, check_table_name, column, lock};
+
+impl Ddl<'_> {
+    /// Plans a query whose rows a definition takes, against the newest catalog. The session may read what it names.
+    pub fn plan(&self, statement: &ast::Statement) -> Result<Plan> {
+        self.planned(|context| planner::plan(statement, context))
+    }
+
+    fn planned(&self, plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>) -> Result<Plan> {
+        let catalog = self.shared.catalog.load_full();
+        let context = Context {
+            catalog: &catalog,
+            session: self.session,
+            temporary_tables: &self.session.temporary_tables,
+            parameters: &[],
+            literals: &[],
+            sql: self.sql,
+            row_counts: &self.shared.store,
+        };
+        let accounts = &self.shared.accounts;
+        let plan =
+            plan(&context).map_err(|failed| check::refuse(self.session, accounts, failed))?;
+        check::plan(self.session, accounts, &plan)?;
+        Ok(plan)
+    }
+
+    /// The account whose rights a view is to have: who makes it, unless DEFINER says another. (ALTER VIEW keeps none.)
+    fn definer(&mut self, create: &ast::CreateView, name: &Name) -> Result<String> {
+        let (own_user, own_host) = match &self.session.account {
+            Some(account) => (account.user.clone(), account.host.clone()),
+            None => (self.session.user.clone(), self.session.host.clone()),
+        };
+        let (user, host) = match &create.definer {
+            Some(ast::Account::Named { user, host }) => {
+                let host = host.as_ref().map_or("%", |host| host.as_str());
+                (user.0.clone(), host.to_ascii_lowercase().into())
+            }
+            _ => (own_user, own_host),
+        };
+        self.check_definer(&user, &host)?;
+        // A view that has somebody else's rights is not changed by who couldn't have given it these.
+        let old = match create.alter {
+            true => self
+                .shared
+                .catalog
+                .load()
+                .relation(&name.schema, &name.table),
+            false => None,
+        };
+        if let Some(Relation::View(old)) = old {
+            let (user, host) = old.definer_name();
+            self.check_definer(user, host)?;
+        }
+        Ok(format!("{user}@{host}"))
+    }
+
+    fn check_definer(&mut self, user: &str, host: &str) -> Result<()> {
+        let accounts = &self.shared.accounts;
+        if let Some(missing) = check::check_definer(self.session, accounts, user, host)? {
+            self.session.warn(Level::Note, missing.into_condition());
+        }
+        Ok(())
+    }
+}
+
+pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion> {
+    let name = ddl.resolve(&create.name)?;
+    check_table_name(&name.table)?;
+    ddl.check_schema(&ddl.shared.catalog.load(), &name.schema)?;
+    let definer = ddl.definer(create, &name)?;
+    if create.query.into.is_some() {
+        return Err(Error::new(
+            1350,
+            "HY000",
+            "View's SELECT contains a 'INTO' clause",
+        ));
+    }
+    let plan = ddl.planned(|context| planner::plan_view(&create.query, context))?;
+    let PlanKind::Query(query) = &plan.kind else {
+        return Err(Error::not_supported_yet("this query in a view"));
+    };
+    if let Some((table, _)) = plan.tables.iter().find(|(table, _)| table.temporary) {
+        return Err(Error::new(
+            1352,
+            "HY000",
+            format!("View's SELECT refers to a temporary table '{}'", table.name),
+        ));
+    }
+    if plan.parameter_count > 0 {
+        return Err(Error::new(
+            1351,
+            "HY000",
+            "View's SELECT contains a variable or parameter",
+        ));
+    }
+    let columns: Vec<CompactString> = match create.columns.as_slice() {
+        [] => query
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| usable_name(&column.name, at))
+            .collect(),
+        names if names.len() != query.columns.len() => return Err(Error::column_count_of_view()),
+        names => names.iter().map(|name| name.0.clone()).collect(),
+    };
+    for (at, column) in columns.iter().enumerate() {
+        column::check_name(column)?;
+        if columns[..at]
+            .iter()
+            .any(|earlier| earlier.eq_ignore_ascii_case(column))
+        {
+            return Err(Error::duplicate_column(column));
+        }
+    }
+    let record = ViewRecord {
+        schema: name.schema.clone(),
+        name: name.table.clone(),
+        version: ddl.shared.dictionary.next_version(),
+        sql: super::canonical::query(&create.query, &query.columns),
+        columns,
+        definer,
+        invoker: create.invoker == Some(true),
+        algorithm: create.algorithm.as_ref().map_or_else(
+            || "UNDEFINED".into(),
+            |name| name.to_ascii_uppercase().into(),
+        ),
+        check_option: match create.check_option {
+            None => CompactString::default(),
+            Some(ast::CheckOption::Cascaded) => "CASCADED".into(),
+            Some(ast::CheckOption::Local) => "LOCAL".into(),
+        },
+    };
+    let _held = lock::relations(ddl, std::slice::from_ref(&name))?;
+    let mut change = Change::begin(ddl.shared.definitions());
+    let old = change.catalog().relation(&name.schema, &name.table);
+    match &old {
+        None if create.alter => return Err(Error::no_such_table(&name.schema, &name.table)),
+        None => {}
+        Some(Relation::View(_)) if create.alter || create.or_replace => {}
+        Some(Relation::View(_)) => return Err(Error::table_exists(&name.table)),
+        Some(_) if create.alter || create.or_replace => {
+            return Err(Error::not_view(&name.schema, &name.table));
+        }
+        Some(_) => return Err(Error::table_exists(&name.table)),
+    }
+    let old = match &old {
+        Some(Relation::View(view)) => Some(&**view),
+        _ => None,
+    };
+    change.put_view(record, old)?;
+    change.commit()?;
+    Ok(Completion::default())
+}
+
+/// A name for a column whose text can't be one.
+fn usable_name(name: &str, at: usize) -> CompactString {
+    if name.is_empty() || name.chars().count() > 64 || name.ends_with(' ') {
+        format!("Name_exp_{}", at + 1).into()
+    } else {
+        name.into()
+    }
+}

@@ -1,0 +1,196 @@
+//! A database in memory, and sessions of it.
+
+use std::sync::Arc;
+
+use porpoise_catalog::{Relation, Table, create_text};
+use porpoise_core::error::Result;
+use porpoise_core::reply::{Completion, Reply, ResultColumn};
+use porpoise_types::{Date, DateTime, Time};
+
+use crate::engine::{Engine, EngineOptions};
+use crate::session::{Login, Session};
+
+/// Keeps the last answer: its OK, or its rows as text.
+#[derive(Default)]
+struct Answers {
+    ok: Completion,
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Answers {
+    fn push(&mut self, text: String) {
+        if let Some(row) = self.rows.last_mut() {
+            row.push(text);
+        }
+    }
+}
+
+impl Reply for Answers {
+    fn ok(&mut self, completion: &Completion) -> Result<()> {
+        self.ok = completion.clone();
+        Ok(())
+    }
+    fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()> {
+        self.columns = columns
+            .iter()
+            .map(|column| column.name.to_string())
+            .collect();
+        Ok(())
+    }
+    fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+    fn null(&mut self) {
+        self.push("NULL".into());
+    }
+    fn int(&mut self, value: i64) {
+        self.push(value.to_string());
+    }
+    fn uint(&mut self, value: u64) {
+        self.push(value.to_string());
+    }
+    fn float(&mut self, value: f32) {
+        self.push(value.to_string());
+    }
+    fn double(&mut self, value: f64) {
+        self.push(value.to_string());
+    }
+    fn bytes(&mut self, value: &[u8]) {
+        self.push(String::from_utf8_lossy(value).into_owned());
+    }
+    fn date(&mut self, value: Date) {
+        let mut text = Vec::new();
+        value.write_text(&mut text);
+        self.bytes(&text);
+    }
+    fn datetime(&mut self, value: DateTime, fsp: u8) {
+        let mut text = Vec::new();
+        value.write_text(fsp, &mut text);
+        self.bytes(&text);
+    }
+    fn time(&mut self, value: Time, fsp: u8) {
+        let mut text = Vec::new();
+        value.write_text(fsp, &mut text);
+        self.bytes(&text);
+    }
+    fn end_row(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn end_rows(&mut self, _: &Completion) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// An engine in memory with a session in the schema `d`.
+pub(super) struct Db {
+    pub engine: Engine,
+    pub session: Session,
+}
+
+impl Db {
+    pub fn new() -> Db {
+        Db::with(&[])
+    }
+
+    /// A database whose server was started with variables set.
+    pub fn with(variables: &[(&str, &str)]) -> Db {
+        let engine = Engine::open(EngineOptions {
+            location: porpoise_storage::Location::Memory,
+            variables: variables
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect(),
+        })
+        .expect("opens");
+        let session = engine.connect(Login::default()).expect("connects");
+        let mut db = Db { engine, session };
+        db.run("CREATE DATABASE d");
+        db.run("USE d");
+        db
+    }
+
+    /// The rows of an answer, `|` between columns.
+    #[track_caller]
+    pub fn rows(&mut self, sql: &str) -> Vec<String> {
+        let mut answers = Answers::default();
+        if let Err(error) = self.session.query(sql.as_bytes(), &mut answers) {
+            panic!("{sql}: {error}");
+        }
+        answers.rows.iter().map(|row| row.join("|")).collect()
+    }
+
+    /// The names of an answer's columns.
+    #[track_caller]
+    pub fn columns(&mut self, sql: &str) -> String {
+        let mut answers = Answers::default();
+        if let Err(error) = self.session.query(sql.as_bytes(), &mut answers) {
+            panic!("{sql}: {error}");
+        }
+        answers.columns.join("|")
+    }
+
+    pub fn try_run(&mut self, sql: &str) -> Result<Completion> {
+        let mut answers = Answers::default();
+        let ran = self.session.query(sql.as_bytes(), &mut answers)?;
+        if let Some(commit) = ran.commit {
+            commit.wait()?;
+        }
+        Ok(answers.ok)
+    }
+
+    /// Runs a prepared statement without parameters.
+    pub fn execute(&mut self, id: u32) -> Result<Completion> {
+        let mut answers = Answers::default();
+        let ran = self.session.execute(id, &[], &mut answers)?;
+        if let Some(commit) = ran.commit {
+            commit.wait()?;
+        }
+        Ok(answers.ok)
+    }
+
+    #[track_caller]
+    pub fn run(&mut self, sql: &str) -> Completion {
+        match self.try_run(sql) {
+            Ok(completion) => completion,
+            Err(error) => panic!("{sql}: {error}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn fails(&mut self, sql: &str, number: u16) {
+        match self.try_run(sql) {
+            Ok(_) => panic!("{sql} went through"),
+            Err(error) => assert_eq!(error.number(), number, "{sql}: {error}"),
+        }
+    }
+
+    pub fn table(&self, name: &str) -> Option<Arc<Table>> {
+        match self.engine.shared.catalog.load().relation("d", name) {
+            Some(Relation::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    #[track_caller]
+    pub fn shows(&self, name: &str) -> String {
+        let table = self.table(name).expect("the table exists");
+        create_text::table(&table, &self.session.state, 1)
+    }
+}
+
+/// Another session of the same engine.
+pub(super) fn beside(db: &Db) -> Db {
+    let session = db
+        .engine
+        .connect(Login {
+            connection_id: db.engine.next_connection_id(),
+            schema: Some("d".into()),
+            ..Login::default()
+        })
+        .expect("connects");
+    Db {
+        engine: db.engine.clone(),
+        session,
+    }
+}

@@ -1,0 +1,9 @@
+//! Tests of whole statements, over sessions of a database in memory.
+
+mod accounts;
+mod column_changes;
+mod database;
+mod ddl;
+mod forbidden;
+mod metadata;
+mod show;

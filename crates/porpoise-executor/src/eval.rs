@@ -1,0 +1,553 @@
+//! Evaluates expressions over the frame.
+//!
+//! The tree was typed by the planner: operands have been cast to the domain they are compared or
+//! computed in, so each case here is short. NULL is a value like any other until an operator says what
+//! it means.
+
+use std::cmp::Ordering;
+
+use porpoise_core::error::{Condition, Error, Level, Result};
+use porpoise_expr::cast::cast_value;
+use porpoise_expr::compare::{compare, comparison};
+use porpoise_expr::function::{Call, Eval};
+use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, Slot};
+use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
+use smallvec::SmallVec;
+
+use crate::Exec;
+
+/// Evaluation of expressions over the frame's current rows.
+pub trait Evaluate {
+    /// The expression's value.
+    ///
+    /// # Errors
+    /// What MySQL has errors for: values out of range, subqueries of too many rows, invalid JSON, and, where a statement
+    /// in strict mode changes rows, whatever else would only be a warning.
+    fn eval(&self, exec: &mut Exec<'_>) -> Result<Value>;
+
+    /// Whether the expression is true: neither false nor NULL.
+    ///
+    /// # Errors
+    /// As [`Evaluate::eval`].
+    fn eval_condition(&self, exec: &mut Exec<'_>) -> Result<bool>;
+}
+
+impl Evaluate for Expr {
+    fn eval(&self, exec: &mut Exec<'_>) -> Result<Value> {
+        match &self.kind {
+            ExprKind::Literal(value) => Ok(value.clone()),
+            ExprKind::Parameter(number) => {
+                Ok(exec.parameters.get(*number).cloned().unwrap_or(Value::Null))
+            }
+            ExprKind::Column { slot, column, .. } => {
+                Ok(exec.column(*slot, *column as usize, &self.ty))
+            }
+            ExprKind::UserVariable(name) => Ok(exec.session.user_variable(name)),
+            ExprKind::SystemVariable { position, reads } => Ok(porpoise_core::variables::read(
+                *position,
+                *reads,
+                exec.session,
+                &exec.engine.variables,
+            )),
+            ExprKind::AssignUserVariable { name, value } => {
+                let result = value.eval(exec)?;
+                exec.session
+                    .set_user_variable(name, result.clone(), value.ty.clone());
+                Ok(result)
+            }
+            ExprKind::Cast { operand, kind } => {
+                let value = operand.eval(exec)?;
+                cast_value(exec, value, &operand.ty, &self.ty, *kind)
+            }
+            ExprKind::Not(operand) => Ok(match convert::to_bool(&operand.eval(exec)?) {
+                None => Value::Null,
+                Some(truth) => boolean(!truth),
+            }),
+            ExprKind::And(operands) => {
+                let mut unknown = false;
+                for operand in operands {
+                    match convert::to_bool(&operand.eval(exec)?) {
+                        Some(false) => return Ok(Value::FALSE),
+                        Some(true) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { Value::Null } else { Value::TRUE })
+            }
+            ExprKind::Or(operands) => {
+                let mut unknown = false;
+                for operand in operands {
+                    match convert::to_bool(&operand.eval(exec)?) {
+                        Some(true) => return Ok(Value::TRUE),
+                        Some(false) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { Value::Null } else { Value::FALSE })
+            }
+            ExprKind::Xor(left, right) => {
+                let (left, right) = (
+                    convert::to_bool(&left.eval(exec)?),
+                    convert::to_bool(&right.eval(exec)?),
+                );
+                Ok(match (left, right) {
+                    (Some(left), Some(right)) => boolean(left != right),
+                    _ => Value::Null,
+                })
+            }
+            ExprKind::Compare {
+                op,
+                domain,
+                left,
+                right,
+            } => {
+                if let (ExprKind::Row(left), ExprKind::Row(right)) = (&left.kind, &right.kind) {
+                    return compare_rows(exec, *op, left, right);
+                }
+                let left = left.eval(exec)?;
+                if left.is_null() && *op != Comparison::NullSafeEq {
+                    return Ok(Value::Null);
+                }
+                let right = right.eval(exec)?;
+                Ok(comparison(*op, &left, &right, *domain).map_or(Value::Null, boolean))
+            }
+            ExprKind::Between {
+                operand,
+                low,
+                high,
+                domain,
+                negated,
+            } => {
+                let operand = operand.eval(exec)?;
+                let low = comparison(Comparison::Ge, &operand, &low.eval(exec)?, *domain);
+                if low == Some(false) {
+                    return Ok(boolean(*negated));
+                }
+                let high = comparison(Comparison::Le, &operand, &high.eval(exec)?, *domain);
+                Ok(match (low, high) {
+                    (_, Some(false)) => boolean(*negated),
+                    (Some(true), Some(true)) => boolean(!*negated),
+                    _ => Value::Null,
+                })
+            }
+            ExprKind::InList {
+                operand,
+                list,
+                domain,
+                negated,
+            } => {
+                if let ExprKind::Row(operand) = &operand.kind {
+                    return in_rows(exec, operand, list, *negated);
+                }
+                let operand = operand.eval(exec)?;
+                if operand.is_null() {
+                    return Ok(Value::Null);
+                }
+                let mut unknown = false;
+                for item in list {
+                    match comparison(Comparison::Eq, &operand, &item.eval(exec)?, *domain) {
+                        Some(true) => return Ok(boolean(!*negated)),
+                        Some(false) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown {
+                    Value::Null
+                } else {
+                    boolean(*negated)
+                })
+            }
+            ExprKind::IsNull { operand, negated } => {
+                let is_null = match &operand.kind {
+                    ExprKind::Column { slot, column, .. } => {
+                        exec.column_is_null(*slot, *column as usize)
+                    }
+                    _ => operand.eval(exec)?.is_null(),
+                };
+                Ok(boolean(is_null != *negated))
+            }
+            ExprKind::IsTruth {
+                operand,
+                truth,
+                negated,
+            } => {
+                let is = convert::to_bool(&operand.eval(exec)?) == Some(*truth);
+                Ok(boolean(is != *negated))
+            }
+            ExprKind::Arithmetic { op, left, right } => {
+                let left = left.eval(exec)?;
+                if left.is_null() {
+                    return Ok(Value::Null);
+                }
+                let right = right.eval(exec)?;
+                if right.is_null() {
+                    return Ok(Value::Null);
+                }
+                arithmetic(exec, *op, left, right, &self.ty, self)
+            }
+            ExprKind::Negate(operand) => {
+                let value = operand.eval(exec)?;
+                negate(exec, value, &self.ty, self)
+            }
+            ExprKind::Like {
+                operand,
+                pattern,
+                escape,
+                collation,
+                negated,
+            } => {
+                let (operand, pattern) = (operand.eval(exec)?, pattern.eval(exec)?);
+                let (Some(text), Some(pattern)) = (operand.as_bytes(), pattern.as_bytes()) else {
+                    return Ok(Value::Null);
+                };
+                Ok(boolean(
+                    porpoise_types::like(text, pattern, *escape, *collation) != *negated,
+                ))
+            }
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
+                for (condition, value) in branches {
+                    if convert::to_bool(&condition.eval(exec)?) == Some(true) {
+                        return value.eval(exec);
+                    }
+                }
+                match otherwise {
+                    Some(value) => value.eval(exec),
+                    None => Ok(Value::Null),
+                }
+            }
+            ExprKind::Call {
+                function,
+                arguments,
+            } => {
+                let strict = match function.eval {
+                    Eval::Lazy(eval) => {
+                        return eval(&mut Call {
+                            context: exec,
+                            arguments,
+                            ty: &self.ty,
+                        });
+                    }
+                    Eval::Strict(_) => true,
+                    Eval::Values(_) => false,
+                };
+                let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
+                for argument in arguments {
+                    let value = argument.eval(exec)?;
+                    if strict && value.is_null() {
+                        return Ok(Value::Null);
+                    }
+                    values.push(value);
+                }
+                match function.eval {
+                    Eval::Strict(eval) | Eval::Values(eval) => eval(
+                        &mut Call {
+                            context: exec,
+                            arguments,
+                            ty: &self.ty,
+                        },
+                        &values,
+                    ),
+                    Eval::Lazy(eval) => eval(&mut Call {
+                        context: exec,
+                        arguments,
+                        ty: &self.ty,
+                    }),
+                }
+            }
+            ExprKind::Row(_) => Err(Error::operand_columns(1)),
+            ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),
+            ExprKind::Aggregate(_) => Err(Error::invalid_group_function_use()),
+        }
+    }
+
+    fn eval_condition(&self, exec: &mut Exec<'_>) -> Result<bool> {
+        Ok(convert::to_bool(&self.eval(exec)?) == Some(true))
+    }
+}
+
+#[inline]
+fn boolean(truth: bool) -> Value {
+    if truth { Value::TRUE } else { Value::FALSE }
+}
+
+impl Exec<'_> {
+    /// A column of a slot's current row.
+    pub fn column(&self, slot: Slot, column: usize, ty: &DataType) -> Value {
+        let row = &self.frame.slots[slot.0 as usize];
+        if row.null {
+            return Value::Null;
+        }
+        let layout = &self.layouts[slot.0 as usize];
+        let value = layout.layout.get(&row.bytes, layout.position(column));
+        match (&value, ty) {
+            (Value::DateTime(utc), DataType::Timestamp { .. }) => {
+                Value::DateTime(self.session.from_utc(*utc))
+            }
+            _ => value,
+        }
+    }
+
+    /// The current row's text in a column of characters, where it lies; `None` for NULL and for all other expressions.
+    pub fn text_column(&self, expr: &Expr) -> Option<(&[u8], Collation)> {
+        let (slot, column) = expr.as_column()?;
+        let (DataType::Char { collation, .. }
+        | DataType::Varchar { collation, .. }
+        | DataType::Text { collation, .. }) = expr.ty
+        else {
+            return None;
+        };
+        let row = &self.frame.slots[slot.0 as usize];
+        let layout = &self.layouts[slot.0 as usize];
+        let text = layout.layout.raw(&row.bytes, layout.position(column));
+        Some((text.filter(|_| !row.null)?, collation))
+    }
+
+    pub fn column_is_null(&self, slot: Slot, column: usize) -> bool {
+        let row = &self.frame.slots[slot.0 as usize];
+        let layout = &self.layouts[slot.0 as usize];
+        row.null || layout.layout.is_null(&row.bytes, layout.position(column))
+    }
+}
+
+/// Rows compare element by element; for equality, a NULL anywhere leaves it unknown unless another pair differs.
+fn compare_rows(
+    exec: &mut Exec<'_>,
+    op: Comparison,
+    left: &[Expr],
+    right: &[Expr],
+) -> Result<Value> {
+    let mut unknown = false;
+    for (left, right) in left.iter().zip(right) {
+        let domain = Domain::of(&left.ty);
+        let (a, b) = (left.eval(exec)?, right.eval(exec)?);
+        match op {
+            Comparison::NullSafeEq => {
+                if comparison(op, &a, &b, domain) == Some(false) {
+                    return Ok(Value::FALSE);
+                }
+            }
+            Comparison::Eq | Comparison::Ne => match comparison(Comparison::Eq, &a, &b, domain) {
+                Some(true) => {}
+                Some(false) => return Ok(boolean(op == Comparison::Ne)),
+                None => unknown = true,
+            },
+            _ => {
+                if a.is_null() || b.is_null() {
+                    return Ok(Value::Null);
+                }
+                match compare(&a, &b, domain) {
+                    Ordering::Equal => {}
+                    Ordering::Less => {
+                        return Ok(boolean(matches!(op, Comparison::Lt | Comparison::Le)));
+                    }
+                    Ordering::Greater => {
+                        return Ok(boolean(matches!(op, Comparison::Gt | Comparison::Ge)));
+                    }
+                }
+            }
+        }
+    }
+    if unknown {
+        return Ok(Value::Null);
+    }
+    Ok(boolean(!matches!(
+        op,
+        Comparison::Ne | Comparison::Lt | Comparison::Gt
+    )))
+}
+
+fn in_rows(exec: &mut Exec<'_>, operand: &[Expr], list: &[Expr], negated: bool) -> Result<Value> {
+    let mut unknown = false;
+    for item in list {
+        let ExprKind::Row(item) = &item.kind else {
+            return Err(Error::operand_columns(operand.len()));
+        };
+        match compare_rows(exec, Comparison::Eq, operand, item)? {
+            Value::Null => unknown = true,
+            value if convert::to_bool(&value) == Some(true) => return Ok(boolean(!negated)),
+            _ => {}
+        }
+    }
+    Ok(if unknown {
+        Value::Null
+    } else {
+        boolean(negated)
+    })
+}
+
+/// Text of an expression for an out-of-range message.
+fn out_of_range(exec: &Exec<'_>, ty: &DataType, expr: &Expr) -> Error {
+    let kind = match ty {
+        DataType::Int { unsigned: true, .. } => "BIGINT UNSIGNED",
+        DataType::Int { .. } => "BIGINT",
+        DataType::Decimal { .. } => "DECIMAL",
+        _ => "DOUBLE",
+    };
+    Error::value_out_of_range(kind, exec.told(expr))
+}
+
+fn integer(value: &Value) -> i128 {
+    match value {
+        Value::Int(v) => i128::from(*v),
+        Value::UInt(v) => i128::from(*v),
+        other => i128::from(convert::to_int(other).0),
+    }
+}
+
+/// Bits of a value as the bit operators see it: negative numbers in two's complement.
+fn bits(value: &Value) -> u64 {
+    match value {
+        Value::Int(v) => *v as u64,
+        Value::UInt(v) => *v,
+        Value::Decimal(_) | Value::Double(_) => match convert::to_int(value) {
+            (v, Loss::OutOfRange) if v > 0 => convert::to_uint(value).0,
+            (v, _) => v as u64,
+        },
+        other => convert::to_uint(other).0,
+    }
+}
+
+fn narrow(exec: &Exec<'_>, value: i128, ty: &DataType, expr: &Expr) -> Result<Value> {
+    let narrowed = match ty {
+        DataType::Int { unsigned: true, .. } => u64::try_from(value).map(Value::UInt).ok(),
+        _ => i64::try_from(value).map(Value::Int).ok(),
+    };
+    narrowed.ok_or_else(|| out_of_range(exec, ty, expr))
+}
+
+fn division_by_zero(exec: &mut Exec<'_>) -> Result<Value> {
+    exec.session.division_by_zero()?;
+    Ok(Value::Null)
+}
+
+/// Computes in the domain of the result's type; the planner has cast the operands to it.
+fn arithmetic(
+    exec: &mut Exec<'_>,
+    op: Arithmetic,
+    left: Value,
+    right: Value,
+    ty: &DataType,
+    expr: &Expr,
+) -> Result<Value> {
+    match op {
+        Arithmetic::BitAnd => return Ok(Value::UInt(bits(&left) & bits(&right))),
+        Arithmetic::BitOr => return Ok(Value::UInt(bits(&left) | bits(&right))),
+        Arithmetic::BitXor => return Ok(Value::UInt(bits(&left) ^ bits(&right))),
+        Arithmetic::ShiftLeft | Arithmetic::ShiftRight => {
+            let by = u32::try_from(bits(&right)).unwrap_or(u32::MAX);
+            let value = bits(&left);
+            let shifted = if op == Arithmetic::ShiftLeft {
+                value.checked_shl(by)
+            } else {
+                value.checked_shr(by)
+            };
+            return Ok(Value::UInt(shifted.unwrap_or(0)));
+        }
+        Arithmetic::IntegerDivide
+            if !matches!(
+                (&left, &right),
+                (
+                    Value::Int(_) | Value::UInt(_),
+                    Value::Int(_) | Value::UInt(_)
+                )
+            ) =>
+        {
+            // DIV of other numbers: divided exactly, then cut.
+            let (a, b) = (convert::to_decimal(&left).0, convert::to_decimal(&right).0);
+            let Some(quotient) = a.checked_div_integer(&b) else {
+                return division_by_zero(exec);
+            };
+            return match (quotient.to_i64(), quotient.to_u64()) {
+                (Some(v), _) if !matches!(ty, DataType::Int { unsigned: true, .. }) => {
+                    Ok(Value::Int(v))
+                }
+                (_, Some(v)) if matches!(ty, DataType::Int { unsigned: true, .. }) => {
+                    Ok(Value::UInt(v))
+                }
+                _ => Err(out_of_range(exec, ty, expr)),
+            };
+        }
+        _ => {}
+    }
+    match ty {
+        DataType::Int { .. } => {
+            let (a, b) = (integer(&left), integer(&right));
+            let result = match op {
+                Arithmetic::Add => a + b,
+                Arithmetic::Subtract => a - b,
+                Arithmetic::Multiply => a * b,
+                Arithmetic::IntegerDivide if b == 0 => return division_by_zero(exec),
+                Arithmetic::IntegerDivide => a / b,
+                Arithmetic::Modulo if b == 0 => return division_by_zero(exec),
+                Arithmetic::Modulo => a % b,
+                _ => return Err(Error::wrong_arguments("operator")),
+            };
+            narrow(exec, result, ty, expr)
+        }
+        DataType::Decimal { scale, .. } => {
+            let (a, b) = (convert::to_decimal(&left).0, convert::to_decimal(&right).0);
+            let result: Option<Decimal> = match op {
+                Arithmetic::Add => a.checked_add(&b),
+                Arithmetic::Subtract => a.checked_sub(&b),
+                Arithmetic::Multiply => a.checked_mul(&b),
+                Arithmetic::Divide | Arithmetic::Modulo if b.is_zero() => {
+                    return division_by_zero(exec);
+                }
+                Arithmetic::Divide => a.quotient(&b, *scale),
+                Arithmetic::Modulo => a.checked_rem(&b),
+                _ => return Err(Error::wrong_arguments("operator")),
+            };
+            result
+                .map(Value::Decimal)
+                .ok_or_else(|| out_of_range(exec, ty, expr))
+        }
+        _ => {
+            let (a, b) = (convert::to_double(&left).0, convert::to_double(&right).0);
+            let result = match op {
+                Arithmetic::Add => a + b,
+                Arithmetic::Subtract => a - b,
+                Arithmetic::Multiply => a * b,
+                Arithmetic::Divide | Arithmetic::Modulo if b == 0.0 => {
+                    return division_by_zero(exec);
+                }
+                Arithmetic::Divide => a / b,
+                Arithmetic::Modulo => a % b,
+                _ => return Err(Error::wrong_arguments("operator")),
+            };
+            if result.is_finite() {
+                Ok(Value::Double(result))
+            } else {
+                Err(out_of_range(exec, &DataType::DOUBLE, expr))
+            }
+        }
+    }
+}
+
+fn negate(exec: &Exec<'_>, value: Value, ty: &DataType, expr: &Expr) -> Result<Value> {
+    Ok(match value {
+        Value::Null => Value::Null,
+        Value::Int(v) => match (v.checked_neg(), ty) {
+            (Some(v), DataType::Int { .. }) => Value::Int(v),
+            (_, DataType::Decimal { .. }) => {
+                Value::Decimal(convert::to_decimal(&Value::Int(v)).0.neg())
+            }
+            _ => return Err(out_of_range(exec, ty, expr)),
+        },
+        Value::UInt(v) => match ty {
+            DataType::Decimal { .. } => {
+                Value::Decimal(convert::to_decimal(&Value::UInt(v)).0.neg())
+            }
+            _ => narrow(exec, -i128::from(v), &DataType::BIGINT, expr)?,
+        },
+        Value::Decimal(v) => Value::Decimal(v.neg()),
+        other => Value::Double(-convert::to_double(&other).0),
+    })
+}
+
+/// A condition raised by evaluating, kept as a warning.
+pub fn as_warning(error: Error) -> (Level, Condition) {
+    (Level::Warning, error.into_condition())
+}

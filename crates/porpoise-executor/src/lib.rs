@@ -1,0 +1,397 @@
+//! Runs plans.
+//!
+//! [`Exec`] is the state of one execution: the frame of current rows, the parameters, the session,
+//! the view of storage. The parts, in the order a plan meets them:
+//!
+//! 1. [`statement`] takes a whole plan: runs a query into the reply, or a change into the transaction.
+//! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
+//! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
+//! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
+//! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other tables; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
+
+pub mod change;
+pub mod eval;
+pub mod foreign_keys;
+pub mod index_entry;
+pub mod insert;
+pub(crate) mod json_table;
+pub mod key_range;
+pub mod load;
+pub mod operator;
+pub mod row_buffer;
+pub mod statement;
+mod subquery;
+pub mod virtual_table;
+mod window;
+pub mod write;
+
+use std::cell::Cell;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use porpoise_catalog::Catalog;
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::SessionVars;
+use porpoise_expr::{EvalContext, Expr};
+use porpoise_mdl::{self as mdl, named_locks};
+use porpoise_planner::plan::{Plan, SlotLayout, Subplan};
+use porpoise_planner::relations::Relations;
+use porpoise_session::active_roles;
+use porpoise_session::check::Privileged;
+use porpoise_session::session_state::SessionState;
+use porpoise_session::shared::Shared;
+use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
+use porpoise_types::{DataType, KeyBuf, Value};
+
+use crate::eval::Evaluate;
+use row_buffer::RowBuffer;
+use subquery::SubplanResult;
+
+/// The state of one execution of one statement.
+pub struct Exec<'a> {
+    pub frame: Frame,
+    pub layouts: &'a [SlotLayout],
+    pub parameters: &'a [Value],
+    pub session: &'a mut SessionState,
+    pub engine: &'a Shared,
+    pub catalog: &'a Catalog,
+    pub view: View<'a>,
+    /// What foreign keys ask; nothing with foreign_key_checks=0.
+    pub relations: Option<Arc<Relations>>,
+    /// NOW(): when the statement began, in UTC microseconds since 1970.
+    pub started_us: i64,
+    /// Which row of the statement is being written, from 1: warnings and errors name it.
+    pub row_number: u64,
+    /// The plans of the statement's subqueries, as `Plan::subplans`.
+    subplans: &'a [Option<Subplan>],
+    /// Results of uncorrelated subqueries, by `Subplan::number`.
+    subquery_results: HashMap<usize, Arc<SubplanResult>>,
+    /// Rows of derived tables that are materialised once, by `Node::Derived::materialize`.
+    materialized: HashMap<usize, Arc<RowBuffer>>,
+    /// The last round's rows of recursive tables, by `Node::Recursive::working`.
+    working: HashMap<usize, Arc<RowBuffer>>,
+    /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
+    random: HashMap<usize, (u64, u64)>,
+}
+
+/// What an execution reads from, and writes to.
+pub enum View<'a> {
+    /// No table is read.
+    None,
+    /// An autocommit read.
+    Snapshot(Snapshot),
+    Transaction(&'a mut Transaction),
+}
+
+/// The current row of every slot.
+#[derive(Default)]
+pub struct Frame {
+    pub slots: Vec<Row>,
+}
+
+/// What a thread keeps of its last statement's rows for the next one.
+const KEPT_SLOTS_MAX: usize = 16;
+const KEPT_ROW_BYTES_MAX: usize = 4096;
+
+thread_local! {
+    static KEPT: Cell<Vec<Row>> = const { Cell::new(Vec::new()) };
+}
+
+impl Frame {
+    pub fn with_slots(count: usize) -> Frame {
+        let mut slots = KEPT.take();
+        slots.resize_with(count, Row::default);
+        Frame { slots }
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        if self.slots.is_empty() || self.slots.len() > KEPT_SLOTS_MAX {
+            return;
+        }
+        for row in &mut self.slots {
+            match row.bytes.capacity() > KEPT_ROW_BYTES_MAX || row.key.spilled() {
+                true => *row = Row::default(),
+                false => row.clear(),
+            }
+        }
+        // Where the thread ends already, they are dropped.
+        let _ = KEPT.try_with(|kept| kept.set(std::mem::take(&mut self.slots)));
+    }
+}
+
+/// A slot's current row, encoded; its buffers are used again for the next one.
+#[derive(Default)]
+pub struct Row {
+    pub bytes: Vec<u8>,
+    /// The row's storage key, for rows of tables: the primary key's bytes, or the hidden row number's.
+    pub key: KeyBuf,
+    /// All columns are NULL: the right side of an outer join without a match.
+    pub null: bool,
+}
+
+impl Row {
+    pub fn set(&mut self, bytes: &[u8]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.null = false;
+    }
+
+    pub fn set_key(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    pub fn set_null(&mut self) {
+        self.clear();
+        self.null = true;
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.key.clear();
+        self.null = false;
+    }
+}
+
+impl<'a> Exec<'a> {
+    /// To run a plan, or to evaluate its expressions.
+    pub fn of_plan(
+        session: &'a mut SessionState,
+        engine: &'a Shared,
+        catalog: &'a Catalog,
+        view: View<'a>,
+        plan: Privileged<'a, Plan>,
+        parameters: &'a [Value],
+    ) -> Exec<'a> {
+        let plan = plan.get();
+        let exec = Exec::of_rows(session, engine, catalog, view, &plan.slots, parameters);
+        Exec {
+            subplans: &plan.subplans,
+            ..exec
+        }
+    }
+
+    /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan can be run with it:
+    /// [`statement::run`] wants the plan as a [`Privileged`].
+    pub fn of_rows(
+        session: &'a mut SessionState,
+        engine: &'a Shared,
+        catalog: &'a Catalog,
+        view: View<'a>,
+        layouts: &'a [SlotLayout],
+        parameters: &'a [Value],
+    ) -> Exec<'a> {
+        let started_us = session.statement_started_us;
+        Exec {
+            frame: Frame::with_slots(layouts.len()),
+            layouts,
+            parameters,
+            session,
+            engine,
+            catalog,
+            view,
+            relations: None,
+            started_us,
+            row_number: 0,
+            subplans: &[],
+            subquery_results: HashMap::new(),
+            materialized: HashMap::new(),
+            working: HashMap::new(),
+            random: HashMap::new(),
+        }
+    }
+
+    /// An expression's text in a message, with the statement's literals and its columns' names.
+    pub fn told(&self, expr: &porpoise_expr::Expr) -> String {
+        let mut text = String::new();
+        expr.write_sql(self, &mut text);
+        text
+    }
+
+    /// The transaction, for statements that write or lock.
+    pub fn transaction(&mut self) -> Result<&mut Transaction> {
+        match &mut self.view {
+            View::Transaction(transaction) => Ok(transaction),
+            _ => Err(Error::read_only_transaction()),
+        }
+    }
+
+    /// Rows of a space between bounds. `latest` reads what is committed now, for locking reads.
+    pub(crate) fn cursor(
+        &self,
+        space: SpaceId,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        direction: Direction,
+        latest: bool,
+    ) -> Result<Cursor> {
+        Ok(match &self.view {
+            View::None => return Err(Error::engine_error("no view of storage")),
+            View::Snapshot(snapshot) => snapshot.range(space, (low, high), direction)?,
+            View::Transaction(transaction) if latest => {
+                transaction.latest_range(space, (low, high), direction)?
+            }
+            View::Transaction(transaction) => transaction.range(space, (low, high), direction)?,
+        })
+    }
+
+    /// Reads one value where it lies.
+    pub fn read<R>(
+        view: &View<'_>,
+        space: SpaceId,
+        key: &[u8],
+        latest: bool,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        Ok(match view {
+            View::None => return Err(Error::engine_error("no view of storage")),
+            View::Snapshot(snapshot) => snapshot.get(space, key, read)?,
+            View::Transaction(transaction) if latest => transaction.latest_get(space, key, read)?,
+            View::Transaction(transaction) => transaction.get(space, key, read)?,
+        })
+    }
+
+    /// Gives one column of the slot's row another value, of the column's type; all others keep their bytes.
+    pub(crate) fn set_column(&mut self, slot: porpoise_expr::Slot, column: usize, value: &Value) {
+        let layout = &self.layouts[slot.0 as usize];
+        debug_assert!(layout.map.is_none(), "rows that change are whole");
+        let row = &mut self.frame.slots[slot.0 as usize].bytes;
+        match (value, &layout.types[column]) {
+            (Value::DateTime(local), DataType::Timestamp { .. }) => {
+                let utc = self.session.to_utc(*local).unwrap_or_default();
+                layout.layout.set(row, column, &Value::DateTime(utc));
+            }
+            _ => layout.layout.set(row, column, value),
+        }
+    }
+
+    /// Encodes values as the slot's row.
+    pub(crate) fn fill(&mut self, slot: porpoise_expr::Slot, values: &[Value]) -> Result<()> {
+        let slot = slot.0 as usize;
+        let row = &mut self.frame.slots[slot];
+        row.bytes.clear();
+        row.null = false;
+        let layout = &self.layouts[slot];
+        let stamped = values.iter().zip(&layout.types).any(|(value, ty)| {
+            matches!(
+                (value, ty),
+                (Value::DateTime(_), DataType::Timestamp { .. })
+            )
+        });
+        if !stamped {
+            layout.layout.encode(values, &mut row.bytes);
+            return Ok(());
+        }
+        // TIMESTAMPs lie in UTC.
+        let mut values = values.to_vec();
+        for (value, ty) in values.iter_mut().zip(&layout.types) {
+            if let (Value::DateTime(local), DataType::Timestamp { .. }) = (&*value, ty) {
+                *value = Value::DateTime(self.session.to_utc(*local).unwrap_or_default());
+            }
+        }
+        layout.layout.encode(&values, &mut row.bytes);
+        Ok(())
+    }
+}
+
+impl EvalContext for Exec<'_> {
+    #[inline]
+    fn vars(&self) -> &SessionVars {
+        &self.session.vars
+    }
+
+    #[inline]
+    fn vars_mut(&mut self) -> &mut SessionVars {
+        &mut self.session.vars
+    }
+
+    fn evaluate(&mut self, expr: &Expr) -> Result<Value> {
+        expr.eval(self)
+    }
+
+    fn started_us(&self) -> i64 {
+        self.started_us
+    }
+
+    fn seeded_random(&mut self, seed: u64, call: usize) -> f64 {
+        /// The generator's modulus, and how it makes two states of a seed.
+        const MODULUS: u64 = 0x3FFF_FFFF;
+        let seed = seed & 0xFFFF_FFFF;
+        let first = (seed * 0x1_0001 + 55_555_555) & 0xFFFF_FFFF;
+        let second = (seed * 0x1000_0001) & 0xFFFF_FFFF;
+        let (a, b) = self
+            .random
+            .entry(call)
+            .or_insert((first % MODULUS, second % MODULUS));
+        *a = (*a * 3 + *b) % MODULUS;
+        *b = (*a + *b + 33) % MODULUS;
+        *a as f64 / MODULUS as f64
+    }
+
+    fn current_user(&self) -> String {
+        match &self.session.account {
+            Some(account) => format!("{}@{}", account.user, account.host),
+            None => format!("{}@{}", self.session.user, self.session.host),
+        }
+    }
+
+    fn current_role(&self) -> String {
+        active_roles::current(self.session)
+    }
+
+    fn before_waiting(&self) {
+        self.engine.locks.before_waiting();
+    }
+
+    fn get_lock(&self, name: &str, timeout: Option<Duration>) -> Result<bool> {
+        let (locks, id) = (&self.engine.locks, self.session.connection_id);
+        locks.named.get(
+            &named_locks::name_key(name)?,
+            id,
+            timeout,
+            || locks.before_waiting(),
+            || mdl::closes_cycle(locks, id),
+            || self.check_interrupt(),
+        )
+    }
+
+    fn lock_owner(&self, name: &str) -> Result<Option<u64>> {
+        Ok(self.engine.locks.named.owner(&named_locks::name_key(name)?))
+    }
+
+    fn release_lock(&self, name: &str) -> Result<Option<bool>> {
+        let (locks, id) = (&self.engine.locks, self.session.connection_id);
+        Ok(locks.named.release(&named_locks::name_key(name)?, id))
+    }
+
+    fn release_all_locks(&self) -> u64 {
+        let (locks, id) = (&self.engine.locks, self.session.connection_id);
+        locks.named.release_all(id)
+    }
+}
+
+impl porpoise_expr::ColumnNames for Exec<'_> {
+    fn write_column(&self, slot: porpoise_expr::Slot, column: usize, out: &mut String) {
+        let Some(layout) = self.layouts.get(slot.0 as usize) else {
+            return;
+        };
+        let name = layout
+            .table
+            .as_ref()
+            .and_then(|table| Some((&table.schema, &table.columns.get(column)?.name)));
+        match name {
+            Some((schema, name)) => {
+                out.push_str(&format!("`{schema}`.`{}`.`{name}`", layout.name));
+            }
+            None => out.push_str(&format!("`{}`.`{column}`", layout.name)),
+        }
+    }
+
+    fn parameter(&self, number: usize) -> Option<&Value> {
+        self.parameters.get(number)
+    }
+}

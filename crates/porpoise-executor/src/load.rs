@@ -1,0 +1,364 @@
+//! LOAD DATA: rows out of a file of fields and lines.
+//!
+//! ```text
+//! bytes ─► Fields::next_row ─► one field each: text, raw bytes or NULL ─► columns and variables ─► SET ─► the row
+//! ```
+//!
+//! A field is stored as a text of its column's type would be by INSERT. Where the file has other fields than
+//! the statement has columns, strict mode refuses the row, and a warning tells of it otherwise.
+//!
+//! MySQL 8.4 manual, 15.2.9 (LOAD DATA Statement).
+
+use std::io::{BufRead, BufReader};
+
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::Completion;
+use porpoise_expr::EvalContext;
+use porpoise_planner::file_format::FileFormat;
+use porpoise_planner::plan::{Insert, Load, LoadTarget, OnDuplicate};
+use porpoise_session::session_state::Source;
+use porpoise_types::{Charset, DataType, Value};
+
+use crate::Exec;
+use crate::eval::Evaluate;
+use crate::insert::{Counts, insert_row_of, store_given, with_defaults};
+
+/// One field of a line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Field {
+    Null,
+    Bytes(Vec<u8>),
+}
+
+/// Reads a file field by field.
+pub struct Fields {
+    input: BufReader<Source>,
+    /// Bytes that were looked at and given back, the next one last.
+    given_back: Vec<u8>,
+    format: FileFormat,
+}
+
+/// What ended a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Field,
+    Line,
+    File,
+}
+
+impl Fields {
+    pub fn new(source: Source, format: FileFormat) -> Fields {
+        Fields {
+            input: BufReader::with_capacity(64 << 10, source),
+            given_back: Vec::new(),
+            format,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<u8>> {
+        if let Some(byte) = self.given_back.pop() {
+            return Ok(Some(byte));
+        }
+        let buffer = self.input.fill_buf().map_err(Error::engine_error)?;
+        let first = buffer.first().copied();
+        if first.is_some() {
+            self.input.consume(1);
+        }
+        Ok(first)
+    }
+
+    /// Takes `text` if it comes next. Nothing is taken otherwise.
+    fn take(&mut self, text: &[u8]) -> Result<bool> {
+        for (at, wanted) in text.iter().enumerate() {
+            match self.next()? {
+                Some(byte) if byte == *wanted => {}
+                other => {
+                    self.given_back.extend(other);
+                    self.given_back.extend(text[..at].iter().rev());
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_at_end(&mut self) -> Result<bool> {
+        let next = self.next()?;
+        self.given_back.extend(next);
+        Ok(next.is_none())
+    }
+
+    /// Skips to behind the next line's end.
+    pub fn skip_line(&mut self) -> Result<()> {
+        let end = self.format.lines_terminated.clone();
+        while !self.take(&end)? {
+            if self.next()?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line's fields; `None` at the file's end.
+    pub fn next_row(&mut self, row: &mut Vec<Field>) -> Result<bool> {
+        row.clear();
+        let start = self.format.lines_starting.clone();
+        while !start.is_empty() && !self.take(&start)? {
+            if self.next()?.is_none() {
+                return Ok(false);
+            }
+        }
+        if self.is_at_end()? {
+            return Ok(false);
+        }
+        loop {
+            let (field, ended) = self.field()?;
+            row.push(field);
+            if ended != Ended::Field {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn field(&mut self) -> Result<(Field, Ended)> {
+        let (field_end, line_end) = (
+            self.format.fields_terminated.clone(),
+            self.format.lines_terminated.clone(),
+        );
+        let enclosed = match self.format.enclosed {
+            Some(quote) => self.take(&[quote])?.then_some(quote),
+            None => None,
+        };
+        let mut bytes = Vec::new();
+        // Escapes that stand for NULL only where they are all of the field.
+        let mut nulls = 0;
+        let ended = loop {
+            if enclosed.is_none() {
+                if self.take(&field_end)? {
+                    break Ended::Field;
+                }
+                if self.take(&line_end)? {
+                    break Ended::Line;
+                }
+            }
+            let Some(byte) = self.next()? else {
+                break Ended::File;
+            };
+            if Some(byte) == enclosed {
+                // A doubled quote is one; a quote that nothing ends behind is itself.
+                if self.take(&[byte])? {
+                    bytes.push(byte);
+                } else if self.take(&field_end)? {
+                    break Ended::Field;
+                } else if self.take(&line_end)? {
+                    break Ended::Line;
+                } else if self.is_at_end()? {
+                    break Ended::File;
+                } else {
+                    bytes.push(byte);
+                }
+            } else if Some(byte) == self.format.escaped {
+                match self.next()? {
+                    None => bytes.push(byte),
+                    Some(b'N') => {
+                        nulls += 1;
+                        bytes.push(b'N');
+                    }
+                    Some(escaped) => bytes.push(match escaped {
+                        b'0' => 0,
+                        b'b' => 8,
+                        b'n' => b'\n',
+                        b'r' => b'\r',
+                        b't' => b'\t',
+                        b'Z' => 26,
+                        other => other,
+                    }),
+                }
+            } else {
+                bytes.push(byte);
+            }
+        };
+        let is_escaped_null = nulls == 1 && bytes.len() == 1;
+        // The word is NULL where an escape can't say so, or quotes tell it from the text.
+        let is_word = enclosed.is_none()
+            && bytes == b"NULL"
+            && (self.format.enclosed.is_some() || self.format.escaped.is_none());
+        let field = if is_escaped_null || is_word {
+            Field::Null
+        } else {
+            Field::Bytes(bytes)
+        };
+        Ok((field, ended))
+    }
+}
+
+/// A field's value and type: text where it is one in the file's character set.
+fn value_of(field: &Field, charset: Charset) -> (Value, DataType) {
+    match field {
+        Field::Null => (Value::Null, DataType::Null),
+        Field::Bytes(bytes) => match charset.decode(bytes) {
+            Ok(text) if charset != Charset::Binary => {
+                let length = text.chars().count() as u32;
+                (Value::text(text), DataType::varchar(length))
+            }
+            _ => (
+                Value::Bytes(bytes.clone()),
+                DataType::Varbinary(bytes.len() as u32),
+            ),
+        },
+    }
+}
+
+pub fn run(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts) -> Result<()> {
+    let Some(source) = exec.session.load_source.take() else {
+        return Err(Error::engine_error("LOAD DATA without a file"));
+    };
+    let mut fields = Fields::new(source, load.format.clone());
+    for _ in 0..load.ignore_lines {
+        fields.skip_line()?;
+    }
+    let mut row = Vec::new();
+    while fields.next_row(&mut row)? {
+        exec.check_interrupt()?;
+        exec.row_number += 1;
+        let mut given: Vec<Option<Value>> = vec![None; plan.columns.len()];
+        for (at, target) in load.targets.iter().enumerate() {
+            let field = row.get(at);
+            if field.is_none() {
+                exec.data_error(Error::row_lacks_fields(exec.row_number))?;
+            }
+            match target {
+                LoadTarget::Variable(name) => {
+                    let (value, ty) = value_of(field.unwrap_or(&Field::Null), load.charset);
+                    exec.session.set_user_variable(name, value, ty);
+                }
+                LoadTarget::Column(position) => {
+                    if let Some(field) = field {
+                        let (value, ty) = value_of(field, load.charset);
+                        let column = &plan.table.columns[plan.columns[*position]];
+                        if value.is_null() && !column.nullable && !column.auto_increment {
+                            let row = exec.row_number;
+                            exec.data_error(Error::null_to_not_null(&column.name, row))?;
+                            given[*position] = Some(crate::insert::implicit_default(&column.ty));
+                        } else {
+                            let column = plan.columns[*position];
+                            given[*position] = store_given(exec, plan, column, value, &ty)?;
+                        }
+                    }
+                }
+            }
+        }
+        if row.len() > load.targets.len() {
+            exec.data_error(Error::row_has_more_fields(exec.row_number))?;
+        }
+        for (position, expr) in &load.assignments {
+            given[*position] = match expr {
+                None => None,
+                Some(expr) => {
+                    let values = with_defaults(exec, plan, &given, false)?;
+                    exec.fill(plan.slot, &values)?;
+                    let value = expr.eval(exec)?;
+                    store_given(exec, plan, plan.columns[*position], value, &expr.ty)?
+                }
+            };
+        }
+        insert_row_of(exec, plan, &mut given, counts)?;
+    }
+    Ok(())
+}
+
+/// What LOAD DATA says when it is done.
+pub fn completion(plan: &Insert, counts: &Counts, warnings: usize) -> Completion {
+    let (deleted, skipped) = match plan.duplicates {
+        OnDuplicate::Replace => (counts.duplicates, 0),
+        _ => (0, counts.records.saturating_sub(counts.affected)),
+    };
+    Completion {
+        affected_rows: counts.affected,
+        last_insert_id: counts.generated.or(counts.given).unwrap_or(0),
+        warnings: 0,
+        message: format!(
+            "Records: {}  Deleted: {deleted}  Skipped: {skipped}  Warnings: {warnings}",
+            counts.records
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use porpoise_sql::ast;
+
+    use super::*;
+
+    fn rows(text: &str, format: ast::FileFormat) -> Vec<Vec<Option<String>>> {
+        let format = FileFormat::of(&format).expect("a format");
+        let mut fields = Fields::new(
+            Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
+            format,
+        );
+        let (mut all, mut row) = (Vec::new(), Vec::new());
+        while fields.next_row(&mut row).expect("reads") {
+            all.push(
+                row.iter()
+                    .map(|field| match field {
+                        Field::Null => None,
+                        Field::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+                    })
+                    .collect(),
+            );
+        }
+        all
+    }
+
+    fn texts(rows: &[&[Option<&str>]]) -> Vec<Vec<Option<String>>> {
+        rows.iter()
+            .map(|row| row.iter().map(|field| field.map(String::from)).collect())
+            .collect()
+    }
+
+    #[test]
+    fn tabs_newlines_and_backslashes_unless_said_otherwise() {
+        assert_eq!(
+            rows(
+                "1\ta\\tb\t\\N\n\n2\t\\\\N\tx\\\ny",
+                ast::FileFormat::default()
+            ),
+            texts(&[
+                &[Some("1"), Some("a\tb"), None],
+                &[Some("")],
+                &[Some("2"), Some("\\N"), Some("x\ny")],
+            ])
+        );
+    }
+
+    #[test]
+    fn quotes_hold_terminators_and_doubled_quotes() {
+        let csv = ast::FileFormat {
+            fields_terminated: Some(b",".as_slice().into()),
+            fields_enclosed: Some(b"\"".as_slice().into()),
+            optionally_enclosed: true,
+            lines_terminated: Some(b"\r\n".as_slice().into()),
+            ..ast::FileFormat::default()
+        };
+        assert_eq!(
+            rows("1,\"a,\"\"b\"\"\r\n\",NULL\r\n\"NULL\",5\" x,\"open", csv),
+            texts(&[
+                &[Some("1"), Some("a,\"b\"\r\n"), None],
+                &[Some("NULL"), Some("5\" x"), Some("open")],
+            ])
+        );
+    }
+
+    #[test]
+    fn lines_may_have_a_beginning() {
+        let format = ast::FileFormat {
+            fields_terminated: Some(b",".as_slice().into()),
+            lines_starting: Some(b"xxx".as_slice().into()),
+            ..ast::FileFormat::default()
+        };
+        assert_eq!(
+            rows("xxx1,2\nsomething xxx3,4\nnothing\n", format),
+            texts(&[&[Some("1"), Some("2")], &[Some("3"), Some("4")]])
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! LIMIT and OFFSET.
+
+use porpoise_core::error::Result;
+use porpoise_expr::Expr;
+use porpoise_planner::plan::Node;
+use porpoise_types::Value;
+
+use super::{BoxedOperator, Operator, build};
+use crate::Exec;
+use crate::eval::Evaluate;
+
+pub(super) struct Limit<'p> {
+    input: BoxedOperator<'p>,
+    offset: Option<&'p Expr>,
+    count: Option<&'p Expr>,
+    left: u64,
+}
+
+impl<'p> Limit<'p> {
+    pub(super) fn new(
+        input: &'p Node,
+        offset: Option<&'p Expr>,
+        count: Option<&'p Expr>,
+    ) -> Limit<'p> {
+        Limit {
+            input: build(input),
+            offset,
+            count,
+            left: 0,
+        }
+    }
+}
+
+/// The value of a LIMIT or OFFSET.
+pub fn count_of(exec: &mut Exec<'_>, expr: &Expr) -> Result<u64> {
+    let value = expr.eval(exec)?;
+    match value {
+        Value::Int(count) if count >= 0 => Ok(count as u64),
+        Value::UInt(count) => Ok(count),
+        _ => Err(crate::Error::wrong_arguments("LIMIT")),
+    }
+}
+
+impl Operator for Limit<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.left = match self.count {
+            Some(count) => count_of(exec, count)?,
+            None => u64::MAX,
+        };
+        let mut skip = match self.offset {
+            Some(offset) => count_of(exec, offset)?,
+            None => 0,
+        };
+        if self.left == 0 {
+            return Ok(());
+        }
+        self.input.open(exec)?;
+        while skip > 0 {
+            if !self.input.next(exec)? {
+                self.left = 0;
+                break;
+            }
+            skip -= 1;
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if self.left == 0 || !self.input.next(exec)? {
+            return Ok(false);
+        }
+        self.left -= 1;
+        Ok(true)
+    }
+}

@@ -1,0 +1,62 @@
+//! A derived table's rows, made once for the statement and read as often as it is asked for.
+
+use std::sync::Arc;
+
+use porpoise_core::error::Result;
+use porpoise_expr::{Expr, Slot};
+use porpoise_planner::plan::Node;
+
+use super::{Operator, build, project, replay};
+use crate::Exec;
+use crate::row_buffer::RowBuffer;
+
+pub(super) struct Materialized<'p> {
+    slot: Slot,
+    input: &'p Node,
+    output: &'p [Expr],
+    number: usize,
+    rows: Arc<RowBuffer>,
+    at: usize,
+}
+
+impl<'p> Materialized<'p> {
+    pub(super) fn new(
+        slot: Slot,
+        input: &'p Node,
+        output: &'p [Expr],
+        number: usize,
+    ) -> Materialized<'p> {
+        Materialized {
+            slot,
+            input,
+            output,
+            number,
+            rows: Arc::default(),
+            at: 0,
+        }
+    }
+}
+
+impl Operator for Materialized<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.at = 0;
+        if let Some(rows) = exec.materialized.get(&self.number) {
+            self.rows = rows.clone();
+            return Ok(());
+        }
+        let mut rows = RowBuffer::default();
+        let mut input = build(self.input);
+        input.open(exec)?;
+        while input.next(exec)? {
+            project(exec, self.slot, self.output)?;
+            rows.push(&exec.frame, &[self.slot]);
+        }
+        self.rows = Arc::new(rows);
+        exec.materialized.insert(self.number, self.rows.clone());
+        Ok(())
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        replay(&self.rows, &mut self.at, exec, &[self.slot])
+    }
+}

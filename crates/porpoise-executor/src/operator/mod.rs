@@ -1,0 +1,215 @@
+//! Operators: what plan nodes become when they run, a module each.
+//!
+//! `open` starts an operator, again and again for the right side of a nested loop; `next` puts the
+//! next row into the frame and says whether there was one. After `next` has said no, it is not asked
+//! again before another `open`.
+//!
+//! | where rows come from | what is done to them one by one | what needs all of them |
+//! | --- | --- | --- |
+//! | `scan`, `constant`, `virtual_table`, `materialized`, `recursive`, [`json_table`](super::json_table) | `filter`, `project`, `limit`, `distinct`, `nested_loop` | `hash_join`, `group`, `sort`, `top_sort`, `set_operation`, [`window`](super::window) |
+
+mod constant;
+mod distinct;
+mod filter;
+mod group;
+mod hash_join;
+mod limit;
+mod materialized;
+mod nested_loop;
+mod project;
+mod recursive;
+mod scan;
+mod set_operation;
+mod sort;
+mod top_sort;
+mod virtual_table;
+
+use porpoise_core::error::Result;
+use porpoise_expr::aggregate::SortKey;
+use porpoise_expr::key;
+use porpoise_expr::{Expr, Slot};
+use porpoise_planner::plan::Node;
+use porpoise_types::{KeyBuf, Value};
+use smallvec::SmallVec;
+
+use crate::Exec;
+use crate::eval::Evaluate;
+use crate::json_table::JsonTableOperator;
+use crate::row_buffer::RowBuffer;
+use crate::window::WindowOperator;
+
+pub use limit::count_of;
+
+use constant::{Empty, One, Values};
+use distinct::Distinct;
+use filter::Filter;
+use group::GroupOperator;
+use hash_join::HashJoin;
+use limit::Limit;
+use materialized::Materialized;
+use nested_loop::NestedLoop;
+use project::Project;
+use recursive::{Recursive, Working};
+use scan::ScanOperator;
+use set_operation::SetOperation;
+use sort::Sort;
+use top_sort::TopSort;
+use virtual_table::Virtual;
+
+pub trait Operator {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()>;
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool>;
+}
+
+pub type BoxedOperator<'p> = Box<dyn Operator + 'p>;
+
+/// Makes the operator of a node, and of all below it.
+pub fn build(node: &Node) -> BoxedOperator<'_> {
+    match node {
+        Node::One => Box::new(One::new()),
+        Node::Empty => Box::new(Empty),
+        Node::Scan(scan) => Box::new(ScanOperator::new(scan)),
+        Node::Values { slot, rows } => Box::new(Values::new(*slot, rows)),
+        Node::JsonTable { slot, doc, table } => Box::new(JsonTableOperator::new(*slot, doc, table)),
+        Node::Virtual {
+            slot,
+            table,
+            filter,
+        } => Box::new(Virtual::new(*slot, table, filter)),
+        Node::Derived {
+            slot,
+            input,
+            output,
+            materialize: Some(number),
+            correlated: false,
+        } => Box::new(Materialized::new(*slot, input, output, *number)),
+        Node::Derived {
+            slot,
+            input,
+            output,
+            ..
+        } => Box::new(Project::new(input, *slot, output)),
+        Node::Recursive {
+            slot,
+            seed,
+            seed_output,
+            step,
+            step_output,
+            distinct,
+            working,
+        } => {
+            let parts = [(&**seed, &seed_output[..]), (&**step, &step_output[..])];
+            Box::new(Recursive::new(*slot, parts, *distinct, *working))
+        }
+        Node::Working { slot, working } => Box::new(Working::new(*slot, *working)),
+        Node::Filter { input, conditions } => Box::new(Filter::new(input, conditions)),
+        Node::NestedLoop {
+            left,
+            right,
+            kind,
+            condition,
+        } => Box::new(NestedLoop::new(left, right, *kind, condition)),
+        Node::HashJoin {
+            left,
+            right,
+            kind,
+            left_keys,
+            right_keys,
+            condition,
+            right_slots,
+        } => Box::new(HashJoin::new(
+            [left, right],
+            *kind,
+            [left_keys, right_keys],
+            condition,
+            right_slots,
+        )),
+        Node::Group(group) => Box::new(GroupOperator::new(group)),
+        Node::Project {
+            input,
+            slot,
+            output,
+        } => Box::new(Project::new(input, *slot, output)),
+        Node::Sort {
+            input,
+            keys,
+            limit: None,
+            distinct,
+            slots,
+        } => Box::new(Sort::new(input, keys, *distinct, slots)),
+        Node::Sort {
+            input,
+            keys,
+            limit: Some(limit),
+            slots,
+            ..
+        } => Box::new(TopSort::new(input, keys, limit, slots)),
+        Node::Distinct { input, keys } => Box::new(Distinct::new(input, keys)),
+        Node::Limit {
+            input,
+            offset,
+            count,
+        } => Box::new(Limit::new(input, offset.as_deref(), count.as_deref())),
+        Node::SetOperation {
+            slot,
+            op,
+            distinct,
+            inputs,
+        } => Box::new(SetOperation::new(*slot, *op, *distinct, inputs)),
+        Node::Window(window) => Box::new(WindowOperator::new(window)),
+    }
+}
+
+/// Whether every condition is true (neither false nor NULL).
+pub fn all_true(conditions: &[Expr], exec: &mut Exec<'_>) -> Result<bool> {
+    for condition in conditions {
+        if !condition.eval_condition(exec)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Computes expressions and encodes them into a slot.
+pub fn project(exec: &mut Exec<'_>, slot: Slot, output: &[Expr]) -> Result<()> {
+    let mut values: SmallVec<[Value; 8]> = SmallVec::with_capacity(output.len());
+    for expr in output {
+        values.push(expr.eval(exec)?);
+    }
+    exec.fill(slot, &values)
+}
+
+/// The comparable key of some expressions over the current row.
+pub fn key_of<'p>(
+    exec: &mut Exec<'_>,
+    exprs: impl Iterator<Item = (&'p Expr, bool)>,
+    out: &mut KeyBuf,
+) -> Result<()> {
+    out.clear();
+    for (expr, descending) in exprs {
+        let value = expr.eval(exec)?;
+        key::encode_values(std::iter::once((&value, &expr.ty, descending)), out);
+    }
+    Ok(())
+}
+
+/// Where the current row stands in an order.
+fn sort_key_of(exec: &mut Exec<'_>, keys: &[SortKey], out: &mut KeyBuf) -> Result<()> {
+    let keys = keys.iter().map(|key| (&key.expr, key.descending));
+    key_of(exec, keys, out)
+}
+
+/// Yields a buffer's next row.
+pub(super) fn replay(
+    rows: &RowBuffer,
+    at: &mut usize,
+    exec: &mut Exec<'_>,
+    slots: &[Slot],
+) -> Result<bool> {
+    if *at >= rows.len() {
+        return Ok(false);
+    }
+    rows.restore(*at, &mut exec.frame, slots);
+    *at += 1;
+    Ok(true)
+}

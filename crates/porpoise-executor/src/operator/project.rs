@@ -1,0 +1,38 @@
+//! Expressions, computed for each row.
+
+use porpoise_core::error::Result;
+use porpoise_expr::{Expr, Slot};
+use porpoise_planner::plan::Node;
+
+use super::{BoxedOperator, Operator, build, project};
+use crate::Exec;
+
+pub(super) struct Project<'p> {
+    input: BoxedOperator<'p>,
+    slot: Slot,
+    output: &'p [Expr],
+}
+
+impl<'p> Project<'p> {
+    pub(super) fn new(input: &'p Node, slot: Slot, output: &'p [Expr]) -> Project<'p> {
+        Project {
+            input: build(input),
+            slot,
+            output,
+        }
+    }
+}
+
+impl Operator for Project<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.input.open(exec)
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        if !self.input.next(exec)? {
+            return Ok(false);
+        }
+        project(exec, self.slot, self.output)?;
+        Ok(true)
+    }
+}

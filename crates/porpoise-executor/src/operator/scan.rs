@@ -1,0 +1,356 @@
+//! Scans: rows of a table, read and locked.
+
+use std::ops::Bound;
+
+use porpoise_catalog::{Index, IndexKind};
+use porpoise_core::error::Result;
+use porpoise_expr::EvalContext;
+use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan};
+use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, SpaceId, Wait};
+use porpoise_types::KeyBuf;
+use smallvec::SmallVec;
+
+use super::{Operator, all_true};
+use crate::key_range::Bounds;
+use crate::{Exec, index_entry, key_range};
+
+/// Reads a table, by whatever access path the plan chose.
+///
+/// A locking scan reads what is newest, locks each row that passes the filter, and looks again at what it
+/// locked: another transaction may have changed it while this one waited.
+///
+/// Where it looks for single rows, each by a whole unique key, it also locks the keys that it doesn't find: no other
+/// transaction inserts them before this one ends. The lock is on the key in the index that was looked in, where
+/// [`insert_row`](Exec::insert_row) asks for it. At READ COMMITTED such locks are given back at once; the look-up has only
+/// waited for whoever was inserting the key.
+pub(super) struct ScanOperator<'p> {
+    scan: &'p Scan,
+    /// The index whose whole keys are looked up one by one.
+    looks_up: Option<&'p Index>,
+    /// Keys still to be looked up, the next one last.
+    points: SmallVec<[KeyBuf; 1]>,
+    bounds: SmallVec<[Bounds; 1]>,
+    at: usize,
+    cursor: Option<Cursor>,
+    /// Of the row that an index's entry leads to.
+    primary_key: KeyBuf,
+}
+
+/// What became of a row that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepted {
+    Yes,
+    /// The filter, or somebody's lock that is to be skipped, says no.
+    No,
+    /// It was changed or deleted before it was locked, and is not wanted any more.
+    Changed,
+}
+
+impl<'p> ScanOperator<'p> {
+    pub(super) fn new(scan: &'p Scan) -> ScanOperator<'p> {
+        let looks_up = match &scan.access {
+            Access::Point { index, .. } => Some(&scan.table.indexes[*index]),
+            Access::Index { index, ranges, .. } if scan.lock != RowLock::None => {
+                let index = &scan.table.indexes[*index];
+                ranges
+                    .iter()
+                    .all(|range| range.is_point(index))
+                    .then_some(index)
+            }
+            _ => None,
+        };
+        ScanOperator {
+            scan,
+            looks_up,
+            points: SmallVec::new(),
+            bounds: SmallVec::new(),
+            at: 0,
+            cursor: None,
+            primary_key: KeyBuf::new(),
+        }
+    }
+
+    fn latest(&self) -> bool {
+        self.scan.lock != RowLock::None
+    }
+
+    /// Looks a row up by its primary key, into the slot.
+    fn fetch(&self, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
+        let latest = self.latest();
+        let row = &mut exec.frame.slots[self.scan.slot.0 as usize];
+        let found = Exec::read(
+            &exec.view,
+            self.scan.table.space,
+            primary_key,
+            latest,
+            |bytes| row.set(bytes),
+        )?;
+        row.set_key(primary_key);
+        Ok(found.is_some())
+    }
+
+    /// Filters, locks and checks again the row in the slot.
+    fn accept(&self, exec: &mut Exec<'_>) -> Result<Accepted> {
+        if !all_true(&self.scan.filter, exec)? {
+            return Ok(Accepted::No);
+        }
+        let (mode, on_locked) = match self.scan.lock {
+            RowLock::None => return Ok(Accepted::Yes),
+            RowLock::Shared(on_locked) => (LockMode::Shared, on_locked),
+            RowLock::Exclusive(on_locked) => (LockMode::Exclusive, on_locked),
+        };
+        let slot = self.scan.slot.0 as usize;
+        let key = exec.frame.slots[slot].key.clone();
+        let space = self.scan.table.space;
+        let locked = match lock(exec, space, &key, mode, on_locked)? {
+            None => return Ok(Accepted::No),
+            Some(Locked::AlreadyHeld) => return Ok(Accepted::Yes),
+            Some(locked) => locked,
+        };
+        if !self.fetch(exec, &key)? {
+            if self.looks_up.is_some() && locked == Locked::Granted {
+                exec.transaction()?.unlock(space, &key);
+            }
+            return Ok(Accepted::Changed);
+        }
+        Ok(if all_true(&self.scan.filter, exec)? {
+            Accepted::Yes
+        } else {
+            Accepted::Changed
+        })
+    }
+
+    /// Looks up the row that has a whole unique key.
+    fn look_up(&mut self, exec: &mut Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
+        if !self.latest() {
+            return Ok(self.find(exec, index, key)? && self.accept(exec)? == Accepted::Yes);
+        }
+        loop {
+            if !self.find(exec, index, key)? {
+                if self.is_absent(exec, index, key)? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            match self.accept(exec)? {
+                Accepted::Yes => return Ok(true),
+                // The index may have told of a key that the row had no more when it was read.
+                Accepted::No
+                    if index.kind == IndexKind::Primary
+                        || self.is_still_of(exec, index, key)? =>
+                {
+                    return Ok(false);
+                }
+                Accepted::No | Accepted::Changed => {}
+            }
+        }
+    }
+
+    /// Reads the row that has a key, into the slot.
+    fn find(&mut self, exec: &mut Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
+        if index.kind == IndexKind::Primary {
+            return self.fetch(exec, key);
+        }
+        let latest = self.latest();
+        let row = &mut exec.frame.slots[self.scan.slot.0 as usize];
+        let primary_key = &mut self.primary_key;
+        primary_key.clear();
+        let found = Exec::read(&exec.view, index.space, key, latest, |entry| {
+            let (of_row, columns) = index_entry::split(entry);
+            primary_key.extend_from_slice(of_row);
+            row.set(columns);
+        })?;
+        if found.is_none() {
+            return Ok(false);
+        }
+        if matches!(self.scan.access, Access::Point { covering: true, .. }) {
+            row.set_key(primary_key);
+            return Ok(true);
+        }
+        let primary_key = std::mem::take(&mut self.primary_key);
+        let found = self.fetch(exec, &primary_key);
+        self.primary_key = primary_key;
+        found
+    }
+
+    /// Whether a key of a secondary index still leads to the row that it led to.
+    fn is_still_of(&self, exec: &Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
+        let same = Exec::read(&exec.view, index.space, key, true, |entry| {
+            index_entry::split(entry).0 == self.primary_key.as_slice()
+        })?;
+        Ok(same == Some(true))
+    }
+
+    /// Locks a key that was not found; `false` if it has to be looked up again, as somebody was just inserting it.
+    fn is_absent(&self, exec: &mut Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
+        let space = index.space;
+        let (mode, on_locked) = match self.scan.lock {
+            RowLock::None => return Ok(true),
+            RowLock::Shared(on_locked) => (LockMode::Shared, on_locked),
+            RowLock::Exclusive(on_locked) => (LockMode::Exclusive, on_locked),
+        };
+        let is_there = |exec: &Exec<'_>| -> Result<bool> {
+            Ok(Exec::read(&exec.view, space, key, true, |_| ())?.is_some())
+        };
+        match exec
+            .transaction()?
+            .lock(space, key, LockMode::Absent, Wait::NoWait)
+        {
+            Ok(Locked::Granted) => {
+                let is_there = is_there(exec)?;
+                if is_there || !exec.session.keeps_absent_locks {
+                    exec.transaction()?.unlock(space, key);
+                }
+                Ok(!is_there)
+            }
+            Ok(Locked::Upgraded | Locked::AlreadyHeld) => Ok(true),
+            Err(LockError::Busy) => {
+                // A row that comes is wanted as rows are, and those that wait for it take turns from here on.
+                match lock(exec, space, key, mode, on_locked)? {
+                    None => return Ok(true),
+                    Some(Locked::Granted) => {
+                        let is_row = index.kind == IndexKind::Primary && is_there(exec)?;
+                        if !is_row {
+                            exec.transaction()?.unlock(space, key);
+                        }
+                    }
+                    Some(Locked::Upgraded | Locked::AlreadyHeld) => {}
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open_cursor(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(bounds) = self.bounds.get(self.at) else {
+            return Ok(false);
+        };
+        self.at += 1;
+        let space = match &self.scan.access {
+            Access::Full => self.scan.table.space,
+            Access::Index { index, .. } | Access::Point { index, .. } => {
+                self.scan.table.indexes[*index].space
+            }
+        };
+        let low = Bound::Included(bounds.low.as_slice());
+        let high = bounds
+            .high
+            .as_ref()
+            .map_or(Bound::Unbounded, |high| Bound::Excluded(high.as_slice()));
+        let direction = if self.scan.reverse {
+            Direction::Backward
+        } else {
+            Direction::Forward
+        };
+        self.cursor = Some(exec.cursor(space, low, high, direction, self.latest())?);
+        Ok(true)
+    }
+}
+
+impl Operator for ScanOperator<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.cursor = None;
+        self.points.clear();
+        self.at = 0;
+        self.bounds.clear();
+        let table = &self.scan.table;
+        match &self.scan.access {
+            Access::Full => self.bounds.push(Bounds {
+                low: KeyBuf::new(),
+                high: None,
+            }),
+            Access::Index { ranges, .. } if let Some(index) = self.looks_up => {
+                self.points = key_range::points(exec, table, index, ranges)?;
+                if !self.scan.reverse {
+                    self.points.reverse();
+                }
+            }
+            Access::Index { index, ranges, .. } => {
+                self.bounds = key_range::all_bounds(exec, table, &table.indexes[*index], ranges)?;
+                if self.scan.reverse {
+                    self.bounds.reverse();
+                }
+            }
+            Access::Point { index, key, .. } => {
+                let key = key_range::point(exec, table, &table.indexes[*index], key.iter())?;
+                self.points.extend(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let slot = self.scan.slot.0 as usize;
+        let table = &self.scan.table;
+        if let Some(index) = self.looks_up {
+            while let Some(key) = self.points.pop() {
+                exec.check_interrupt()?;
+                if self.look_up(exec, index, &key)? {
+                    return Ok(true);
+                }
+            }
+            return Ok(false);
+        }
+        loop {
+            let Some(cursor) = &mut self.cursor else {
+                if !self.open_cursor(exec)? {
+                    return Ok(false);
+                }
+                continue;
+            };
+            let Some((key, value)) = cursor.next()? else {
+                self.cursor = None;
+                continue;
+            };
+            exec.check_interrupt()?;
+            let row = &mut exec.frame.slots[slot];
+            match &self.scan.access {
+                Access::Index {
+                    index, covering, ..
+                } if table.indexes[*index].space != table.space => {
+                    let (primary_key, columns) = index_entry::split(value);
+                    if *covering {
+                        row.set(columns);
+                        row.set_key(primary_key);
+                    } else {
+                        self.primary_key.clear();
+                        self.primary_key.extend_from_slice(primary_key);
+                        let primary_key = std::mem::take(&mut self.primary_key);
+                        let found = self.fetch(exec, &primary_key)?;
+                        self.primary_key = primary_key;
+                        if !found {
+                            continue;
+                        }
+                    }
+                }
+                _ => {
+                    row.set(value);
+                    row.set_key(key);
+                }
+            }
+            if self.accept(exec)? == Accepted::Yes {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Locks a key; `None` where it is locked by somebody else and to be skipped.
+fn lock(
+    exec: &mut Exec<'_>,
+    space: SpaceId,
+    key: &[u8],
+    mode: LockMode,
+    on_locked: OnLocked,
+) -> Result<Option<Locked>> {
+    let wait = match on_locked {
+        OnLocked::Wait => Wait::Timeout(exec.session.lock_wait_timeout()),
+        OnLocked::Fail | OnLocked::Skip => Wait::NoWait,
+    };
+    match exec.transaction()?.lock(space, key, mode, wait) {
+        Ok(locked) => Ok(Some(locked)),
+        Err(LockError::Busy) if on_locked == OnLocked::Skip => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

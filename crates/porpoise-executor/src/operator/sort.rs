@@ -1,0 +1,191 @@
+//! ORDER BY.
+
+use std::ops::Range;
+
+use porpoise_core::error::Result;
+use porpoise_expr::Slot;
+use porpoise_expr::aggregate::SortKey;
+use porpoise_expr::key;
+use porpoise_planner::plan::Node;
+use porpoise_types::KeyBuf;
+use porpoise_types::key::encode_text_head;
+
+use super::{BoxedOperator, Operator, build, sort_key_of};
+use crate::Exec;
+use crate::eval::Evaluate;
+use crate::row_buffer::RowBuffer;
+
+/// A row to be sorted.
+#[derive(Clone, Copy)]
+struct Sortable {
+    /// The key's first bytes: nearly always enough to tell two rows apart.
+    prefix: u64,
+    row: u32,
+    /// The key is no longer than its prefix.
+    is_whole: bool,
+}
+
+/// Sorts all rows.
+///
+/// ```text
+/// 1. rows come in: each is kept, and the first eight bytes of its key are taken
+/// 2. sort by these
+/// 3. where they are equal, and not the whole key, make the keys and sort by them
+/// ```
+///
+/// So of a long text most is never looked at. Keys that are more than columns are made as the rows come: what they are
+/// computed from may change.
+pub(super) struct Sort<'p> {
+    input: BoxedOperator<'p>,
+    keys: &'p [SortKey],
+    distinct: bool,
+    slots: &'p [Slot],
+    rows: RowBuffer,
+    /// Keys, side by side.
+    key_bytes: Vec<u8>,
+    /// Where each row's key lies in them, if it was made.
+    keys_at: Vec<Range<usize>>,
+    order: Vec<Sortable>,
+    at: usize,
+}
+
+impl<'p> Sort<'p> {
+    pub(super) fn new(
+        input: &'p Node,
+        keys: &'p [SortKey],
+        distinct: bool,
+        slots: &'p [Slot],
+    ) -> Sort<'p> {
+        Sort {
+            input: build(input),
+            keys,
+            distinct,
+            slots,
+            rows: RowBuffer::default(),
+            key_bytes: Vec::new(),
+            keys_at: Vec::new(),
+            order: Vec::new(),
+            at: 0,
+        }
+    }
+}
+
+const PREFIX_BYTES: usize = size_of::<u64>();
+
+impl Sort<'_> {
+    fn is_of_columns(&self) -> bool {
+        self.keys.iter().all(|key| key.expr.as_column().is_some())
+    }
+
+    /// The beginning of the current row's key, at least as long as the prefix. True if that is all.
+    fn head_of_key(&self, exec: &mut Exec<'_>, head: &mut KeyBuf) -> Result<bool> {
+        head.clear();
+        for key in self.keys {
+            if head.len() >= PREFIX_BYTES {
+                return Ok(false);
+            }
+            if let Some((text, collation)) = exec.text_column(&key.expr) {
+                if !encode_text_head(text, collation, true, key.descending, head) {
+                    return Ok(false);
+                }
+            } else {
+                let value = key.expr.eval(exec)?;
+                let part = (&value, &key.expr.ty, key.descending);
+                key::encode_values(std::iter::once(part), head);
+            }
+        }
+        Ok(true)
+    }
+
+    fn made_key(&self, row: u32) -> &[u8] {
+        let at = self.keys_at.get(row as usize).cloned().unwrap_or_default();
+        &self.key_bytes[at]
+    }
+
+    fn note_key(&mut self, row: u32, key: &[u8]) {
+        let from = self.key_bytes.len();
+        self.key_bytes.extend_from_slice(key);
+        let row = row as usize;
+        if self.keys_at.len() <= row {
+            self.keys_at.resize(row + 1, 0..0);
+        }
+        self.keys_at[row] = from..self.key_bytes.len();
+    }
+
+    /// Puts rows whose prefixes are equal in order, and drops what is there twice if only distinct rows are wanted.
+    fn settle_ties(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        let mut order = std::mem::take(&mut self.order);
+        let mut key = KeyBuf::new();
+        let has_keys = !self.is_of_columns();
+        for tied in order.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+            if tied.len() == 1 || tied.iter().all(|row| row.is_whole) {
+                continue;
+            }
+            if !has_keys {
+                for row in tied.iter() {
+                    self.rows
+                        .restore(row.row as usize, &mut exec.frame, self.slots);
+                    sort_key_of(exec, self.keys, &mut key)?;
+                    self.note_key(row.row, &key);
+                }
+            }
+            // Equal keys keep the order in which they came.
+            tied.sort_unstable_by(|a, b| {
+                (self.made_key(a.row).cmp(self.made_key(b.row))).then(a.row.cmp(&b.row))
+            });
+        }
+        if self.distinct {
+            order.dedup_by(|b, a| {
+                a.prefix == b.prefix
+                    && (a.is_whole && b.is_whole || self.made_key(a.row) == self.made_key(b.row))
+            });
+        }
+        self.order = order;
+        Ok(())
+    }
+}
+
+impl Operator for Sort<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        self.rows.clear();
+        self.key_bytes.clear();
+        self.keys_at.clear();
+        self.order.clear();
+        self.at = 0;
+        self.input.open(exec)?;
+        let is_of_columns = self.is_of_columns();
+        let mut key = KeyBuf::new();
+        while self.input.next(exec)? {
+            let row = u32::try_from(self.rows.len())
+                .map_err(|_| crate::Error::engine_error("a sort of too many rows"))?;
+            let is_all = if is_of_columns {
+                self.head_of_key(exec, &mut key)?
+            } else {
+                sort_key_of(exec, self.keys, &mut key)?;
+                self.note_key(row, &key);
+                true
+            };
+            let mut prefix = [0; PREFIX_BYTES];
+            let len = key.len().min(PREFIX_BYTES);
+            prefix[..len].copy_from_slice(&key[..len]);
+            self.order.push(Sortable {
+                prefix: u64::from_be_bytes(prefix),
+                row,
+                is_whole: is_all && key.len() <= PREFIX_BYTES,
+            });
+            self.rows.push(&exec.frame, self.slots);
+        }
+        self.order.sort_unstable_by_key(|row| (row.prefix, row.row));
+        self.settle_ties(exec)
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some(row) = self.order.get(self.at) else {
+            return Ok(false);
+        };
+        self.at += 1;
+        self.rows
+            .restore(row.row as usize, &mut exec.frame, self.slots);
+        Ok(true)
+    }
+}

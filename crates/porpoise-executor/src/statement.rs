@@ -1,0 +1,212 @@
+//! Runs a whole plan: rows into the reply, or changes into the transaction.
+
+use std::sync::Arc;
+
+use porpoise_core::error::Result;
+use porpoise_core::reply::{Completion, Reply, ResultColumn};
+use porpoise_expr::{Expr, ExprKind};
+use porpoise_planner::plan::{Node, Plan, PlanKind, Query};
+use porpoise_session::check::Privileged;
+use porpoise_types::{DataType, Value, convert};
+
+use crate::eval::Evaluate;
+use crate::{Exec, change, insert, operator};
+
+/// Runs a plan to its end. `columns` replaces the plan's own where their names come from the current text.
+pub fn run(
+    exec: &mut Exec<'_>,
+    plan: Privileged<'_, Plan>,
+    columns: Option<&[ResultColumn]>,
+    reply: &mut dyn Reply,
+) -> Result<()> {
+    if let Some(relations) = &plan.relations
+        && exec.session.foreign_key_checks
+    {
+        exec.relations = Some(Arc::clone(relations));
+    }
+    match &plan.kind {
+        PlanKind::Query(query) => run_query(exec, query, columns.unwrap_or(&query.columns), reply),
+        PlanKind::Insert(insert) => {
+            let completion = insert::run(exec, insert)?;
+            finish_change(exec, completion, reply)
+        }
+        PlanKind::Update(update) => {
+            let completion = change::run_update(exec, update)?;
+            finish_change(exec, completion, reply)
+        }
+        PlanKind::Delete(delete) => {
+            let completion = change::run_delete(exec, delete)?;
+            finish_change(exec, completion, reply)
+        }
+    }
+}
+
+fn finish_change(
+    exec: &mut Exec<'_>,
+    mut completion: Completion,
+    reply: &mut dyn Reply,
+) -> Result<()> {
+    completion.warnings = exec.session.warning_count();
+    exec.session.row_count = completion.affected_rows as i64;
+    reply.ok(&completion)
+}
+
+fn run_query(
+    exec: &mut Exec<'_>,
+    query: &Query,
+    columns: &[ResultColumn],
+    reply: &mut dyn Reply,
+) -> Result<()> {
+    if !query.into.is_empty() {
+        return run_into(exec, query, reply);
+    }
+    // With SQL_CALC_FOUND_ROWS the limit is applied here, and the input read to its end.
+    let (node, mut skip, mut left) = match &query.node {
+        Node::Limit {
+            input,
+            offset,
+            count,
+        } if query.calc_found_rows => {
+            let skip = offset
+                .as_deref()
+                .map_or(Ok(0), |offset| operator::count_of(exec, offset))?;
+            let left = count
+                .as_deref()
+                .map_or(Ok(u64::MAX), |count| operator::count_of(exec, count))?;
+            (&**input, skip, left)
+        }
+        node => (node, 0, u64::MAX),
+    };
+    let mut input = operator::build(node);
+    input.open(exec)?;
+    reply.begin_rows(columns)?;
+    let (mut sent, mut found) = (0u64, 0u64);
+    while input.next(exec)? {
+        found += 1;
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        if left == 0 {
+            continue;
+        }
+        left -= 1;
+        sent += 1;
+        reply.begin_row();
+        for expr in &query.output {
+            write(exec, expr, reply)?;
+        }
+        reply.end_row()?;
+    }
+    exec.session.found_rows = if query.calc_found_rows { found } else { sent };
+    exec.session.row_count = -1;
+    reply.end_rows(&Completion {
+        warnings: exec.session.warning_count(),
+        ..Completion::default()
+    })
+}
+
+fn run_into(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
+    let mut input = operator::build(&query.node);
+    input.open(exec)?;
+    if !input.next(exec)? {
+        let error = crate::Error::new(
+            1329,
+            "02000",
+            "No data - zero rows fetched, selected, or processed",
+        );
+        exec.session
+            .warn(porpoise_core::error::Level::Warning, error.into_condition());
+        return finish_change(exec, Completion::default(), reply);
+    }
+    let mut values = Vec::with_capacity(query.into.len());
+    for expr in &query.output {
+        values.push((expr.eval(exec)?, expr.ty.clone()));
+    }
+    if input.next(exec)? {
+        return Err(crate::Error::too_many_rows());
+    }
+    for (name, (value, ty)) in query.into.iter().zip(values) {
+        exec.session.set_user_variable(name, value, ty);
+    }
+    finish_change(
+        exec,
+        Completion {
+            affected_rows: 1,
+            ..Completion::default()
+        },
+        reply,
+    )
+}
+
+/// Writes one output column. A stored text goes from the row to the reply as it lies there.
+fn write(exec: &mut Exec<'_>, expr: &Expr, reply: &mut dyn Reply) -> Result<()> {
+    if let ExprKind::Column { slot, column, .. } = &expr.kind {
+        let row = &exec.frame.slots[slot.0 as usize];
+        if row.null {
+            reply.null();
+            return Ok(());
+        }
+        let is_text = matches!(
+            expr.ty,
+            DataType::Char { .. }
+                | DataType::Varchar { .. }
+                | DataType::Text { .. }
+                | DataType::Varbinary(_)
+                | DataType::Blob(_)
+                | DataType::Binary(_)
+        );
+        if is_text && !exec.session.converts_results() {
+            let layout = &exec.layouts[slot.0 as usize];
+            match layout
+                .layout
+                .raw(&row.bytes, layout.position(*column as usize))
+            {
+                Some(stored) => reply.bytes(stored),
+                None => reply.null(),
+            }
+            return Ok(());
+        }
+    }
+    let value = expr.eval(exec)?;
+    write_value(exec, &value, &expr.ty, reply);
+    Ok(())
+}
+
+/// Writes a value as its type travels.
+pub fn write_value(exec: &Exec<'_>, value: &Value, ty: &DataType, reply: &mut dyn Reply) {
+    match (value, ty) {
+        (Value::Null, _) => reply.null(),
+        (Value::Int(v), DataType::Int { unsigned: true, .. }) => reply.uint(*v as u64),
+        (
+            Value::Int(v),
+            DataType::Int {
+                zerofill: false, ..
+            },
+        ) => reply.int(*v),
+        (
+            Value::UInt(v),
+            DataType::Int {
+                zerofill: false, ..
+            }
+            | DataType::Year,
+        ) => reply.uint(*v),
+        (Value::Double(v), DataType::Float { digits: None, .. }) => reply.float(*v as f32),
+        (Value::Double(v), DataType::Double { digits: None, .. }) => reply.double(*v),
+        (Value::Date(v), DataType::Date) => reply.date(*v),
+        (Value::DateTime(v), DataType::DateTime { fsp } | DataType::Timestamp { fsp }) => {
+            reply.datetime(*v, *fsp)
+        }
+        (Value::Time(v), DataType::Time { fsp }) => reply.time(*v, *fsp),
+        (Value::Text(v), _) if !exec.session.converts_results() => reply.bytes(v.as_bytes()),
+        (Value::Bytes(v), _) => reply.bytes(v),
+        _ => {
+            let text = convert::to_bytes(value, ty);
+            if exec.session.converts_results() && !ty.is_binary_string() {
+                reply.bytes(&exec.session.encode_result(&text));
+            } else {
+                reply.bytes(&text);
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What makes the rows of virtual tables.
+//!
+//! `information_schema` and its kin register their tables at start ([`register`]): the definitions with the catalog,
+//! the functions that make rows here.
+
+use std::sync::OnceLock;
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use porpoise_catalog::virtual_table::{self, VirtualColumn, VirtualTable};
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
+use porpoise_types::Value;
+
+use crate::Exec;
+use crate::eval::Evaluate;
+
+/// Where rows go: a value a column, in the table's order.
+pub type Sink<'a> = &'a mut dyn FnMut(&mut Exec<'_>, &[Value]) -> Result<()>;
+
+/// Makes a virtual table's rows, at least those that the lookup wants.
+pub type RowMaker = fn(&mut Exec<'_>, &Lookup, Sink<'_>) -> Result<()>;
+
+/// A virtual table with what makes its rows.
+pub struct VirtualSource {
+    pub schema: &'static str,
+    pub name: &'static str,
+    pub columns: &'static [VirtualColumn],
+    pub rows: RowMaker,
+}
+
+/// The makers of rows, by schema and name as the definition spells them.
+static MAKERS: OnceLock<HashMap<(&str, &str), RowMaker>> = OnceLock::new();
+
+/// Makes virtual tables known, to the catalog too. The first call counts: they are the same for all databases of a
+/// process.
+pub fn register(families: &[&'static [VirtualSource]]) {
+    let sources = || families.iter().flat_map(|family| family.iter());
+    MAKERS.get_or_init(|| {
+        sources()
+            .map(|source| ((source.schema, source.name), source.rows))
+            .collect()
+    });
+    virtual_table::register(sources().map(|source| VirtualTable {
+        schema: source.schema,
+        name: source.name,
+        columns: source.columns,
+    }));
+}
+
+/// What makes a table's rows.
+pub(crate) fn row_maker(table: &VirtualTable) -> Result<RowMaker> {
+    let known = MAKERS
+        .get()
+        .and_then(|makers| makers.get(&(table.schema, table.name)));
+    known
+        .copied()
+        .ok_or_else(|| Error::engine_error("a virtual table whose rows nothing makes"))
+}
+
+/// What a statement's conditions say of the rows it wants, so that others need not be made.
+#[derive(Clone, Debug, Default)]
+pub struct Lookup {
+    pub schema: Option<CompactString>,
+    pub name: Option<CompactString>,
+}
+
+impl Lookup {
+    pub fn wants_schema(&self, schema: &str) -> bool {
+        self.schema
+            .as_ref()
+            .is_none_or(|wanted| wanted.eq_ignore_ascii_case(schema))
+    }
+
+    pub fn wants(&self, schema: &str, name: &str) -> bool {
+        self.wants_schema(schema)
+            && self
+                .name
+                .as_ref()
+                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(name))
+    }
+}
+
+impl Lookup {
+    /// Reads equalities on the schema's and the table's name out of a scan's conditions.
+    pub(crate) fn of(
+        table: &VirtualTable,
+        slot: Slot,
+        filter: &[Expr],
+        exec: &mut Exec<'_>,
+    ) -> Result<Lookup> {
+        const SCHEMA_COLUMNS: [&str; 5] = [
+            "TABLE_SCHEMA",
+            "CONSTRAINT_SCHEMA",
+            "SCHEMA_NAME",
+            "Db",
+            "OBJECT_SCHEMA",
+        ];
+        const NAME_COLUMNS: [&str; 2] = ["TABLE_NAME", "Table_name"];
+        let mut lookup = Lookup::default();
+        for condition in filter {
+            let ExprKind::Compare {
+                op: Comparison::Eq,
+                left,
+                right,
+                ..
+            } = &condition.kind
+            else {
+                continue;
+            };
+            for (column, value) in [(left, right), (right, left)] {
+                let Some(name) = column_of(table, slot, column) else {
+                    continue;
+                };
+                if reads(slot, value) {
+                    continue;
+                }
+                let value = value.eval(exec)?;
+                let Value::Text(text) = value else { continue };
+                if SCHEMA_COLUMNS.contains(&name) {
+                    lookup.schema = Some(text);
+                } else if NAME_COLUMNS.contains(&name) {
+                    lookup.name = Some(text);
+                }
+            }
+        }
+        Ok(lookup)
+    }
+}
+
+fn column_of(table: &VirtualTable, of: Slot, expr: &Expr) -> Option<&'static str> {
+    match &expr.kind {
+        ExprKind::Column { slot, column, .. } if *slot == of => table
+            .columns
+            .get(usize::from(*column))
+            .map(|column| column.0),
+        ExprKind::Cast { operand, .. } => column_of(table, of, operand),
+        _ => None,
+    }
+}
+
+/// Whether an expression reads the slot, or anything whose value is not known before the scan.
+fn reads(of: Slot, expr: &Expr) -> bool {
+    let mut found = false;
+    porpoise_catalog::expression::for_each(expr, &mut |node| {
+        found |= match &node.kind {
+            ExprKind::Column { slot, .. } => *slot == of,
+            ExprKind::Subquery { .. } => true,
+            _ => false,
+        };
+    });
+    found
+}

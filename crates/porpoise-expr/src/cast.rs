@@ -1,0 +1,325 @@
+//! Conversions inside expressions: CAST, CONVERT, and those the planner puts in by itself.
+//!
+//! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and how
+//! MySQL words what got lost.
+
+use porpoise_core::error::{Error, Result};
+use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
+
+use super::{CastKind, EvalContext};
+
+/// What a cast lost, with the kind of value that MySQL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// "Truncated incorrect INTEGER value".
+    Truncated(&'static str),
+    /// "Incorrect datetime value".
+    Incorrect(&'static str),
+    OutOfRange,
+}
+
+pub type Cast = (Value, Option<(Lost, String)>);
+
+/// Converts to a type, as CAST does or as an expression does by itself.
+///
+/// # Errors
+/// What the cast loses, where strict mode guards a change; 3141 for a text that isn't JSON.
+pub fn cast_value(
+    context: &mut (impl EvalContext + ?Sized),
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    kind: CastKind,
+) -> Result<Value> {
+    if value.is_null() {
+        return Ok(value);
+    }
+    let cx = context.conversion();
+    let (value, loss) = cast(value, from, to, kind, &cx).map_err(|error| {
+        Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
+    })?;
+    if let Some((kind_name, text)) = loss {
+        let condition = match kind_name {
+            Lost::Truncated(kind) => Error::truncated_wrong_value_truncated(kind, text),
+            Lost::Incorrect(kind) => Error::truncated_wrong_value(kind, text),
+            Lost::OutOfRange => Error::truncated_wrong_value_truncated("DECIMAL", text),
+        };
+        context.vars_mut().complain(condition)?;
+    }
+    Ok(value)
+}
+
+/// Converts a value that is not NULL. The second part is for a warning.
+pub fn cast(
+    value: Value,
+    from: &DataType,
+    to: &DataType,
+    kind: CastKind,
+    cx: &ConvertContext,
+) -> Result<Cast, JsonError> {
+    let lost = |loss: Loss, what: Lost, value: &Value| match loss {
+        Loss::None | Loss::Rounded | Loss::SpacesCut => None,
+        _ => Some((what, convert::to_text(value, from))),
+    };
+    // ENUM, SET, BIT and YEAR hold integers, but are text (BIT: bytes) to whoever wants text.
+    Ok(match to {
+        DataType::Null => (value, None),
+        DataType::Int { .. } | DataType::Bit(_) | DataType::Year
+            if matches!(value, Value::Int(_) | Value::UInt(_))
+                && !(kind == CastKind::Explicit && matches!(to, DataType::Year)) =>
+        {
+            (integer_as(value, is_unsigned(to)), None)
+        }
+        // Text is an integer up to the first character that isn't a digit: no fraction, no exponent.
+        DataType::Int { .. } if matches!(value, Value::Text(_)) => {
+            let (number, loss) = convert::integer_prefix(value.as_bytes().unwrap_or_default());
+            let note = lost(loss, Lost::Truncated("INTEGER"), &value);
+            let fits = match is_unsigned(to) {
+                true => number.clamp(i128::from(i64::MIN), i128::from(u64::MAX)) as u64,
+                false => number.clamp(i128::from(i64::MIN), i128::from(u64::MAX)) as i64 as u64,
+            };
+            let note = note.or_else(|| {
+                let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
+                (!range.contains(&number))
+                    .then(|| (Lost::Truncated("INTEGER"), convert::to_text(&value, from)))
+            });
+            match is_unsigned(to) {
+                true => (Value::UInt(fits), note),
+                false if number > i128::from(u64::MAX) => (Value::Int(i64::MAX), note),
+                false => (Value::Int(fits as i64), note),
+            }
+        }
+        DataType::Year if kind == CastKind::Explicit => {
+            let text = convert::to_text(&value, from);
+            match porpoise_types::store(value, from, to, cx) {
+                Ok((year, Loss::None | Loss::Rounded | Loss::SpacesCut)) => (year, None),
+                Ok((year, Loss::NotANumber | Loss::Truncated)) => {
+                    (year, Some((Lost::Truncated("YEAR"), text)))
+                }
+                _ => (Value::Null, Some((Lost::Truncated("YEAR"), text))),
+            }
+        }
+        DataType::Int { .. } | DataType::Bit(_) | DataType::Year => {
+            let number = numeric_text(value, from);
+            if is_unsigned(to) {
+                let (converted, loss) = convert::to_uint(&number);
+                if loss == Loss::OutOfRange {
+                    // Negative text becomes its two's complement, as a negative number does.
+                    let (signed, loss) = convert::to_int(&number);
+                    if loss != Loss::OutOfRange {
+                        return Ok((
+                            Value::UInt(signed as u64),
+                            lost(loss, Lost::Truncated("INTEGER"), &number),
+                        ));
+                    }
+                }
+                (
+                    Value::UInt(converted),
+                    lost(loss, Lost::Truncated("INTEGER"), &number),
+                )
+            } else {
+                let (converted, loss) = convert::to_int(&number);
+                if loss == Loss::OutOfRange && converted > 0 {
+                    let (unsigned, loss) = convert::to_uint(&number);
+                    if loss != Loss::OutOfRange {
+                        return Ok((
+                            Value::Int(unsigned as i64),
+                            lost(loss, Lost::Truncated("INTEGER"), &number),
+                        ));
+                    }
+                }
+                (
+                    Value::Int(converted),
+                    lost(loss, Lost::Truncated("INTEGER"), &number),
+                )
+            }
+        }
+        DataType::Double { .. } => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = convert::to_double(&number);
+            (
+                Value::Double(converted),
+                lost(loss, Lost::Truncated("DOUBLE"), &number),
+            )
+        }
+        DataType::Float { .. } => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = convert::to_double(&number);
+            (
+                Value::Double(f64::from(converted as f32)),
+                lost(loss, Lost::Truncated("FLOAT"), &number),
+            )
+        }
+        DataType::Decimal {
+            precision, scale, ..
+        } => {
+            let number = numeric_text(value, from);
+            let (converted, loss) = convert::to_decimal(&number);
+            let mut note = lost(loss, Lost::Truncated("DECIMAL"), &number);
+            let mut rounded = converted.rescale(*scale, Rounding::HalfAwayFromZero);
+            if rounded.integer_digits() > u32::from(*precision - *scale) {
+                let most = porpoise_types::Decimal::max(*precision, *scale);
+                rounded = if rounded.is_negative() {
+                    most.neg()
+                } else {
+                    most
+                };
+                note = Some((Lost::OutOfRange, convert::to_text(&number, from)));
+            }
+            (Value::Decimal(rounded), note)
+        }
+        DataType::Date => {
+            let (converted, loss) = convert::to_date(&value, cx);
+            (
+                converted.map_or(Value::Null, Value::Date),
+                temporal_loss(
+                    converted.is_none(),
+                    loss,
+                    // What is no date at all was looked for as a moment.
+                    if converted.is_none() {
+                        "datetime"
+                    } else {
+                        "date"
+                    },
+                    &value,
+                    from,
+                ),
+            )
+        }
+        DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+            let (converted, loss) = convert::to_datetime(&value, cx);
+            let note = temporal_loss(converted.is_none(), loss, "datetime", &value, from);
+            let rounded = converted.and_then(|moment| {
+                if cx.truncate_fractions {
+                    Some(moment.truncate(*fsp))
+                } else {
+                    moment.round(*fsp)
+                }
+            });
+            (rounded.map_or(Value::Null, Value::DateTime), note)
+        }
+        DataType::Time { fsp } => {
+            let (converted, loss) = convert::to_time(&value, cx);
+            let note = temporal_loss(converted.is_none(), loss, "time", &value, from);
+            let rounded = converted.map(|time| {
+                if cx.truncate_fractions {
+                    time.truncate(*fsp)
+                } else {
+                    time.round(*fsp)
+                }
+            });
+            (rounded.map_or(Value::Null, Value::Time), note)
+        }
+        // Only CAST reads a text; one that is compared with JSON is a JSON string.
+        DataType::Json => (
+            Value::Json(convert::to_json(
+                &value,
+                from,
+                kind == CastKind::Explicit && from.is_string() && !from.is_binary_string(),
+            )?),
+            None,
+        ),
+        DataType::Binary(length) => {
+            let text = convert::to_text(&value, from);
+            let mut bytes = bytes_of(value, from);
+            let note =
+                (bytes.len() > *length as usize).then_some((Lost::Truncated("BINARY"), text));
+            bytes.resize(*length as usize, 0);
+            (Value::Bytes(bytes), note)
+        }
+        DataType::Varbinary(length) => {
+            let mut bytes = bytes_of(value, from);
+            if kind == CastKind::Explicit {
+                bytes.truncate(*length as usize);
+            }
+            (Value::Bytes(bytes), None)
+        }
+        DataType::Blob(_) => (Value::Bytes(bytes_of(value, from)), None),
+        DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
+            let text = text_of(value, from, to);
+            if kind == CastKind::Implicit {
+                return Ok((Value::Text(text), None));
+            }
+            match text.char_indices().nth(*length as usize) {
+                Some((end, _)) => {
+                    let cut = Value::text(&text[..end]);
+                    (cut, Some((Lost::Truncated("CHAR"), text.to_string())))
+                }
+                None => (Value::Text(text), None),
+            }
+        }
+        DataType::Text { .. } => (Value::Text(text_of(value, from, to)), None),
+        DataType::Enum(_) | DataType::Set(_) => {
+            match porpoise_types::store(value.clone(), from, to, cx) {
+                Ok((stored, _)) => (stored, None),
+                Err(_) => (value, None),
+            }
+        }
+    })
+}
+
+fn is_unsigned(ty: &DataType) -> bool {
+    match ty {
+        DataType::Int { unsigned, .. } => *unsigned,
+        _ => true,
+    }
+}
+
+fn integer_as(value: Value, unsigned: bool) -> Value {
+    match (value, unsigned) {
+        (Value::Int(v), true) => Value::UInt(v as u64),
+        (Value::UInt(v), false) => Value::Int(v as i64),
+        (value, _) => value,
+    }
+}
+
+/// Bytes in a numeric context: their text's number. (Hexadecimal literals were made integers by the planner.)
+fn numeric_text(value: Value, _from: &DataType) -> Value {
+    match value {
+        Value::Bytes(bytes) => Value::text(String::from_utf8_lossy(&bytes)),
+        value => value,
+    }
+}
+
+/// A value's bytes: a text's are its encoding in its character set.
+fn bytes_of(value: Value, from: &DataType) -> Vec<u8> {
+    match value {
+        Value::Bytes(bytes) => bytes,
+        Value::Text(text) if from.is_string() && !from.is_binary_string() => {
+            let mut bytes = Vec::with_capacity(text.len());
+            from.collation().charset().encode(&text, &mut bytes);
+            bytes
+        }
+        value => convert::to_bytes(&value, from),
+    }
+}
+
+/// A value's text: bytes are read in the character set of the type they become.
+fn text_of(value: Value, from: &DataType, to: &DataType) -> porpoise_types::CompactString {
+    match value {
+        Value::Text(text) => text,
+        Value::Bytes(bytes) if to.collation().charset().max_len() == 1 => {
+            let decoded = to.collation().charset().decode(&bytes);
+            decoded.map_or_else(
+                |_| porpoise_types::CompactString::from_utf8_lossy(&bytes),
+                |text| text.as_ref().into(),
+            )
+        }
+        Value::Bytes(bytes) => porpoise_types::CompactString::from_utf8_lossy(&bytes),
+        value => convert::to_text(&value, from).into(),
+    }
+}
+
+fn temporal_loss(
+    is_null: bool,
+    loss: Loss,
+    kind: &'static str,
+    value: &Value,
+    from: &DataType,
+) -> Option<(Lost, String)> {
+    match loss {
+        Loss::None | Loss::Rounded | Loss::SpacesCut => None,
+        _ if is_null => Some((Lost::Incorrect(kind), convert::to_text(value, from))),
+        _ => Some((Lost::Truncated(kind), convert::to_text(value, from))),
+    }
+}

@@ -1,0 +1,199 @@
+//! What a scalar function is: its name, how many arguments it takes and as what kind of value each is wanted, the type of its
+//! result, and the Rust function that computes it.
+//!
+//! [`typing`](super::typing) checks the count, converts the arguments to what the function wants, and asks for the
+//! result's type; evaluation then calls `eval` with values of just those kinds.
+
+use porpoise_core::error::Result;
+use porpoise_types::{DataType, Value};
+
+use super::{EvalContext, Expr};
+
+#[derive(Debug)]
+pub struct Function {
+    /// In capitals, as the manual spells it.
+    pub name: &'static str,
+    pub arity: Arity,
+    /// What the arguments are converted to; the last entry stands for all further ones.
+    pub wants: &'static [Want],
+    pub returns: Returns,
+    pub eval: Eval,
+    pub purity: Purity,
+}
+
+impl Function {
+    /// What argument `at` is wanted as.
+    pub fn want(&self, at: usize) -> Want {
+        let want = self.wants.get(at).or(self.wants.last());
+        want.copied().unwrap_or(Want::Any)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Arity {
+    pub min: usize,
+    pub max: usize,
+}
+
+impl Arity {
+    pub fn admits(self, count: usize) -> bool {
+        (self.min..=self.max).contains(&count)
+    }
+}
+
+pub const fn exactly(count: usize) -> Arity {
+    Arity {
+        min: count,
+        max: count,
+    }
+}
+
+pub const fn between(min: usize, max: usize) -> Arity {
+    Arity { min, max }
+}
+
+pub const fn at_least(min: usize) -> Arity {
+    Arity {
+        min,
+        max: usize::MAX,
+    }
+}
+
+/// The kind of value an argument is converted to before the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// As it is (ENUM and SET come as their text, BIT and YEAR as integers).
+    Any,
+    /// `Value::Text`; or `Value::Bytes` where the argument is a binary string.
+    String,
+    /// As `String`, and brought together with all arguments wanted so: texts next to bytes are their encoding.
+    Mixed,
+    /// As `Mixed`, and compared: in one collation, without which the call is refused (1267).
+    Compared,
+    /// `Value::Bytes`: text comes as its encoding in its character set.
+    Bytes,
+    /// `Value::Int` or `Value::UInt`.
+    Integer,
+    /// Int, UInt, Decimal or Double: strings become Double, temporals a number.
+    Number,
+    Double,
+    Decimal,
+    Date,
+    /// A date or a moment whose month or day may be zero, whatever the SQL mode says.
+    LooseDate,
+    /// DATE stays a date, everything else becomes `Value::DateTime`.
+    DateTime,
+    Time,
+    /// Any temporal stays; strings are tried as DATETIME, then TIME.
+    Temporal,
+    Json,
+}
+
+/// The type of the result, given the converted arguments.
+#[derive(Clone, Copy)]
+pub enum Returns {
+    /// Signed BIGINT, and whether it can be NULL though no argument is.
+    Int,
+    UInt,
+    Double,
+    /// 0 or 1.
+    Bool,
+    /// utf8mb4 text in the arguments' common collation, of at most so many characters.
+    Text(u32),
+    /// utf8mb4 text of at most so many characters that is the function's own: in the connection's collation, and weak in
+    /// comparisons, whatever the arguments are.
+    OwnText(fn(&[Expr]) -> u64),
+    /// The type of argument n.
+    Same(usize),
+    Fixed(fn() -> DataType),
+    By(fn(&[Expr]) -> Result<DataType>),
+}
+
+/// How a call is evaluated.
+#[derive(Clone, Copy)]
+pub enum Eval {
+    /// NULL if any argument is NULL; else this.
+    Strict(fn(&mut Call<'_>, &[Value]) -> Result<Value>),
+    /// Arguments are evaluated, NULLs come too.
+    Values(fn(&mut Call<'_>, &[Value]) -> Result<Value>),
+    /// Evaluates its own arguments, those it needs (IF, COALESCE).
+    Lazy(fn(&mut Call<'_>) -> Result<Value>),
+}
+
+/// What a function sees of its call beside the values.
+pub struct Call<'a> {
+    pub context: &'a mut (dyn EvalContext + 'a),
+    /// The bound arguments: their types, and what `Eval::Lazy` evaluates.
+    pub arguments: &'a [Expr],
+    /// The type that `returns` gave.
+    pub ty: &'a DataType,
+}
+
+/// When a call may be computed early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purity {
+    /// Same arguments, same result: folded when they are constant; allowed in generated columns.
+    Pure,
+    /// Constant during a statement (NOW(), DATABASE(), CONNECTION_ID()).
+    Stable,
+    /// Another value each row (RAND(), UUID()), or with effects (SLEEP, SET-like).
+    Volatile,
+}
+
+impl std::fmt::Debug for Returns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Returns")
+    }
+}
+
+impl std::fmt::Debug for Eval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Eval")
+    }
+}
+
+/// A row of a function that depends on its arguments alone.
+pub const fn pure(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: Returns,
+    eval: Eval,
+) -> Function {
+    Function {
+        name,
+        arity,
+        wants,
+        returns,
+        eval,
+        purity: Purity::Pure,
+    }
+}
+
+/// A row of a function that is constant during a statement.
+pub const fn stable(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: Returns,
+    eval: Eval,
+) -> Function {
+    Function {
+        purity: Purity::Stable,
+        ..pure(name, arity, wants, returns, eval)
+    }
+}
+
+/// A row of a function that is computed each time.
+pub const fn volatile(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: Returns,
+    eval: Eval,
+) -> Function {
+    Function {
+        purity: Purity::Volatile,
+        ..pure(name, arity, wants, returns, eval)
+    }
+}

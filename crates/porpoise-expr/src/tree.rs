@@ -1,0 +1,616 @@
+//! The tree of an expression.
+//!
+//! Columns live in the frame: each table, derived table, grouping and so on of the *whole* statement,
+//! subqueries included, has a slot of its own that holds its current row in encoded form
+//! (`porpoise_types::RowLayout`). A correlated subquery therefore reads its outer query's columns like
+//! any others.
+
+use compact_str::CompactString;
+use porpoise_types::{Collation, DataType, Value};
+
+use super::function::{Function, Purity};
+use super::typing::collation::Coercibility;
+
+/// Where a row source keeps its current row, unique in a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u16);
+
+#[derive(Clone, Debug)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub ty: DataType,
+    pub nullable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    Literal(Value),
+    /// The n-th parameter of the statement: a `?`, or a literal that the digest took out.
+    Parameter(usize),
+    Column {
+        slot: Slot,
+        column: u16,
+        /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that of what it was computed from.
+        strength: Coercibility,
+    },
+    UserVariable(CompactString),
+    /// `@@name`: a position in [`porpoise_core::variables::VARIABLES`].
+    SystemVariable {
+        position: usize,
+        reads: porpoise_core::variables::Reads,
+    },
+    /// `@name := value`.
+    AssignUserVariable {
+        name: CompactString,
+        value: Box<Expr>,
+    },
+    /// Converts to the node's own type, as CAST does and as implicit conversions do.
+    Cast {
+        operand: Box<Expr>,
+        kind: CastKind,
+    },
+    Not(Box<Expr>),
+    /// NULL-aware, short-circuiting.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Xor(Box<Expr>, Box<Expr>),
+    Compare {
+        op: Comparison,
+        domain: Domain,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    /// `operand BETWEEN low AND high`, in one domain.
+    Between {
+        operand: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+        domain: Domain,
+        negated: bool,
+    },
+    /// `operand IN (list)`; items are of the domain.
+    InList {
+        operand: Box<Expr>,
+        list: Vec<Expr>,
+        domain: Domain,
+        negated: bool,
+    },
+    IsNull {
+        operand: Box<Expr>,
+        negated: bool,
+    },
+    /// `IS [NOT] TRUE/FALSE`.
+    IsTruth {
+        operand: Box<Expr>,
+        truth: bool,
+        negated: bool,
+    },
+    Arithmetic {
+        op: Arithmetic,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
+    Negate(Box<Expr>),
+    Like {
+        operand: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<char>,
+        collation: Collation,
+        negated: bool,
+    },
+    /// `CASE WHEN condition THEN value … ELSE …`; `CASE x WHEN y` is bound to comparisons.
+    Case {
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Call {
+        function: &'static Function,
+        arguments: Vec<Expr>,
+    },
+    /// Only as an operand of a row comparison or IN.
+    Row(Vec<Expr>),
+    /// The statement's n-th subquery; the plan has what makes its rows.
+    Subquery {
+        number: usize,
+        kind: SubqueryKind,
+    },
+    /// The n-th aggregate of the query block; replaced by a column of the grouping's slot.
+    Aggregate(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastKind {
+    /// Lossless as far as the type allows, lenient, warns like an expression does (1292).
+    Implicit,
+    /// CAST/CONVERT.
+    Explicit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Eq,
+    NullSafeEq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// In what kind of value two operands are compared (MySQL 8.4 manual, 14.3). Both operands have been
+/// cast to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// i64/u64, mixed signs compared by value.
+    Integer,
+    Decimal,
+    Double,
+    Text(Collation),
+    Bytes,
+    Date,
+    Time,
+    DateTime,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    IntegerDivide,
+    Modulo,
+    BitAnd,
+    BitOr,
+    BitXor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+#[derive(Clone, Debug)]
+pub enum SubqueryKind {
+    /// One row, one column (or a row of them); NULL when empty; 1242 when more.
+    Scalar,
+    Exists {
+        negated: bool,
+    },
+    /// `operand op ANY|ALL (subquery)`; IN is `= ANY`, NOT IN is `<> ALL`. One domain a column.
+    Quantified {
+        operand: Box<Expr>,
+        op: Comparison,
+        all: bool,
+        domains: Vec<Domain>,
+    },
+}
+
+/// Calls `$visit` with each operand of a `$kind`: whether to see or to change them is in how it is borrowed, and in `$iter`.
+macro_rules! visit_operands {
+    ($kind:expr, $visit:ident, $iter:ident) => {
+        match $kind {
+            ExprKind::Literal(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::SystemVariable { .. }
+            | ExprKind::Aggregate(_) => {}
+            ExprKind::AssignUserVariable { value: operand, .. }
+            | ExprKind::Cast { operand, .. }
+            | ExprKind::Not(operand)
+            | ExprKind::IsNull { operand, .. }
+            | ExprKind::IsTruth { operand, .. }
+            | ExprKind::Negate(operand) => $visit(operand),
+            ExprKind::And(operands)
+            | ExprKind::Or(operands)
+            | ExprKind::Row(operands)
+            | ExprKind::Call {
+                arguments: operands,
+                ..
+            } => operands.$iter().for_each($visit),
+            ExprKind::Xor(left, right)
+            | ExprKind::Compare { left, right, .. }
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Like {
+                operand: left,
+                pattern: right,
+                ..
+            } => {
+                $visit(left);
+                $visit(right);
+            }
+            ExprKind::Between {
+                operand, low, high, ..
+            } => {
+                $visit(operand);
+                $visit(low);
+                $visit(high);
+            }
+            ExprKind::InList { operand, list, .. } => {
+                $visit(operand);
+                list.$iter().for_each($visit);
+            }
+            ExprKind::Case {
+                branches,
+                otherwise,
+            } => {
+                for (condition, value) in branches {
+                    $visit(condition);
+                    $visit(value);
+                }
+                if let Some(otherwise) = otherwise {
+                    $visit(otherwise);
+                }
+            }
+            ExprKind::Subquery { kind, .. } => {
+                if let SubqueryKind::Quantified { operand, .. } = kind {
+                    $visit(operand);
+                }
+            }
+        }
+    };
+}
+
+impl Expr {
+    pub fn new(kind: ExprKind, ty: DataType, nullable: bool) -> Expr {
+        Expr { kind, ty, nullable }
+    }
+
+    pub fn literal(value: Value, ty: DataType) -> Expr {
+        let nullable = value.is_null();
+        Expr {
+            kind: ExprKind::Literal(value),
+            ty,
+            nullable,
+        }
+    }
+
+    /// A 0-or-1 result, as conditions have.
+    pub fn boolean(kind: ExprKind, nullable: bool) -> Expr {
+        Expr {
+            kind,
+            ty: boolean_type(),
+            nullable,
+        }
+    }
+
+    pub fn column(slot: Slot, column: usize, ty: DataType, nullable: bool) -> Expr {
+        Expr {
+            kind: ExprKind::Column {
+                slot,
+                column: column as u16,
+                strength: Coercibility::Implicit,
+            },
+            ty,
+            nullable,
+        }
+    }
+
+    /// The same column, of a collation that gives way as easily as that.
+    pub fn of_strength(mut self, given: Coercibility) -> Expr {
+        if let ExprKind::Column { strength, .. } = &mut self.kind {
+            *strength = given;
+        }
+        self
+    }
+
+    /// The slot and position of a bare column.
+    pub fn as_column(&self) -> Option<(Slot, usize)> {
+        match self.kind {
+            ExprKind::Column { slot, column, .. } => Some((slot, column as usize)),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each operand, not deeper. The insides of a subquery are not operands.
+    pub fn for_each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
+        visit_operands!(&self.kind, visit, iter);
+    }
+
+    /// As [`Expr::for_each_child`], to change them.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        visit_operands!(&mut self.kind, visit, iter_mut);
+    }
+
+    /// Whether the expression or a part of it satisfies `test`.
+    pub fn any(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        if test(self) {
+            return true;
+        }
+        let mut found = false;
+        self.for_each_child(&mut |child| found = found || child.any(test));
+        found
+    }
+
+    /// Neither reads a row, nor a variable, nor changes from call to call: the same all through one execution.
+    pub fn is_constant(&self) -> bool {
+        !self.any(&mut |part| match &part.kind {
+            ExprKind::Column { .. }
+            | ExprKind::UserVariable(_)
+            | ExprKind::AssignUserVariable { .. }
+            | ExprKind::Aggregate(_)
+            | ExprKind::Subquery { .. } => true,
+            ExprKind::Call { function, .. } => function.purity == Purity::Volatile,
+            _ => false,
+        })
+    }
+
+    /// Gives another value each time, or has effects.
+    pub fn is_volatile(&self) -> bool {
+        self.any(&mut |part| match &part.kind {
+            ExprKind::UserVariable(_) | ExprKind::AssignUserVariable { .. } => true,
+            ExprKind::Call { function, .. } => function.purity == Purity::Volatile,
+            _ => false,
+        })
+    }
+
+    pub fn has_subquery(&self) -> bool {
+        self.any(&mut |part| matches!(part.kind, ExprKind::Subquery { .. }))
+    }
+
+    /// Whether two expressions say the same. Parameters are equal where `literals` tells equal values.
+    pub fn same_as(&self, other: &Expr, literals: &[Value]) -> bool {
+        let all = |a: &[Expr], b: &[Expr]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals))
+        };
+        match (&self.kind, &other.kind) {
+            (ExprKind::Column { .. }, ExprKind::Column { .. }) => {
+                self.as_column() == other.as_column()
+            }
+            (ExprKind::Literal(a), ExprKind::Literal(b)) => a == b && self.ty == other.ty,
+            (ExprKind::Parameter(a), ExprKind::Parameter(b)) => {
+                a == b
+                    || literals
+                        .get(*a)
+                        .is_some_and(|value| literals.get(*b) == Some(value))
+            }
+            (ExprKind::UserVariable(a), ExprKind::UserVariable(b)) => a == b,
+            (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => a == b,
+            (
+                ExprKind::Cast {
+                    operand: a,
+                    kind: x,
+                },
+                ExprKind::Cast {
+                    operand: b,
+                    kind: y,
+                },
+            ) => x == y && self.ty == other.ty && a.same_as(b, literals),
+            (ExprKind::Not(a), ExprKind::Not(b)) | (ExprKind::Negate(a), ExprKind::Negate(b)) => {
+                a.same_as(b, literals)
+            }
+            (ExprKind::And(a), ExprKind::And(b))
+            | (ExprKind::Or(a), ExprKind::Or(b))
+            | (ExprKind::Row(a), ExprKind::Row(b)) => all(a, b),
+            (ExprKind::Xor(a, b), ExprKind::Xor(c, d)) => {
+                a.same_as(c, literals) && b.same_as(d, literals)
+            }
+            (
+                ExprKind::Compare {
+                    op: o,
+                    domain: x,
+                    left: a,
+                    right: b,
+                },
+                ExprKind::Compare {
+                    op: p,
+                    domain: y,
+                    left: c,
+                    right: d,
+                },
+            ) => o == p && x == y && a.same_as(c, literals) && b.same_as(d, literals),
+            (
+                ExprKind::Arithmetic {
+                    op: o,
+                    left: a,
+                    right: b,
+                },
+                ExprKind::Arithmetic {
+                    op: p,
+                    left: c,
+                    right: d,
+                },
+            ) => o == p && a.same_as(c, literals) && b.same_as(d, literals),
+            (
+                ExprKind::Between {
+                    operand: a,
+                    low: b,
+                    high: c,
+                    negated: n,
+                    ..
+                },
+                ExprKind::Between {
+                    operand: d,
+                    low: e,
+                    high: f,
+                    negated: m,
+                    ..
+                },
+            ) => {
+                n == m && a.same_as(d, literals) && b.same_as(e, literals) && c.same_as(f, literals)
+            }
+            (
+                ExprKind::InList {
+                    operand: a,
+                    list: b,
+                    negated: n,
+                    ..
+                },
+                ExprKind::InList {
+                    operand: c,
+                    list: d,
+                    negated: m,
+                    ..
+                },
+            ) => n == m && a.same_as(c, literals) && all(b, d),
+            (
+                ExprKind::IsNull {
+                    operand: a,
+                    negated: n,
+                },
+                ExprKind::IsNull {
+                    operand: b,
+                    negated: m,
+                },
+            ) => n == m && a.same_as(b, literals),
+            (
+                ExprKind::IsTruth {
+                    operand: a,
+                    truth: t,
+                    negated: n,
+                },
+                ExprKind::IsTruth {
+                    operand: b,
+                    truth: u,
+                    negated: m,
+                },
+            ) => t == u && n == m && a.same_as(b, literals),
+            (
+                ExprKind::Like {
+                    operand: a,
+                    pattern: b,
+                    escape: e,
+                    negated: n,
+                    ..
+                },
+                ExprKind::Like {
+                    operand: c,
+                    pattern: d,
+                    escape: f,
+                    negated: m,
+                    ..
+                },
+            ) => e == f && n == m && a.same_as(c, literals) && b.same_as(d, literals),
+            (
+                ExprKind::Case {
+                    branches: a,
+                    otherwise: b,
+                },
+                ExprKind::Case {
+                    branches: c,
+                    otherwise: d,
+                },
+            ) => {
+                a.len() == c.len()
+                    && a.iter()
+                        .zip(c)
+                        .all(|(a, c)| a.0.same_as(&c.0, literals) && a.1.same_as(&c.1, literals))
+                    && match (b, d) {
+                        (None, None) => true,
+                        (Some(b), Some(d)) => b.same_as(d, literals),
+                        _ => false,
+                    }
+            }
+            (
+                ExprKind::Call {
+                    function: f,
+                    arguments: a,
+                },
+                ExprKind::Call {
+                    function: g,
+                    arguments: b,
+                },
+            ) => {
+                std::ptr::eq(*f, *g)
+                    && self.ty == other.ty
+                    && f.purity != Purity::Volatile
+                    && all(a, b)
+            }
+            // Who names an expression by its alias has its subquery as well, not another that reads alike.
+            (
+                ExprKind::Subquery { number: a, kind: x },
+                ExprKind::Subquery { number: b, kind: y },
+            ) => {
+                a == b
+                    && match (x, y) {
+                        (SubqueryKind::Scalar, SubqueryKind::Scalar) => true,
+                        (
+                            SubqueryKind::Exists { negated: n },
+                            SubqueryKind::Exists { negated: m },
+                        ) => n == m,
+                        (
+                            SubqueryKind::Quantified {
+                                operand: a,
+                                op: o,
+                                all: n,
+                                ..
+                            },
+                            SubqueryKind::Quantified {
+                                operand: b,
+                                op: p,
+                                all: m,
+                                ..
+                            },
+                        ) => o == p && n == m && a.same_as(b, literals),
+                        _ => false,
+                    }
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The type of conditions: BIGINT with one digit.
+pub fn boolean_type() -> DataType {
+    DataType::Int {
+        width: porpoise_types::IntWidth::Big,
+        unsigned: false,
+        zerofill: false,
+        display_width: Some(1),
+    }
+}
+
+impl Comparison {
+    /// The comparison with its sides swapped.
+    pub fn flipped(self) -> Comparison {
+        match self {
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Le => Comparison::Ge,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Ge => Comparison::Le,
+            same => same,
+        }
+    }
+
+    /// The comparison that is true where this one is false.
+    pub fn negated(self) -> Option<Comparison> {
+        Some(match self {
+            Comparison::Eq => Comparison::Ne,
+            Comparison::Ne => Comparison::Eq,
+            Comparison::Lt => Comparison::Ge,
+            Comparison::Le => Comparison::Gt,
+            Comparison::Gt => Comparison::Le,
+            Comparison::Ge => Comparison::Lt,
+            Comparison::NullSafeEq => return None,
+        })
+    }
+
+    pub fn sign(self) -> &'static str {
+        match self {
+            Comparison::Eq => "=",
+            Comparison::NullSafeEq => "<=>",
+            Comparison::Ne => "<>",
+            Comparison::Lt => "<",
+            Comparison::Le => "<=",
+            Comparison::Gt => ">",
+            Comparison::Ge => ">=",
+        }
+    }
+}
+
+impl Arithmetic {
+    pub fn sign(self) -> &'static str {
+        match self {
+            Arithmetic::Add => "+",
+            Arithmetic::Subtract => "-",
+            Arithmetic::Multiply => "*",
+            Arithmetic::Divide => "/",
+            Arithmetic::IntegerDivide => "DIV",
+            Arithmetic::Modulo => "%",
+            Arithmetic::BitAnd => "&",
+            Arithmetic::BitOr => "|",
+            Arithmetic::BitXor => "^",
+            Arithmetic::ShiftLeft => "<<",
+            Arithmetic::ShiftRight => ">>",
+        }
+    }
+}

@@ -1,0 +1,768 @@
+//! Comparisons, and what is built of them: BETWEEN, IN, LIKE (MySQL 8.4 manual, 14.3 and 14.4.2).
+//!
+//! | left, right | compared as |
+//! | --- | --- |
+//! | integers | integers |
+//! | exact numbers | decimals |
+//! | strings | text in their common collation, bytes if one is binary |
+//! | a date or time, a string or constant number | dates and times |
+//! | JSON, anything | JSON |
+//! | anything else | doubles |
+
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::SessionVars;
+use porpoise_types::{Collation, DataType, Decimal, Value};
+
+use crate::typing::{Class, class, coerce, collation, implicit, text_or_bytes, text_type};
+use crate::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
+
+/// The domain in which two expressions are compared.
+pub fn domain(left: &Expr, right: &Expr, operation: &str, session: &SessionVars) -> Result<Domain> {
+    let (a, b) = (class(&left.ty), class(&right.ty));
+    Ok(match (a, b) {
+        (Class::Null, Class::Null) => Domain::Integer,
+        (Class::Null, other) | (other, Class::Null) => own_domain(
+            other,
+            if a == Class::Null {
+                &right.ty
+            } else {
+                &left.ty
+            },
+        ),
+        (Class::Json, _) | (_, Class::Json) => Domain::Json,
+        _ if a.is_string() && b.is_string() => {
+            match collation::aggregate([left, right], operation, session.collation)? {
+                Collation::BINARY => Domain::Bytes,
+                common => Domain::Text(common),
+            }
+        }
+        (Class::Integer | Class::Member, Class::Integer) | (Class::Integer, Class::Member) => {
+            Domain::Integer
+        }
+        (
+            Class::Integer | Class::Decimal | Class::Member,
+            Class::Integer | Class::Decimal | Class::Member,
+        ) => Domain::Decimal,
+        (Class::Date, Class::Date) => Domain::Date,
+        (Class::Time, Class::Time) => Domain::Time,
+        _ if a.is_temporal() && b.is_temporal() => Domain::DateTime,
+        (Class::Time, Class::Text | Class::Bytes) | (Class::Text | Class::Bytes, Class::Time) => {
+            Domain::Time
+        }
+        (Class::Date | Class::DateTime, Class::Text | Class::Bytes)
+        | (Class::Text | Class::Bytes, Class::Date | Class::DateTime) => Domain::DateTime,
+        _ if a.is_temporal() && b.is_number() && right.is_constant() => constant_number_domain(a),
+        _ if b.is_temporal() && a.is_number() && left.is_constant() => constant_number_domain(b),
+        _ => Domain::Double,
+    })
+}
+
+fn constant_number_domain(temporal: Class) -> Domain {
+    if temporal == Class::Time {
+        Domain::Time
+    } else {
+        Domain::DateTime
+    }
+}
+
+/// What `CASE left WHEN right` compares: a JSON document with a string as its text, with a number as a number.
+/// Only the operators compare documents.
+pub fn case_operands(left: Expr, right: Expr) -> (Expr, Expr) {
+    let against = |expr: Expr, other: Class| match (class(&expr.ty), other) {
+        (Class::Json, Class::Text | Class::Bytes | Class::Member) => {
+            let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
+            implicit(expr, ty)
+        }
+        (Class::Json, other) if other.is_number() => implicit(expr, DataType::DOUBLE),
+        _ => expr,
+    };
+    let (a, b) = (class(&left.ty), class(&right.ty));
+    (against(left, b), against(right, a))
+}
+
+/// How values of one class are compared among themselves.
+fn own_domain(class: Class, ty: &DataType) -> Domain {
+    match class {
+        Class::Null | Class::Integer => Domain::Integer,
+        Class::Decimal => Domain::Decimal,
+        Class::Double => Domain::Double,
+        Class::Text | Class::Member => Domain::Text(ty.collation()),
+        Class::Bytes => Domain::Bytes,
+        Class::Date => Domain::Date,
+        Class::Time => Domain::Time,
+        Class::DateTime => Domain::DateTime,
+        Class::Json => Domain::Json,
+    }
+}
+
+/// Converts an operand to its comparison's domain. Numbers of any kind compare with each other, and a DATE
+/// with a DATETIME: those stay as they are.
+pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
+    let from = class(&expr.ty);
+    match domain {
+        _ if from == Class::Null => expr,
+        // A quotient is compared as it would be shown, without the digits kept for further computing.
+        Domain::Decimal
+            if from == Class::Decimal
+                && !matches!(expr.kind, ExprKind::Cast { .. })
+                && expr.any(&mut |part| {
+                    let divide = crate::Arithmetic::Divide;
+                    match &part.kind {
+                        ExprKind::Arithmetic { op, .. } => *op == divide,
+                        // What it selects may be one.
+                        ExprKind::Subquery { kind, .. } => matches!(kind, SubqueryKind::Scalar),
+                        _ => false,
+                    }
+                }) =>
+        {
+            let (ty, nullable) = (expr.ty.clone(), expr.nullable);
+            let operand = Box::new(expr);
+            let kind = crate::CastKind::Implicit;
+            Expr::new(ExprKind::Cast { operand, kind }, ty, nullable)
+        }
+        Domain::Integer | Domain::Decimal | Domain::Double => match from {
+            Class::Integer | Class::Decimal | Class::Double | Class::Member => expr,
+            _ => implicit(expr, DataType::DOUBLE),
+        },
+        Domain::Text(_) | Domain::Bytes => match from {
+            // Between bytes and a text stands the text's encoding in its character set.
+            Class::Bytes
+                if let Domain::Text(collation) = domain
+                    && collation.charset().max_len() == 1 =>
+            {
+                let ty = text_type(expr.ty.max_chars(), collation);
+                implicit(expr, ty)
+            }
+            Class::Text
+                if domain == Domain::Bytes && expr.ty.collation().charset().max_len() == 1 =>
+            {
+                let ty = super::bytes_type(expr.ty.max_chars());
+                implicit(expr, ty)
+            }
+            Class::Text | Class::Bytes => expr,
+            _ => {
+                let ty = text_type(expr.ty.max_chars(), expr.ty.collation());
+                implicit(expr, ty)
+            }
+        },
+        Domain::Date | Domain::DateTime => match from {
+            Class::Date | Class::DateTime => expr,
+            _ => implicit(expr, DataType::DateTime { fsp: 6 }),
+        },
+        Domain::Time => match from {
+            Class::Time => expr,
+            _ => implicit(expr, DataType::Time { fsp: 6 }),
+        },
+        Domain::Json => match from {
+            Class::Json => expr,
+            _ => implicit(expr, DataType::Json),
+        },
+    }
+}
+
+/// A whole number written as a string and compared with an integer is that number: exact beyond 2^53.
+fn exact_number(expr: Expr, other: &Expr) -> Expr {
+    // 0x41 is a number where a number is wanted.
+    if super::is_hex(&expr) && class(&other.ty).is_number() {
+        return super::hex_number(expr);
+    }
+    let ExprKind::Literal(value) = &expr.kind else {
+        return expr;
+    };
+    match (value, class(&other.ty)) {
+        (Value::Text(text), Class::Integer) => match text.parse::<i64>() {
+            Ok(number) => Expr::literal(Value::Int(number), DataType::BIGINT),
+            Err(_) => expr,
+        },
+        (Value::Text(text), Class::Decimal) => match Decimal::parse_prefix(text.as_bytes()) {
+            Some(parsed) if parsed.read == text.len() && !text.contains(['e', 'E']) => {
+                let ty = DataType::decimal(
+                    parsed.value.digits().clamp(1, 65) as u8,
+                    parsed.value.scale(),
+                );
+                Expr::literal(Value::Decimal(parsed.value), ty)
+            }
+            _ => expr,
+        },
+        _ => expr,
+    }
+}
+
+/// How many columns an operand has.
+pub fn width(expr: &Expr) -> usize {
+    match &expr.kind {
+        ExprKind::Row(items) => items.len(),
+        _ => 1,
+    }
+}
+
+/// Puts two operands into one domain.
+fn align(
+    left: Expr,
+    right: Expr,
+    operation: &str,
+    session: &SessionVars,
+) -> Result<(Domain, Expr, Expr)> {
+    let left = exact_number(left, &right);
+    let right = exact_number(right, &left);
+    let domain = domain(&left, &right, operation, session)?;
+    Ok((
+        domain,
+        into_domain(left, domain),
+        into_domain(right, domain),
+    ))
+}
+
+/// `left op right`.
+pub fn compare(op: Comparison, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
+    match (left.kind, right.kind) {
+        (ExprKind::Row(left), ExprKind::Row(right)) => compare_rows(op, left, right, session),
+        (ExprKind::Row(row), _) | (_, ExprKind::Row(row)) => Err(Error::operand_columns(row.len())),
+        (left_kind, right_kind) => {
+            let left = Expr {
+                kind: left_kind,
+                ty: left.ty,
+                nullable: left.nullable,
+            };
+            let right = Expr {
+                kind: right_kind,
+                ty: right.ty,
+                nullable: right.nullable,
+            };
+            let (domain, left, right) = align(left, right, op.sign(), session)?;
+            let nullable = op != Comparison::NullSafeEq && (left.nullable || right.nullable);
+            Ok(Expr::boolean(
+                ExprKind::Compare {
+                    op,
+                    domain,
+                    left: Box::new(left),
+                    right: Box::new(right),
+                },
+                nullable,
+            ))
+        }
+    }
+}
+
+fn compare_rows(
+    op: Comparison,
+    left: Vec<Expr>,
+    right: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    if left.len() != right.len() {
+        return Err(Error::operand_columns(left.len()));
+    }
+    if matches!(op, Comparison::Eq | Comparison::NullSafeEq) {
+        // As a conjunction each part can use an index.
+        let parts: Result<Vec<Expr>> = left
+            .into_iter()
+            .zip(right)
+            .map(|(left, right)| compare(op, left, right, session))
+            .collect();
+        return Ok(and(parts?));
+    }
+    let (left, right) = align_rows(left, right, op.sign(), session)?;
+    let nullable = left.iter().chain(&right).any(|item| item.nullable);
+    let (left, right) = (row(left), row(right));
+    Ok(Expr::boolean(
+        ExprKind::Compare {
+            op,
+            domain: Domain::Integer,
+            left: Box::new(left),
+            right: Box::new(right),
+        },
+        nullable,
+    ))
+}
+
+/// A row of operands.
+pub fn row(items: Vec<Expr>) -> Expr {
+    let nullable = items.iter().any(|item| item.nullable);
+    Expr::new(ExprKind::Row(items), DataType::Null, nullable)
+}
+
+/// Rows compare element by element: each pair is brought to one type, which tells its domain.
+fn align_rows(
+    left: Vec<Expr>,
+    right: Vec<Expr>,
+    operation: &str,
+    session: &SessionVars,
+) -> Result<(Vec<Expr>, Vec<Expr>)> {
+    let mut rows = (
+        Vec::with_capacity(left.len()),
+        Vec::with_capacity(left.len()),
+    );
+    for (left, right) in left.into_iter().zip(right) {
+        if width(&left) != 1 || width(&right) != 1 {
+            return Err(Error::not_supported_yet("rows inside rows"));
+        }
+        let (domain, left, right) = align(left, right, operation, session)?;
+        rows.0.push(of_domain(left, domain));
+        rows.1.push(of_domain(right, domain));
+    }
+    Ok(rows)
+}
+
+/// Gives an operand a type that tells the domain by itself.
+pub fn of_domain(expr: Expr, domain: Domain) -> Expr {
+    match domain {
+        Domain::Double => coerce(expr, &DataType::DOUBLE),
+        Domain::Decimal if class(&expr.ty) != Class::Decimal => {
+            let (digits, scale) = super::merge::decimal_size(&expr.ty);
+            implicit(expr, DataType::decimal((digits + scale).min(65), scale))
+        }
+        Domain::Text(collation) if expr.ty.collation() != collation => {
+            let mut expr = expr;
+            expr.ty = text_type(expr.ty.max_chars(), collation);
+            expr
+        }
+        Domain::Bytes if class(&expr.ty) == Class::Text => {
+            let ty = super::bytes_type(expr.ty.max_chars().saturating_mul(4));
+            implicit(expr, ty)
+        }
+        Domain::DateTime if class(&expr.ty) != Class::DateTime => {
+            implicit(expr, DataType::DateTime { fsp: 6 })
+        }
+        _ => expr,
+    }
+}
+
+/// The conjunction of some conditions, flat.
+pub fn and(mut parts: Vec<Expr>) -> Expr {
+    if parts.len() == 1
+        && let Some(only) = parts.pop()
+    {
+        return only;
+    }
+    let mut flat = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part.kind {
+            ExprKind::And(inner) => flat.extend(inner),
+            kind => flat.push(Expr { kind, ..part }),
+        }
+    }
+    let nullable = flat.iter().any(|part| part.nullable);
+    Expr::boolean(ExprKind::And(flat), nullable)
+}
+
+pub fn or(parts: Vec<Expr>) -> Expr {
+    let nullable = parts.iter().any(|part| part.nullable);
+    Expr::boolean(ExprKind::Or(parts), nullable)
+}
+
+/// NOT, driven into what it negates where that is the same.
+pub fn not(operand: Expr) -> Expr {
+    let Expr { kind, ty, nullable } = operand;
+    match kind {
+        ExprKind::Compare {
+            op,
+            domain,
+            left,
+            right,
+        } if op.negated().is_some() => {
+            let op = op.negated().unwrap_or(op);
+            Expr::boolean(
+                ExprKind::Compare {
+                    op,
+                    domain,
+                    left,
+                    right,
+                },
+                nullable,
+            )
+        }
+        ExprKind::IsNull { operand, negated } => Expr::boolean(
+            ExprKind::IsNull {
+                operand,
+                negated: !negated,
+            },
+            false,
+        ),
+        ExprKind::IsTruth {
+            operand,
+            truth,
+            negated,
+        } => Expr::boolean(
+            ExprKind::IsTruth {
+                operand,
+                truth,
+                negated: !negated,
+            },
+            false,
+        ),
+        ExprKind::Between {
+            operand,
+            low,
+            high,
+            domain,
+            negated,
+        } => Expr::boolean(
+            ExprKind::Between {
+                operand,
+                low,
+                high,
+                domain,
+                negated: !negated,
+            },
+            nullable,
+        ),
+        ExprKind::InList {
+            operand,
+            list,
+            domain,
+            negated,
+        } => Expr::boolean(
+            ExprKind::InList {
+                operand,
+                list,
+                domain,
+                negated: !negated,
+            },
+            nullable,
+        ),
+        ExprKind::Like {
+            operand,
+            pattern,
+            escape,
+            collation,
+            negated,
+        } => Expr::boolean(
+            ExprKind::Like {
+                operand,
+                pattern,
+                escape,
+                collation,
+                negated: !negated,
+            },
+            nullable,
+        ),
+        ExprKind::Subquery {
+            number,
+            kind: crate::SubqueryKind::Exists { negated },
+        } => Expr::boolean(
+            ExprKind::Subquery {
+                number,
+                kind: crate::SubqueryKind::Exists { negated: !negated },
+            },
+            nullable,
+        ),
+        ExprKind::Subquery {
+            number,
+            kind:
+                crate::SubqueryKind::Quantified {
+                    operand,
+                    op,
+                    all,
+                    domains,
+                },
+        } if op.negated().is_some() => {
+            let op = op.negated().unwrap_or(op);
+            let kind = crate::SubqueryKind::Quantified {
+                operand,
+                op,
+                all: !all,
+                domains,
+            };
+            Expr::boolean(ExprKind::Subquery { number, kind }, nullable)
+        }
+        ExprKind::And(parts) => or(parts.into_iter().map(not).collect()),
+        ExprKind::Or(parts) => and(parts.into_iter().map(not).collect()),
+        kind => Expr::boolean(
+            ExprKind::Not(Box::new(Expr { kind, ty, nullable })),
+            nullable,
+        ),
+    }
+}
+
+pub fn is_null(operand: Expr, negated: bool) -> Result<Expr> {
+    if width(&operand) != 1 {
+        return Err(Error::operand_columns(1));
+    }
+    Ok(Expr::boolean(
+        ExprKind::IsNull {
+            operand: Box::new(operand),
+            negated,
+        },
+        false,
+    ))
+}
+
+pub fn is_truth(operand: Expr, truth: bool, negated: bool) -> Result<Expr> {
+    if width(&operand) != 1 {
+        return Err(Error::operand_columns(1));
+    }
+    Ok(Expr::boolean(
+        ExprKind::IsTruth {
+            operand: Box::new(operand),
+            truth,
+            negated,
+        },
+        false,
+    ))
+}
+
+/// The domain in which one operand is compared with several others.
+fn common_domain(
+    operand: &Expr,
+    others: &[Expr],
+    operation: &str,
+    session: &SessionVars,
+) -> Result<Domain> {
+    let mut common: Option<Domain> = None;
+    for other in others {
+        if class(&other.ty) == Class::Null {
+            continue;
+        }
+        let next = domain(operand, other, operation, session)?;
+        common = Some(match common {
+            None => next,
+            Some(held) if held == next => held,
+            Some(Domain::Integer | Domain::Decimal)
+                if matches!(next, Domain::Integer | Domain::Decimal) =>
+            {
+                Domain::Decimal
+            }
+            Some(Domain::Date | Domain::DateTime)
+                if matches!(next, Domain::Date | Domain::DateTime) =>
+            {
+                Domain::DateTime
+            }
+            // Texts between dates are dates.
+            Some(Domain::Date | Domain::DateTime)
+                if matches!(next, Domain::Text(_) | Domain::Bytes) =>
+            {
+                Domain::DateTime
+            }
+            Some(Domain::Text(_) | Domain::Bytes)
+                if matches!(next, Domain::Date | Domain::DateTime) =>
+            {
+                Domain::DateTime
+            }
+            Some(Domain::Text(_) | Domain::Bytes)
+                if matches!(next, Domain::Text(_) | Domain::Bytes) =>
+            {
+                let all = std::iter::once(operand).chain(others);
+                match collation::aggregate(all, operation, session.collation)? {
+                    Collation::BINARY => Domain::Bytes,
+                    common => Domain::Text(common),
+                }
+            }
+            Some(_) => Domain::Double,
+        });
+    }
+    Ok(common.unwrap_or(own_domain(class(&operand.ty), &operand.ty)))
+}
+
+/// `operand [NOT] BETWEEN low AND high`.
+pub fn between(
+    operand: Expr,
+    low: Expr,
+    high: Expr,
+    negated: bool,
+    session: &SessionVars,
+) -> Result<Expr> {
+    if [&operand, &low, &high].iter().any(|expr| width(expr) != 1) {
+        return Err(Error::operand_columns(1));
+    }
+    let bounds = [exact_number(low, &operand), exact_number(high, &operand)];
+    let domain = common_domain(&operand, &bounds, "between", session)?;
+    let [low, high] = bounds.map(|bound| Box::new(into_domain(bound, domain)));
+    let operand = Box::new(into_domain(operand, domain));
+    let nullable = operand.nullable || low.nullable || high.nullable;
+    Ok(Expr::boolean(
+        ExprKind::Between {
+            operand,
+            low,
+            high,
+            domain,
+            negated,
+        },
+        nullable,
+    ))
+}
+
+/// `operand [NOT] IN (list)`. Items of different kinds are compared each in its own domain.
+pub fn in_list(
+    operand: Expr,
+    list: Vec<Expr>,
+    negated: bool,
+    session: &SessionVars,
+) -> Result<Expr> {
+    if let ExprKind::Row(items) = &operand.kind {
+        return in_rows(items.clone(), list, negated, session);
+    }
+    if let Some(wrong) = list.iter().find(|item| width(item) != 1) {
+        let _ = wrong;
+        return Err(Error::operand_columns(1));
+    }
+    let list: Vec<Expr> = list
+        .into_iter()
+        .map(|item| exact_number(item, &operand))
+        .collect();
+    if list.len() == 1 {
+        let op = if negated {
+            Comparison::Ne
+        } else {
+            Comparison::Eq
+        };
+        if let Some(item) = list.into_iter().next() {
+            return compare(op, operand, item, session);
+        }
+        return Err(Error::operand_columns(1));
+    }
+    let mut domains = Vec::new();
+    for item in list.iter().filter(|item| class(&item.ty) != Class::Null) {
+        let next = domain(&operand, item, "IN", session)?;
+        if !domains.contains(&next) {
+            domains.push(next);
+        }
+    }
+    let numbers = domains
+        .iter()
+        .all(|domain| matches!(domain, Domain::Integer | Domain::Decimal));
+    if domains.len() > 1
+        && !numbers
+        && !domains
+            .iter()
+            .all(|domain| matches!(domain, Domain::Text(_) | Domain::Bytes))
+    {
+        let parts: Result<Vec<Expr>> = list
+            .into_iter()
+            .map(|item| compare(Comparison::Eq, operand.clone(), item, session))
+            .collect();
+        let any = or(parts?);
+        return Ok(if negated { not(any) } else { any });
+    }
+    let domain = common_domain(&operand, &list, "IN", session)?;
+    let operand = Box::new(into_domain(operand, domain));
+    let list: Vec<Expr> = list
+        .into_iter()
+        .map(|item| into_domain(item, domain))
+        .collect();
+    let nullable = operand.nullable || list.iter().any(|item| item.nullable);
+    Ok(Expr::boolean(
+        ExprKind::InList {
+            operand,
+            list,
+            domain,
+            negated,
+        },
+        nullable,
+    ))
+}
+
+fn in_rows(
+    operand: Vec<Expr>,
+    list: Vec<Expr>,
+    negated: bool,
+    session: &SessionVars,
+) -> Result<Expr> {
+    let parts: Result<Vec<Expr>> = list
+        .into_iter()
+        .map(|item| match item.kind {
+            ExprKind::Row(items) => compare_rows(Comparison::Eq, operand.clone(), items, session),
+            _ => Err(Error::operand_columns(operand.len())),
+        })
+        .collect();
+    let mut parts = parts?;
+    let any = if parts.len() == 1 {
+        parts.remove(0)
+    } else {
+        or(parts)
+    };
+    Ok(if negated { not(any) } else { any })
+}
+
+/// `operand [NOT] LIKE pattern`.
+pub fn like(
+    operand: Expr,
+    pattern: Expr,
+    escape: Option<char>,
+    negated: bool,
+    session: &SessionVars,
+) -> Result<Expr> {
+    if width(&operand) != 1 || width(&pattern) != 1 {
+        return Err(Error::operand_columns(1));
+    }
+    let common = collation::aggregate([&operand, &pattern], "like", session.collation)?;
+    let text = |expr| {
+        let text = text_or_bytes(expr, session);
+        Box::new(super::operate::into_collation(text, common, false))
+    };
+    let (operand, pattern) = (text(operand), text(pattern));
+    let nullable = operand.nullable || pattern.nullable;
+    Ok(Expr::boolean(
+        ExprKind::Like {
+            operand,
+            pattern,
+            escape,
+            collation: common,
+            negated,
+        },
+        nullable,
+    ))
+}
+
+/// Two operands as keys of one hash table or set: both of just one type, so that equal values have equal bytes.
+pub fn key_pair(left: Expr, right: Expr, domain: Domain) -> (Expr, Expr) {
+    let (left, right) = (
+        of_domain(into_domain(left, domain), domain),
+        of_domain(into_domain(right, domain), domain),
+    );
+    match domain {
+        Domain::Integer => match (left.ty.is_unsigned(), right.ty.is_unsigned()) {
+            (false, false) => (
+                retype(left, DataType::BIGINT),
+                retype(right, DataType::BIGINT),
+            ),
+            (true, true) => (
+                retype(left, DataType::BIGINT_UNSIGNED),
+                retype(right, DataType::BIGINT_UNSIGNED),
+            ),
+            _ => (
+                implicit(left, DataType::decimal(20, 0)),
+                implicit(right, DataType::decimal(20, 0)),
+            ),
+        },
+        Domain::Decimal => {
+            let scale = left.ty.decimals().max(right.ty.decimals());
+            let ty = DataType::decimal(65, scale.min(30));
+            (coerce(left, &ty), coerce(right, &ty))
+        }
+        Domain::Double => (
+            retype(left, DataType::DOUBLE),
+            retype(right, DataType::DOUBLE),
+        ),
+        Domain::Text(collation) => (
+            retype(left, text_type(255, collation)),
+            retype(right, text_type(255, collation)),
+        ),
+        Domain::Bytes => (
+            retype(left, super::bytes_type(255)),
+            retype(right, super::bytes_type(255)),
+        ),
+        Domain::Date => (left, right),
+        Domain::Time => (
+            retype(left, DataType::Time { fsp: 6 }),
+            retype(right, DataType::Time { fsp: 6 }),
+        ),
+        Domain::DateTime => (datetime_key(left), datetime_key(right)),
+        Domain::Json => (left, right),
+    }
+}
+
+/// Another name for a type whose values are the same. A TIMESTAMP column must keep its own: its value depends on it.
+fn retype(mut expr: Expr, ty: DataType) -> Expr {
+    if expr.ty != DataType::Null {
+        expr.ty = ty;
+    }
+    expr
+}
+
+fn datetime_key(expr: Expr) -> Expr {
+    match expr.ty {
+        DataType::Timestamp { .. } => implicit(expr, DataType::DateTime { fsp: 6 }),
+        _ => retype(expr, DataType::DateTime { fsp: 6 }),
+    }
+}

@@ -1,0 +1,165 @@
+//! Functions that no statement can name: what the planner says with a call.
+
+use porpoise_core::error::{Error, Result};
+use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
+
+use crate::function::{Call, Eval, Function, Purity, Returns, Want, at_least, exactly};
+
+/// `expr COLLATE c`: the value as it is; the type alone changes.
+pub static COLLATE: Function = Function {
+    name: "COLLATE",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|_, values| Ok(values[0].clone())),
+    purity: Purity::Pure,
+};
+
+/// A date or moment in which months and days may be zero ([`Want::LooseDate`]).
+pub static LOOSE_DATE: Function = Function {
+    name: "LOOSE_DATE",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
+    eval: Eval::Strict(|call, values| {
+        let cx = ConvertContext {
+            today: call.context.now().date(),
+            ..ConvertContext::default()
+        };
+        match convert::to_datetime(&values[0], &cx) {
+            (Some(moment), Loss::None | Loss::Rounded | Loss::SpacesCut) => {
+                Ok(Value::DateTime(moment))
+            }
+            (moment, _) => {
+                let text = convert::to_text(&values[0], &call.arguments[0].ty);
+                let warning = Error::truncated_wrong_value("datetime", text);
+                call.context.vars_mut().complain(warning)?;
+                Ok(moment.map_or(Value::Null, Value::DateTime))
+            }
+        }
+    }),
+    purity: Purity::Stable,
+};
+
+/// The shortest text that can be a date with a time; anything shorter is a date alone or a time ([`Want::Temporal`]).
+const DATETIME_CHARS_MIN: usize = 12;
+
+/// A string as DATETIME if it looks like one, else as TIME ([`Want::Temporal`]).
+pub static TEMPORAL: Function = Function {
+    name: "TEMPORAL",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
+    eval: Eval::Strict(|call, values| {
+        let cx = ConvertContext::default();
+        let text = values[0].as_bytes().unwrap_or_default();
+        let dated = text.iter().skip(1).any(|byte| *byte == b'-') && !text.contains(&b':');
+        let long = dated || text.len() >= DATETIME_CHARS_MIN;
+        Ok(match convert::to_datetime(&values[0], &cx) {
+            (Some(moment), Loss::None | Loss::Rounded) if long => Value::DateTime(moment),
+            _ => match convert::to_time(&values[0], &cx).0 {
+                Some(time) => Value::Time(time),
+                None => {
+                    let text = convert::to_text(&values[0], &call.arguments[0].ty);
+                    let warning = Error::truncated_wrong_value("time", text);
+                    call.context.vars_mut().complain(warning)?;
+                    Value::Null
+                }
+            },
+        })
+    }),
+    purity: Purity::Pure,
+};
+
+/// The least text that matches a LIKE pattern: what stands before its first wildcard.
+pub static LIKE_LOW: Function = Function {
+    name: "LIKE_LOW",
+    arity: exactly(2),
+    wants: &[Want::String],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|call, values| like_edge(call, values, false)),
+    purity: Purity::Pure,
+};
+
+/// Not below any text that matches a LIKE pattern.
+pub static LIKE_HIGH: Function = Function {
+    name: "LIKE_HIGH",
+    arity: exactly(2),
+    wants: &[Want::String],
+    returns: Returns::Same(0),
+    eval: Eval::Strict(|call, values| like_edge(call, values, true)),
+    purity: Purity::Pure,
+};
+
+/// How many of the greatest characters stand for "anything may follow".
+const TAIL_CHARS: usize = 16;
+
+fn like_edge(call: &mut Call<'_>, values: &[Value], high: bool) -> Result<Value> {
+    let (Some(pattern), Some(escape)) = (
+        values[0].as_bytes(),
+        values.get(1).and_then(Value::as_bytes),
+    ) else {
+        return Ok(Value::Null);
+    };
+    let escape = escape.first().copied();
+    let mut prefix = Vec::new();
+    let mut wild = false;
+    let mut rest = pattern.iter();
+    while let Some(&byte) = rest.next() {
+        match byte {
+            _ if Some(byte) == escape => prefix.extend(rest.next().copied()),
+            b'%' | b'_' => {
+                wild = true;
+                break;
+            }
+            _ => prefix.push(byte),
+        }
+    }
+    let binary = matches!(values[0], Value::Bytes(_));
+    if wild {
+        let pads = call.ty.collation().pads_space();
+        for _ in 0..TAIL_CHARS {
+            match (high, binary) {
+                (true, true) => prefix.push(0xFF),
+                (true, false) => prefix.extend_from_slice("\u{10FFFF}".as_bytes()),
+                // Under PAD SPACE what follows may be less than the space that a shorter text is padded with.
+                (false, false) if pads => prefix.push(0),
+                (false, _) => {}
+            }
+        }
+    }
+    Ok(match binary {
+        true => Value::Bytes(prefix),
+        false => String::from_utf8(prefix).map_or(Value::Null, Value::from),
+    })
+}
+
+/// GROUPING(key, …), until the grouping's slot is known.
+pub static GROUPING: Function = Function {
+    name: "GROUPING",
+    arity: at_least(1),
+    wants: &[Want::Any],
+    returns: Returns::Int,
+    eval: Eval::Values(|_, _| Err(Error::invalid_group_function_use())),
+    purity: Purity::Pure,
+};
+
+/// The number that a string of at most eight bytes is, the first byte highest: `0x41`, `b'101'`.
+pub static BYTES_NUMBER: Function = Function {
+    name: "BYTES_NUMBER",
+    arity: exactly(1),
+    wants: &[Want::Any],
+    returns: Returns::UInt,
+    eval: Eval::Strict(|_, values| {
+        Ok(Value::UInt(number_of_bytes(
+            values[0].as_bytes().unwrap_or_default(),
+        )))
+    }),
+    purity: Purity::Pure,
+};
+
+pub fn number_of_bytes(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

@@ -1,0 +1,453 @@
+//! Constructors of typed expressions: what MySQL decides once for all rows.
+//!
+//! In which domain two values are compared, which type an operator yields, where a string becomes a
+//! number: all that is said here, by putting the conversions into the tree.
+//!
+//! - [`literal`]s and casts: this file;
+//! - [`compare`](compare()), BETWEEN, IN, LIKE: [`compare`];
+//! - arithmetic, CASE, calls of functions: [`operate`];
+//! - which collation a mix of strings has: [`collation`];
+//! - the common type of several expressions: [`merge`].
+
+pub mod collation;
+pub mod compare;
+pub mod declared;
+pub mod hidden;
+pub mod merge;
+pub mod operate;
+
+pub use compare::{between, compare, in_list, is_null, is_truth, like, not};
+pub use merge::{coerce, merged_type};
+pub use operate::{arithmetic, call_function, case, convert_to, negate};
+
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::SessionVars;
+use porpoise_sql::ast;
+use porpoise_types::{
+    BlobSize, Charset, Collation, CompactString, DataType, DateMode, Decimal, IntWidth, Loss,
+    Value, temporal,
+};
+
+use crate::{CastKind, Expr, ExprKind};
+
+/// The longest VARCHAR an expression yields; longer results are TEXT.
+const VARCHAR_CHARS_MAX: u64 = 16_383;
+
+/// The kinds of values that conversions distinguish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Null,
+    /// Integers, BIT and YEAR.
+    Integer,
+    Decimal,
+    Double,
+    Text,
+    Bytes,
+    Date,
+    Time,
+    DateTime,
+    Json,
+    /// ENUM and SET: a number that is shown as a text.
+    Member,
+}
+
+pub fn class(ty: &DataType) -> Class {
+    match ty {
+        DataType::Null => Class::Null,
+        DataType::Int { .. } | DataType::Bit(_) | DataType::Year => Class::Integer,
+        DataType::Decimal { .. } => Class::Decimal,
+        DataType::Float { .. } | DataType::Double { .. } => Class::Double,
+        DataType::Date => Class::Date,
+        DataType::Time { .. } => Class::Time,
+        DataType::DateTime { .. } | DataType::Timestamp { .. } => Class::DateTime,
+        DataType::Json => Class::Json,
+        DataType::Enum(_) | DataType::Set(_) => Class::Member,
+        string if string.is_binary_string() => Class::Bytes,
+        _ => Class::Text,
+    }
+}
+
+impl Class {
+    pub fn is_number(self) -> bool {
+        matches!(self, Class::Integer | Class::Decimal | Class::Double)
+    }
+
+    pub fn is_temporal(self) -> bool {
+        matches!(self, Class::Date | Class::Time | Class::DateTime)
+    }
+
+    pub fn is_string(self) -> bool {
+        matches!(self, Class::Text | Class::Bytes | Class::Member)
+    }
+}
+
+/// What isn't a text or bytes as a text, in the connection's character set unless it has one of its own.
+pub fn text_or_bytes(expr: Expr, session: &SessionVars) -> Expr {
+    let collation = match class(&expr.ty) {
+        Class::Text | Class::Bytes | Class::Null => return expr,
+        Class::Member => expr.ty.collation(),
+        _ => session.collation,
+    };
+    let ty = text_type(expr.ty.max_chars(), collation);
+    implicit(expr, ty)
+}
+
+/// A text type of at most so many characters.
+pub fn text_type(chars: u64, collation: Collation) -> DataType {
+    if collation == Collation::BINARY {
+        return bytes_type(chars);
+    }
+    match chars {
+        0..=VARCHAR_CHARS_MAX => DataType::Varchar {
+            length: chars as u32,
+            collation,
+        },
+        _ if chars <= BlobSize::Medium.max_octets() / 4 => DataType::Text {
+            size: BlobSize::Medium,
+            collation,
+        },
+        _ => DataType::Text {
+            size: BlobSize::Long,
+            collation,
+        },
+    }
+}
+
+/// A binary string type of at most so many bytes.
+pub fn bytes_type(bytes: u64) -> DataType {
+    match bytes {
+        0..=65_535 => DataType::Varbinary(bytes as u32),
+        _ if bytes <= BlobSize::Medium.max_octets() => DataType::Blob(BlobSize::Medium),
+        _ => DataType::Blob(BlobSize::Long),
+    }
+}
+
+/// An integer of at most so many digits.
+pub fn bigint(unsigned: bool, digits: Option<u8>) -> DataType {
+    DataType::Int {
+        width: IntWidth::Big,
+        unsigned,
+        zerofill: false,
+        display_width: digits,
+    }
+}
+
+/// The type of a literal's value, as a digest that lifted it out of the text should declare it.
+pub fn literal_type(value: &Value, session: &SessionVars) -> DataType {
+    match value {
+        Value::Null => DataType::Null,
+        Value::Int(v) => bigint(false, Some(digits(v.unsigned_abs()) + u8::from(*v < 0))),
+        Value::UInt(v) => bigint(i64::try_from(*v).is_err(), Some(digits(*v))),
+        Value::Double(_) => DataType::DOUBLE,
+        Value::Decimal(v) => DataType::decimal(
+            (v.digits().max(u32::from(v.scale())).max(1)) as u8,
+            v.scale(),
+        ),
+        Value::Text(text) => text_type(text.chars().count() as u64, session.collation),
+        Value::Bytes(bytes) => bytes_type(bytes.len() as u64),
+        Value::Date(_) => DataType::Date,
+        Value::Time(v) => DataType::Time {
+            fsp: fraction_digits(v.microsecond()),
+        },
+        Value::DateTime(v) => DataType::DateTime {
+            fsp: fraction_digits(v.microsecond()),
+        },
+        Value::Json(_) => DataType::Json,
+    }
+}
+
+fn digits(v: u64) -> u8 {
+    v.checked_ilog10().unwrap_or(0) as u8 + 1
+}
+
+fn fraction_digits(micros: u32) -> u8 {
+    (0..6)
+        .find(|fsp| micros.is_multiple_of(10u32.pow(6 - u32::from(*fsp))))
+        .unwrap_or(6)
+}
+
+/// How many digits of a second a text shows.
+fn shown_fraction(text: &str) -> u8 {
+    text.rfind('.').map_or(0, |dot| {
+        text[dot + 1..]
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count()
+            .min(6) as u8
+    })
+}
+
+/// The one value of a constant in the text.
+pub fn literal(literal: &ast::Literal, session: &SessionVars) -> Result<Expr> {
+    let typed = |value: Value| {
+        let ty = literal_type(&value, session);
+        Expr::literal(value, ty)
+    };
+    Ok(match literal {
+        ast::Literal::Null => typed(Value::Null),
+        ast::Literal::Bool(truth) => Expr::literal(Value::from(*truth), bigint(false, Some(1))),
+        ast::Literal::Int(v) => match i64::try_from(*v) {
+            Ok(signed) => typed(Value::Int(signed)),
+            Err(_) => typed(Value::UInt(*v)),
+        },
+        ast::Literal::Decimal(text) => {
+            let value =
+                Decimal::parse_prefix(text.as_bytes()).map_or(Decimal::ZERO, |parsed| parsed.value);
+            typed(Value::Decimal(value))
+        }
+        ast::Literal::Double(v) => typed(Value::Double(*v)),
+        ast::Literal::String(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => typed(Value::text(text)),
+            Err(_) => return Err(Error::warn_invalid_character_string("utf8mb4", hex(bytes))),
+        },
+        ast::Literal::Introduced(introduced) => introduced_string(introduced)?,
+        ast::Literal::Hex(bytes) | ast::Literal::Bit(bytes) => typed(Value::Bytes(bytes.to_vec())),
+        ast::Literal::Date(text) => match temporal::parse::date(text, DateMode::default()) {
+            (date, Loss::None) => typed(Value::Date(date)),
+            _ => return Err(incorrect_temporal("DATE", text)),
+        },
+        ast::Literal::Time(text) => match temporal::parse::time(text) {
+            (time, Loss::None) => Expr::literal(
+                Value::Time(time),
+                DataType::Time {
+                    fsp: shown_fraction(text),
+                },
+            ),
+            _ => return Err(incorrect_temporal("TIME", text)),
+        },
+        ast::Literal::Timestamp(text) => match temporal::parse::datetime(text, DateMode::default())
+        {
+            (moment, Loss::None) => Expr::literal(
+                Value::DateTime(moment),
+                DataType::DateTime {
+                    fsp: shown_fraction(text),
+                },
+            ),
+            _ => return Err(incorrect_temporal("DATETIME", text)),
+        },
+    })
+}
+
+fn incorrect_temporal(kind: &str, text: &str) -> Error {
+    Error::new(1525, "HY000", format!("Incorrect {kind} value: '{text}'"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02X}"))
+        .collect()
+}
+
+fn introduced_string(introduced: &ast::Introduced) -> Result<Expr> {
+    let charset = Charset::by_name(&introduced.charset)
+        .ok_or_else(|| Error::unknown_character_set(introduced.charset.as_str()))?;
+    if charset == Charset::Binary {
+        let ty = bytes_type(introduced.bytes.len() as u64);
+        return Ok(Expr::literal(Value::Bytes(introduced.bytes.to_vec()), ty));
+    }
+    let text = charset.decode(&introduced.bytes).map_err(|_| {
+        Error::warn_invalid_character_string(charset.name(), hex(&introduced.bytes))
+    })?;
+    let ty = text_type(text.chars().count() as u64, charset.default_collation());
+    Ok(Expr::literal(Value::text(text), ty))
+}
+
+/// Converts as an expression does by itself; a constant that converts without loss is converted here and now.
+pub fn implicit(expr: Expr, ty: DataType) -> Expr {
+    if expr.ty == ty {
+        return expr;
+    }
+    if let ExprKind::Literal(value) = &expr.kind
+        && let Some(value) = fold(value, &ty)
+    {
+        return Expr::literal(value, ty);
+    }
+    // From a text or JSON anything may come out NULL; dates can't be made of every number.
+    let to_temporal = class(&ty).is_temporal() && !class(&expr.ty).is_temporal();
+    let nullable = expr.nullable || to_temporal;
+    Expr::new(
+        ExprKind::Cast {
+            operand: Box::new(expr),
+            kind: CastKind::Implicit,
+        },
+        ty,
+        nullable,
+    )
+}
+
+/// CAST and CONVERT.
+pub fn explicit(expr: Expr, ty: DataType) -> Expr {
+    // A hexadecimal literal that is cast to a number is one.
+    let expr = match class(&ty).is_number() {
+        true => hex_number(expr),
+        false => expr,
+    };
+    let nullable = expr.nullable || class(&ty).is_temporal() || class(&ty) == Class::Json;
+    Expr::new(
+        ExprKind::Cast {
+            operand: Box::new(expr),
+            kind: CastKind::Explicit,
+        },
+        ty,
+        nullable,
+    )
+}
+
+/// A literal in another type, where nothing is lost.
+fn fold(value: &Value, ty: &DataType) -> Option<Value> {
+    use porpoise_types::convert;
+    let (value, loss) = match (value, ty) {
+        (Value::Null, _) => (Value::Null, Loss::None),
+        (_, DataType::Double { .. }) => {
+            let (v, loss) = convert::to_double(value);
+            (Value::Double(v), loss)
+        }
+        (Value::Text(text), DataType::DateTime { .. }) => {
+            let (v, loss) = temporal::parse::datetime(text, DateMode::default());
+            (Value::DateTime(v), loss)
+        }
+        (Value::Text(text), DataType::Date) => {
+            let (v, loss) = temporal::parse::date(text, DateMode::default());
+            (Value::Date(v), loss)
+        }
+        (Value::Text(text), DataType::Time { .. }) => {
+            let (v, loss) = temporal::parse::time(text);
+            (Value::Time(v), loss)
+        }
+        _ => return None,
+    };
+    (loss == Loss::None).then_some(value)
+}
+
+/// The type CAST yields.
+pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Result<DataType> {
+    let fsp = |fsp: &Option<u32>| match fsp.unwrap_or(0) {
+        fsp @ 0..=6 => Ok(fsp as u8),
+        fsp => Err(Error::new(
+            1426,
+            "42000",
+            format!("Too-big precision {fsp} specified for 'CAST'. Maximum is 6."),
+        )),
+    };
+    let chars = || match from.ty {
+        DataType::Null => 0,
+        _ => from.ty.max_chars(),
+    };
+    Ok(match to {
+        ast::CastType::Binary(None) => {
+            bytes_type(chars().saturating_mul(if class(&from.ty) == Class::Text { 4 } else { 1 }))
+        }
+        ast::CastType::Binary(Some(length)) => DataType::Binary(*length),
+        ast::CastType::Char { length, charset } => {
+            let collation = match charset {
+                None => session.collation,
+                Some(name) => Charset::by_name(name)
+                    .ok_or_else(|| Error::unknown_character_set(name.as_str()))?
+                    .default_collation(),
+            };
+            text_type(length.map_or_else(chars, u64::from), collation)
+        }
+        ast::CastType::NChar(length) => text_type(
+            length.map_or_else(chars, u64::from),
+            Collation::UTF8MB3_GENERAL_CI,
+        ),
+        ast::CastType::Signed => DataType::BIGINT,
+        ast::CastType::Unsigned => DataType::BIGINT_UNSIGNED,
+        ast::CastType::Decimal(size) => {
+            let (precision, scale) = size.map_or((10, 0), |(precision, scale)| {
+                (precision, scale.unwrap_or(0))
+            });
+            let precision = if precision == 0 { 10 } else { precision };
+            if scale > 30 {
+                return Err(Error::new(
+                    1425,
+                    "42000",
+                    format!("Too big scale {scale} specified for column 'CAST'. Maximum is 30."),
+                ));
+            }
+            if precision > 65 {
+                return Err(Error::new(
+                    1426,
+                    "42000",
+                    format!("Too-big precision {precision} specified for 'CAST'. Maximum is 65."),
+                ));
+            }
+            if scale > precision {
+                return Err(Error::new(
+                    1427,
+                    "42000",
+                    "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '').",
+                ));
+            }
+            DataType::decimal(precision as u8, scale as u8)
+        }
+        ast::CastType::Float(bits) if bits.unwrap_or(0) <= 24 => DataType::FLOAT,
+        ast::CastType::Float(_) | ast::CastType::Double => DataType::DOUBLE,
+        ast::CastType::Date => DataType::Date,
+        ast::CastType::Time(digits) => DataType::Time { fsp: fsp(digits)? },
+        ast::CastType::DateTime(digits) => DataType::DateTime { fsp: fsp(digits)? },
+        ast::CastType::Year => DataType::Year,
+        ast::CastType::Json => DataType::Json,
+        ast::CastType::Geometry(_) => return Err(Error::not_supported_yet("spatial types")),
+    })
+}
+
+/// The type that a materialised row has for an expression: rows of tables alone hold TIMESTAMPs in UTC.
+pub fn slot_type(ty: &DataType) -> DataType {
+    match ty {
+        DataType::Timestamp { fsp } => DataType::DateTime { fsp: *fsp },
+        other => other.clone(),
+    }
+}
+
+/// The name of a unit as a constant argument.
+pub fn unit_literal(unit: ast::IntervalUnit) -> Expr {
+    text_literal(unit.name())
+}
+
+/// A constant text in the server's own character set.
+pub fn text_literal(text: &str) -> Expr {
+    Expr::literal(
+        Value::Text(CompactString::new(text)),
+        DataType::varchar(text.chars().count() as u32),
+    )
+}
+
+/// Whether an expression is a hexadecimal or bit literal, which is a number where one is wanted.
+pub fn is_hex(expr: &Expr) -> bool {
+    match (&expr.kind, &expr.ty) {
+        (ExprKind::Literal(Value::Bytes(bytes)), _) => bytes.len() <= 8,
+        (ExprKind::Parameter(_), DataType::Binary(length)) => *length <= 8,
+        _ => false,
+    }
+}
+
+/// The number that a hexadecimal or bit literal is; anything else as it is.
+pub fn hex_number(expr: Expr) -> Expr {
+    match &expr.kind {
+        _ if !is_hex(&expr) => expr,
+        ExprKind::Literal(Value::Bytes(bytes)) => {
+            let number = hidden::number_of_bytes(bytes);
+            Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
+        }
+        _ => {
+            let call = ExprKind::Call {
+                function: &hidden::BYTES_NUMBER,
+                arguments: vec![expr],
+            };
+            Expr::new(call, DataType::BIGINT_UNSIGNED, false)
+        }
+    }
+}
+
+/// How many digits of a second an expression can have.
+pub fn fraction_of(expr: &Expr) -> u8 {
+    match (&expr.kind, class(&expr.ty)) {
+        (ExprKind::Literal(Value::Text(text)), _) => shown_fraction(text),
+        (_, Class::Date | Class::Integer) => 0,
+        (_, Class::Time | Class::DateTime | Class::Decimal) => expr.ty.decimals().min(6),
+        _ => 6,
+    }
+}

@@ -1,0 +1,567 @@
+//! Arithmetic, CASE and calls: the type of the result, and what the operands become.
+
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::SessionVars;
+use porpoise_types::{Collation, DataType, Value};
+
+use crate::aggregate::AggregateFunction;
+use crate::function::{Eval, Function, Returns, Want};
+use crate::typing::merge::decimal_size;
+use crate::typing::{
+    Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
+    shown_fraction, text_or_bytes, text_type,
+};
+use crate::{Arithmetic, Expr, ExprKind};
+
+const SCALE_MAX: u8 = 30;
+const PRECISION_MAX: u32 = 65;
+
+/// A value as a number: strings become doubles, dates and times numbers of their digits.
+pub fn number(expr: Expr) -> Expr {
+    match class(&expr.ty) {
+        Class::Null | Class::Integer | Class::Decimal | Class::Double => expr,
+        Class::Member => implicit(expr, member_number()),
+        Class::Date | Class::Time | Class::DateTime => match expr.ty.decimals() {
+            0 => implicit(expr, DataType::BIGINT),
+            fsp => implicit(expr, DataType::decimal(14 + fsp, fsp)),
+        },
+        Class::Bytes if matches!(&expr.kind, ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() <= 8) =>
+        {
+            let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind else {
+                return expr;
+            };
+            let number = bytes
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
+        }
+        Class::Text | Class::Bytes | Class::Json => implicit(expr, DataType::DOUBLE),
+    }
+}
+
+/// An ENUM's or SET's number, as arithmetic sees it.
+fn member_number() -> DataType {
+    super::bigint(false, None)
+}
+
+fn one_column(expr: &Expr) -> Result<()> {
+    if compare::width(expr) == 1 {
+        Ok(())
+    } else {
+        Err(Error::operand_columns(1))
+    }
+}
+
+/// `left op right`.
+pub fn arithmetic(op: Arithmetic, left: Expr, right: Expr, session: &SessionVars) -> Result<Expr> {
+    one_column(&left)?;
+    one_column(&right)?;
+    let (left, right) = (number(left), number(right));
+    let by_zero = matches!(
+        op,
+        Arithmetic::Divide | Arithmetic::IntegerDivide | Arithmetic::Modulo
+    );
+    let nullable = left.nullable || right.nullable || by_zero;
+    let unsigned = (left.ty.is_unsigned() || right.ty.is_unsigned())
+        && !(op == Arithmetic::Subtract && session.sql_mode.no_unsigned_subtraction());
+    let double = [&left, &right]
+        .iter()
+        .any(|side| class(&side.ty) == Class::Double);
+    let decimal = [&left, &right]
+        .iter()
+        .any(|side| class(&side.ty) == Class::Decimal);
+    let ((i, s), (j, t)) = (decimal_size(&left.ty), decimal_size(&right.ty));
+    let sized = |precision: u32, scale: u8| DataType::Decimal {
+        precision: precision.clamp(1, PRECISION_MAX) as u8,
+        scale,
+        unsigned: left.ty.is_unsigned() && right.ty.is_unsigned(),
+        zerofill: false,
+    };
+    let integer = |digits: u32| {
+        super::bigint(
+            unsigned,
+            u8::try_from(digits).ok().filter(|digits| *digits < 19),
+        )
+    };
+    let ty = match op {
+        Arithmetic::BitAnd
+        | Arithmetic::BitOr
+        | Arithmetic::BitXor
+        | Arithmetic::ShiftLeft
+        | Arithmetic::ShiftRight => DataType::BIGINT_UNSIGNED,
+        Arithmetic::IntegerDivide => DataType::Int {
+            width: porpoise_types::IntWidth::Big,
+            unsigned,
+            zerofill: false,
+            display_width: None,
+        },
+        _ if double => DataType::DOUBLE,
+        Arithmetic::Divide => {
+            let scale = (s + session.div_precision_increment).min(SCALE_MAX);
+            sized(u32::from(i) + u32::from(t) + u32::from(scale), scale)
+        }
+        Arithmetic::Add | Arithmetic::Subtract if decimal => {
+            let scale = s.max(t);
+            sized(u32::from(i.max(j)) + 1 + u32::from(scale), scale)
+        }
+        Arithmetic::Multiply if decimal => {
+            let scale = (s + t).min(SCALE_MAX);
+            sized(u32::from(i) + u32::from(j) + u32::from(scale), scale)
+        }
+        Arithmetic::Modulo if decimal => sized(u32::from(i.max(j)) + u32::from(s.max(t)), s.max(t)),
+        Arithmetic::Modulo => super::bigint(left.ty.is_unsigned(), None),
+        Arithmetic::Add | Arithmetic::Subtract => integer(u32::from(i.max(j)) + 1),
+        Arithmetic::Multiply => integer(u32::from(i) + u32::from(j)),
+    };
+    Ok(Expr::new(
+        ExprKind::Arithmetic {
+            op,
+            left: Box::new(left),
+            right: Box::new(right),
+        },
+        ty,
+        nullable,
+    ))
+}
+
+/// `-operand`. A negated constant is a constant.
+pub fn negate(operand: Expr) -> Result<Expr> {
+    one_column(&operand)?;
+    let operand = number(operand);
+    if let ExprKind::Literal(value) = &operand.kind {
+        let negated = match value {
+            Value::Int(v) => v.checked_neg().map(Value::Int),
+            Value::UInt(v) if *v == 1 << 63 => Some(Value::Int(i64::MIN)),
+            Value::UInt(v) => Some(Value::Decimal(porpoise_types::Decimal::from_i128(
+                -i128::from(*v),
+                0,
+            ))),
+            Value::Double(v) => Some(Value::Double(-v)),
+            Value::Decimal(v) => Some(Value::Decimal(v.neg())),
+            _ => None,
+        };
+        if let Some(negated) = negated {
+            let ty = match (&negated, operand.ty) {
+                (Value::Int(_), DataType::Int { display_width, .. }) => {
+                    super::bigint(false, display_width.map(|digits| digits + 1))
+                }
+                (Value::Decimal(v), DataType::Int { .. }) => {
+                    DataType::decimal(v.digits().clamp(1, 65) as u8, 0)
+                }
+                (_, ty) => ty,
+            };
+            return Ok(Expr::literal(negated, ty));
+        }
+    }
+    let ty = match &operand.ty {
+        DataType::Int {
+            width: porpoise_types::IntWidth::Big,
+            ..
+        }
+        | DataType::Null => DataType::BIGINT,
+        DataType::Int { .. } | DataType::Bit(_) | DataType::Year => DataType::BIGINT,
+        DataType::Decimal {
+            precision, scale, ..
+        } => DataType::decimal(*precision, *scale),
+        _ => DataType::DOUBLE,
+    };
+    let nullable = operand.nullable;
+    Ok(Expr::new(ExprKind::Negate(Box::new(operand)), ty, nullable))
+}
+
+/// CASE with conditions; the values are brought to their common type.
+pub fn case(
+    branches: Vec<(Expr, Expr)>,
+    otherwise: Option<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    for (condition, value) in &branches {
+        one_column(condition)?;
+        one_column(value)?;
+    }
+    let values: Vec<&Expr> = branches
+        .iter()
+        .map(|branch| &branch.1)
+        .chain(&otherwise)
+        .collect();
+    let ty = merged_type(&values, "CASE", session.collation)?;
+    let nullable = otherwise.is_none() || values.iter().any(|value| value.nullable);
+    let branches = branches
+        .into_iter()
+        .map(|(condition, value)| (condition, coerce(value, &ty)))
+        .collect();
+    let otherwise = otherwise.map(|value| Box::new(coerce(value, &ty)));
+    Ok(Expr::new(
+        ExprKind::Case {
+            branches,
+            otherwise,
+        },
+        ty,
+        nullable,
+    ))
+}
+
+/// `expr COLLATE collation`.
+pub fn collate(expr: Expr, name: &str, session: &SessionVars) -> Result<Expr> {
+    one_column(&expr)?;
+    let to = Collation::by_name(name).ok_or_else(|| Error::unknown_collation(name))?;
+    let expr = text_or_bytes(expr, session);
+    let from = expr.ty.collation();
+    // Constants are in the connection's character set, whatever the collation's default is.
+    if class(&expr.ty) != Class::Null && from.charset() != to.charset() {
+        return Err(Error::collation_charset_mismatch(
+            to.name(),
+            from.charset().name(),
+        ));
+    }
+    let (ty, nullable) = (text_type(expr.ty.max_chars(), to), expr.nullable);
+    Ok(Expr::new(
+        ExprKind::Call {
+            function: &hidden::COLLATE,
+            arguments: vec![expr],
+        },
+        ty,
+        nullable,
+    ))
+}
+
+/// How many digits of a second a temporal has that is made of an expression: a constant text shows its own.
+fn fraction_of(expr: &Expr) -> u8 {
+    match &expr.kind {
+        ExprKind::Literal(Value::Text(text)) => shown_fraction(text),
+        _ if expr.ty.is_integer() => 0,
+        _ => match expr.ty {
+            DataType::Decimal { scale, .. } => scale.min(6),
+            DataType::Date => 0,
+            DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+                fsp
+            }
+            _ => 6,
+        },
+    }
+}
+
+/// An argument as the kind of value a function wants.
+pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr> {
+    one_column(&expr)?;
+    let from = class(&expr.ty);
+    if from == Class::Null {
+        return Ok(expr);
+    }
+    let as_text = |expr: Expr| {
+        let ty = match class(&expr.ty) {
+            Class::Member => text_type(expr.ty.max_chars(), expr.ty.collation()),
+            Class::Json => DataType::Text {
+                size: porpoise_types::BlobSize::Long,
+                collation: Collation::UTF8MB4_BIN,
+            },
+            _ => text_type(expr.ty.max_chars(), session.collation),
+        };
+        implicit(expr, ty)
+    };
+    Ok(match want {
+        Want::Any => match from {
+            Class::Member => as_text(expr),
+            _ => expr,
+        },
+        Want::String | Want::Mixed | Want::Compared => match from {
+            Class::Text | Class::Bytes => expr,
+            _ => as_text(expr),
+        },
+        Want::Bytes => match from {
+            Class::Bytes => expr,
+            _ => {
+                let expr = if from == Class::Text {
+                    expr
+                } else {
+                    as_text(expr)
+                };
+                let ty = bytes_type(
+                    expr.ty
+                        .max_chars()
+                        .saturating_mul(u64::from(expr.ty.collation().charset().max_len())),
+                );
+                implicit(expr, ty)
+            }
+        },
+        Want::Integer => match from {
+            Class::Integer | Class::Member => expr,
+            Class::Bytes => {
+                let number = number(expr);
+                match class(&number.ty) {
+                    Class::Integer => number,
+                    _ => implicit(number, DataType::BIGINT),
+                }
+            }
+            _ => implicit(expr, DataType::BIGINT),
+        },
+        Want::Number => number(expr),
+        Want::Double => match from {
+            Class::Double => expr,
+            _ => implicit(expr, DataType::DOUBLE),
+        },
+        Want::Decimal => match from {
+            Class::Decimal => expr,
+            _ => {
+                let (digits, scale) = decimal_size(&expr.ty);
+                implicit(expr, DataType::decimal((digits + scale).min(65), scale))
+            }
+        },
+        Want::Date => match from {
+            Class::Date => expr,
+            _ => implicit(expr, DataType::Date),
+        },
+        Want::DateTime => match from {
+            Class::Date | Class::DateTime => expr,
+            _ => {
+                let fsp = fraction_of(&expr);
+                implicit(expr, DataType::DateTime { fsp })
+            }
+        },
+        Want::LooseDate => match from {
+            Class::Date | Class::DateTime => expr,
+            _ => Expr::new(
+                ExprKind::Call {
+                    function: &hidden::LOOSE_DATE,
+                    arguments: vec![expr],
+                },
+                DataType::DateTime { fsp: 6 },
+                true,
+            ),
+        },
+        Want::Time => match from {
+            Class::Time => expr,
+            _ => {
+                let fsp = fraction_of(&expr);
+                implicit(expr, DataType::Time { fsp })
+            }
+        },
+        Want::Temporal => match from {
+            Class::Date | Class::DateTime | Class::Time => expr,
+            Class::Text | Class::Bytes => {
+                let fsp = fraction_of(&expr);
+                Expr::new(
+                    ExprKind::Call {
+                        function: &hidden::TEMPORAL,
+                        arguments: vec![expr],
+                    },
+                    DataType::DateTime { fsp },
+                    true,
+                )
+            }
+            _ => implicit(expr, DataType::DateTime { fsp: 6 }),
+        },
+        Want::Json => match from {
+            Class::Json => expr,
+            Class::Text | Class::Bytes => explicit(expr, DataType::Json),
+            _ => implicit(expr, DataType::Json),
+        },
+    })
+}
+
+/// A call of a function.
+pub fn call_function(
+    function: &'static Function,
+    mut arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    if !function.arity.admits(arguments.len()) {
+        return Err(Error::parameter_count(function.name));
+    }
+    match function.name {
+        "IF" => {
+            let [condition, yes, no] = <[Expr; 3]>::try_from(arguments)
+                .map_err(|_| Error::parameter_count(function.name))?;
+            return case(vec![(condition, yes)], Some(no), session);
+        }
+        "NULLIF" => {
+            let [value, other] = <[Expr; 2]>::try_from(arguments)
+                .map_err(|_| Error::parameter_count(function.name))?;
+            let same = compare::compare(crate::Comparison::Eq, value.clone(), other, session)?;
+            let null = Expr::literal(Value::Null, DataType::Null);
+            return case(vec![(same, null)], Some(value), session);
+        }
+        "COALESCE" | "IFNULL" => {
+            let ty = merged_type(
+                &arguments.iter().collect::<Vec<_>>(),
+                function.name,
+                session.collation,
+            )?;
+            let nullable = arguments.iter().all(|argument| argument.nullable);
+            for argument in &arguments {
+                one_column(argument)?;
+            }
+            let arguments = arguments
+                .into_iter()
+                .map(|argument| coerce(argument, &ty))
+                .collect();
+            return Ok(Expr::new(
+                ExprKind::Call {
+                    function,
+                    arguments,
+                },
+                ty,
+                nullable,
+            ));
+        }
+        "GREATEST" | "LEAST" => {
+            let ty = merged_type(
+                &arguments.iter().collect::<Vec<_>>(),
+                function.name,
+                session.collation,
+            )?;
+            arguments = arguments
+                .into_iter()
+                .map(|argument| coerce(argument, &ty))
+                .collect();
+        }
+        _ => {}
+    }
+    arguments = convert_arguments(arguments, function.wants, session)?;
+    let wants = match function.name {
+        // Compares strings only if all are.
+        "FIELD"
+            if arguments
+                .iter()
+                .all(|argument| class(&argument.ty).is_string()) =>
+        {
+            &[Want::Compared]
+        }
+        _ => function.wants,
+    };
+    arguments = bring_together(function.name, wants, arguments, session)?;
+    let ty = result_type(function, &arguments, session)?;
+    // Without arguments nothing but the session can make it NULL; with some, bad values may.
+    let nullable = match (&function.eval, function.returns) {
+        (Eval::Strict(_), Returns::Bool) => arguments.iter().any(|argument| argument.nullable),
+        _ => true,
+    };
+    Ok(Expr::new(
+        ExprKind::Call {
+            function,
+            arguments,
+        },
+        ty,
+        nullable,
+    ))
+}
+
+/// Converts arguments to what a row of a function table wants.
+pub fn convert_arguments(
+    arguments: Vec<Expr>,
+    wants: &[Want],
+    session: &SessionVars,
+) -> Result<Vec<Expr>> {
+    let want = |at: usize| wants.get(at).or(wants.last()).copied().unwrap_or(Want::Any);
+    arguments
+        .into_iter()
+        .enumerate()
+        .map(|(at, argument)| convert_to(argument, want(at), session))
+        .collect()
+}
+
+/// Gives the arguments that a function mixes or compares their common collation, or makes bytes of them.
+fn bring_together(
+    name: &str,
+    wants: &[Want],
+    mut arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Vec<Expr>> {
+    let want = |at: usize| wants.get(at).or(wants.last());
+    let is_compared = wants.contains(&Want::Compared);
+    let is_mixed = |at: usize| matches!(want(at), Some(Want::Mixed | Want::Compared));
+    let strings = arguments.iter().enumerate().filter(|(at, _)| is_mixed(*at));
+    let strings = strings.map(|(_, argument)| argument);
+    if strings.clone().count() < 2 {
+        return Ok(arguments);
+    }
+    let name = name.to_ascii_lowercase();
+    let common = match is_compared {
+        true => collation::aggregate(strings, &name, session.collation)?,
+        false => collation::mixed(strings, &name, session.collation)?,
+    };
+    for (at, argument) in arguments.iter_mut().enumerate() {
+        if is_mixed(at) {
+            let expr = std::mem::replace(argument, Expr::literal(Value::Null, DataType::Null));
+            *argument = into_collation(expr, common, is_compared);
+        }
+    }
+    Ok(arguments)
+}
+
+/// A string as bytes, if the collation is that of bytes, or bytes as a text. A text may keep its own collation
+/// unless that matters.
+pub fn into_collation(expr: Expr, collation: Collation, matters: bool) -> Expr {
+    let chars = expr.ty.max_chars();
+    match (class(&expr.ty), collation == Collation::BINARY) {
+        (Class::Text, true) => {
+            let octets = u64::from(expr.ty.collation().charset().max_len());
+            implicit(expr, bytes_type(chars.saturating_mul(octets)))
+        }
+        (Class::Text, false) if matters && expr.ty.collation() != collation => {
+            let ty = text_type(chars, collation);
+            match expr.kind {
+                // A call's or a CASE's type tells how it is computed.
+                ExprKind::Literal(_) | ExprKind::Parameter(_) | ExprKind::Column { .. } => {
+                    Expr { ty, ..expr }
+                }
+                _ => implicit(expr, ty),
+            }
+        }
+        (Class::Bytes, false) => implicit(expr, text_type(chars, collation)),
+        _ => expr,
+    }
+}
+
+fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -> Result<DataType> {
+    Ok(match function.returns {
+        Returns::Int => DataType::BIGINT,
+        Returns::UInt => DataType::BIGINT_UNSIGNED,
+        Returns::Double => DataType::DOUBLE,
+        Returns::Bool => crate::boolean_type(),
+        Returns::Text(chars) => {
+            // What is read as bytes has no say in the result's collation.
+            let strings = arguments.iter().enumerate().filter(|(at, argument)| {
+                function.want(*at) != Want::Bytes
+                    && matches!(class(&argument.ty), Class::Text | Class::Bytes)
+            });
+            let strings = strings.map(|(_, argument)| argument);
+            let common = collation::aggregate(
+                strings,
+                &function.name.to_ascii_lowercase(),
+                session.collation,
+            )?;
+            text_type(u64::from(chars), common)
+        }
+        Returns::OwnText(chars) => text_type(chars(arguments), session.collation),
+        Returns::Same(at) => arguments
+            .get(at)
+            .map_or(DataType::Null, |argument| argument.ty.clone()),
+        Returns::Fixed(ty) => ty(),
+        Returns::By(ty) => ty(arguments)?,
+    })
+}
+
+/// An aggregate's converted arguments, type and nullability.
+pub fn aggregate(
+    function: &'static AggregateFunction,
+    arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<(Vec<Expr>, DataType, bool)> {
+    let arguments = convert_arguments(arguments, function.wants, session)?;
+    let arguments = bring_together(function.name, function.wants, arguments, session)?;
+    if let ("MIN" | "MAX", [argument]) = (function.name, &arguments[..]) {
+        let operation = format!("{}(", function.name.to_ascii_lowercase());
+        collation::comparable(argument, &operation)?;
+    }
+    let (mut ty, nullable) = (function.returns)(&arguments)?;
+    if class(&ty) == Class::Text
+        && !arguments
+            .iter()
+            .any(|argument| class(&argument.ty).is_string())
+    {
+        // Numbers that are written out.
+        ty = ty.with_collation(session.collation);
+    }
+    Ok((arguments, ty, nullable))
+}

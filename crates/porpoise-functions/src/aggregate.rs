@@ -1,0 +1,673 @@
+//! The table of aggregate functions, a row each.
+
+use std::cmp::Ordering;
+
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
+use porpoise_expr::function::{Arity, Want, at_least, exactly};
+use porpoise_expr::{Domain, EvalContext, Expr, compare, key, typing};
+use porpoise_types::{
+    BlobSize, Collation, DataType, Decimal, Json, JsonValue, KeyBuf, Value, convert,
+};
+
+/// Looks an aggregate function up by name, in any case.
+pub fn find(name: &str) -> Option<&'static AggregateFunction> {
+    AGGREGATES
+        .iter()
+        .find(|function| function.name.eq_ignore_ascii_case(name))
+}
+
+macro_rules! start {
+    ($state:expr) => {
+        |_| Box::new($state)
+    };
+}
+
+const fn row(
+    name: &'static str,
+    arity: Arity,
+    wants: &'static [Want],
+    returns: fn(&[Expr]) -> Result<(DataType, bool)>,
+    start: fn(&Aggregate) -> Box<dyn Accumulator>,
+) -> AggregateFunction {
+    AggregateFunction {
+        name,
+        arity,
+        wants,
+        returns,
+        start,
+        ordered: matches!(
+            name.as_bytes(),
+            b"ANY_VALUE" | b"GROUP_CONCAT" | b"JSON_ARRAYAGG" | b"JSON_OBJECTAGG"
+        ),
+    }
+}
+
+const fn variance(
+    name: &'static str,
+    start: fn(&Aggregate) -> Box<dyn Accumulator>,
+) -> AggregateFunction {
+    row(name, exactly(1), &[Want::Double], double, start)
+}
+
+/// All aggregate functions. COUNT(*) has no argument.
+pub static AGGREGATES: &[AggregateFunction] = &[
+    row(
+        "ANY_VALUE",
+        exactly(1),
+        &[Want::Any],
+        same,
+        start!(AnyValue(None)),
+    ),
+    row("AVG", exactly(1), &[Want::Number], average_type, |call| {
+        Box::new(Average {
+            sum: Sum::default(),
+            count: 0,
+            scale: call.ty.decimals(),
+        })
+    }),
+    row(
+        "BIT_AND",
+        exactly(1),
+        &[Want::Integer],
+        bits,
+        start!(Bits {
+            value: u64::MAX,
+            fold: |a, b| a & b
+        }),
+    ),
+    row(
+        "BIT_OR",
+        exactly(1),
+        &[Want::Integer],
+        bits,
+        start!(Bits {
+            value: 0,
+            fold: |a, b| a | b
+        }),
+    ),
+    row(
+        "BIT_XOR",
+        exactly(1),
+        &[Want::Integer],
+        bits,
+        start!(Bits {
+            value: 0,
+            fold: |a, b| a ^ b
+        }),
+    ),
+    row(
+        "COUNT",
+        Arity {
+            min: 0,
+            max: usize::MAX,
+        },
+        &[Want::Any],
+        |_| Ok((DataType::BIGINT, false)),
+        start!(Count(0)),
+    ),
+    row(
+        "GROUP_CONCAT",
+        at_least(1),
+        &[Want::Mixed],
+        concat_type,
+        |call| Box::new(GroupConcat::new(call)),
+    ),
+    row(
+        "JSON_ARRAYAGG",
+        exactly(1),
+        &[Want::Any],
+        |_| Ok((DataType::Json, true)),
+        |call| {
+            Box::new(JsonArray {
+                ty: argument_type(call, 0),
+                items: None,
+            })
+        },
+    ),
+    row(
+        "JSON_OBJECTAGG",
+        exactly(2),
+        &[Want::String, Want::Any],
+        |_| Ok((DataType::Json, true)),
+        |call| {
+            Box::new(JsonObject {
+                ty: argument_type(call, 1),
+                members: None,
+            })
+        },
+    ),
+    row("MAX", exactly(1), &[Want::Any], same, |call| {
+        Box::new(Extreme {
+            best: None,
+            domain: domain(call),
+            wanted: Ordering::Greater,
+        })
+    }),
+    row("MIN", exactly(1), &[Want::Any], same, |call| {
+        Box::new(Extreme {
+            best: None,
+            domain: domain(call),
+            wanted: Ordering::Less,
+        })
+    }),
+    variance("STD", start!(Variance::of_population().root())),
+    variance("STDDEV", start!(Variance::of_population().root())),
+    variance("STDDEV_POP", start!(Variance::of_population().root())),
+    variance("STDDEV_SAMP", start!(Variance::of_sample().root())),
+    row(
+        "SUM",
+        exactly(1),
+        &[Want::Number],
+        sum_type,
+        start!(Sum::default()),
+    ),
+    variance("VARIANCE", start!(Variance::of_population())),
+    variance("VAR_POP", start!(Variance::of_population())),
+    variance("VAR_SAMP", start!(Variance::of_sample())),
+];
+
+/// The argument's type; a number is shown without the zeros of ZEROFILL.
+fn same(arguments: &[Expr]) -> Result<(DataType, bool)> {
+    let mut ty = arguments
+        .first()
+        .map_or(DataType::Null, |argument| argument.ty.clone());
+    if let DataType::Int { zerofill, .. }
+    | DataType::Decimal { zerofill, .. }
+    | DataType::Float { zerofill, .. }
+    | DataType::Double { zerofill, .. } = &mut ty
+    {
+        *zerofill = false;
+    }
+    Ok((ty, true))
+}
+
+fn double(_: &[Expr]) -> Result<(DataType, bool)> {
+    Ok((DataType::DOUBLE, true))
+}
+
+fn bits(_: &[Expr]) -> Result<(DataType, bool)> {
+    Ok((DataType::BIGINT_UNSIGNED, false))
+}
+
+fn argument_type(call: &Aggregate, position: usize) -> DataType {
+    call.arguments
+        .get(position)
+        .map_or(DataType::Null, |argument| argument.ty.clone())
+}
+
+fn domain(call: &Aggregate) -> Domain {
+    Domain::of(&argument_type(call, 0))
+}
+
+/// Digits a sum may have more than what it sums.
+const SUM_EXTRA_DIGITS: u8 = 22;
+
+fn digits_of(ty: &DataType) -> Option<(u8, u8)> {
+    match ty {
+        DataType::Decimal {
+            precision, scale, ..
+        } => Some((*precision, *scale)),
+        DataType::Int {
+            width, unsigned, ..
+        } => Some((
+            match (width.bits(), unsigned) {
+                (8, _) => 3,
+                (16, _) => 5,
+                (24, false) => 7,
+                (24, true) => 8,
+                (32, _) => 10,
+                (_, false) => 19,
+                (_, true) => 20,
+            },
+            0,
+        )),
+        DataType::Bit(_) | DataType::Year => Some((20, 0)),
+        _ => None,
+    }
+}
+
+fn sum_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
+    let ty = arguments
+        .first()
+        .map_or(DataType::Null, |argument| argument.ty.clone());
+    Ok(match digits_of(&ty) {
+        Some((precision, scale)) => (
+            DataType::decimal((precision + SUM_EXTRA_DIGITS).min(65), scale),
+            true,
+        ),
+        None => (DataType::DOUBLE, true),
+    })
+}
+
+fn average_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
+    /// `div_precision_increment`'s default.
+    const INCREMENT: u8 = 4;
+    let ty = arguments
+        .first()
+        .map_or(DataType::Null, |argument| argument.ty.clone());
+    Ok(match digits_of(&ty) {
+        Some((precision, scale)) => {
+            let scale = (scale + INCREMENT).min(30);
+            (
+                DataType::decimal((precision + INCREMENT).min(65).max(scale), scale),
+                true,
+            )
+        }
+        None => (DataType::DOUBLE, true),
+    })
+}
+
+fn concat_type(arguments: &[Expr]) -> Result<(DataType, bool)> {
+    let first = arguments.iter().find(|argument| argument.ty.is_string());
+    let default = first.map_or(Collation::UTF8MB4_0900_AI_CI, |first| first.ty.collation());
+    let size = BlobSize::Normal;
+    let ty = match typing::collation::mixed(arguments, "group_concat", default)? {
+        Collation::BINARY => DataType::Blob(size),
+        collation => DataType::Text { size, collation },
+    };
+    Ok((ty, true))
+}
+
+struct Count(i64);
+
+impl Accumulator for Count {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        self.0 += i64::from(!arguments.iter().any(Value::is_null));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(Value::Int(self.0))
+    }
+}
+
+struct AnyValue(Option<Value>);
+
+impl Accumulator for AnyValue {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        if self.0.is_none() {
+            self.0 = arguments.first().cloned();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(self.0.clone().unwrap_or(Value::Null))
+    }
+}
+
+/// Integers are summed in 128 bits, decimals exactly, everything else as DOUBLE.
+#[derive(Default)]
+enum Sum {
+    #[default]
+    Empty,
+    Integer(i128),
+    Decimal(Decimal),
+    Double(f64),
+}
+
+impl Sum {
+    fn put(&mut self, value: &Value) -> Result<()> {
+        let overflow = || Error::value_out_of_range("DECIMAL", "sum()");
+        *self = match (std::mem::take(self), value) {
+            (sum, Value::Null) => sum,
+            (Sum::Empty, Value::Int(v)) => Sum::Integer(i128::from(*v)),
+            (Sum::Empty, Value::UInt(v)) => Sum::Integer(i128::from(*v)),
+            (Sum::Integer(sum), Value::Int(v)) => {
+                Sum::Integer(sum.checked_add(i128::from(*v)).ok_or_else(overflow)?)
+            }
+            (Sum::Integer(sum), Value::UInt(v)) => {
+                Sum::Integer(sum.checked_add(i128::from(*v)).ok_or_else(overflow)?)
+            }
+            (Sum::Empty, Value::Decimal(v)) => Sum::Decimal(v.clone()),
+            (Sum::Decimal(sum), Value::Decimal(v)) => {
+                Sum::Decimal(sum.checked_add(v).ok_or_else(overflow)?)
+            }
+            (Sum::Integer(sum), Value::Decimal(v)) => Sum::Decimal(
+                Decimal::from_i128(sum, 0)
+                    .checked_add(v)
+                    .ok_or_else(overflow)?,
+            ),
+            (Sum::Decimal(sum), value @ (Value::Int(_) | Value::UInt(_))) => Sum::Decimal(
+                sum.checked_add(&convert::to_decimal(value).0)
+                    .ok_or_else(overflow)?,
+            ),
+            (Sum::Empty, value) => Sum::Double(convert::to_double(value).0),
+            (Sum::Double(sum), value) => Sum::Double(sum + convert::to_double(value).0),
+            (Sum::Integer(sum), value) => Sum::Double(sum as f64 + convert::to_double(value).0),
+            (Sum::Decimal(sum), value) => Sum::Double(sum.to_f64() + convert::to_double(value).0),
+        };
+        Ok(())
+    }
+}
+
+impl Accumulator for Sum {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        arguments.first().map_or(Ok(()), |value| self.put(value))
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(match self {
+            Sum::Empty => Value::Null,
+            Sum::Integer(sum) => Value::Decimal(Decimal::from_i128(*sum, 0)),
+            Sum::Decimal(sum) => Value::Decimal(sum.clone()),
+            Sum::Double(sum) => Value::Double(*sum),
+        })
+    }
+}
+
+struct Average {
+    sum: Sum,
+    count: i64,
+    scale: u8,
+}
+
+impl Accumulator for Average {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        if let Some(value) = arguments.first().filter(|value| !value.is_null()) {
+            self.count += 1;
+            self.sum.put(value)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
+        let count = Decimal::new(self.count, 0);
+        Ok(match self.sum.finish(context)? {
+            Value::Decimal(sum) => sum
+                .quotient(&count, self.scale)
+                .map_or(Value::Null, Value::Decimal),
+            Value::Double(sum) => Value::Double(sum / self.count as f64),
+            _ => Value::Null,
+        })
+    }
+}
+
+struct Extreme {
+    best: Option<Value>,
+    domain: Domain,
+    wanted: Ordering,
+}
+
+impl Accumulator for Extreme {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        let Some(value) = arguments.first().filter(|value| !value.is_null()) else {
+            return Ok(());
+        };
+        if self
+            .best
+            .as_ref()
+            .is_none_or(|best| compare::compare(value, best, self.domain) == self.wanted)
+        {
+            self.best = Some(value.clone());
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(self.best.clone().unwrap_or(Value::Null))
+    }
+}
+
+struct Bits {
+    value: u64,
+    fold: fn(u64, u64) -> u64,
+}
+
+impl Accumulator for Bits {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        match arguments.first() {
+            Some(Value::Int(v)) => self.value = (self.fold)(self.value, *v as u64),
+            Some(Value::UInt(v)) => self.value = (self.fold)(self.value, *v),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(Value::UInt(self.value))
+    }
+}
+
+/// Welford's running variance. Of whole numbers, as long as their squares are exact, the sums are kept instead:
+/// the variance then has one rounding.
+#[derive(Default)]
+struct Variance {
+    count: u64,
+    mean: f64,
+    squares: f64,
+    /// The sum and the sum of squares; `None` once there was a fraction or a large number.
+    whole: Whole,
+    sample: bool,
+    root: bool,
+}
+
+/// Exact sums of whole numbers.
+enum Whole {
+    Sums { sum: i128, squares: i128 },
+    Lost,
+}
+
+impl Default for Whole {
+    fn default() -> Whole {
+        Whole::Sums { sum: 0, squares: 0 }
+    }
+}
+
+impl Whole {
+    fn add(&mut self, value: f64) {
+        /// Below this, the sums of 2^39 rows fit.
+        const MAX: f64 = 16_777_216.0;
+        match self {
+            Whole::Sums { sum, squares } if value.fract() == 0.0 && value.abs() < MAX => {
+                let value = value as i128;
+                *sum += value;
+                *squares += value * value;
+            }
+            _ => *self = Whole::Lost,
+        }
+    }
+}
+
+impl Variance {
+    fn of_population() -> Variance {
+        Variance::default()
+    }
+
+    fn of_sample() -> Variance {
+        Variance {
+            sample: true,
+            ..Variance::default()
+        }
+    }
+
+    /// The standard deviation.
+    fn root(self) -> Variance {
+        Variance { root: true, ..self }
+    }
+}
+
+impl Accumulator for Variance {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        let Some(Value::Double(value)) = arguments.first() else {
+            return Ok(());
+        };
+        self.count += 1;
+        self.whole.add(*value);
+        let before = value - self.mean;
+        self.mean += before / self.count as f64;
+        self.squares += before * (value - self.mean);
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        let degrees = self.count.saturating_sub(u64::from(self.sample));
+        if degrees == 0 {
+            return Ok(Value::Null);
+        }
+        let squares = match self.whole {
+            Whole::Sums { sum, squares } => {
+                let count = i128::from(self.count);
+                (count * squares - sum * sum) as f64 / self.count as f64
+            }
+            Whole::Lost => self.squares,
+        };
+        let variance = squares / degrees as f64;
+        Ok(Value::Double(if self.root {
+            variance.sqrt()
+        } else {
+            variance
+        }))
+    }
+}
+
+/// GROUP_CONCAT's arguments are the expressions to join, then those of its ORDER BY.
+struct GroupConcat {
+    types: Vec<DataType>,
+    joined: usize,
+    descending: Vec<bool>,
+    separator: String,
+    /// Sort key, arrival, text.
+    rows: Vec<(KeyBuf, Vec<u8>)>,
+    binary: bool,
+}
+
+impl GroupConcat {
+    fn new(call: &Aggregate) -> GroupConcat {
+        GroupConcat {
+            types: call
+                .arguments
+                .iter()
+                .map(|argument| argument.ty.clone())
+                .collect(),
+            joined: call.arguments.len().saturating_sub(call.order.len()),
+            descending: call.order.iter().map(|key| key.descending).collect(),
+            separator: call.separator.clone().unwrap_or_else(|| ",".to_owned()),
+            rows: Vec::new(),
+            binary: call.ty.is_binary_string(),
+        }
+    }
+}
+
+impl Accumulator for GroupConcat {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        let (joined, order) = arguments.split_at(self.joined.min(arguments.len()));
+        if joined.iter().any(Value::is_null) {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        for (value, ty) in joined.iter().zip(&self.types) {
+            convert::write_text(value, ty, &mut text);
+        }
+        let mut key = KeyBuf::new();
+        let typed = order
+            .iter()
+            .zip(&self.types[joined.len()..])
+            .zip(&self.descending);
+        key::encode_values(
+            typed.map(|((value, ty), descending)| (value, ty, *descending)),
+            &mut key,
+        );
+        self.rows.push((key, text));
+        Ok(())
+    }
+
+    fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
+        if self.rows.is_empty() {
+            return Ok(Value::Null);
+        }
+        if !self.descending.is_empty() {
+            self.rows.sort_by(|a, b| a.0.cmp(&b.0));
+        }
+        let most = usize::try_from(context.vars().group_concat_max_len).unwrap_or(usize::MAX);
+        let mut out = Vec::new();
+        for (number, (_, text)) in self.rows.iter().enumerate() {
+            if number > 0 {
+                out.extend_from_slice(self.separator.as_bytes());
+            }
+            out.extend_from_slice(text);
+            if out.len() > most {
+                let mut end = most;
+                while !self.binary && end > 0 && out[end] & 0xC0 == 0x80 {
+                    end -= 1;
+                }
+                out.truncate(end);
+                let cut = Error::new(
+                    1260,
+                    "HY000",
+                    format!("Row {} was cut by GROUP_CONCAT()", number + 1),
+                );
+                context
+                    .vars_mut()
+                    .warn(Level::Warning, cut.into_condition());
+                break;
+            }
+        }
+        Ok(if self.binary {
+            Value::Bytes(out)
+        } else {
+            Value::text(String::from_utf8_lossy(&out))
+        })
+    }
+}
+
+fn json_of(value: &Value, ty: &DataType) -> Result<JsonValue> {
+    if value.is_null() {
+        return Ok(JsonValue::Null);
+    }
+    let json = convert::to_json(value, ty, false);
+    Ok(json
+        .map_err(|error| {
+            Error::invalid_json_text_in_parameter(1, "json_arrayagg", error.message, error.position)
+        })?
+        .into_value())
+}
+
+struct JsonArray {
+    ty: DataType,
+    items: Option<Vec<JsonValue>>,
+}
+
+impl Accumulator for JsonArray {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        if let Some(value) = arguments.first() {
+            let json = json_of(value, &self.ty)?;
+            self.items.get_or_insert_default().push(json);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(self.items.clone().map_or(Value::Null, |items| {
+            Value::Json(Json::new(JsonValue::Array(items)))
+        }))
+    }
+}
+
+struct JsonObject {
+    ty: DataType,
+    members: Option<Vec<(porpoise_types::CompactString, JsonValue)>>,
+}
+
+impl Accumulator for JsonObject {
+    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+        let [key, value] = arguments else {
+            return Ok(());
+        };
+        let Value::Text(key) = key else {
+            return Err(Error::json_null_key());
+        };
+        let json = json_of(value, &self.ty)?;
+        self.members
+            .get_or_insert_default()
+            .push((key.clone(), json));
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut dyn EvalContext) -> Result<Value> {
+        Ok(self.members.clone().map_or(Value::Null, |members| {
+            Value::Json(Json::new(JsonValue::object(members)))
+        }))
+    }
+}

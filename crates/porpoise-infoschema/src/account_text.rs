@@ -1,0 +1,165 @@
+//! SHOW GRANTS and SHOW CREATE USER, as MySQL 8.4 prints them.
+
+use porpoise_accounts::{AUTH_SOCKET, Account, Grants};
+use porpoise_core::privilege::{PRIVILEGES, Privilege, Set, level};
+use porpoise_core::quote::{name, quoted};
+
+/// SHOW GRANTS: a row each.
+pub fn grants(account: &Account, grants: &Grants) -> Vec<String> {
+    let to = format!("{}@{}", name(&account.user), name(&account.host));
+    let with_option = |set: Set| {
+        if set.has(Privilege::GrantOption) {
+            " WITH GRANT OPTION"
+        } else {
+            ""
+        }
+    };
+    let mut rows = Vec::new();
+    let global: Vec<&str> = grants.global.names().collect();
+    let global = if global.is_empty() {
+        "USAGE".to_string()
+    } else {
+        global.join(", ")
+    };
+    rows.push(format!(
+        "GRANT {global} ON *.* TO {to}{}",
+        with_option(grants.global)
+    ));
+    for (passes_on, suffix) in [(false, ""), (true, " WITH GRANT OPTION")] {
+        let mut names: Vec<&str> = grants
+            .dynamic
+            .iter()
+            .filter(|(_, on)| *on == passes_on)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        names.sort_unstable();
+        if !names.is_empty() {
+            rows.push(format!("GRANT {} ON *.* TO {to}{suffix}", names.join(",")));
+        }
+    }
+    let mut roles: Vec<_> = grants.roles.iter().collect();
+    roles.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
+    let mut schemas: Vec<_> = grants.schemas.iter().collect();
+    schemas.sort_by(|a, b| a.pattern.cmp(&b.pattern));
+    for grant in schemas {
+        let on = format!("{}.*", name(&grant.pattern));
+        rows.push(format!(
+            "GRANT {} ON {on} TO {to}{}",
+            list(grant.privileges, level::SCHEMA),
+            with_option(grant.privileges)
+        ));
+    }
+    let mut tables: Vec<_> = grants.tables.iter().collect();
+    tables.sort_by(|a, b| (&a.schema, &a.table).cmp(&(&b.schema, &b.table)));
+    for grant in tables {
+        let on = format!("{}.{}", name(&grant.schema), name(&grant.table));
+        let mut parts: Vec<String> = Vec::new();
+        for row in PRIVILEGES
+            .iter()
+            .filter(|row| row.privilege != Privilege::GrantOption)
+        {
+            if grant.privileges.has(row.privilege) {
+                parts.push(row.name.to_string());
+            }
+            let columns: Vec<String> = grant
+                .columns
+                .iter()
+                .filter(|(_, set)| set.has(row.privilege))
+                .map(|(column, _)| name(column))
+                .collect();
+            if !columns.is_empty() {
+                parts.push(format!("{} ({})", row.name, columns.join(", ")));
+            }
+        }
+        let privileges =
+            match grant.privileges.contains(Set::all(level::TABLE)) && grant.columns.is_empty() {
+                true => "ALL PRIVILEGES".to_string(),
+                false if parts.is_empty() => "USAGE".to_string(),
+                false => parts.join(", "),
+            };
+        rows.push(format!(
+            "GRANT {privileges} ON {on} TO {to}{}",
+            with_option(grant.privileges)
+        ));
+    }
+    for (admin, suffix) in [(false, ""), (true, " WITH ADMIN OPTION")] {
+        let names: Vec<String> = roles
+            .iter()
+            .filter(|role| role.admin == admin)
+            .map(|role| porpoise_accounts::role::quoted(&role.user, &role.host))
+            .collect();
+        if !names.is_empty() {
+            rows.push(format!("GRANT {} TO {to}{suffix}", names.join(",")));
+        }
+    }
+    rows
+}
+
+fn list(set: Set, at: u8) -> String {
+    if set.contains(Set::all(at)) {
+        return "ALL PRIVILEGES".to_string();
+    }
+    let names: Vec<&str> = set.names().collect();
+    if names.is_empty() {
+        "USAGE".to_string()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// SHOW CREATE USER.
+pub fn create_user(account: &Account) -> String {
+    let mut out = format!(
+        "CREATE USER {}@{} IDENTIFIED WITH {}",
+        name(&account.user),
+        name(&account.host),
+        quoted(&account.plugin)
+    );
+    if !account.authentication_string.is_empty() && account.plugin != AUTH_SOCKET {
+        out.push_str(" AS ");
+        out.push_str(&quoted(&account.authentication_string));
+    }
+    let defaults: Vec<String> = account
+        .grants
+        .load()
+        .roles
+        .iter()
+        .filter(|role| role.default)
+        .map(|role| porpoise_accounts::role::quoted(&role.user, &role.host))
+        .collect();
+    if !defaults.is_empty() {
+        out.push_str(&format!(" DEFAULT ROLE {}", defaults.join(",")));
+    }
+    if !account
+        .options
+        .iter()
+        .any(|option| option.starts_with("REQUIRE"))
+    {
+        out.push_str(" REQUIRE NONE");
+    }
+    for option in &account.options {
+        out.push(' ');
+        out.push_str(option);
+    }
+    out.push_str(if account.password_expired {
+        " PASSWORD EXPIRE"
+    } else {
+        " PASSWORD EXPIRE DEFAULT"
+    });
+    out.push_str(if account.locked {
+        " ACCOUNT LOCK"
+    } else {
+        " ACCOUNT UNLOCK"
+    });
+    out.push_str(" PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT");
+    if let Some(comment) = &account.comment {
+        out.push_str(&format!(
+            " ATTRIBUTE '{{\"comment\": {}}}'",
+            serde_json::Value::from(comment.as_str())
+        ));
+    } else if let Some(attribute) = &account.attribute {
+        out.push_str(" ATTRIBUTE ");
+        out.push_str(&quoted(attribute));
+    }
+    out
+}

@@ -1,0 +1,155 @@
+//! `information_schema`, `performance_schema` and `mysql`: tables whose rows are made by code when a
+//! statement reads them, with MySQL 8.4's names and columns.
+//!
+//! Adding a table is one [`VirtualSource`] in its family's list: its columns, and a function that
+//! calls back once a row. SHOW statements are SELECTs on these tables.
+//!
+//! | file | tables |
+//! | --- | --- |
+//! | [`objects`] | what the catalog holds: SCHEMATA, TABLES, COLUMNS, STATISTICS, constraints, views |
+//! | [`server`] | what the server is: engines, collations, plugins, processes, keywords |
+//! | [`locks`] | metadata locks held and waited for |
+//! | [`privileges`] | who may do what, and `mysql.user` with its kin |
+//! | [`variables`] | system variables and status counters |
+//! | [`empty_tables`] | what there is none of: routines, triggers, events, partitions |
+//!
+//! A row is shown only to who has a privilege on what it tells of (MySQL 8.4 manual, 28.1).
+
+pub mod account_text;
+pub mod empty_tables;
+pub mod locks;
+pub mod objects;
+pub mod privileges;
+pub mod server;
+pub mod show;
+pub mod variables;
+pub mod view_columns;
+
+use porpoise_types::{BlobSize, Collation, DataType, Value, convert};
+
+pub use porpoise_catalog::virtual_table::VirtualColumn as ColumnRow;
+use porpoise_core::error::Result;
+use porpoise_executor::Exec;
+use porpoise_executor::virtual_table::{self, Lookup, Sink, VirtualSource};
+
+/// All families' tables.
+const FAMILIES: &[&[VirtualSource]] = &[
+    objects::TABLES,
+    server::TABLES,
+    locks::TABLES,
+    privileges::TABLES,
+    variables::TABLES,
+    empty_tables::TABLES,
+];
+
+/// Makes all of them known to the catalog and the executor.
+pub fn register() {
+    virtual_table::register(FAMILIES);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Types and values
+// ---------------------------------------------------------------------------------------------------------
+
+/// Names compare without case, as most of information_schema's do.
+pub fn name() -> DataType {
+    DataType::Varchar {
+        length: 64,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+/// Names of schemas and tables compare with case.
+pub fn exact() -> DataType {
+    DataType::Varchar {
+        length: 64,
+        collation: Collation::UTF8MB3_BIN,
+    }
+}
+
+pub fn word() -> DataType {
+    DataType::Varchar {
+        length: 255,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+pub fn wide() -> DataType {
+    DataType::Varchar {
+        length: 2048,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+pub fn long() -> DataType {
+    DataType::Text {
+        size: BlobSize::Long,
+        collation: Collation::UTF8MB3_BIN,
+    }
+}
+
+pub fn medium() -> DataType {
+    DataType::Text {
+        size: BlobSize::Medium,
+        collation: Collation::UTF8MB3_BIN,
+    }
+}
+
+pub fn yes_no() -> DataType {
+    DataType::Varchar {
+        length: 3,
+        collation: Collation::UTF8MB3_GENERAL_CI,
+    }
+}
+
+pub fn int() -> DataType {
+    DataType::INT
+}
+
+pub fn uint() -> DataType {
+    DataType::Int {
+        width: porpoise_types::IntWidth::Int,
+        unsigned: true,
+        zerofill: false,
+        display_width: None,
+    }
+}
+
+pub fn big() -> DataType {
+    DataType::BIGINT
+}
+
+pub fn ubig() -> DataType {
+    DataType::BIGINT_UNSIGNED
+}
+
+pub fn double() -> DataType {
+    DataType::DOUBLE
+}
+
+pub fn moment() -> DataType {
+    DataType::DateTime { fsp: 0 }
+}
+
+/// A text value.
+pub fn text(value: impl AsRef<str>) -> Value {
+    Value::text(value)
+}
+
+pub fn yes(flag: bool) -> Value {
+    Value::text(if flag { "YES" } else { "NO" })
+}
+
+pub fn some_text(value: Option<&str>) -> Value {
+    value.map_or(Value::Null, Value::text)
+}
+
+/// A moment (seconds since 1970) in the session's time zone.
+pub fn local_time(exec: &Exec<'_>, unix_s: i64) -> Value {
+    Value::DateTime(exec.session.to_local(unix_s.saturating_mul(1_000_000)))
+}
+
+/// The text of a value of a column's type.
+pub fn value_text(value: &Value, ty: &DataType) -> String {
+    convert::to_text(value, ty)
+}

@@ -1,0 +1,130 @@
+//! The global read lock: FLUSH TABLES WITH READ LOCK.
+//!
+//! Two locks: statements that change anything hold the first unobtrusively for as long as they run, commits hold the
+//! second. Who takes the lock waits for the statements first, then for the commits: a statement may be waiting for a row whose
+//! transaction has yet to commit.
+
+use std::sync::Arc;
+
+use porpoise_core::error::{Error, Result};
+
+use super::Locks;
+use super::fast_path::{HasFastPath, MdlFastPath};
+use super::mode::{Mode, TableUse};
+use super::process::Control;
+use super::queue::{Duration, MdlRequest, MdlRequester, MdlTicket, MetadataLocks, Object};
+
+/// The two locks behind FLUSH TABLES WITH READ LOCK.
+pub struct GlobalReadLock {
+    statements: Arc<MdlFastPath>,
+    commits: Arc<MdlFastPath>,
+}
+
+impl GlobalReadLock {
+    pub fn new(locks: &Arc<MetadataLocks>) -> GlobalReadLock {
+        GlobalReadLock {
+            statements: Arc::new(MdlFastPath::new(locks)),
+            commits: Arc::new(MdlFastPath::new(locks)),
+        }
+    }
+}
+
+/// A change that runs, or a commit.
+pub struct Changing<'a> {
+    fast_path: &'a MdlFastPath,
+    control: &'a Control,
+    is_commit: bool,
+}
+
+impl Drop for Changing<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.control.held.set_changing(self.is_commit, false);
+        self.fast_path.leave(TableUse::Write);
+    }
+}
+
+/// Begins a statement that changes something, of a session that `holds` the global read lock itself or doesn't (1223); waits while a session has the global read lock, or waits for it.
+#[inline]
+pub fn begin_change<'a>(
+    locks: &'a Locks,
+    requester: MdlRequester<'_>,
+    holds: bool,
+    control: &'a Control,
+) -> Result<Changing<'a>> {
+    begin(locks, requester, holds, control, false)
+}
+
+/// Begins the commit of a transaction. (A statement that is its own transaction has begun already.)
+pub fn begin_commit<'a>(
+    locks: &'a Locks,
+    requester: MdlRequester<'_>,
+    holds: bool,
+    control: &'a Control,
+) -> Result<Changing<'a>> {
+    begin(locks, requester, holds, control, true)
+}
+
+#[inline]
+fn begin<'a>(
+    locks: &'a Locks,
+    requester: MdlRequester<'_>,
+    holds: bool,
+    control: &'a Control,
+    is_commit: bool,
+) -> Result<Changing<'a>> {
+    let lock = &locks.global_read;
+    let fast_path = if is_commit {
+        &lock.commits
+    } else {
+        &lock.statements
+    };
+    if !fast_path.try_enter(TableUse::Write) {
+        wait(requester, holds, is_commit)?;
+    }
+    control.held.set_changing(is_commit, true);
+    Ok(Changing {
+        fast_path,
+        control,
+        is_commit,
+    })
+}
+
+#[cold]
+fn wait(requester: MdlRequester<'_>, holds: bool, is_commit: bool) -> Result<()> {
+    if holds {
+        return Err(Error::conflicting_read_lock());
+    }
+    let want = want(
+        requester.locks,
+        is_commit,
+        Mode::IntentionExclusive,
+        Duration::Statement,
+    );
+    requester.locks.metadata.enter(requester, vec![want])
+}
+
+fn want(locks: &Locks, is_commit: bool, mode: Mode, duration: Duration) -> MdlRequest {
+    let lock = &locks.global_read;
+    let (object, fast_path) = match is_commit {
+        true => (Object::Commit, &lock.commits),
+        false => (Object::Global, &lock.statements),
+    };
+    let fast_path: Arc<dyn HasFastPath> = Arc::<MdlFastPath>::clone(fast_path);
+    MdlRequest {
+        object,
+        mode,
+        duration,
+        fast_path: Some(fast_path),
+    }
+}
+
+/// FLUSH TABLES WITH READ LOCK, until both are dropped.
+pub fn take_global_read_lock(requester: MdlRequester<'_>) -> Result<[MdlTicket; 2]> {
+    let take = |is_commit| {
+        let want = want(requester.locks, is_commit, Mode::Shared, Duration::Explicit);
+        requester.locks.metadata.acquire(requester, vec![want])
+    };
+    let statements = take(false)?;
+    Ok([statements, take(true)?])
+}

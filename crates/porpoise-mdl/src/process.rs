@@ -1,0 +1,217 @@
+//! Who is connected and what they run: SHOW PROCESSLIST and KILL.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+
+use compact_str::CompactString;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use porpoise_storage::Interrupt;
+
+use super::{Held, Waiter};
+
+/// As much of a statement's text as the process list keeps.
+const STATEMENT_BYTES_MAX: usize = 1024;
+const SHARDS: usize = 16;
+
+/// What others see of a session, and how they end it.
+pub struct Control {
+    pub id: u64,
+    pub host: CompactString,
+    command: AtomicU8,
+    /// When the current command began, in UTC microseconds since 1970.
+    since_us: AtomicI64,
+    running: Mutex<Running>,
+    killed: AtomicBool,
+    /// Ends the running statement.
+    pub interrupt: Arc<Interrupt>,
+    wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    /// Wakes it from waiting for a metadata lock.
+    pub bell: Arc<Waiter>,
+    /// The metadata locks it holds.
+    pub held: Held,
+}
+
+#[derive(Default)]
+struct Running {
+    user: CompactString,
+    schema: Option<CompactString>,
+    sql: Vec<u8>,
+    state: &'static str,
+}
+
+/// What a session is doing, as the process list's Command column says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Command {
+    Sleep,
+    Query,
+    Prepare,
+    Execute,
+    Killed,
+}
+
+impl Command {
+    pub fn name(self) -> &'static str {
+        match self {
+            Command::Sleep => "Sleep",
+            Command::Query => "Query",
+            Command::Prepare => "Prepare",
+            Command::Execute => "Execute",
+            Command::Killed => "Killed",
+        }
+    }
+}
+
+/// A row of the process list.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub id: u64,
+    pub user: CompactString,
+    pub host: CompactString,
+    pub schema: Option<CompactString>,
+    pub command: Command,
+    pub since_us: i64,
+    pub state: &'static str,
+    pub sql: Option<String>,
+}
+
+impl Control {
+    pub fn new(id: u64, user: CompactString, host: CompactString) -> Control {
+        Control {
+            id,
+            host,
+            command: AtomicU8::new(Command::Sleep as u8),
+            since_us: AtomicI64::new(0),
+            running: Mutex::new(Running {
+                user,
+                ..Running::default()
+            }),
+            killed: AtomicBool::new(false),
+            interrupt: Arc::default(),
+            wake: Mutex::new(None),
+            bell: Arc::default(),
+            held: Held::default(),
+        }
+    }
+
+    pub fn begin(&self, command: Command, sql: &[u8], now_us: i64) {
+        {
+            let mut running = self.running.lock();
+            running.sql.clear();
+            running
+                .sql
+                .extend_from_slice(&sql[..sql.len().min(STATEMENT_BYTES_MAX)]);
+            running.state = "executing";
+        }
+        self.since_us.store(now_us, Ordering::Relaxed);
+        self.command.store(command as u8, Ordering::Relaxed);
+    }
+
+    pub fn end(&self, now_us: i64) {
+        self.since_us.store(now_us, Ordering::Relaxed);
+        self.command.store(Command::Sleep as u8, Ordering::Relaxed);
+    }
+
+    /// Whose session it is.
+    pub fn user(&self) -> CompactString {
+        self.running.lock().user.clone()
+    }
+
+    /// It is somebody else's from now on, without a current schema.
+    pub fn set_user(&self, user: CompactString) {
+        let mut running = self.running.lock();
+        running.user = user;
+        running.schema = None;
+    }
+
+    pub fn set_schema(&self, schema: Option<CompactString>) {
+        self.running.lock().schema = schema;
+    }
+
+    pub fn set_state(&self, state: &'static str) {
+        self.running.lock().state = state;
+    }
+
+    /// Ends the running statement (KILL QUERY).
+    pub fn kill_query(&self) {
+        self.interrupt.set();
+        self.bell.ring();
+    }
+
+    /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of it.
+    pub fn kill_connection(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        self.interrupt.set();
+        self.bell.ring();
+        if let Some(wake) = &*self.wake.lock() {
+            wake();
+        }
+    }
+
+    pub fn is_connection_killed(&self) -> bool {
+        self.killed.load(Ordering::SeqCst)
+    }
+
+    /// What wakes the worker that has this session.
+    pub fn on_kill(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        *self.wake.lock() = Some(wake);
+    }
+
+    pub fn process(&self) -> Process {
+        let running = self.running.lock();
+        let command = match self.command.load(Ordering::Relaxed) {
+            _ if self.is_connection_killed() => Command::Killed,
+            1 => Command::Query,
+            2 => Command::Prepare,
+            3 => Command::Execute,
+            _ => Command::Sleep,
+        };
+        let sleeping = command == Command::Sleep;
+        Process {
+            id: self.id,
+            user: running.user.clone(),
+            host: self.host.clone(),
+            schema: running.schema.clone(),
+            command,
+            since_us: self.since_us.load(Ordering::Relaxed),
+            state: if sleeping { "" } else { running.state },
+            sql: (!sleeping).then(|| String::from_utf8_lossy(&running.sql).into_owned()),
+        }
+    }
+}
+
+/// All sessions of a database.
+#[derive(Default)]
+pub struct Processes {
+    shards: [Mutex<HashMap<u64, Arc<Control>>>; SHARDS],
+}
+
+impl Processes {
+    fn shard(&self, id: u64) -> &Mutex<HashMap<u64, Arc<Control>>> {
+        &self.shards[id as usize % SHARDS]
+    }
+
+    pub fn add(&self, control: Arc<Control>) {
+        self.shard(control.id).lock().insert(control.id, control);
+    }
+
+    pub fn remove(&self, id: u64) {
+        self.shard(id).lock().remove(&id);
+    }
+
+    pub fn find(&self, id: u64) -> Option<Arc<Control>> {
+        self.shard(id).lock().get(&id).cloned()
+    }
+
+    /// All of them, by connection id.
+    pub fn all(&self) -> Vec<Arc<Control>> {
+        let mut all: Vec<_> = self
+            .shards
+            .iter()
+            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
+            .collect();
+        all.sort_by_key(|control| control.id);
+        all
+    }
+}

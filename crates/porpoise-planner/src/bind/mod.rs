@@ -1,0 +1,612 @@
+//! Binding: every name finds its column, every expression its type.
+//!
+//! A [`Binder`] walks the syntax tree once. It keeps a stack of [`scope::Scope`]s, one a query block, the
+//! innermost last; gives every relation a slot; and leaves subqueries of expressions, bound, in a list
+//! beside (see [`super::query`]).
+//!
+//! - [`expr`]: expressions; [`scope`]: names;
+//! - [`from`]: tables, joins, derived tables, views, common tables;
+//! - [`select`]: query blocks, set operations, ORDER BY, LIMIT; [`group`]: GROUP BY and aggregates;
+//! - `window`: OVER;
+//! - [`change`]: INSERT, UPDATE, DELETE.
+
+mod change;
+mod expr;
+mod from;
+mod group;
+mod json_table;
+mod scope;
+mod select;
+mod window;
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, TemporaryTables, View};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::{ColumnKey, ResultColumn};
+use porpoise_core::variables::SessionVars;
+use porpoise_expr::typing::collation::Coercibility;
+use porpoise_expr::{Expr, ExprKind, Slot};
+use porpoise_sql::ast;
+use porpoise_types::{DataType, RowLayout, Value};
+
+use crate::access::{AccessList, Need, PlanError};
+use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
+use crate::query::{OutputColumn, Query, WithNode};
+use crate::relations::{self, Relations};
+use crate::slot_set::SlotSet;
+use crate::{Context, NoRowCounts, optimize};
+use change::ChangeTarget;
+use scope::{Columns, MadeColumn, Relation, Scope};
+
+/// The state of binding one statement; the optimizer goes on with it.
+pub struct Binder<'a> {
+    pub cx: &'a Context<'a>,
+    pub slots: Vec<SlotDraft>,
+    /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
+    pub subqueries: Vec<Option<Query>>,
+    /// Those that are planned, by number.
+    pub subplans: Vec<Option<Subplan>>,
+    /// The outer slots that each planned subquery reads.
+    pub subquery_slots: Vec<SlotSet>,
+    /// Bound queries of common tables that are computed once.
+    pub commons: Vec<Option<Query>>,
+    /// Those that are planned: number, plan, materialisation, rows, outer slots.
+    pub planned_commons: Vec<(usize, WithNode, usize, f64, SlotSet)>,
+    /// SQL_CALC_FOUND_ROWS: no row may be left out early.
+    pub counts_all: bool,
+    /// How many materialised tables and recursive tables there are.
+    pub materializations: usize,
+    pub workings: usize,
+    scopes: Vec<Scope>,
+    /// Every WITH table met so far, and which of them can be named here.
+    definitions: Vec<from::Definition>,
+    visible: Vec<usize>,
+    aggregate_count: usize,
+    tables: Vec<(Arc<Table>, TableUse)>,
+    views: Vec<(Arc<View>, TableUse)>,
+    table_names: Vec<(Arc<Table>, CompactString)>,
+    accesses: AccessList,
+    /// What the tables that FROM names are named for: SELECT but in UPDATE's and DELETE's own FROM.
+    reads_need: Need,
+    /// The next query block is a view's: what becomes of the columns that it plainly shows is for those to say who use them.
+    defines_view: bool,
+    fixed_parameters: Vec<usize>,
+    locks_rows: bool,
+    parameter_count: usize,
+    cacheable: bool,
+    /// The text that spans point into: the statement's, or a view's.
+    sql: Arc<[u8]>,
+    /// Schema of unqualified names.
+    schema: Option<CompactString>,
+    /// Relations of the query block bound last.
+    popped: Vec<Relation>,
+    /// The refused row inside ON DUPLICATE KEY UPDATE.
+    inserted_slot: Option<(Slot, ChangeTarget)>,
+    /// WITH CHECK OPTION of the views met so far, with the slots of their tables.
+    view_checks: Vec<(Vec<Slot>, ViewCheck)>,
+    /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
+    keeps_derived: bool,
+    /// How many of those we are inside of, and the subqueries that are, by number.
+    derived_depth: usize,
+    subqueries_in_derived: Vec<usize>,
+    /// How deep expressions and queries are nested.
+    depth: usize,
+}
+
+/// A slot under construction.
+pub struct SlotDraft {
+    pub name: CompactString,
+    /// A stored table's; others are laid out when their types are final.
+    pub table: Option<Arc<Table>>,
+    pub types: Vec<DataType>,
+    pub column_names: Vec<CompactString>,
+    /// Which columns the statement reads.
+    pub used: Vec<bool>,
+    pub covering: Option<usize>,
+}
+
+/// Deeper nesting than this is refused, so that recursion can't exhaust the stack.
+const DEPTH_MAX: usize = 200;
+
+impl<'a> Binder<'a> {
+    fn new(cx: &'a Context<'a>) -> Binder<'a> {
+        Binder {
+            cx,
+            slots: Vec::new(),
+            subqueries: Vec::new(),
+            subplans: Vec::new(),
+            subquery_slots: Vec::new(),
+            commons: Vec::new(),
+            planned_commons: Vec::new(),
+            counts_all: false,
+            materializations: 0,
+            workings: 0,
+            scopes: Vec::new(),
+            definitions: Vec::new(),
+            visible: Vec::new(),
+            aggregate_count: 0,
+            tables: Vec::new(),
+            views: Vec::new(),
+            table_names: Vec::new(),
+            accesses: AccessList::default(),
+            reads_need: Need::READ,
+            defines_view: false,
+            fixed_parameters: Vec::new(),
+            locks_rows: false,
+            parameter_count: 0,
+            cacheable: true,
+            sql: cx.sql.into(),
+            schema: cx.session.schema.clone(),
+            popped: Vec::new(),
+            inserted_slot: None,
+            view_checks: Vec::new(),
+            keeps_derived: false,
+            derived_depth: 0,
+            subqueries_in_derived: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    pub fn session(&self) -> &'a SessionVars {
+        self.cx.session
+    }
+
+    /// A new slot for rows that the statement itself makes.
+    pub fn new_slot(
+        &mut self,
+        name: impl Into<CompactString>,
+        types: Vec<DataType>,
+        column_names: Vec<CompactString>,
+    ) -> Slot {
+        let used = vec![true; types.len()];
+        self.push_slot(SlotDraft {
+            name: name.into(),
+            table: None,
+            types,
+            column_names,
+            used,
+            covering: None,
+        })
+    }
+
+    fn table_slot(&mut self, name: impl Into<CompactString>, table: &Arc<Table>) -> Slot {
+        let used = vec![false; table.columns.len()];
+        self.push_slot(SlotDraft {
+            name: name.into(),
+            table: Some(table.clone()),
+            types: Vec::new(),
+            column_names: Vec::new(),
+            used,
+            covering: None,
+        })
+    }
+
+    fn push_slot(&mut self, draft: SlotDraft) -> Slot {
+        self.slots.push(draft);
+        Slot(self.slots.len() as u16 - 1)
+    }
+
+    /// Runs `bind` one level deeper, or refuses to.
+    fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Error::new(
+                1436,
+                "HY000",
+                "Thread stack overrun: the statement is nested too deeply",
+            ));
+        }
+        self.depth += 1;
+        let result = bind(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Notes that the statement reads or writes a table.
+    fn use_table(&mut self, table: &Arc<Table>, how: TableUse) {
+        match self
+            .tables
+            .iter_mut()
+            .find(|(known, _)| known.id == table.id)
+        {
+            Some((_, known)) if how == TableUse::Write => *known = TableUse::Write,
+            Some(_) => {}
+            None => self.tables.push((table.clone(), how)),
+        }
+    }
+
+    /// Notes that the statement goes through a view.
+    fn use_view(&mut self, view: &Arc<View>) {
+        if self.views.iter().all(|(known, _)| known.id != view.id) {
+            self.views.push((view.clone(), TableUse::Read));
+        }
+    }
+
+    /// Notes that what the statement has named so far is what it changes.
+    fn change_views(&mut self) {
+        for (_, usage) in &mut self.views {
+            *usage = TableUse::Write;
+        }
+    }
+
+    /// Makes the plan depend on the value of each parameter of an expression.
+    fn fix_parameters(&mut self, expr: &Expr) {
+        expr.any(&mut |part| {
+            if let ExprKind::Parameter(number) = part.kind
+                && number < self.cx.literals.len()
+                && !self.fixed_parameters.contains(&number)
+            {
+                self.fixed_parameters.push(number);
+            }
+            false
+        });
+    }
+
+    /// The value of a literal, written or lifted out of the text.
+    fn literal_value<'e>(&'e self, expr: &'e ast::Expr) -> Option<Value> {
+        match expr {
+            ast::Expr::Literal(ast::Literal::Int(v)) => {
+                Some(i64::try_from(*v).map_or(Value::UInt(*v), Value::Int))
+            }
+            ast::Expr::Literal(ast::Literal::String(bytes)) => {
+                std::str::from_utf8(bytes).ok().map(Value::from)
+            }
+            ast::Expr::Param(number) => self.cx.literals.get(*number as usize).cloned(),
+            _ => None,
+        }
+    }
+
+    /// What foreign keys ask of a change. Rows that a cascade may change or delete under the statement's
+    /// own scan are collected first.
+    fn relations(&mut self, kind: &mut PlanKind) -> Option<Relations> {
+        let changes = relations::changes_of(kind);
+        if changes.is_empty() {
+            return None;
+        }
+        let catalog = self.cx.catalog;
+        let found = relations::relations(catalog, &changes, &mut |table| {
+            let slot = self.table_slot(table.name.clone(), table);
+            self.slots[slot.0 as usize].used.fill(true);
+            slot
+        })?;
+        let meets_itself = changes.iter().any(|(table, _)| found.cascades_to(table));
+        match kind {
+            PlanKind::Update(update) => update.in_place &= !meets_itself,
+            PlanKind::Delete(delete) => delete.in_place &= !meets_itself,
+            PlanKind::Query(_) | PlanKind::Insert(_) => {}
+        }
+        Some(found)
+    }
+
+    fn finish(mut self, mut kind: PlanKind) -> Plan {
+        let relations = self.relations(&mut kind);
+        let mut related = relations.as_ref().map_or_else(Vec::new, Relations::tables);
+        related.retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
+        let mut slot_drafts = self.slots;
+        let column_names = slot_drafts
+            .iter_mut()
+            .map(|draft| std::mem::take(&mut draft.column_names))
+            .collect();
+        let slots = slot_drafts.into_iter().map(SlotDraft::finish);
+        let mut tables = self.tables;
+        tables.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        let mut views = self.views;
+        views.sort_by(|(a, _), (b, _)| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        Plan {
+            kind,
+            slots: slots.collect(),
+            parameter_count: self.parameter_count.max(self.cx.parameters.len()),
+            dependencies: tables
+                .iter()
+                .map(|(table, _)| (table.id, table.version))
+                .collect(),
+            tables,
+            views,
+            table_names: self.table_names,
+            relations: relations.map(Arc::new),
+            related,
+            subplans: self.subplans,
+            cacheable: self.cacheable,
+            locks_rows: self.locks_rows,
+            fixed_parameters: self.fixed_parameters,
+            accesses: self.accesses.finish(),
+            column_names,
+        }
+    }
+}
+
+impl SlotDraft {
+    fn finish(self) -> SlotLayout {
+        match (&self.table, self.covering) {
+            (Some(table), None) => SlotLayout {
+                table: self.table.clone(),
+                ..SlotLayout::of_rows(self.name, table)
+            },
+            (Some(table), Some(index)) => {
+                let index: &Index = &table.indexes[index];
+                let mut map = vec![u16::MAX; table.columns.len()];
+                for (position, column) in index.entry_columns.iter().enumerate() {
+                    map[*column] = position as u16;
+                }
+                let types = index
+                    .entry_columns
+                    .iter()
+                    .map(|column| table.columns[*column].ty.clone())
+                    .collect();
+                SlotLayout {
+                    name: self.name,
+                    table: self.table.clone(),
+                    layout: index.entry_layout.clone(),
+                    types,
+                    map: Some(map),
+                }
+            }
+            (None, _) => SlotLayout {
+                name: self.name,
+                table: None,
+                layout: Arc::new(RowLayout::new(&self.types)),
+                types: self.types,
+                map: None,
+            },
+        }
+    }
+}
+
+/// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
+pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan, PlanError> {
+    Binder::new(cx).plan(|binder| binder.statement(statement))
+}
+
+/// Plans the query of a view's definition.
+pub fn view_definition(query: &ast::Query, cx: &Context<'_>) -> Result<Plan, PlanError> {
+    let mut binder = Binder::new(cx);
+    binder.defines_view = is_one_block(query);
+    binder.plan(|binder| binder.top_query(query))
+}
+
+/// Whether a query is a block of its own, and no set operation.
+fn is_one_block(query: &ast::Query) -> bool {
+    matches!(query.body, ast::QueryBody::Select(_))
+}
+
+impl Binder<'_> {
+    /// Makes a plan of what is bound; or an error, with what had been named by then.
+    fn plan(mut self, bind: impl FnOnce(&mut Self) -> Result<PlanKind>) -> Result<Plan, PlanError> {
+        match bind(&mut self) {
+            Ok(kind) => Ok(self.finish(kind)),
+            Err(error) => Err(PlanError {
+                error,
+                accesses: self.accesses.finish(),
+            }),
+        }
+    }
+
+    fn statement(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
+        Ok(match statement {
+            ast::Statement::Query(query) => {
+                let limited = with_select_limit(query, self.session());
+                self.top_query(limited.as_ref().unwrap_or(query))?
+            }
+            ast::Statement::Insert(insert) => PlanKind::Insert(self.insert(insert)?),
+            ast::Statement::LoadData(load) => PlanKind::Insert(self.load_data(load)?),
+            ast::Statement::Update(update) => PlanKind::Update(self.update(update)?),
+            ast::Statement::Delete(delete) => PlanKind::Delete(self.delete(delete)?),
+            _ => return Err(Error::not_supported_yet("this statement in a plan")),
+        })
+    }
+
+    fn top_query(&mut self, query: &ast::Query) -> Result<PlanKind> {
+        let bound = self.query(query)?;
+        let into = into_variables(query, bound.columns.len())?;
+        let calc_found_rows = matches!(&query.body, ast::QueryBody::Select(select) if select.options.sql_calc_found_rows);
+        let columns = bound.columns.iter().map(result_column).collect();
+        let name_spans = bound
+            .columns
+            .iter()
+            .map(|column| column.name_span)
+            .collect();
+        self.counts_all = calc_found_rows;
+        let (node, output) = optimize::query(self, bound)?;
+        Ok(PlanKind::Query(QueryPlan {
+            node,
+            output,
+            columns,
+            name_spans,
+            calc_found_rows,
+            into,
+        }))
+    }
+
+    /// The expressions of SET, DO and CALL: an empty row's columns.
+    fn expressions(&mut self, exprs: &[&ast::Expr]) -> Result<PlanKind> {
+        self.scopes.push(Scope::new("field list"));
+        let mut columns = Vec::new();
+        for expr in exprs {
+            let expr = self.expr(expr)?;
+            columns.push(OutputColumn {
+                expr,
+                name: CompactString::default(),
+                name_span: None,
+                origin: None,
+            });
+        }
+        let results = columns.iter().map(result_column).collect();
+        let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
+        optimize::finish_exprs(self, &mut output)?;
+        Ok(PlanKind::Query(QueryPlan {
+            node: crate::plan::Node::One,
+            output,
+            columns: results,
+            name_spans: Vec::new(),
+            calc_found_rows: false,
+            into: Vec::new(),
+        }))
+    }
+}
+
+/// The query with `sql_select_limit`, if that bounds it.
+fn with_select_limit(query: &ast::Query, session: &SessionVars) -> Option<ast::Query> {
+    if session.sql_select_limit == u64::MAX || query.limit.is_some() {
+        return None;
+    }
+    Some(ast::Query {
+        limit: Some(ast::Limit {
+            count: ast::Expr::Literal(ast::Literal::Int(session.sql_select_limit)),
+            offset: None,
+        }),
+        ..query.clone()
+    })
+}
+
+fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactString>> {
+    match &query.into {
+        None => Ok(Vec::new()),
+        Some(ast::SelectInto::Variables(targets)) => {
+            if targets.len() != columns {
+                return Err(Error::new(
+                    1222,
+                    "21000",
+                    "The used SELECT statements have a different number of columns",
+                ));
+            }
+            let name = |target: &ast::IntoTarget| match target {
+                ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),
+                ast::IntoTarget::Local(name) => Err(Error::undeclared_variable(name.as_str())),
+            };
+            targets.iter().map(name).collect()
+        }
+        Some(_) => Err(Error::not_supported_yet("SELECT INTO a file")),
+    }
+}
+
+/// The expressions of SET, DO and CALL.
+pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan, PlanError> {
+    Binder::new(cx).plan(|binder| binder.expressions(exprs))
+}
+
+/// Binds without tables, parameters or subqueries.
+fn bind_alone<R>(
+    session: &SessionVars,
+    bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
+) -> Result<R> {
+    let catalog = Catalog::default();
+    let cx = Context {
+        catalog: &catalog,
+        session,
+        temporary_tables: &TemporaryTables::new(),
+        parameters: &[],
+        literals: &[],
+        sql: b"",
+        row_counts: &NoRowCounts,
+    };
+    let mut binder = Binder::new(&cx);
+    let bound = bind(&mut binder)?;
+    if binder.subqueries.is_empty() {
+        Ok(bound)
+    } else {
+        Err(Error::not_supported_yet("a subquery here"))
+    }
+}
+
+pub fn standalone(expr: &ast::Expr, session: &SessionVars) -> Result<Expr> {
+    bind_alone(session, |binder| {
+        binder.scopes.push(Scope::new("field list"));
+        binder.expr(expr)
+    })
+}
+
+pub fn table_expression(
+    expr: &ast::Expr,
+    table: &Table,
+    clause: &'static str,
+    session: &SessionVars,
+) -> Result<Expr> {
+    bind_alone(session, |binder| {
+        let types: Vec<DataType> = table
+            .columns
+            .iter()
+            .map(|column| column.ty.clone())
+            .collect();
+        let names: Vec<CompactString> = table
+            .columns
+            .iter()
+            .map(|column| column.name.clone())
+            .collect();
+        let made = |column: &porpoise_catalog::Column| MadeColumn {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            nullable: column.nullable,
+            strength: Coercibility::Implicit,
+            name_span: None,
+        };
+        let columns = table.columns.iter().map(made).collect();
+        let slot = binder.new_slot(table.name.clone(), types, names);
+        let mut scope = Scope::new(clause);
+        scope.add(Relation {
+            alias: table.name.clone(),
+            schema: table.schema.clone(),
+            columns: Columns::Made { slot, columns },
+            nullable: false,
+            access: None,
+        });
+        scope.show_all();
+        binder.scopes.push(scope);
+        binder.expr(expr)
+    })
+}
+
+/// What the client is told of an output column.
+pub fn result_column(column: &OutputColumn) -> ResultColumn {
+    let mut result = ResultColumn::expression(
+        column.name.clone(),
+        column.expr.ty.clone(),
+        column.expr.nullable,
+    );
+    let Some(origin) = &column.origin else {
+        return result;
+    };
+    result.table = origin.alias.clone();
+    let Some(table) = &origin.table else {
+        return result;
+    };
+    let definition = &table.columns[origin.column];
+    result.schema = table.schema.clone();
+    result.original_table = table.name.clone();
+    result.original_name = definition.name.clone();
+    result.key = column_key(table, origin.column);
+    result.auto_increment = definition.auto_increment;
+    result.on_update_now = definition.on_update_now;
+    result.no_default = !definition.nullable
+        && !definition.auto_increment
+        && definition.generated.is_none()
+        && matches!(definition.default, ColumnDefault::None);
+    result
+}
+
+/// The part a column has in its table's keys.
+pub fn column_key(table: &Table, column: usize) -> ColumnKey {
+    let mut key = ColumnKey::None;
+    for index in &table.indexes {
+        let found = match index.kind {
+            IndexKind::Primary if index.parts.iter().any(|part| part.column == column) => {
+                return ColumnKey::Primary;
+            }
+            IndexKind::Unique if index.parts.len() == 1 && index.parts[0].column == column => {
+                ColumnKey::Unique
+            }
+            _ if index
+                .parts
+                .first()
+                .is_some_and(|part| part.column == column) =>
+            {
+                ColumnKey::Multiple
+            }
+            _ => continue,
+        };
+        if key == ColumnKey::None || found == ColumnKey::Unique {
+            key = found;
+        }
+    }
+    key
+}

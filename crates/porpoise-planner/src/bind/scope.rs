@@ -1,0 +1,478 @@
+//! Names: what a column reference can mean where it stands (MySQL 8.4 manual, 15.2.13 and 11.2).
+//!
+//! A scope belongs to one query block. Its relations come in the order of FROM; while FROM is still being
+//! bound only some of them are visible (the operands of a join to its ON, those before it to a LATERAL
+//! table, none to another derived table).
+//!
+//! | clause | looks in |
+//! | --- | --- |
+//! | select list, WHERE, ON | FROM, then outer queries |
+//! | GROUP BY | FROM, then the select list's aliases |
+//! | HAVING | aliases and grouped columns; FROM inside aggregates |
+//! | ORDER BY | a bare name: aliases first; else FROM, then aliases |
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::{Table, VirtualTable};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::privilege::Privilege;
+use porpoise_expr::aggregate::{Aggregate, SortKey};
+use porpoise_expr::typing::collation::Coercibility;
+use porpoise_expr::{Expr, ExprKind, Slot};
+use porpoise_sql::ast;
+use porpoise_types::DataType;
+
+use crate::access::{AccessColumn, AccessId};
+use crate::bind::Binder;
+use crate::bind::window::WindowDraft;
+use crate::plan::RowLock;
+use crate::query::{Origin, OutputColumn};
+
+pub struct Scope {
+    pub relations: Vec<Relation>,
+    pub visible: Range<usize>,
+    /// Columns that USING or NATURAL left to their twin: relation, column.
+    pub hidden: Vec<(usize, usize)>,
+    /// As error 1054 names the clause being bound.
+    pub clause: &'static str,
+    pub aliases: Aliases,
+    /// The select list, once it is bound.
+    pub items: Vec<OutputColumn>,
+    pub group_keys: Vec<GroupKey>,
+    /// Aggregates met, by their number in the statement.
+    pub aggregates: Vec<(usize, Aggregate)>,
+    pub aggregates_allowed: bool,
+    pub in_aggregate: bool,
+    pub windows: Vec<WindowDraft>,
+    pub windows_allowed: bool,
+    pub named_windows: Vec<(ast::Ident, ast::Window)>,
+    /// What rows of each table are locked as, by alias; the empty alias stands for all.
+    pub locks: Vec<(CompactString, RowLock)>,
+    /// ORDER BY of a merged derived table.
+    pub merged_order: Vec<SortKey>,
+}
+
+/// A key of GROUP BY, and the item of the select list that it names by alias or number.
+pub struct GroupKey {
+    pub expr: Expr,
+    pub item: Option<usize>,
+}
+
+/// When the select list's aliases are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aliases {
+    No,
+    /// After FROM.
+    Last,
+    /// HAVING: before FROM, and FROM only inside aggregates or for grouped columns.
+    Having,
+}
+
+/// A relation in FROM.
+pub struct Relation {
+    pub alias: CompactString,
+    pub schema: CompactString,
+    pub columns: Columns,
+    /// On the side of an outer join that may be filled with NULLs.
+    pub nullable: bool,
+    /// A table's or a view's.
+    pub access: Option<AccessId>,
+}
+
+/// What a statement does with a column that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnUse {
+    Read,
+    /// A view's definition shows it.
+    Shown,
+}
+
+impl Relation {
+    /// In no schema: defined by the statement.
+    pub fn of_statement(alias: CompactString, columns: Columns, nullable: bool) -> Relation {
+        Relation {
+            alias,
+            schema: CompactString::default(),
+            columns,
+            nullable,
+            access: None,
+        }
+    }
+}
+
+pub enum Columns {
+    Table {
+        slot: Slot,
+        table: Arc<Table>,
+    },
+    Virtual {
+        slot: Slot,
+        table: &'static VirtualTable,
+    },
+    /// Columns of a row that the statement makes.
+    Made {
+        slot: Slot,
+        columns: Vec<MadeColumn>,
+    },
+    /// A derived table whose query became part of this one.
+    Merged {
+        columns: Vec<OutputColumn>,
+    },
+}
+
+pub struct MadeColumn {
+    pub name: CompactString,
+    pub ty: DataType,
+    pub nullable: bool,
+    /// How easily its collation gives way.
+    pub strength: Coercibility,
+    /// As [`OutputColumn::name_span`].
+    pub name_span: Option<ast::Span>,
+}
+
+impl Scope {
+    pub fn new(clause: &'static str) -> Scope {
+        Scope {
+            relations: Vec::new(),
+            visible: 0..0,
+            hidden: Vec::new(),
+            clause,
+            aliases: Aliases::No,
+            items: Vec::new(),
+            group_keys: Vec::new(),
+            aggregates: Vec::new(),
+            aggregates_allowed: false,
+            in_aggregate: false,
+            windows: Vec::new(),
+            windows_allowed: false,
+            named_windows: Vec::new(),
+            locks: Vec::new(),
+            merged_order: Vec::new(),
+        }
+    }
+
+    pub fn add(&mut self, relation: Relation) {
+        self.relations.push(relation);
+    }
+
+    pub fn show_all(&mut self) {
+        self.visible = 0..self.relations.len();
+    }
+
+    /// The position of a column among the visible relations.
+    pub fn find(&self, name: &ast::ColumnRef) -> Result<Option<(usize, usize)>> {
+        let mut found: Option<(usize, usize)> = None;
+        for at in self.visible.clone() {
+            let relation = &self.relations[at];
+            if let Some(table) = &name.table
+                && !relation.is_called(name.schema.as_deref(), table)
+            {
+                continue;
+            }
+            let Some(column) = relation.columns.position(&name.name) else {
+                continue;
+            };
+            if name.table.is_none() && self.hidden.contains(&(at, column)) {
+                continue;
+            }
+            if found.is_some() {
+                return Err(Error::ambiguous_column(display(name), self.clause));
+            }
+            found = Some((at, column));
+        }
+        Ok(found)
+    }
+
+    /// The column that a name stood for, if one of the tables had it.
+    pub fn might_be_of(&self, name: &ast::ColumnRef) -> Option<AccessColumn> {
+        let is_meant = |relation: &&Relation| match &name.table {
+            Some(table) => relation.is_called(name.schema.as_deref(), table),
+            None => true,
+        };
+        let access = self
+            .relations
+            .iter()
+            .filter(is_meant)
+            .find_map(|r| r.access)?;
+        Some((access, name.name.0.clone()))
+    }
+
+    /// The select list's item with this alias. Items of one name must say the same.
+    pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
+        let mut found: Option<&OutputColumn> = None;
+        for item in self
+            .items
+            .iter()
+            .filter(|item| item.name.eq_ignore_ascii_case(name))
+        {
+            match found {
+                Some(held) if !held.expr.same_as(&item.expr, &[]) => {
+                    return Err(Error::ambiguous_column(name, self.clause));
+                }
+                Some(_) => {}
+                None => found = Some(item),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A name as it was written, without quotes.
+pub fn display(name: &ast::ColumnRef) -> String {
+    let mut out = String::new();
+    for qualifier in [&name.schema, &name.table].into_iter().flatten() {
+        out.push_str(qualifier);
+        out.push('.');
+    }
+    out.push_str(&name.name);
+    out
+}
+
+impl Relation {
+    /// A column of the table or view that is named here.
+    pub fn access_column(&self, column: usize) -> Option<AccessColumn> {
+        let access = self.access?;
+        Some((access, CompactString::new(self.columns.name(column))))
+    }
+
+    pub fn is_called(&self, schema: Option<&str>, name: &str) -> bool {
+        self.alias == name && schema.is_none_or(|schema| self.schema == schema)
+    }
+}
+
+impl Columns {
+    pub fn len(&self) -> usize {
+        match self {
+            Columns::Table { table, .. } => table.columns.len(),
+            Columns::Virtual { table, .. } => table.columns.len(),
+            Columns::Made { columns, .. } => columns.len(),
+            Columns::Merged { columns } => columns.len(),
+        }
+    }
+
+    pub fn name(&self, at: usize) -> &str {
+        match self {
+            Columns::Table { table, .. } => &table.columns[at].name,
+            Columns::Virtual { table, .. } => table.columns[at].0,
+            Columns::Made { columns, .. } => &columns[at].name,
+            Columns::Merged { columns } => &columns[at].name,
+        }
+    }
+
+    /// Whether `*` shows the column.
+    pub fn is_shown(&self, at: usize) -> bool {
+        match self {
+            Columns::Table { table, .. } => table.columns[at].visible,
+            _ => true,
+        }
+    }
+
+    pub fn position(&self, name: &str) -> Option<usize> {
+        match self {
+            Columns::Table { table, .. } => table.column_position(name),
+            _ => (0..self.len()).find(|at| self.name(*at).eq_ignore_ascii_case(name)),
+        }
+    }
+
+    pub fn expr(&self, at: usize) -> Expr {
+        match self {
+            Columns::Table { slot, table } => {
+                let column = &table.columns[at];
+                Expr::column(*slot, at, column.ty.clone(), column.nullable)
+            }
+            Columns::Virtual { slot, table } => {
+                let (_, ty, nullable) = &table.columns[at];
+                Expr::column(*slot, at, ty(), *nullable)
+            }
+            Columns::Made { slot, columns } => {
+                let column = &columns[at];
+                Expr::column(*slot, at, column.ty.clone(), column.nullable)
+                    .of_strength(column.strength)
+            }
+            Columns::Merged { columns } => columns[at].expr.clone(),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// The innermost scope.
+    pub(super) fn scope(&mut self) -> &mut Scope {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::new("field list"));
+        }
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+
+    /// Notes that the statement reads the columns in an expression.
+    pub(super) fn mark_used(&mut self, expr: &Expr) {
+        if let ExprKind::Column { slot, column, .. } = expr.kind {
+            if let Some(used) = self
+                .slots
+                .get_mut(slot.0 as usize)
+                .and_then(|draft| draft.used.get_mut(column as usize))
+            {
+                *used = true;
+            }
+            return;
+        }
+        let mut columns = Vec::new();
+        expr.any(&mut |part| {
+            columns.extend(part.as_column());
+            false
+        });
+        for (slot, column) in columns {
+            if let Some(used) = self
+                .slots
+                .get_mut(slot.0 as usize)
+                .and_then(|draft| draft.used.get_mut(column))
+            {
+                *used = true;
+            }
+        }
+    }
+
+    /// A column of a relation, as an expression that reads it.
+    pub(super) fn relation_column(&mut self, depth: usize, relation: usize, column: usize) -> Expr {
+        self.used_column(depth, relation, column, ColumnUse::Read)
+    }
+
+    /// A column of a relation, with the privilege that its use needs.
+    fn used_column(
+        &mut self,
+        depth: usize,
+        relation: usize,
+        column: usize,
+        usage: ColumnUse,
+    ) -> Expr {
+        let relation = &self.scopes[depth].relations[relation];
+        let mut expr = relation.columns.expr(column);
+        if relation.nullable {
+            expr.nullable = true;
+        }
+        if let Some(named) = relation.access_column(column) {
+            match usage {
+                ColumnUse::Read => self.accesses.column(&named, Privilege::Select),
+                ColumnUse::Shown => self.accesses.show(&named),
+            }
+        }
+        self.mark_used(&expr);
+        expr
+    }
+
+    /// The same, with what the client is told of it.
+    pub(super) fn output_column(
+        &mut self,
+        depth: usize,
+        relation: usize,
+        column: usize,
+        usage: ColumnUse,
+    ) -> OutputColumn {
+        let expr = self.used_column(depth, relation, column, usage);
+        let relation = &self.scopes[depth].relations[relation];
+        let (table, position, name_span) = match &relation.columns {
+            Columns::Table { table, .. } => (Some(table.clone()), column, None),
+            Columns::Merged { columns } => match &columns[column].origin {
+                Some(origin) => (
+                    origin.table.clone(),
+                    origin.column,
+                    columns[column].name_span,
+                ),
+                None => (None, column, columns[column].name_span),
+            },
+            Columns::Made { columns, .. } => (None, column, columns[column].name_span),
+            Columns::Virtual { .. } => (None, column, None),
+        };
+        let origin = Some(Origin {
+            alias: relation.alias.clone(),
+            table,
+            column: position,
+            access: relation.access_column(column),
+        });
+        OutputColumn {
+            expr,
+            name: CompactString::new(relation.columns.name(column)),
+            name_span,
+            origin,
+        }
+    }
+
+    /// Finds a column in this or an outer query.
+    pub(super) fn resolve(&mut self, name: &ast::ColumnRef) -> Result<Expr> {
+        for depth in (0..self.scopes.len()).rev() {
+            let scope = &self.scopes[depth];
+            if scope.aliases == Aliases::Having && !scope.in_aggregate {
+                if let Some(expr) = self.resolve_in_having(depth, name)? {
+                    return Ok(expr);
+                }
+                continue;
+            }
+            if let Some((relation, column)) = scope.find(name)? {
+                return Ok(self.relation_column(depth, relation, column));
+            }
+            if scope.aliases == Aliases::Last
+                && name.table.is_none()
+                && let Some(item) = scope.find_alias(&name.name)?
+            {
+                return Ok(item.expr.clone());
+            }
+        }
+        let clause = self
+            .scopes
+            .last()
+            .map_or("field list", |scope| scope.clause);
+        if let ("global ORDER clause", Some(table)) = (clause, &name.table) {
+            return Err(Error::table_not_in_from(table.as_str(), clause));
+        }
+        let clause = if clause == "global ORDER clause" {
+            "order clause"
+        } else {
+            clause
+        };
+        let might_be_of = |scope: &Scope| scope.might_be_of(name);
+        let looked_for = self.scopes.iter().rev().find_map(might_be_of);
+        Err(self.unknown_column(name, clause, looked_for, Privilege::Select))
+    }
+
+    /// Error 1054. Who has privileges on some columns of a table alone isn't told which others there are not.
+    pub(super) fn unknown_column(
+        &mut self,
+        name: &ast::ColumnRef,
+        clause: &str,
+        looked_for: Option<AccessColumn>,
+        privilege: Privilege,
+    ) -> Error {
+        if let Some(column) = looked_for {
+            self.accesses.column(&column, privilege);
+        }
+        Error::unknown_column(display(name), clause)
+    }
+
+    fn resolve_in_having(&mut self, depth: usize, name: &ast::ColumnRef) -> Result<Option<Expr>> {
+        let scope = &self.scopes[depth];
+        let from = scope.find(name);
+        if let Ok(Some((relation, column))) = from {
+            let expr = scope.relations[relation].columns.expr(column);
+            let grouped = (scope.group_keys.iter()).any(|key| key.expr.same_as(&expr, &[]));
+            let selected = scope.items.iter().any(|item| item.expr.same_as(&expr, &[]));
+            let aliased = name.table.is_none()
+                && scope
+                    .items
+                    .iter()
+                    .any(|item| item.name.eq_ignore_ascii_case(&name.name));
+            // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable as well.
+            if grouped || (selected && (!aliased || name.table.is_some())) {
+                return Ok(Some(self.relation_column(depth, relation, column)));
+            }
+        }
+        let scope = &self.scopes[depth];
+        if name.table.is_none()
+            && let Some(item) = scope.find_alias(&name.name)?
+        {
+            return Ok(Some(item.expr.clone()));
+        }
+        from.map(|_| None)
+    }
+}

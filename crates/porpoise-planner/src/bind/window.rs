@@ -1,0 +1,368 @@
+//! Window functions: `function OVER (PARTITION BY … ORDER BY … frame)`.
+//!
+//! Calls over the same partition and order share a window, which has a slot for its functions' results;
+//! a call is bound to a column of that slot at once.
+
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::aggregate::SortKey;
+use porpoise_expr::typing::{self, operate};
+use porpoise_expr::{Expr, Slot};
+use porpoise_sql::ast;
+use porpoise_types::DataType;
+
+use crate::bind::Binder;
+use crate::bind::group::{aggregate_name, find_aggregate};
+use crate::plan::{FrameBound, WindowCall, WindowFrame, WindowKind};
+use crate::query::Window;
+
+/// A window under construction.
+pub struct WindowDraft {
+    slot: Slot,
+    partition: Vec<Expr>,
+    order: Vec<SortKey>,
+    functions: Vec<WindowCall>,
+}
+
+impl Binder<'_> {
+    pub(super) fn window_call(&mut self, call: &ast::WindowCall) -> Result<Expr> {
+        if call.from_last {
+            return Err(Error::not_supported_yet("FROM LAST"));
+        }
+        if call.ignore_nulls {
+            return Err(Error::not_supported_yet("IGNORE NULLS"));
+        }
+        let depth = self.scopes.len().saturating_sub(1);
+        if !self.scope().windows_allowed || self.scope().in_aggregate {
+            let name = match &call.function {
+                ast::WindowFunction::Aggregate(aggregate) => {
+                    aggregate_name(aggregate.function).to_ascii_lowercase()
+                }
+                ast::WindowFunction::Function(function) => function.name.to_string(),
+            };
+            return Err(Error::new(
+                3593,
+                "HY000",
+                format!("You cannot use the window function '{name}' in this context.'"),
+            ));
+        }
+        let spec = self.window_spec(&call.over, 0)?;
+        // Windows don't nest.
+        self.scopes[depth].windows_allowed = false;
+        let bound = self.window_parts(call, &spec);
+        self.scopes[depth].windows_allowed = true;
+        let (function, nullable, partition, order) = bound?;
+        let ty = typing::slot_type(&function.ty);
+        let scope = &self.scopes[depth];
+        let same = |draft: &WindowDraft| {
+            let all = |a: &[Expr], b: &[Expr]| {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, &[]))
+            };
+            all(&draft.partition, &partition)
+                && draft.order.len() == order.len()
+                && draft
+                    .order
+                    .iter()
+                    .zip(&order)
+                    .all(|(a, b)| a.descending == b.descending && a.expr.same_as(&b.expr, &[]))
+        };
+        let at = match scope.windows.iter().position(same) {
+            Some(at) => at,
+            None => {
+                let slot = self.new_slot("<window>", Vec::new(), Vec::new());
+                self.scopes[depth].windows.push(WindowDraft {
+                    slot,
+                    partition,
+                    order,
+                    functions: Vec::new(),
+                });
+                self.scopes[depth].windows.len() - 1
+            }
+        };
+        let draft = &mut self.scopes[depth].windows[at];
+        draft.functions.push(function);
+        let (slot, column) = (draft.slot, draft.functions.len() - 1);
+        let slot_draft = &mut self.slots[slot.0 as usize];
+        slot_draft.types.push(ty.clone());
+        slot_draft.used.push(true);
+        Ok(Expr::column(slot, column, ty, nullable))
+    }
+
+    /// A window with what it inherits from the one it names.
+    fn window_spec(&mut self, over: &ast::Over, depth: usize) -> Result<ast::Window> {
+        let (base, own) = match over {
+            ast::Over::Named(name) => (Some(name.clone()), ast::Window::default()),
+            ast::Over::Spec(window) => (window.base.clone(), window.clone()),
+        };
+        let Some(base) = base else { return Ok(own) };
+        let named = self
+            .scope()
+            .named_windows
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(&base))
+            .cloned();
+        let Some((_, named)) = named else {
+            return Err(Error::new(
+                3579,
+                "HY000",
+                format!("Window name '{}' is not defined.", base.as_str()),
+            ));
+        };
+        if depth > self.scope().named_windows.len() {
+            return Err(Error::new(
+                3580,
+                "HY000",
+                "There is a circularity in the window dependency graph.",
+            ));
+        }
+        let mut spec = self.window_spec(&ast::Over::Spec(named), depth + 1)?;
+        if !own.partition_by.is_empty() {
+            return Err(Error::new(
+                3581,
+                "HY000",
+                "A window which depends on another cannot define partitioning.",
+            ));
+        }
+        if !own.order_by.is_empty() {
+            spec.order_by = own.order_by;
+        }
+        if own.frame.is_some() {
+            spec.frame = own.frame;
+        }
+        spec.base = None;
+        Ok(spec)
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn window_parts(
+        &mut self,
+        call: &ast::WindowCall,
+        spec: &ast::Window,
+    ) -> Result<(WindowCall, bool, Vec<Expr>, Vec<SortKey>)> {
+        let partition = self.exprs(&spec.partition_by)?;
+        let mut order = Vec::with_capacity(spec.order_by.len());
+        for item in &spec.order_by {
+            order.push(SortKey {
+                expr: self.expr(&item.expr)?,
+                descending: item.descending,
+            });
+        }
+        let frame = self.frame(spec, &order)?;
+        let (kind, arguments, ty, nullable) = match &call.function {
+            ast::WindowFunction::Aggregate(aggregate) => {
+                if aggregate.distinct {
+                    return Err(Error::not_supported_yet("<window function>(DISTINCT ..)"));
+                }
+                let parts = self.aggregate_parts(aggregate)?;
+                let function = find_aggregate(aggregate_name(aggregate.function))?;
+                (
+                    WindowKind::Aggregate(function),
+                    parts.arguments,
+                    parts.ty,
+                    parts.nullable,
+                )
+            }
+            ast::WindowFunction::Function(function) => self.window_function(function)?,
+        };
+        Ok((
+            WindowCall {
+                kind,
+                arguments,
+                frame,
+                ty: typing::slot_type(&ty),
+            },
+            nullable,
+            partition,
+            order,
+        ))
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn window_function(
+        &mut self,
+        function: &ast::Function,
+    ) -> Result<(WindowKind, Vec<Expr>, DataType, bool)> {
+        let mut arguments = self.exprs(&function.args)?;
+        let name = function.name.to_ascii_uppercase();
+        let counts = |min: usize, max: usize, arguments: &[Expr]| match arguments.len() {
+            count if count >= min && count <= max => Ok(()),
+            _ => Err(Error::parameter_count(name.as_str())),
+        };
+        let first = |arguments: &[Expr]| {
+            arguments
+                .first()
+                .map_or(DataType::Null, |argument| argument.ty.clone())
+        };
+        Ok(match name.as_str() {
+            "ROW_NUMBER" | "RANK" | "DENSE_RANK" => {
+                counts(0, 0, &arguments)?;
+                let kind = match name.as_str() {
+                    "ROW_NUMBER" => WindowKind::RowNumber,
+                    "RANK" => WindowKind::Rank,
+                    _ => WindowKind::DenseRank,
+                };
+                (kind, arguments, DataType::BIGINT_UNSIGNED, false)
+            }
+            "PERCENT_RANK" | "CUME_DIST" => {
+                counts(0, 0, &arguments)?;
+                let kind = if name == "CUME_DIST" {
+                    WindowKind::CumeDist
+                } else {
+                    WindowKind::PercentRank
+                };
+                (kind, arguments, DataType::DOUBLE, false)
+            }
+            "NTILE" => {
+                counts(1, 1, &arguments)?;
+                (
+                    WindowKind::Ntile,
+                    arguments,
+                    DataType::BIGINT_UNSIGNED,
+                    true,
+                )
+            }
+            "LAG" | "LEAD" => {
+                counts(1, 3, &arguments)?;
+                let kind = if name == "LAG" {
+                    WindowKind::Lag
+                } else {
+                    WindowKind::Lead
+                };
+                let ty = match arguments.get(2) {
+                    None => first(&arguments),
+                    Some(default) => typing::merged_type(
+                        &[&arguments[0], default],
+                        &name,
+                        self.session().collation,
+                    )?,
+                };
+                if arguments.len() == 3 {
+                    let default = arguments.remove(2);
+                    let value = arguments.remove(0);
+                    arguments.insert(0, typing::coerce(value, &ty));
+                    arguments.push(typing::coerce(default, &ty));
+                }
+                (kind, arguments, ty, true)
+            }
+            "FIRST_VALUE" | "LAST_VALUE" => {
+                counts(1, 1, &arguments)?;
+                let kind = if name == "FIRST_VALUE" {
+                    WindowKind::FirstValue
+                } else {
+                    WindowKind::LastValue
+                };
+                let ty = first(&arguments);
+                (kind, arguments, ty, true)
+            }
+            "NTH_VALUE" => {
+                counts(2, 2, &arguments)?;
+                let ty = first(&arguments);
+                (WindowKind::NthValue, arguments, ty, true)
+            }
+            _ => return Err(Error::wrong_usage("OVER", name)),
+        })
+    }
+
+    fn frame(&mut self, spec: &ast::Window, order: &[SortKey]) -> Result<WindowFrame> {
+        let Some(frame) = &spec.frame else {
+            // Up to the current row and its peers where there is an order, else the whole partition.
+            let end = if order.is_empty() {
+                FrameBound::UnboundedFollowing
+            } else {
+                FrameBound::CurrentRow
+            };
+            return Ok(WindowFrame {
+                rows: false,
+                start: FrameBound::UnboundedPreceding,
+                end,
+            });
+        };
+        let rows = match frame.unit {
+            ast::FrameUnit::Rows => true,
+            ast::FrameUnit::Range => false,
+            ast::FrameUnit::Groups => return Err(Error::not_supported_yet("GROUPS")),
+        };
+        let start = self.frame_bound(&frame.start, rows, order)?;
+        let end = match &frame.end {
+            None => FrameBound::CurrentRow,
+            Some(end) => self.frame_bound(end, rows, order)?,
+        };
+        Ok(WindowFrame { rows, start, end })
+    }
+
+    /// In a RANGE frame the bound is the order's value that far away from the current row's.
+    fn frame_bound(
+        &mut self,
+        bound: &ast::FrameBound,
+        rows: bool,
+        order: &[SortKey],
+    ) -> Result<FrameBound> {
+        let mut distance = |amount: &ast::Expr,
+                            unit: Option<ast::IntervalUnit>,
+                            preceding: bool|
+         -> Result<Box<Expr>> {
+            let amount = self.expr(amount)?;
+            if rows {
+                return Ok(Box::new(amount));
+            }
+            let [key] = order else {
+                return Err(Error::new(
+                    3587,
+                    "HY000",
+                    "Window with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
+                ));
+            };
+            let backward = preceding != key.descending;
+            let value = key.expr.clone();
+            let bound = match unit {
+                None => {
+                    let op = if backward {
+                        porpoise_expr::Arithmetic::Subtract
+                    } else {
+                        porpoise_expr::Arithmetic::Add
+                    };
+                    let signed = typing::coerce(value, &DataType::BIGINT);
+                    operate::arithmetic(
+                        op,
+                        if key.expr.ty.is_unsigned() {
+                            signed
+                        } else {
+                            key.expr.clone()
+                        },
+                        amount,
+                        self.session(),
+                    )?
+                }
+                Some(unit) => {
+                    let arguments = vec![value, amount, typing::unit_literal(unit)];
+                    super::expr::call_function(
+                        if backward { "DATE_SUB" } else { "DATE_ADD" },
+                        arguments,
+                        self.session(),
+                    )?
+                }
+            };
+            Ok(Box::new(bound))
+        };
+        Ok(match bound {
+            ast::FrameBound::UnboundedPreceding => FrameBound::UnboundedPreceding,
+            ast::FrameBound::UnboundedFollowing => FrameBound::UnboundedFollowing,
+            ast::FrameBound::CurrentRow => FrameBound::CurrentRow,
+            ast::FrameBound::Preceding(amount, unit) => {
+                FrameBound::Preceding(distance(amount, *unit, true)?)
+            }
+            ast::FrameBound::Following(amount, unit) => {
+                FrameBound::Following(distance(amount, *unit, false)?)
+            }
+        })
+    }
+
+    pub(super) fn finish_windows(&mut self, drafts: Vec<WindowDraft>) -> Vec<Window> {
+        let window = |draft: WindowDraft| Window {
+            slot: draft.slot,
+            partition: draft.partition,
+            order: draft.order,
+            functions: draft.functions,
+        };
+        drafts.into_iter().map(window).collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! From syntax tree to plan: names, types, access paths, join order.
+//!
+//! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]) and bound
+//!    queries ([`query`]).
+//! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort elimination.
+//! 3. [`relations`] finds what foreign keys ask of a change.
+//! 4. [`explain`] prints what came out.
+//!
+//! ```text
+//! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
+//! ```
+
+pub mod access;
+mod bind;
+pub mod column_changes;
+pub mod explain;
+pub mod file_format;
+mod optimize;
+pub mod plan;
+mod query;
+pub mod relations;
+mod slot_set;
+
+use porpoise_catalog::{Catalog, Table, TemporaryTables};
+use porpoise_core::error::Result;
+use porpoise_core::variables::SessionVars;
+use porpoise_expr::Expr;
+use porpoise_sql::ast;
+use porpoise_types::{DataType, Value};
+
+use crate::access::PlanError;
+
+/// What a statement is planned against.
+pub struct Context<'a> {
+    pub catalog: &'a Catalog,
+    pub session: &'a SessionVars,
+    /// Tables of the session's own, by schema and name: they hide others.
+    pub temporary_tables: &'a TemporaryTables,
+    /// The types of the parameters' values, where they are known; a `?` of unknown type (`DataType::Null`)
+    /// compares as what it meets.
+    pub parameters: &'a [DataType],
+    /// The values of the literals that were lifted out of the text; empty where the parameters are `?`s.
+    /// A plan that depends on one says so in [`plan::Plan::fixed_parameters`].
+    pub literals: &'a [Value],
+    /// The statement's text: column names come from it.
+    pub sql: &'a [u8],
+    /// How many rows tables have.
+    pub row_counts: &'a dyn RowCounts,
+}
+
+/// Guesses how many rows a table has.
+pub trait RowCounts {
+    fn rows(&self, table: &Table) -> u64;
+}
+
+/// Knows nothing: every table has a thousand rows.
+pub struct NoRowCounts;
+
+impl RowCounts for NoRowCounts {
+    fn rows(&self, _: &Table) -> u64 {
+        1000
+    }
+}
+
+impl RowCounts for porpoise_storage::Store {
+    fn rows(&self, table: &Table) -> u64 {
+        self.approximate_len(table.space)
+    }
+}
+
+/// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
+///
+/// What comes back, plan or error, is only to be had from `accounts::check`, which compares what the
+/// statement names with what its user may do.
+pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+    bind::plan(statement, context)
+}
+
+/// Plans the query of CREATE VIEW: columns that it plainly shows need any privilege, not SELECT.
+pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+    bind::view_definition(query, context)
+}
+
+/// Binds an expression over one table's row, which is in slot 0: generated columns, defaults, CHECKs.
+/// `clause` names where it stands in error 1054.
+pub fn bind_table_expression(
+    expr: &ast::Expr,
+    table: &Table,
+    clause: &'static str,
+    session: &SessionVars,
+) -> Result<Expr> {
+    bind::table_expression(expr, table, clause, session)
+}
+
+/// Binds an expression that may hold uncorrelated subqueries but names no columns: SET, DO, LIMIT. The plan's
+/// node is one empty row and its output the expressions.
+pub fn plan_expressions(
+    exprs: &[&ast::Expr],
+    context: &Context<'_>,
+) -> Result<plan::Plan, PlanError> {
+    bind::expressions(exprs, context)
+}
+
+/// Binds one expression without columns or subqueries.
+pub fn bind_standalone(expr: &ast::Expr, session: &SessionVars) -> Result<Expr> {
+    bind::standalone(expr, session)
+}
+
+/// The name of a column that is an expression: its text; of a lone string, the string.
+pub fn column_name(text: &[u8]) -> compact_str::CompactString {
+    if matches!(text.first(), Some(b'\'' | b'"'))
+        && let Ok(ast::Expr::Literal(ast::Literal::String(value))) =
+            porpoise_sql::parse_expr(text, porpoise_sql::Modes::NONE)
+    {
+        return String::from_utf8_lossy(&value).into();
+    }
+    String::from_utf8_lossy(text).trim().into()
+}

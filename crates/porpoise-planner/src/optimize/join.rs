@@ -1,0 +1,696 @@
+//! Join order and join methods.
+//!
+//! A join tree is taken apart into *units*: tables that may stand anywhere in the order, and the right sides
+//! of outer joins, semi-joins and anti-joins, which come after what their conditions read. The order is
+//! searched over sets of units (all orders up to [`SEARCH_MAX`] units, greedily beyond), each unit joined to
+//! those before it by the cheaper of
+//!
+//! - a nested loop, which opens the unit anew for each row, by an index where conditions give one;
+//! - a hash join, which reads the unit once and looks matches up.
+
+use std::sync::Arc;
+
+use porpoise_expr::typing::compare::key_pair;
+use porpoise_expr::{Comparison, Expr, ExprKind};
+
+use crate::bind::Binder;
+use crate::optimize::{Joined, Wanted, access, expr_slots, filtered, is_false, outer};
+use crate::plan::slots_of;
+use crate::plan::{JoinKind, Node};
+use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
+use crate::slot_set::SlotSet;
+
+/// Up to this many units every order is tried.
+const SEARCH_MAX: usize = 7;
+/// Putting a row into a hash table, and looking one up.
+const HASH_PUT: f64 = 2.0;
+const HASH_GET: f64 = 1.5;
+/// Opening an operator again.
+const OPEN: f64 = 1.0;
+
+struct Unit<'t> {
+    tree: &'t JoinTree,
+    kind: JoinKind,
+    /// Conditions of an outer, semi- or anti-join.
+    on: Vec<Expr>,
+    slots: SlotSet,
+    /// Slots of other units that must come before.
+    after: SlotSet,
+}
+
+struct Condition {
+    expr: Expr,
+    slots: SlotSet,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Loop,
+    Hash,
+}
+
+#[derive(Clone, Debug)]
+struct Order {
+    steps: Vec<(usize, Method)>,
+    available: SlotSet,
+    rows: f64,
+    cost: f64,
+}
+
+/// Plans a join tree under some conditions; `outer` slots are filled already.
+pub fn plan(
+    binder: &mut Binder<'_>,
+    tree: &JoinTree,
+    conditions: Vec<Expr>,
+    outer: &SlotSet,
+    straight: bool,
+    wanted: &Wanted,
+) -> Joined {
+    if conditions.iter().any(is_false) {
+        return Joined {
+            node: Node::Empty,
+            in_order: true,
+        };
+    }
+    // One table is the usual case.
+    if let JoinTree::Leaf(source) = tree {
+        let slots = SlotSet::one(source.slot);
+        let (here, before) = split(binder, conditions, &slots);
+        let (node, in_order) = build_source(binder, source, here, outer, wanted);
+        return Joined {
+            node: guarded(before, node),
+            in_order,
+        };
+    }
+    let (units, conditions) = take_apart(binder, tree, conditions, straight);
+    let all: SlotSet = units
+        .iter()
+        .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
+    let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
+        .into_iter()
+        .partition(|condition| condition.slots.intersects(&all));
+    let order = search(binder, &units, &conditions, outer);
+    let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted);
+    let before = before.into_iter().map(|condition| condition.expr).collect();
+    Joined {
+        node: guarded(before, node),
+        in_order,
+    }
+}
+
+/// How many rows a join yields.
+pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f64 {
+    if matches!(tree, JoinTree::One) {
+        return 1.0;
+    }
+    let (units, conditions) = take_apart(binder, tree, conditions.to_vec(), false);
+    search(binder, &units, &conditions, &SlotSet::default()).rows
+}
+
+/// Conditions that read some slots, and those that don't.
+fn split(binder: &Binder<'_>, conditions: Vec<Expr>, slots: &SlotSet) -> (Vec<Expr>, Vec<Expr>) {
+    if conditions.iter().all(|condition| {
+        condition.any(&mut |part| {
+            part.as_column()
+                .is_some_and(|(slot, _)| slots.contains(slot))
+        })
+    }) {
+        return (conditions, Vec::new());
+    }
+    conditions.into_iter().partition(|condition| {
+        expr_slots(binder, condition).intersects(slots) || condition.is_volatile()
+    })
+}
+
+/// Checks conditions that read nothing of the node once, before it is opened.
+fn guarded(conditions: Vec<Expr>, node: Node) -> Node {
+    if conditions.is_empty() {
+        return node;
+    }
+    let left = Box::new(filtered(Node::One, conditions));
+    Node::NestedLoop {
+        left,
+        right: Box::new(node),
+        kind: JoinKind::Inner,
+        condition: Vec::new(),
+    }
+}
+
+fn take_apart<'t>(
+    binder: &Binder<'_>,
+    tree: &'t JoinTree,
+    conditions: Vec<Expr>,
+    straight: bool,
+) -> (Vec<Unit<'t>>, Vec<Condition>) {
+    let mut units = Vec::new();
+    let mut all = conditions;
+    flatten(binder, tree, &mut units, &mut all, straight);
+    let conditions = all.into_iter().map(|expr| {
+        let slots = expr_slots(binder, &expr);
+        Condition { expr, slots }
+    });
+    (units, conditions.collect())
+}
+
+fn flatten<'t>(
+    binder: &Binder<'_>,
+    tree: &'t JoinTree,
+    units: &mut Vec<Unit<'t>>,
+    conditions: &mut Vec<Expr>,
+    straight: bool,
+) {
+    match tree {
+        JoinTree::One => {}
+        JoinTree::Leaf(source) => {
+            let mut after = match &source.kind {
+                SourceKind::Planned { free, .. } => free.clone(),
+                _ => SlotSet::default(),
+            };
+            if straight {
+                units.iter().for_each(|unit| after.add(&unit.slots));
+            }
+            units.push(Unit {
+                tree,
+                kind: JoinKind::Inner,
+                on: Vec::new(),
+                slots: SlotSet::one(source.slot),
+                after,
+            });
+        }
+        JoinTree::Filtered {
+            tree,
+            conditions: own,
+        } => {
+            flatten(binder, tree, units, conditions, straight);
+            conditions.extend(own.iter().cloned());
+        }
+        JoinTree::Join {
+            left,
+            right,
+            kind: LogicalJoin::Inner | LogicalJoin::Straight,
+            on,
+        } => {
+            flatten(binder, left, units, conditions, straight);
+            let first_right = units.len();
+            flatten(binder, right, units, conditions, straight);
+            if let JoinTree::Join {
+                kind: LogicalJoin::Straight,
+                ..
+            } = tree
+            {
+                let of_left = outer::source_slots(left);
+                units[first_right..]
+                    .iter_mut()
+                    .for_each(|unit| unit.after.add(&of_left));
+            }
+            conditions.extend(on.iter().cloned());
+        }
+        JoinTree::Join {
+            left,
+            right,
+            kind,
+            on,
+        } => {
+            flatten(binder, left, units, conditions, straight);
+            let kind = match kind {
+                LogicalJoin::Semi => JoinKind::Semi,
+                LogicalJoin::Anti => JoinKind::Anti,
+                _ => JoinKind::Left,
+            };
+            let slots = outer::source_slots(right);
+            let mut after = SlotSet::default();
+            on.iter()
+                .for_each(|condition| after.add(&expr_slots(binder, condition)));
+            let mut inner = SlotSet::default();
+            right.for_each_expr(&mut |expr| inner.add(&expr_slots(binder, expr)));
+            right.for_each_source(&mut |source| {
+                if let SourceKind::Planned { free, .. } = &source.kind {
+                    inner.add(free);
+                }
+            });
+            after.add(&inner);
+            after.remove(&slots);
+            let of_left = outer::source_slots(left);
+            if !after.intersects(&of_left) || straight {
+                after.add(&of_left);
+            }
+            units.push(Unit {
+                tree: right,
+                kind,
+                on: on.clone(),
+                slots,
+                after,
+            });
+        }
+    }
+}
+
+/// Finds the cheapest order.
+fn search(
+    binder: &Binder<'_>,
+    units: &[Unit<'_>],
+    conditions: &[Condition],
+    outer: &SlotSet,
+) -> Order {
+    let start = Order {
+        steps: Vec::new(),
+        available: SlotSet::default(),
+        rows: 1.0,
+        cost: 0.0,
+    };
+    let local: SlotSet = units
+        .iter()
+        .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
+    let ready = |unit: &Unit<'_>, available: &SlotSet| {
+        unit.after
+            .iter()
+            .all(|slot| !local.contains(slot) || available.contains(slot))
+    };
+    if units.len() <= SEARCH_MAX {
+        let full = (1usize << units.len()) - 1;
+        let mut best: Vec<Option<Order>> = vec![None; full + 1];
+        best[0] = Some(start.clone());
+        for set in 0..full {
+            let Some(held) = best[set].take() else {
+                continue;
+            };
+            for (number, unit) in units.iter().enumerate() {
+                if set >> number & 1 == 1 || !ready(unit, &held.available) {
+                    continue;
+                }
+                let next = extend(binder, &held, units, number, conditions, outer);
+                let slot = &mut best[set | 1 << number];
+                if slot
+                    .as_ref()
+                    .is_none_or(|other| next.cost < other.cost * (1.0 - 1e-9))
+                {
+                    *slot = Some(next);
+                }
+            }
+        }
+        if let Some(order) = best.pop().flatten() {
+            return order;
+        }
+    }
+    let mut order = start;
+    while order.steps.len() < units.len() {
+        let placed = |number: usize| order.steps.iter().any(|step| step.0 == number);
+        let candidates = (0..units.len()).filter(|number| !placed(*number));
+        let ready_ones: Vec<usize> = candidates
+            .clone()
+            .filter(|number| ready(&units[*number], &order.available))
+            .collect();
+        let choices = if ready_ones.is_empty() {
+            candidates.take(1).collect()
+        } else {
+            ready_ones
+        };
+        let next = choices
+            .into_iter()
+            .map(|number| extend(binder, &order, units, number, conditions, outer));
+        match next.min_by(|a, b| (a.cost + a.rows).total_cmp(&(b.cost + b.rows))) {
+            Some(next) => order = next,
+            None => break,
+        }
+    }
+    order
+}
+
+/// The order with one more unit, joined by the cheaper method.
+fn extend(
+    binder: &Binder<'_>,
+    order: &Order,
+    units: &[Unit<'_>],
+    number: usize,
+    conditions: &[Condition],
+    outer: &SlotSet,
+) -> Order {
+    let unit = &units[number];
+    let first = order.steps.is_empty();
+    let before = order.available.union(outer);
+    let with = before.union(&unit.slots);
+    let here: Vec<&Expr> = match unit.kind {
+        JoinKind::Inner => conditions
+            .iter()
+            .filter(|condition| {
+                condition.slots.intersects(&unit.slots) && condition.slots.is_subset(&with)
+            })
+            .map(|condition| &condition.expr)
+            .collect(),
+        _ => unit.on.iter().collect(),
+    };
+    let (open, passed) = open_cost(binder, unit.tree, &here, &before);
+    let mut method = Method::Loop;
+    let mut cost = order.rows * (open + OPEN);
+    if !first
+        && here
+            .iter()
+            .any(|condition| hash_keys(binder, condition, &unit.slots, &order.available).is_some())
+        && is_free(unit, &order.available)
+    {
+        let alone = unit.slots.union(outer);
+        let own: Vec<&Expr> = here
+            .iter()
+            .copied()
+            .filter(|condition| expr_slots(binder, condition).is_subset(&alone))
+            .collect();
+        let (open, read) = open_cost(binder, unit.tree, &own, outer);
+        let hashed = open + read * HASH_PUT + order.rows * HASH_GET;
+        if hashed < cost {
+            cost = hashed;
+            method = Method::Hash;
+        }
+    }
+    let rows = match unit.kind {
+        JoinKind::Inner => order.rows * passed,
+        JoinKind::Left => order.rows * passed.max(1.0),
+        JoinKind::Semi => order.rows * passed.min(1.0),
+        JoinKind::Anti => order.rows * (1.0 - passed).clamp(0.1, 1.0),
+    };
+    let mut steps = order.steps.clone();
+    steps.push((number, method));
+    let available = match unit.kind {
+        JoinKind::Inner | JoinKind::Left => order.available.union(&unit.slots),
+        JoinKind::Semi | JoinKind::Anti => order.available.clone(),
+    };
+    // Each row is passed on and looked at once more.
+    Order {
+        steps,
+        available,
+        rows,
+        cost: order.cost + cost + rows * 0.2,
+    }
+}
+
+/// A LATERAL table or a correlated subtree can't be read once for all rows.
+fn is_free(unit: &Unit<'_>, available: &SlotSet) -> bool {
+    let mut free = true;
+    unit.tree.for_each_source(&mut |source| {
+        if let SourceKind::Planned { free: of, .. } = &source.kind {
+            free &= !of.intersects(available);
+        }
+    });
+    free
+}
+
+/// What opening a tree and reading it to its end costs, and how many rows come.
+fn open_cost(
+    binder: &Binder<'_>,
+    tree: &JoinTree,
+    conditions: &[&Expr],
+    before: &SlotSet,
+) -> (f64, f64) {
+    match tree {
+        JoinTree::One => (0.0, 1.0),
+        JoinTree::Leaf(source) => match &source.kind {
+            SourceKind::Table(table) => {
+                let path = access::best(
+                    binder,
+                    source,
+                    table,
+                    conditions,
+                    before,
+                    &Wanted::default(),
+                );
+                (
+                    path.cost,
+                    join_rows(&path, conditions, binder.row_count(table)),
+                )
+            }
+            SourceKind::Planned { rows, .. } => (
+                *rows,
+                (rows * derived_selectivity(conditions, *rows)).max(0.01),
+            ),
+            _ => (
+                200.0,
+                (100.0 * access::selectivity(conditions.iter().copied())).max(1.0),
+            ),
+        },
+        tree => {
+            let conditions: Vec<Expr> = conditions
+                .iter()
+                .map(|condition| (*condition).clone())
+                .collect();
+            let (units, conditions) = take_apart(binder, tree, conditions, false);
+            let order = search(binder, &units, &conditions, before);
+            (order.cost, order.rows)
+        }
+    }
+}
+
+/// Equality with another table's column matches about one row of the smaller side, not a tenth of all.
+fn join_rows(path: &access::Path, conditions: &[&Expr], rows: f64) -> f64 {
+    let joins = conditions
+        .iter()
+        .enumerate()
+        .filter(|(number, condition)| !path.exact.contains(number) && is_column_equality(condition))
+        .count();
+    let factor = (30.0 / rows.max(30.0)).powi(joins.min(2) as i32);
+    (path.passed * factor).max(path.passed.min(0.01))
+}
+
+fn derived_selectivity(conditions: &[&Expr], rows: f64) -> f64 {
+    conditions
+        .iter()
+        .map(|condition| {
+            if is_column_equality(condition) {
+                1.0 / rows.max(1.0)
+            } else {
+                access::selectivity(std::iter::once(*condition))
+            }
+        })
+        .product()
+}
+
+fn is_column_equality(condition: &Expr) -> bool {
+    match &condition.kind {
+        ExprKind::Compare {
+            op: Comparison::Eq,
+            left,
+            right,
+            ..
+        } => !left.is_constant() && !right.is_constant(),
+        _ => false,
+    }
+}
+
+/// An equality between a unit and what comes before it, as keys of both sides: of those before, of the unit.
+fn hash_keys(
+    binder: &Binder<'_>,
+    condition: &Expr,
+    unit: &SlotSet,
+    before: &SlotSet,
+) -> Option<(Expr, Expr)> {
+    let ExprKind::Compare {
+        op: Comparison::Eq,
+        domain,
+        left,
+        right,
+    } = &condition.kind
+    else {
+        return None;
+    };
+    if matches!(left.kind, ExprKind::Row(_)) {
+        return None;
+    }
+    let (a, b) = (expr_slots(binder, left), expr_slots(binder, right));
+    let fits = |inner: &SlotSet, outer: &SlotSet| {
+        inner.intersects(unit)
+            && !inner.intersects(before)
+            && outer.intersects(before)
+            && !outer.intersects(unit)
+    };
+    if fits(&b, &a) {
+        return Some(key_pair((**left).clone(), (**right).clone(), *domain));
+    }
+    if fits(&a, &b) {
+        let (outer, inner) = key_pair((**right).clone(), (**left).clone(), *domain);
+        return Some((outer, inner));
+    }
+    None
+}
+
+/// Makes the nodes of an order.
+fn build(
+    binder: &mut Binder<'_>,
+    units: &[Unit<'_>],
+    mut conditions: Vec<Condition>,
+    order: &Order,
+    outer: &SlotSet,
+    wanted: &Wanted,
+) -> (Node, bool) {
+    let mut node: Option<Node> = None;
+    let mut in_order = false;
+    let mut available = SlotSet::default();
+    for &(number, method) in &order.steps {
+        let unit = &units[number];
+        let before = available.union(outer);
+        let with = before.union(&unit.slots);
+        let here: Vec<Expr> = match unit.kind {
+            JoinKind::Inner => {
+                let (here, later) = conditions
+                    .into_iter()
+                    .partition(|condition| condition.slots.is_subset(&with));
+                conditions = later;
+                here.into_iter()
+                    .map(|condition: Condition| condition.expr)
+                    .collect()
+            }
+            _ => unit.on.clone(),
+        };
+        let Some(left) = node.take() else {
+            let (first, ordered) = build_tree(binder, unit.tree, here, outer, wanted);
+            in_order = ordered;
+            node = Some(first);
+            available.add(&unit.slots);
+            continue;
+        };
+        let left = Box::new(left);
+        let joined = match method {
+            Method::Loop => {
+                let (right, _) = build_tree(binder, unit.tree, here, &before, &Wanted::default());
+                Node::NestedLoop {
+                    left,
+                    right: Box::new(right),
+                    kind: unit.kind,
+                    condition: Vec::new(),
+                }
+            }
+            Method::Hash => {
+                let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
+                let (mut own, mut condition) = (Vec::new(), Vec::new());
+                let alone = unit.slots.union(outer);
+                for expr in here {
+                    if let Some((a, b)) = hash_keys(binder, &expr, &unit.slots, &available) {
+                        left_keys.push(a);
+                        right_keys.push(b);
+                    } else if expr_slots(binder, &expr).is_subset(&alone) {
+                        own.push(expr);
+                    } else {
+                        condition.push(expr);
+                    }
+                }
+                let (right, _) = build_tree(binder, unit.tree, own, outer, &Wanted::default());
+                let right_slots = slots_of(&right);
+                Node::HashJoin {
+                    left,
+                    right: Box::new(right),
+                    kind: unit.kind,
+                    left_keys,
+                    right_keys,
+                    condition,
+                    right_slots,
+                }
+            }
+        };
+        if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
+            available.add(&unit.slots);
+        }
+        // Conditions of WHERE on the outer join's right side stand above it.
+        let now = available.union(outer);
+        let (ready, later): (Vec<Condition>, Vec<Condition>) = conditions
+            .into_iter()
+            .partition(|condition| condition.slots.is_subset(&now));
+        conditions = later;
+        node = Some(filtered(
+            joined,
+            ready.into_iter().map(|condition| condition.expr).collect(),
+        ));
+    }
+    let node = node.unwrap_or(Node::One);
+    // Nothing is left unless an order was not complete.
+    (
+        filtered(
+            node,
+            conditions
+                .into_iter()
+                .map(|condition| condition.expr)
+                .collect(),
+        ),
+        in_order,
+    )
+}
+
+/// A tree's node under conditions that all can be checked inside it.
+fn build_tree(
+    binder: &mut Binder<'_>,
+    tree: &JoinTree,
+    conditions: Vec<Expr>,
+    before: &SlotSet,
+    wanted: &Wanted,
+) -> (Node, bool) {
+    match tree {
+        JoinTree::Leaf(source) => build_source(binder, source, conditions, before, wanted),
+        tree => {
+            let joined = plan(binder, tree, conditions, before, false, wanted);
+            (joined.node, joined.in_order)
+        }
+    }
+}
+
+/// A relation's node, and whether its rows come in the wanted order.
+fn build_source(
+    binder: &mut Binder<'_>,
+    source: &Source,
+    mut conditions: Vec<Expr>,
+    before: &SlotSet,
+    wanted: &Wanted,
+) -> (Node, bool) {
+    if conditions.iter().any(is_false) {
+        return (Node::Empty, true);
+    }
+    // What is dear to check is checked last.
+    conditions.sort_by_key(Expr::has_subquery);
+    let node = match &source.kind {
+        SourceKind::Table(table) => {
+            let references: Vec<&Expr> = conditions.iter().collect();
+            let own = wanted.keys.iter().all(|key| key.0 == source.slot);
+            let wanted = if own { wanted } else { &Wanted::default() };
+            let path = access::best(binder, source, table, &references, before, wanted);
+            let in_order = path.in_order && !wanted.keys.is_empty();
+            let mut number = 0;
+            let exact = path.exact.clone();
+            conditions.retain(|_| {
+                number += 1;
+                !exact.contains(&(number - 1))
+            });
+            return (
+                access::scan(binder, source, table, path, conditions),
+                in_order,
+            );
+        }
+        SourceKind::Virtual(table) => {
+            return (
+                Node::Virtual {
+                    slot: source.slot,
+                    table,
+                    filter: conditions,
+                },
+                false,
+            );
+        }
+        SourceKind::Planned {
+            plan,
+            materialize,
+            free,
+            ..
+        } => {
+            // What it reads may lie beside it (LATERAL), or around the whole query.
+            let correlated = !free.is_empty();
+            let input = Box::new(Arc::unwrap_or_clone(plan.node.clone()));
+            Node::Derived {
+                slot: source.slot,
+                input,
+                output: plan.output.clone(),
+                materialize: (!correlated).then_some(*materialize),
+                correlated,
+            }
+        }
+        SourceKind::Working { working } => Node::Working {
+            slot: source.slot,
+            working: *working,
+        },
+        SourceKind::Derived { .. } | SourceKind::Common { .. } => Node::Empty,
+    };
+    (filtered(node, conditions), false)
+}

@@ -1,0 +1,305 @@
+//! Subqueries of WHERE that become joins.
+//!
+//! | condition | becomes |
+//! | --- | --- |
+//! | `EXISTS (correlated)` | semi-join: the row once, if anything matches |
+//! | `NOT EXISTS (correlated)` | anti-join: the row, if nothing matches |
+//! | `x IN (SELECT y …)` | semi-join on `x = y`; or, where few y meet an index on x, a join with the distinct y |
+//! | `x NOT IN (correlated)` | anti-join, where neither x nor y can be NULL |
+//!
+//! What is left is evaluated as an expression: once if uncorrelated, its result kept as a set.
+
+use std::sync::Arc;
+
+use porpoise_core::error::Result;
+use porpoise_expr::typing;
+use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
+
+use crate::bind::Binder;
+use crate::optimize::{self, Wanted, access, expr_slots, free_slots, join, outer};
+use crate::plan::RowLock;
+use crate::query::{
+    Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, WithNode,
+};
+use crate::slot_set::SlotSet;
+
+/// Converts the conditions that can be; the others stay.
+pub fn convert(
+    binder: &mut Binder<'_>,
+    mut tree: JoinTree,
+    conditions: &mut Vec<Expr>,
+) -> Result<JoinTree> {
+    if !conditions
+        .iter()
+        .any(|condition| matches!(condition.kind, ExprKind::Subquery { .. }))
+    {
+        return Ok(tree);
+    }
+    let mut kept = Vec::with_capacity(conditions.len());
+    for condition in std::mem::take(conditions) {
+        let ExprKind::Subquery { number, kind } = &condition.kind else {
+            kept.push(condition);
+            continue;
+        };
+        let Some(bound) = binder.subqueries.get_mut(*number).and_then(Option::take) else {
+            kept.push(condition);
+            continue;
+        };
+        let local = outer::source_slots(&tree);
+        let correlated = free_slots(binder, &bound).intersects(&local);
+        let simple = is_simple(&bound);
+        let number = *number;
+        let (operands, domains, join) = match kind {
+            SubqueryKind::Exists { negated } if correlated && simple => (
+                Vec::new(),
+                Vec::new(),
+                if *negated {
+                    LogicalJoin::Anti
+                } else {
+                    LogicalJoin::Semi
+                },
+            ),
+            SubqueryKind::Quantified {
+                operand,
+                op: Comparison::Eq,
+                all: false,
+                domains,
+            } => (items(operand), domains.clone(), LogicalJoin::Semi),
+            SubqueryKind::Quantified {
+                operand,
+                op: Comparison::Ne,
+                all: true,
+                domains,
+            } if correlated
+                && simple
+                && !operand.nullable
+                && bound.columns.iter().all(|column| !column.expr.nullable) =>
+            {
+                (items(operand), domains.clone(), LogicalJoin::Anti)
+            }
+            _ => {
+                binder.subqueries[number] = Some(bound);
+                kept.push(condition);
+                continue;
+            }
+        };
+        if operands.iter().any(Expr::has_subquery) || operands.iter().any(Expr::is_volatile) {
+            binder.subqueries[number] = Some(bound);
+            kept.push(condition);
+            continue;
+        }
+        if !correlated
+            && join == LogicalJoin::Semi
+            && drives(binder, &tree, &kept, &operands, &bound)
+        {
+            let (source, columns) = distinct_source(binder, bound)?;
+            for ((operand, domain), column) in operands.into_iter().zip(domains).zip(columns) {
+                kept.push(equal(operand, column, domain));
+            }
+            let right = Box::new(JoinTree::Leaf(Box::new(source)));
+            tree = JoinTree::Join {
+                left: Box::new(tree),
+                right,
+                kind: LogicalJoin::Inner,
+                on: Vec::new(),
+            };
+            continue;
+        }
+        if !simple {
+            binder.subqueries[number] = Some(bound);
+            kept.push(condition);
+            continue;
+        }
+        let Query {
+            body: Body::Select(block),
+            columns,
+            ..
+        } = bound
+        else {
+            kept.push(condition);
+            continue;
+        };
+        let Block {
+            from,
+            conditions: mut on,
+            ..
+        } = *block;
+        for ((operand, domain), column) in operands.into_iter().zip(domains).zip(columns) {
+            on.push(equal(operand, column.expr, domain));
+        }
+        let mut right = from;
+        optimize::prepare(binder, &mut right)?;
+        let right = convert(binder, right, &mut on)?;
+        tree = JoinTree::Join {
+            left: Box::new(tree),
+            right: Box::new(right),
+            kind: join,
+            on,
+        };
+    }
+    *conditions = kept;
+    Ok(tree)
+}
+
+fn items(operand: &Expr) -> Vec<Expr> {
+    match &operand.kind {
+        ExprKind::Row(items) => items.clone(),
+        _ => vec![operand.clone()],
+    }
+}
+
+fn equal(left: Expr, right: Expr, domain: Domain) -> Expr {
+    let nullable = left.nullable || right.nullable;
+    Expr::boolean(
+        ExprKind::Compare {
+            op: Comparison::Eq,
+            domain,
+            left: Box::new(left),
+            right: Box::new(right),
+        },
+        nullable,
+    )
+}
+
+/// Only joins and filters: its rows can be looked for one at a time.
+fn is_simple(query: &Query) -> bool {
+    let Body::Select(block) = &query.body else {
+        return false;
+    };
+    block.group.is_none()
+        && block.having.is_empty()
+        && block.windows.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && !matches!(block.from, JoinTree::One)
+        && query
+            .columns
+            .iter()
+            .all(|column| !column.expr.is_volatile() && !column.expr.has_subquery())
+}
+
+/// Whether the subquery's rows should be read first, to look the outer table up by them.
+fn drives(
+    binder: &mut Binder<'_>,
+    tree: &JoinTree,
+    conditions: &[Expr],
+    operands: &[Expr],
+    query: &Query,
+) -> bool {
+    let Some((slot, column)) = operands.first().and_then(Expr::as_column) else {
+        return false;
+    };
+    let mut rows_outer = None;
+    tree.for_each_source(&mut |source| {
+        let SourceKind::Table(table) = &source.kind else {
+            return;
+        };
+        let indexed = table.indexes.iter().any(|index| {
+            index.visible
+                && index
+                    .parts
+                    .first()
+                    .is_some_and(|part| part.column == column)
+        });
+        if source.slot == slot && indexed {
+            let own = SlotSet::one(slot);
+            let here: Vec<&Expr> = conditions
+                .iter()
+                .filter(|condition| expr_slots(binder, condition).is_subset(&own))
+                .collect();
+            let path = access::best(
+                binder,
+                source,
+                table,
+                &here,
+                &SlotSet::default(),
+                &Wanted::default(),
+            );
+            rows_outer = Some(path.cost);
+        }
+    });
+    // Behind an outer join the table's rows are not the query's own.
+    let Some(cost_outer) = rows_outer.filter(|_| !is_null_side(tree, slot)) else {
+        return false;
+    };
+    let rows_inner = match &query.body {
+        Body::Select(block) => {
+            let rows = join::estimate(binder, &block.from, &block.conditions);
+            match &block.group {
+                Some(group) if group.keys.is_empty() => 1.0,
+                Some(_) => (rows * 0.1).max(1.0),
+                None => rows,
+            }
+        }
+        Body::Values { rows, .. } => rows.len() as f64,
+        _ => 100.0,
+    };
+    rows_inner * 12.0 < cost_outer
+}
+
+/// Whether a slot is on the side of an outer join that may be missing.
+fn is_null_side(tree: &JoinTree, slot: porpoise_expr::Slot) -> bool {
+    match tree {
+        JoinTree::One | JoinTree::Leaf(_) => false,
+        JoinTree::Filtered { tree, .. } => is_null_side(tree, slot),
+        JoinTree::Join {
+            left, right, kind, ..
+        } => {
+            let inside = outer::source_slots(right).contains(slot);
+            (inside && *kind == LogicalJoin::Left)
+                || is_null_side(left, slot)
+                || is_null_side(right, slot)
+        }
+    }
+}
+
+/// A derived table of a query's distinct rows.
+fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source, Vec<Expr>)> {
+    if query.limit.is_none() {
+        query.order.clear();
+    }
+    let types: Vec<_> = query
+        .columns
+        .iter()
+        .map(|column| typing::slot_type(&column.expr.ty))
+        .collect();
+    let nullable: Vec<bool> = query
+        .columns
+        .iter()
+        .map(|column| column.expr.nullable)
+        .collect();
+    let names = query
+        .columns
+        .iter()
+        .map(|column| column.name.clone())
+        .collect();
+    let slot = binder.new_slot("<subquery>", types.clone(), names);
+    let (node, output) = optimize::query(binder, query)?;
+    let node = crate::plan::Node::Distinct {
+        input: Box::new(node),
+        keys: output.clone(),
+    };
+    let rows = optimize::rows_of(&node);
+    binder.materializations += 1;
+    let kind = SourceKind::Planned {
+        plan: WithNode {
+            node: Arc::new(node),
+            output,
+        },
+        materialize: binder.materializations - 1,
+        rows,
+        free: SlotSet::default(),
+    };
+    let source = Source {
+        slot,
+        kind,
+        hints: IndexHints::default(),
+        lock: RowLock::None,
+    };
+    let columns = types
+        .into_iter()
+        .zip(nullable)
+        .enumerate()
+        .map(|(at, (ty, nullable))| Expr::column(slot, at, ty, nullable));
+    Ok((source, columns.collect()))
+}

@@ -1,0 +1,439 @@
+//! Bound queries: what a query means, before anybody has decided how it runs.
+//!
+//! Names are slots and columns, types are known, but FROM is still a tree of joins and WHERE a bag of
+//! conditions. The optimizer ([`super::optimize`]) takes these apart and makes plan nodes of them.
+//!
+//! A subquery inside an expression is an [`porpoise_expr::ExprKind::Subquery`] whose subplan is still empty:
+//! its bound query lies beside, in the binder's list, under the subplan's number.
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::{Table, VirtualTable};
+use porpoise_expr::aggregate::{Aggregate, SortKey};
+use porpoise_expr::{Expr, Slot};
+use porpoise_sql::ast::Span;
+
+use crate::access::AccessColumn;
+use crate::plan::{JsonTable, Node, RowLock, SetOperator, WindowCall};
+use crate::slot_set::SlotSet;
+
+/// A query with its ORDER BY and LIMIT.
+#[derive(Debug)]
+pub struct Query {
+    pub body: Body,
+    pub columns: Vec<OutputColumn>,
+    pub order: Vec<SortKey>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+}
+
+#[derive(Debug)]
+pub enum Body {
+    Select(Box<Block>),
+    Values {
+        slot: Slot,
+        rows: Vec<Vec<Expr>>,
+    },
+    /// JSON_TABLE: rows found in a document.
+    JsonTable {
+        slot: Slot,
+        doc: Expr,
+        table: Arc<JsonTable>,
+    },
+    SetOperation {
+        slot: Slot,
+        op: SetOperator,
+        distinct: bool,
+        inputs: Vec<Query>,
+    },
+    /// The steps of WITH RECURSIVE read `working`.
+    Recursive {
+        slot: Slot,
+        seed: Box<Query>,
+        step: Box<Query>,
+        distinct: bool,
+        working: usize,
+    },
+}
+
+/// SELECT … FROM … WHERE … GROUP BY … HAVING.
+#[derive(Debug)]
+pub struct Block {
+    pub from: JoinTree,
+    /// WHERE, split at AND.
+    pub conditions: Vec<Expr>,
+    pub group: Option<Grouping>,
+    /// HAVING, split at AND.
+    pub having: Vec<Expr>,
+    pub windows: Vec<Window>,
+    pub distinct: bool,
+    /// STRAIGHT_JOIN: tables are read in the order written.
+    pub straight: bool,
+}
+
+#[derive(Debug)]
+pub struct Grouping {
+    pub slot: Slot,
+    pub keys: Vec<Expr>,
+    pub aggregates: Vec<Aggregate>,
+    pub rollup: bool,
+}
+
+#[derive(Debug)]
+pub struct Window {
+    pub slot: Slot,
+    pub partition: Vec<Expr>,
+    pub order: Vec<SortKey>,
+    pub functions: Vec<WindowCall>,
+}
+
+/// A column of a query's result.
+#[derive(Clone, Debug)]
+pub struct OutputColumn {
+    pub expr: Expr,
+    pub name: CompactString,
+    /// The name is a piece of the statement's text that holds a literal lifted out of it: which piece.
+    pub name_span: Option<Span>,
+    pub origin: Option<Origin>,
+}
+
+/// The table's column that an output column is.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    pub alias: CompactString,
+    /// `None`: a derived table's or a virtual table's column.
+    pub table: Option<Arc<Table>>,
+    pub column: usize,
+    /// As which table's or view's column the query named it.
+    pub access: Option<AccessColumn>,
+}
+
+#[derive(Debug)]
+pub enum JoinTree {
+    /// No FROM.
+    One,
+    Leaf(Box<Source>),
+    /// A merged derived table's own WHERE.
+    Filtered {
+        tree: Box<JoinTree>,
+        conditions: Vec<Expr>,
+    },
+    Join {
+        left: Box<JoinTree>,
+        right: Box<JoinTree>,
+        kind: LogicalJoin,
+        on: Vec<Expr>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogicalJoin {
+    Inner,
+    /// Inner, the left side first.
+    Straight,
+    Left,
+    Semi,
+    Anti,
+}
+
+/// A relation in FROM.
+#[derive(Debug)]
+pub struct Source {
+    pub slot: Slot,
+    pub kind: SourceKind,
+    pub hints: IndexHints,
+    pub lock: RowLock,
+}
+
+#[derive(Debug)]
+pub enum SourceKind {
+    Table(Arc<Table>),
+    Virtual(&'static VirtualTable),
+    Derived {
+        query: Box<Query>,
+    },
+    /// A derived or common table whose query is planned.
+    Planned {
+        plan: WithNode,
+        materialize: usize,
+        rows: f64,
+        free: SlotSet,
+    },
+    /// A reference to a common table that is computed once.
+    Common {
+        number: usize,
+    },
+    /// The rows of the last round of a recursive common table.
+    Working {
+        working: usize,
+    },
+}
+
+/// A planned query.
+#[derive(Clone, Debug)]
+pub struct WithNode {
+    pub node: Arc<Node>,
+    pub output: Vec<Expr>,
+}
+
+/// USE, FORCE and IGNORE INDEX.
+#[derive(Clone, Debug, Default)]
+pub struct IndexHints {
+    /// Only these, by position, when set.
+    pub only: Option<Vec<usize>>,
+    pub never: Vec<usize>,
+    /// FORCE INDEX: a full scan is the last resort.
+    pub force: bool,
+}
+
+impl IndexHints {
+    pub fn allows(&self, index: usize) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&index)) && !self.never.contains(&index)
+    }
+}
+
+impl Query {
+    /// Calls `visit` with every expression of the query, at every depth of derived tables; not inside subqueries
+    /// of expressions.
+    pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match &mut self.body {
+            Body::Select(block) => block.for_each_expr_mut(visit),
+            Body::Values { rows, .. } => rows.iter_mut().flatten().for_each(&mut *visit),
+            Body::JsonTable { doc, .. } => visit(doc),
+            Body::SetOperation { inputs, .. } => inputs
+                .iter_mut()
+                .for_each(|input| input.for_each_expr_mut(visit)),
+            Body::Recursive { seed, step, .. } => {
+                seed.for_each_expr_mut(visit);
+                step.for_each_expr_mut(visit);
+            }
+        }
+        self.columns
+            .iter_mut()
+            .for_each(|column| visit(&mut column.expr));
+        self.order.iter_mut().for_each(|key| visit(&mut key.expr));
+        self.limit.iter_mut().for_each(&mut *visit);
+        self.offset.iter_mut().for_each(&mut *visit);
+    }
+
+    pub fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        match &self.body {
+            Body::Select(block) => block.for_each_expr(visit),
+            Body::Values { rows, .. } => rows.iter().flatten().for_each(&mut *visit),
+            Body::JsonTable { doc, .. } => visit(doc),
+            Body::SetOperation { inputs, .. } => {
+                inputs.iter().for_each(|input| input.for_each_expr(visit))
+            }
+            Body::Recursive { seed, step, .. } => {
+                seed.for_each_expr(visit);
+                step.for_each_expr(visit);
+            }
+        }
+        self.columns.iter().for_each(|column| visit(&column.expr));
+        self.order.iter().for_each(|key| visit(&key.expr));
+        self.limit.iter().for_each(&mut *visit);
+        self.offset.iter().for_each(&mut *visit);
+    }
+
+    /// Calls `visit` with every slot that the query fills.
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(Slot)) {
+        match &self.body {
+            Body::Select(block) => {
+                block.from.for_each_slot(visit);
+                if let Some(group) = &block.group {
+                    visit(group.slot);
+                }
+                block.windows.iter().for_each(|window| visit(window.slot));
+            }
+            Body::Values { slot, .. } | Body::JsonTable { slot, .. } => visit(*slot),
+            Body::SetOperation { slot, inputs, .. } => {
+                visit(*slot);
+                inputs.iter().for_each(|input| input.for_each_slot(visit));
+            }
+            Body::Recursive {
+                slot, seed, step, ..
+            } => {
+                visit(*slot);
+                seed.for_each_slot(visit);
+                step.for_each_slot(visit);
+            }
+        }
+    }
+}
+
+impl Block {
+    fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        self.from.for_each_expr_mut(visit);
+        self.conditions.iter_mut().for_each(&mut *visit);
+        if let Some(group) = &mut self.group {
+            group.keys.iter_mut().for_each(&mut *visit);
+            for aggregate in &mut group.aggregates {
+                aggregate.arguments.iter_mut().for_each(&mut *visit);
+                aggregate
+                    .order
+                    .iter_mut()
+                    .for_each(|key| visit(&mut key.expr));
+            }
+        }
+        self.having.iter_mut().for_each(&mut *visit);
+        self.windows
+            .iter_mut()
+            .for_each(|window| window.for_each_expr_mut(visit));
+    }
+
+    fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.from.for_each_expr(visit);
+        self.conditions.iter().for_each(&mut *visit);
+        if let Some(group) = &self.group {
+            group.keys.iter().for_each(&mut *visit);
+            for aggregate in &group.aggregates {
+                aggregate.arguments.iter().for_each(&mut *visit);
+                aggregate.order.iter().for_each(|key| visit(&key.expr));
+            }
+        }
+        self.having.iter().for_each(&mut *visit);
+        for window in &self.windows {
+            window.partition.iter().for_each(&mut *visit);
+            window.order.iter().for_each(|key| visit(&key.expr));
+            window
+                .functions
+                .iter()
+                .flat_map(|call| &call.arguments)
+                .for_each(&mut *visit);
+        }
+    }
+}
+
+impl Window {
+    pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        self.partition.iter_mut().for_each(&mut *visit);
+        self.order.iter_mut().for_each(|key| visit(&mut key.expr));
+        self.functions
+            .iter_mut()
+            .flat_map(|call| &mut call.arguments)
+            .for_each(&mut *visit);
+    }
+}
+
+impl JoinTree {
+    pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            JoinTree::One => {}
+            JoinTree::Leaf(source) => {
+                if let SourceKind::Derived { query } = &mut source.kind {
+                    query.for_each_expr_mut(visit);
+                }
+            }
+            JoinTree::Filtered { tree, conditions } => {
+                tree.for_each_expr_mut(visit);
+                conditions.iter_mut().for_each(visit);
+            }
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
+                left.for_each_expr_mut(visit);
+                right.for_each_expr_mut(visit);
+                on.iter_mut().for_each(visit);
+            }
+        }
+    }
+
+    pub fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            JoinTree::One => {}
+            JoinTree::Leaf(source) => {
+                if let SourceKind::Derived { query } = &source.kind {
+                    query.for_each_expr(visit);
+                }
+            }
+            JoinTree::Filtered { tree, conditions } => {
+                tree.for_each_expr(visit);
+                conditions.iter().for_each(visit);
+            }
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
+                left.for_each_expr(visit);
+                right.for_each_expr(visit);
+                on.iter().for_each(visit);
+            }
+        }
+    }
+
+    /// Calls `visit` with every condition of the joins themselves.
+    pub fn for_each_on_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => {}
+            JoinTree::Filtered { tree, conditions } => {
+                tree.for_each_on_mut(visit);
+                conditions.iter_mut().for_each(visit);
+            }
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
+                left.for_each_on_mut(visit);
+                right.for_each_on_mut(visit);
+                on.iter_mut().for_each(visit);
+            }
+        }
+    }
+
+    /// Every slot filled inside, derived tables' insides included.
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(Slot)) {
+        match self {
+            JoinTree::One => {}
+            JoinTree::Leaf(source) => {
+                visit(source.slot);
+                if let SourceKind::Derived { query } = &source.kind {
+                    query.for_each_slot(visit);
+                }
+            }
+            JoinTree::Filtered { tree, .. } => tree.for_each_slot(visit),
+            JoinTree::Join { left, right, .. } => {
+                left.for_each_slot(visit);
+                right.for_each_slot(visit);
+            }
+        }
+    }
+
+    /// The sources whose columns this tree yields.
+    pub fn for_each_source<'t>(&'t self, visit: &mut dyn FnMut(&'t Source)) {
+        match self {
+            JoinTree::One => {}
+            JoinTree::Leaf(source) => visit(source),
+            JoinTree::Filtered { tree, .. } => tree.for_each_source(visit),
+            JoinTree::Join { left, right, .. } => {
+                left.for_each_source(visit);
+                right.for_each_source(visit);
+            }
+        }
+    }
+
+    /// The conditions of merged derived tables and views.
+    pub fn for_each_condition(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => {}
+            JoinTree::Filtered { tree, conditions } => {
+                conditions.iter().for_each(&mut *visit);
+                tree.for_each_condition(visit);
+            }
+            JoinTree::Join { left, right, .. } => {
+                left.for_each_condition(visit);
+                right.for_each_condition(visit);
+            }
+        }
+    }
+
+    pub fn for_each_source_mut(&mut self, visit: &mut dyn FnMut(&mut Source)) {
+        match self {
+            JoinTree::One => {}
+            JoinTree::Leaf(source) => visit(source),
+            JoinTree::Filtered { tree, .. } => tree.for_each_source_mut(visit),
+            JoinTree::Join { left, right, .. } => {
+                left.for_each_source_mut(visit);
+                right.for_each_source_mut(visit);
+            }
+        }
+    }
+}

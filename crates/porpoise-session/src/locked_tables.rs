@@ -1,0 +1,89 @@
+//! The tables that a session has locked by LOCK TABLES (MySQL 8.4 manual, 15.3.6).
+
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::{Table, TableState};
+use porpoise_core::error::{Error, Result};
+use porpoise_mdl::{self as mdl, MdlTicket, TableUse};
+
+/// READ or WRITE, as LOCK TABLES says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockedMode {
+    Read,
+    Write,
+}
+
+impl LockedMode {
+    /// The metadata lock that it takes.
+    pub fn metadata(self) -> mdl::Mode {
+        match self {
+            LockedMode::Read => mdl::Mode::SharedReadOnly,
+            LockedMode::Write => mdl::Mode::SharedNoReadWrite,
+        }
+    }
+}
+
+/// The tables that a session has locked by LOCK TABLES; given free when dropped.
+#[derive(Default)]
+pub struct LockedTables {
+    pub tables: Vec<Locked>,
+    /// Holds their metadata locks.
+    pub ticket: MdlTicket,
+}
+
+/// A table that LOCK TABLES holds, by one name or several.
+pub struct Locked {
+    pub table: Arc<Table>,
+    pub mode: LockedMode,
+    pub names: Vec<CompactString>,
+}
+
+impl LockedTables {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    pub fn mode(&self, state: &Arc<TableState>) -> Option<LockedMode> {
+        self.tables
+            .iter()
+            .find(|held| Arc::ptr_eq(&held.table.state, state))
+            .map(|held| held.mode)
+    }
+
+    /// Refuses a name that LOCK TABLES did not say (1100): a table is locked under its aliases.
+    #[inline]
+    pub fn admits_name(&self, table: &Table, name: &str) -> Result<()> {
+        if self.is_empty() || table.temporary {
+            return Ok(());
+        }
+        let said = self.tables.iter().any(|held| {
+            Arc::ptr_eq(&held.table.state, &table.state)
+                && held.names.iter().any(|known| known == name)
+        });
+        match said {
+            true => Ok(()),
+            false => Err(Error::table_not_locked(name)),
+        }
+    }
+
+    /// Refuses a table that LOCK TABLES did not lock, or not for what is done to it (1099, 1100).
+    pub fn admits(&self, table: &Table, usage: TableUse) -> Result<()> {
+        if self.is_empty() || table.temporary {
+            return Ok(());
+        }
+        match (self.mode(&table.state), usage) {
+            (None, _) => Err(Error::table_not_locked(&table.name)),
+            (Some(LockedMode::Read), TableUse::Write) => {
+                Err(Error::table_not_locked_for_write(&table.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// UNLOCK TABLES.
+    pub fn clear(&mut self) {
+        *self = LockedTables::default();
+    }
+}

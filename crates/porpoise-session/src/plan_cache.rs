@@ -1,0 +1,126 @@
+//! The statement cache: from a statement's digest to its plan.
+//!
+//! Two levels. Each session keeps the plans it used lately in a small map of its own, so that the usual
+//! look-up touches no shared memory; behind it all sessions of a database share a sharded map. A plan
+//! is made for one version of the catalog and thrown away when the catalog has another.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use porpoise_planner::plan::Plan;
+use porpoise_sql::{Digest, Literals, ParamMask};
+
+/// How many plans a session keeps beside the shared ones.
+const SESSION_PLANS_MAX: usize = 64;
+/// How many plans one of the shared map's shards keeps.
+const SHARD_PLANS_MAX: usize = 512;
+const SHARDS: usize = 16;
+
+/// What a plan was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PlanKey {
+    /// `Digest::key` of a text, or the hash of a prepared statement's text and its parameters' types.
+    pub statement: u128,
+    /// The hash of what else planning depends on: schema, SQL mode, collation.
+    pub environment: u64,
+}
+
+#[derive(Debug)]
+pub struct CachedPlan {
+    pub plan: Plan,
+    pub catalog_version: u64,
+    /// The statement it was made from: column names are found in the current text by way of it.
+    pub sql: Box<[u8]>,
+    pub source: Option<(Digest, Literals)>,
+    /// Which literals are parameters.
+    pub mask: Option<ParamMask>,
+}
+
+/// The plans that all sessions share.
+pub struct PlanCache {
+    shards: [RwLock<Shard>; SHARDS],
+}
+
+#[derive(Default)]
+struct Shard {
+    plans: HashMap<PlanKey, Arc<CachedPlan>>,
+    masks: HashMap<u128, ParamMask>,
+}
+
+impl Default for PlanCache {
+    fn default() -> PlanCache {
+        PlanCache {
+            shards: std::array::from_fn(|_| RwLock::default()),
+        }
+    }
+}
+
+impl PlanCache {
+    fn shard(&self, statement: u128) -> &RwLock<Shard> {
+        &self.shards[statement as usize % SHARDS]
+    }
+
+    pub fn plan(&self, key: &PlanKey) -> Option<Arc<CachedPlan>> {
+        self.shard(key.statement).read().plans.get(key).cloned()
+    }
+
+    pub fn mask(&self, shape: u128) -> Option<ParamMask> {
+        self.shard(shape).read().masks.get(&shape).cloned()
+    }
+
+    pub fn keep_mask(&self, shape: u128, mask: ParamMask) {
+        let mut shard = self.shard(shape).write();
+        if shard.masks.len() >= SHARD_PLANS_MAX {
+            shard.masks.clear();
+        }
+        shard.masks.insert(shape, mask);
+    }
+
+    pub fn keep(&self, key: PlanKey, plan: Arc<CachedPlan>) {
+        let mut shard = self.shard(key.statement).write();
+        if shard.plans.len() >= SHARD_PLANS_MAX {
+            shard.plans.clear();
+        }
+        shard.plans.insert(key, plan);
+    }
+}
+
+/// The plans a session used lately.
+#[derive(Default)]
+pub struct SessionPlans {
+    plans: HashMap<PlanKey, Arc<CachedPlan>>,
+}
+
+impl SessionPlans {
+    /// A plan of this catalog version: the session's own, or a shared one.
+    pub fn find(
+        &mut self,
+        shared: &PlanCache,
+        key: PlanKey,
+        catalog_version: u64,
+    ) -> Option<Arc<CachedPlan>> {
+        if let Some(plan) = self.plans.get(&key) {
+            if plan.catalog_version == catalog_version {
+                return Some(plan.clone());
+            }
+            self.plans.remove(&key);
+        }
+        let plan = shared
+            .plan(&key)
+            .filter(|plan| plan.catalog_version == catalog_version)?;
+        self.keep(key, plan.clone());
+        Some(plan)
+    }
+
+    pub fn keep(&mut self, key: PlanKey, plan: Arc<CachedPlan>) {
+        if self.plans.len() >= SESSION_PLANS_MAX {
+            self.plans.clear();
+        }
+        self.plans.insert(key, plan);
+    }
+
+    pub fn clear(&mut self) {
+        self.plans.clear();
+    }
+}

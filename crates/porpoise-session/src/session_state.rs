@@ -1,0 +1,102 @@
+//! A session's state between its statements: its variables, and what it holds.
+
+use std::io::Read;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use porpoise_accounts::Account;
+use porpoise_catalog::TemporaryTables;
+use porpoise_core::error::Result;
+use porpoise_core::variables::SessionVars;
+use porpoise_mdl::process::Control;
+use porpoise_mdl::{self as mdl, Changing, Locks, MdlRequester, MdlTicket, Waiter};
+
+use crate::locked_tables::LockedTables;
+
+/// Where LOAD DATA reads from.
+pub type Source = Box<dyn Read + Send + Sync>;
+
+/// Variables, and what the session holds: temporary tables, locked ones, its account and roles. What reads variables alone
+/// takes the [`SessionVars`], which it dereferences to.
+pub struct SessionState {
+    pub vars: SessionVars,
+    pub temporary_tables: TemporaryTables,
+    /// Rung by KILL, and by who hands over a metadata lock.
+    pub bell: Arc<Waiter>,
+    /// CURRENT_USER().
+    pub account: Option<Arc<Account>>,
+    /// Its password has expired: until it has a new one, nothing else runs (1820).
+    pub must_change_password: bool,
+    /// The file of the LOAD DATA that runs.
+    pub load_source: Option<Source>,
+    /// Roles that SET ROLE or the login made active, and all that the account reaches.
+    pub active_roles: Vec<Arc<Account>>,
+    pub reached_roles: Vec<Arc<Account>>,
+    pub locked_tables: LockedTables,
+    /// FLUSH TABLES WITH READ LOCK.
+    pub global_read_lock: Option<[MdlTicket; 2]>,
+}
+
+impl SessionState {
+    /// A session that has variables, and nothing else yet.
+    pub fn new(vars: SessionVars) -> SessionState {
+        SessionState {
+            vars,
+            temporary_tables: TemporaryTables::new(),
+            bell: Arc::default(),
+            account: None,
+            must_change_password: false,
+            load_source: None,
+            active_roles: Vec::new(),
+            reached_roles: Vec::new(),
+            locked_tables: LockedTables::default(),
+            global_read_lock: None,
+        }
+    }
+}
+
+impl SessionState {
+    /// The session, as who asks for locks.
+    pub fn requester<'a>(&'a self, locks: &'a Locks) -> MdlRequester<'a> {
+        MdlRequester {
+            locks,
+            session: &self.vars,
+            bell: &self.bell,
+        }
+    }
+
+    /// Begins a statement that changes something; waits while another session has the global read lock.
+    #[inline]
+    pub fn begin_change<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
+        mdl::begin_change(
+            locks,
+            self.requester(locks),
+            self.global_read_lock.is_some(),
+            control,
+        )
+    }
+
+    /// Begins the commit of a transaction.
+    pub fn begin_commit<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
+        mdl::begin_commit(
+            locks,
+            self.requester(locks),
+            self.global_read_lock.is_some(),
+            control,
+        )
+    }
+}
+
+impl Deref for SessionState {
+    type Target = SessionVars;
+
+    fn deref(&self) -> &SessionVars {
+        &self.vars
+    }
+}
+
+impl DerefMut for SessionState {
+    fn deref_mut(&mut self) -> &mut SessionVars {
+        &mut self.vars
+    }
+}

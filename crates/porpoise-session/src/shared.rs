@@ -1,0 +1,72 @@
+//! What all sessions of a database share: its storage, catalog, accounts, variables, locks and plans.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::RwLock;
+use porpoise_accounts::Accounts;
+use porpoise_accounts::hosts::Hosts;
+use porpoise_catalog::dictionary::Definitions;
+use porpoise_catalog::{Catalog, Dictionary};
+use porpoise_core::variables::GlobalVariables;
+use porpoise_mdl::{BlockHook, Locks};
+use porpoise_storage::Store;
+
+use crate::plan_cache::PlanCache;
+
+/// What all sessions of a database share.
+pub struct Shared {
+    pub store: Store,
+    pub catalog: ArcSwap<Catalog>,
+    pub variables: GlobalVariables,
+    pub plans: PlanCache,
+    pub locks: Locks,
+    pub hosts: Hosts,
+    /// The next connection's number.
+    pub connection_ids: AtomicU64,
+    /// The servers in front of the engine, by number.
+    pub fronts: RwLock<Vec<(u64, Front)>>,
+    pub dictionary: Dictionary,
+    pub accounts: Accounts,
+}
+
+/// A server in front of the engine, as far as the engine needs it. There may be several.
+#[derive(Clone)]
+pub struct Front {
+    /// Called when commits wait for somebody to call [`Engine::sync_pending`].
+    pub lead: BlockHook,
+    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in `_time` are seconds since 1970.
+    pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
+}
+
+impl Shared {
+    /// The definitions, to be changed.
+    pub fn definitions(&self) -> Definitions<'_> {
+        Definitions {
+            store: &self.store,
+            catalog: &self.catalog,
+            dictionary: &self.dictionary,
+        }
+    }
+
+    /// How many connections there have been.
+    pub fn connections(&self) -> u64 {
+        self.connection_ids.load(Ordering::Relaxed) - 1
+    }
+
+    /// The counters of the servers in front of this engine, added up.
+    pub fn server_status(&self) -> Vec<(&'static str, u64)> {
+        let fronts = self.fronts.read().clone();
+        let mut sums: Vec<(&'static str, u64)> = Vec::new();
+        for (name, count) in fronts.iter().flat_map(|(_, front)| (front.status)()) {
+            match sums.iter_mut().find(|(known, _)| *known == name) {
+                // Of times the last counts.
+                Some((_, last)) if name.ends_with("_time") => *last = count.max(*last),
+                Some((_, sum)) => *sum += count,
+                None => sums.push((name, count)),
+            }
+        }
+        sums
+    }
+}
