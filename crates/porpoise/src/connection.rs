@@ -118,8 +118,7 @@ impl Seat {
 
 /// What a statement on a connection that is no more is told.
 pub(crate) fn lost() -> Error {
-    let words = "Lost connection to MySQL server during query";
-    Error::new(2013, "HY000", words)
+    Error::server_lost()
 }
 
 impl Connection {
@@ -143,19 +142,16 @@ impl Connection {
 
     /// The session, unless one of its statements is under way.
     fn seat(&self) -> Result<RefMut<'_, Seat>> {
-        let mut seat = self.seat.try_borrow_mut().map_err(|_| {
-            Error::new(
-                2014,
-                "HY000",
-                "Commands out of sync; you can't run this command now",
-            )
-        })?;
+        let mut seat = self
+            .seat
+            .try_borrow_mut()
+            .map_err(|_| Error::commands_out_of_sync())?;
         seat.check()?;
         if self.is_abandoned.take() {
             seat.query("ROLLBACK", &mut Answer::new(Sink::PassOver, Arc::default()))?;
         }
         if self.is_guarded.get() && !seat.in_transaction() {
-            return Err(Error::new(1105, "HY000", "The transaction has ended"));
+            return Err(Error::unknown_error("The transaction has ended"));
         }
         Ok(seat)
     }
@@ -216,7 +212,7 @@ impl Connection {
     /// Error 1105 if one is open.
     pub fn transaction(&self) -> Result<Transaction<'_>> {
         if self.in_transaction() {
-            return Err(Error::new(1105, "HY000", "A transaction is open already"));
+            return Err(Error::unknown_error("A transaction is open already"));
         }
         self.execute("START TRANSACTION", ())?;
         self.is_guarded.set(true);

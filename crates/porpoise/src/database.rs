@@ -24,7 +24,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use porpoise_engine::error::number;
+use porpoise_engine::error::ErrorKind;
 use porpoise_engine::session::Login;
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
 use porpoise_server::{InProcessServer, LocalInfileReader};
@@ -139,8 +139,7 @@ impl Options {
 
     /// Opens the database in a folder, making it if it isn't there.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Database> {
-        let folder = std::path::absolute(folder.as_ref())
-            .map_err(|error| Error::new(1105, "HY000", error.to_string()))?;
+        let folder = std::path::absolute(folder.as_ref()).map_err(Error::unknown_error)?;
         let core = self.take(&folder)?;
         Ok(Database::of(Some(folder), self, core))
     }
@@ -156,7 +155,7 @@ impl Options {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let refusal = match self.take_here(folder) {
-                Err(error) if error.number() == number::folder_in_use && self.shares => error,
+                Err(error) if error.is(ErrorKind::FolderInUse) && self.shares => error,
                 taken => return taken.map(Some),
             };
             match Far::connect(folder, None) {
@@ -167,7 +166,7 @@ impl Options {
                 }
                 Err(Unreachable::Nobody) => {
                     let words = format!("{}, which lets no other in", refusal.message());
-                    return Err(Error::new(refusal.number(), refusal.sqlstate(), words));
+                    return Err(refusal.with_message(words));
                 }
             }
         }
@@ -207,7 +206,10 @@ impl Options {
             location,
             variables: self.variables.clone(),
         })
-        .map_err(|error| Error::new(error.number(), error.sqlstate(), error.cause()))?;
+        .map_err(|error| {
+            let cause = error.cause().to_owned();
+            error.with_message(cause)
+        })?;
         engine.variables().learn("datadir", name);
         Ok(Arc::new(Core {
             engine,
@@ -344,9 +346,7 @@ impl Database {
     pub fn listen(&self, doors: Listen) -> Result<Listening> {
         match &*self.home.core.lock() {
             Some(core) => crate::listen::listen(core, doors),
-            None => Err(Error::new(
-                1105,
-                "HY000",
+            None => Err(Error::unknown_error(
                 "The process that has the database open has to listen",
             )),
         }

@@ -70,7 +70,7 @@ impl Far {
             if is_nobody(error.kind()) {
                 Unreachable::Nobody
             } else {
-                Unreachable::Refused(Error::new(2002, "HY000", error.to_string()))
+                Unreachable::Refused(Error::cannot_connect(error))
             }
         })
     }
@@ -205,9 +205,9 @@ fn told(error: client::Error) -> Error {
             number,
             sqlstate,
             message,
-        } => Error::told(number, sqlstate, message),
+        } => Error::from_remote(number, sqlstate, message),
         error if error.is_fatal() => lost(),
-        error => Error::new(1105, "HY000", error.to_string()),
+        error => Error::unknown_error(error),
     }
 }
 

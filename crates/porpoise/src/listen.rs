@@ -88,10 +88,10 @@ impl WeakDoors {
 pub(crate) fn listen(core: &Core, listen: Listen) -> Result<Listening> {
     let mut known = core.doors.lock();
     if known.0.upgrade().is_some() {
-        return Err(Error::new(1105, "HY000", "The database listens already"));
+        return Err(Error::unknown_error("The database listens already"));
     }
-    let server = Server::start(core.engine.clone(), &listen.options)
-        .map_err(|error| Error::new(1105, "HY000", error.to_string()))?;
+    let server =
+        Server::start(core.engine.clone(), &listen.options).map_err(Error::unknown_error)?;
     let tcp = server.tcp_addresses().to_vec();
     let doors = Arc::new(Mutex::new(Some(server)));
     known.0 = Arc::downgrade(&doors);
