@@ -331,13 +331,13 @@ impl Handshake {
 
 /// What the host cache counts an error as.
 fn refusal(error: &Error) -> Refusal {
-    use porpoise_engine::error::number;
-    match error.number() {
-        number::handshake_error | number::malformed_packet | number::packets_out_of_order => {
+    use porpoise_engine::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::HandshakeError | ErrorKind::MalformedPacket | ErrorKind::PacketsOutOfOrder => {
             Refusal::Handshake
         }
-        number::too_many_user_connections => Refusal::MaxUserConnections,
-        number::unknown_database => Refusal::DefaultDatabase,
+        ErrorKind::TooManyUserConnections => Refusal::MaxUserConnections,
+        ErrorKind::UnknownDatabase => Refusal::DefaultDatabase,
         _ => Refusal::Authentication,
     }
 }

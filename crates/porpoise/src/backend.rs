@@ -77,6 +77,5 @@ impl Backend {
 
 /// The error of a statement on a connection that has ended.
 pub(crate) fn connection_lost() -> Error {
-    let words = "Lost connection to MySQL server during query";
-    Error::new(2013, "HY000", words)
+    Error::server_lost()
 }

@@ -80,19 +80,16 @@ impl Connection {
 
     /// The session, unless one of its statements is under way.
     fn backend(&self) -> Result<RefMut<'_, Backend>> {
-        let mut backend = self.backend.try_borrow_mut().map_err(|_| {
-            Error::new(
-                2014,
-                "HY000",
-                "Commands out of sync; you can't run this command now",
-            )
-        })?;
+        let mut backend = self
+            .backend
+            .try_borrow_mut()
+            .map_err(|_| Error::commands_out_of_sync())?;
         backend.check()?;
         if self.is_rollback_pending.take() {
             backend.query("ROLLBACK", &mut Answer::new(Sink::Discard, Arc::default()))?;
         }
         if self.has_guard.get() && !backend.in_transaction() {
-            return Err(Error::new(1105, "HY000", "The transaction has ended"));
+            return Err(Error::unknown_error("The transaction has ended"));
         }
         Ok(backend)
     }
@@ -153,7 +150,7 @@ impl Connection {
     /// Error 1105 if one is open.
     pub fn transaction(&self) -> Result<Transaction<'_>> {
         if self.in_transaction() {
-            return Err(Error::new(1105, "HY000", "A transaction is open already"));
+            return Err(Error::unknown_error("A transaction is open already"));
         }
         self.execute("START TRANSACTION", ())?;
         self.has_guard.set(true);

@@ -25,7 +25,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use porpoise_engine::error::number;
+use porpoise_engine::error::ErrorKind;
 use porpoise_engine::session::Login;
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
 use porpoise_server::{InProcessServer, LocalInfileReader};
@@ -146,8 +146,7 @@ impl Options {
 
     /// Opens the database in a folder, making it if it isn't there.
     pub fn open(self, folder: impl AsRef<Path>) -> Result<Database> {
-        let folder = std::path::absolute(folder.as_ref())
-            .map_err(|error| Error::new(1105, "HY000", error.to_string()))?;
+        let folder = std::path::absolute(folder.as_ref()).map_err(Error::unknown_error)?;
         let instance = self.open_or_reach(&folder)?;
         Ok(Database::of(Some(folder), self, instance))
     }
@@ -163,7 +162,7 @@ impl Options {
         let deadline = Instant::now() + OPEN_WAIT_MAX;
         loop {
             let refusal = match self.open_here(folder) {
-                Err(error) if error.number() == number::folder_in_use && self.shares => error,
+                Err(error) if error.is(ErrorKind::FolderInUse) && self.shares => error,
                 taken => return taken.map(Some),
             };
             match RemoteSession::connect(folder, None) {
@@ -174,7 +173,7 @@ impl Options {
                 }
                 Err(Unreachable::Nobody) => {
                     let words = format!("{}, which lets no other in", refusal.message());
-                    return Err(Error::new(refusal.number(), refusal.sqlstate(), words));
+                    return Err(refusal.with_message(words));
                 }
             }
         }
@@ -214,7 +213,10 @@ impl Options {
             location,
             variables: self.variables.clone(),
         })
-        .map_err(|error| Error::new(error.number(), error.sqlstate(), error.cause()))?;
+        .map_err(|error| {
+            let cause = error.cause().to_owned();
+            error.with_message(cause)
+        })?;
         engine.variables().learn("datadir", name);
         Ok(Arc::new(Instance {
             engine,
@@ -357,9 +359,7 @@ impl Database {
     pub fn listen(&self, listen: Listen) -> Result<Listening> {
         match &*self.handle.instance.lock() {
             Some(instance) => crate::listen::start(instance, listen),
-            None => Err(Error::new(
-                1105,
-                "HY000",
+            None => Err(Error::unknown_error(
                 "The process that has the database open has to listen",
             )),
         }

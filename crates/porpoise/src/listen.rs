@@ -90,10 +90,10 @@ impl WeakServer {
 pub(crate) fn start(instance: &Instance, listen: Listen) -> Result<Listening> {
     let mut known = instance.server.lock();
     if known.0.upgrade().is_some() {
-        return Err(Error::new(1105, "HY000", "The database listens already"));
+        return Err(Error::unknown_error("The database listens already"));
     }
-    let server = Server::start(instance.engine.clone(), &listen.options)
-        .map_err(|error| Error::new(1105, "HY000", error.to_string()))?;
+    let server =
+        Server::start(instance.engine.clone(), &listen.options).map_err(Error::unknown_error)?;
     let tcp = server.tcp_addresses().to_vec();
     let server = Arc::new(Mutex::new(Some(server)));
     known.0 = Arc::downgrade(&server);

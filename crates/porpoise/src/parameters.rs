@@ -183,13 +183,7 @@ fn engine_value(value: Value<'_>) -> Result<types::Value> {
         Value::DateTime(value) => datetime(value).map(types::Value::DateTime),
         Value::Time(value) => time(value).map(types::Value::Time),
     };
-    converted.ok_or_else(|| {
-        Error::new(
-            1525,
-            "HY000",
-            format!("Incorrect parameter value: '{value:?}'"),
-        )
-    })
+    converted.ok_or_else(|| Error::incorrect_literal("parameter", format_args!("{value:?}")))
 }
 
 pub(crate) fn date(value: Date) -> Option<types::Date> {

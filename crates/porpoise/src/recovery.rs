@@ -54,7 +54,7 @@ pub fn recover(
     mut progress: impl FnMut(RecoveryProgress<'_>),
 ) -> Result<Recovery> {
     let (from, into) = (from.as_ref(), into.as_ref());
-    let refused = |words: String| Error::new(1105, "HY000", words);
+    let refused = |words: String| Error::unknown_error(words);
     if !from.is_dir() {
         return Err(refused(format!("{} is no folder", from.display())));
     }

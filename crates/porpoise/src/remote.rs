@@ -74,7 +74,7 @@ impl RemoteSession {
             if is_nobody(error.kind()) {
                 Unreachable::Nobody
             } else {
-                Unreachable::Refused(Error::new(2002, "HY000", error.to_string()))
+                Unreachable::Refused(Error::cannot_connect(error))
             }
         })
     }
@@ -214,9 +214,9 @@ fn from_client_error(error: client::Error) -> Error {
             number,
             sqlstate,
             message,
-        } => Error::told(number, sqlstate, message),
+        } => Error::from_remote(number, sqlstate, message),
         error if error.is_fatal() => connection_lost(),
-        error => Error::new(1105, "HY000", error.to_string()),
+        error => Error::unknown_error(error),
     }
 }
 

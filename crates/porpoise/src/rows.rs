@@ -188,7 +188,7 @@ impl ResultColumns for Columns {
     fn type_mismatch(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Error {
         let name = self.get(place).map_or("", Column::name);
         let words = format!("Column '{name}' holds {value:?}, which is no {wanted}");
-        Error::new(1105, "HY000", words)
+        Error::unknown_error(words)
     }
 }
 

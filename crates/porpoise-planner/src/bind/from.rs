@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::{Relation as CatalogRelation, Table, View};
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_expr::typing::collation::computed_strength;
 use porpoise_expr::typing::{self, compare};
 use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
@@ -528,7 +528,15 @@ impl Binder<'_> {
         self.visible = visible;
         self.scopes = scopes;
         let mut bound = match bound {
-            Err(error) if matches!(error.number(), 1054 | 1146 | 1049 | 1356) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::UnknownColumn
+                        | ErrorKind::NoSuchTable
+                        | ErrorKind::UnknownDatabase
+                        | ErrorKind::ViewInvalid
+                ) =>
+            {
                 return Err(broken());
             }
             other => other?,
@@ -804,11 +812,7 @@ fn is_virtual_schema(name: &str) -> bool {
 fn rename(mut query: Query, names: &[ast::Ident]) -> Result<Query> {
     if !names.is_empty() {
         if names.len() != query.columns.len() {
-            return Err(Error::new(
-                1353,
-                "HY000",
-                "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts",
-            ));
+            return Err(Error::column_count_of_view());
         }
         for (column, name) in query.columns.iter_mut().zip(names) {
             column.name = name.0.clone();
