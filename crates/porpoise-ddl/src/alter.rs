@@ -48,6 +48,7 @@ enum Work {
     Rebuild,
 }
 
+/// Executes the actions of an ALTER TABLE, in the order written (MySQL 8.4 manual, 15.1.9).
 pub fn alter(
     ddl: &mut Ddl<'_>,
     name: &ast::ObjectName,

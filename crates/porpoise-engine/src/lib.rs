@@ -12,6 +12,8 @@
 //!                                    └── catalog::Catalog ───────────────────┘
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod engine;
 pub mod mend;
 pub mod session;

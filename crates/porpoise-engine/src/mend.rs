@@ -20,6 +20,7 @@ const BATCH: usize = 10_000;
 pub struct MendedTable {
     /// `schema.name`.
     pub name: String,
+    /// The space of its rows.
     pub rows: SpaceId,
     /// The spaces of its secondary indexes.
     pub entries: Vec<SpaceId>,

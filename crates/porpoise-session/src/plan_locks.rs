@@ -14,6 +14,7 @@ pub struct PlanUses<'a, 's> {
 }
 
 impl<'a, 's> PlanUses<'a, 's> {
+    /// The uses of a plan, as seen by a session with these locked tables.
     pub fn of(plan: &'a Plan, session: &'s SessionState) -> PlanUses<'a, 's> {
         PlanUses { plan, session }
     }

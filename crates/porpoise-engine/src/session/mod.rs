@@ -52,21 +52,28 @@ use transaction::TransactionState;
 /// Who comes in, proven by the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Login {
+    /// What CONNECTION_ID() gives; from
+    /// [`Engine::next_connection_id`](crate::Engine::next_connection_id).
     pub connection_id: u64,
     /// The account that was matched: the name and host pattern of CURRENT_USER().
     pub account: Option<Arc<porpoise_accounts::Account>>,
     /// The name and host that the client came with.
     pub user: CompactString,
+    /// The host that the client came from, without the port.
     pub host: CompactString,
     /// The process list's Host: with the port.
     pub peer: CompactString,
+    /// The database that the client asked for; `None` for none.
     pub schema: Option<CompactString>,
+    /// The client's collation; `None` for the server's default.
     pub collation: Option<Collation>,
     /// CLIENT_FOUND_ROWS.
     pub found_rows: bool,
     /// CLIENT_IGNORE_SPACE.
     pub ignore_space: bool,
+    /// CLIENT_INTERACTIVE: interactive_timeout counts instead of wait_timeout.
     pub interactive: bool,
+    /// Connection attributes, as performance_schema.session_connect_attrs shows them.
     pub attributes: Vec<(String, String)>,
 }
 
@@ -80,6 +87,7 @@ pub struct Ran {
 
 /// One connection's state.
 pub struct Session {
+    /// The session's variables, and what it holds.
     pub state: SessionState,
     pub(crate) shared: Arc<Shared>,
     pub(crate) transaction: TransactionState,
@@ -144,10 +152,16 @@ impl Environment {
 /// Changes of session state that a client may ask to be told of.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
+    /// The new default database.
     pub schema: Option<CompactString>,
+    /// System variables that were set, of those named in session_track_system_variables, with their
+    /// new values.
     pub variables: Vec<(CompactString, CompactString)>,
+    /// The state of the transaction, in the eight characters of session_track_transaction_info.
     pub transaction_state: Option<CompactString>,
+    /// The statements that would begin the transaction again, with its characteristics.
     pub transaction_characteristics: Option<CompactString>,
+    /// Whether any state changed, for session_track_state_change.
     pub state_changed: bool,
 }
 
@@ -216,10 +230,12 @@ impl Session {
         Ok(())
     }
 
+    /// The connection's number: CONNECTION_ID().
     pub fn id(&self) -> u64 {
         self.state.connection_id
     }
 
+    /// How others see the session, and kill it.
     pub fn control(&self) -> &Arc<Control> {
         &self.control
     }
@@ -229,22 +245,27 @@ impl Session {
         self.multi_statements = on;
     }
 
+    /// Whether a transaction is open: SERVER_STATUS_IN_TRANS.
     pub fn in_transaction(&self) -> bool {
         self.transaction.open
     }
 
+    /// @@autocommit.
     pub fn autocommit(&self) -> bool {
         self.state.autocommit
     }
 
+    /// The default database; `None` before the first USE.
     pub fn current_schema(&self) -> Option<&str> {
         self.state.schema.as_deref()
     }
 
+    /// Whether a backslash is an ordinary character in texts: NO_BACKSLASH_ESCAPES.
     pub fn no_backslash_escapes(&self) -> bool {
         self.state.sql_mode.no_backslash_escapes()
     }
 
+    /// What changed since the last call, for the client to be told.
     pub fn take_tracked(&mut self) -> Tracked {
         std::mem::take(&mut self.tracked)
     }

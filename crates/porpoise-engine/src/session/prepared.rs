@@ -22,9 +22,13 @@ use crate::session::{Ran, Session, hash_one, syntax_error};
 /// What a client learns of a statement it prepared.
 #[derive(Clone, Debug)]
 pub struct Prepared {
+    /// What COM_STMT_EXECUTE names it by.
     pub id: u32,
+    /// The placeholders, in the order of the text.
     pub parameters: Vec<ResultColumn>,
+    /// The columns of the result; empty for a statement without one.
     pub columns: Vec<ResultColumn>,
+    /// How many warnings preparing gave.
     pub warnings: u16,
 }
 
@@ -226,6 +230,7 @@ impl Session {
         self.run_cached(&cached, &catalog, &[], None, parameters, reply)
     }
 
+    /// Forgets a prepared statement: COM_STMT_CLOSE. A number that is not known is passed over.
     pub fn close_statement(&mut self, id: u32) {
         self.prepared.remove(&id);
         self.named.retain(|_, named| *named != id);

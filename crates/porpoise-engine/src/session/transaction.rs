@@ -21,7 +21,7 @@ use porpoise_storage::{Commit, Savepoint, Transaction};
 
 /// The session's current transaction.
 #[derive(Default)]
-pub struct TransactionState {
+pub(crate) struct TransactionState {
     /// BEGIN was said (or autocommit is off and a statement ran).
     pub open: bool,
     pub read_only: bool,

@@ -27,14 +27,19 @@ use porpoise_types::Value;
 /// Who asks, and of what.
 #[derive(Clone, Copy)]
 pub struct Viewer<'a> {
+    /// The session's state, by which is decided what it may see.
     pub state: &'a SessionState,
+    /// What all sessions share.
     pub shared: &'a Shared,
 }
 
 /// What a SHOW shows: rows, or a query that gives them.
 pub enum Shown {
+    /// The columns of the result, and its rows.
     Rows(Vec<ResultColumn>, Vec<Vec<Value>>),
+    /// A query over virtual tables, to be planned and executed like any other.
     Query {
+        /// The query's syntax tree.
         statement: ast::Statement,
         /// The text that spans of the statement point into.
         sql: String,
