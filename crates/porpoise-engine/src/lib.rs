@@ -15,7 +15,7 @@
 #![warn(missing_docs)]
 
 pub mod engine;
-pub mod mend;
+pub mod index_repair;
 pub mod session;
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ pub struct Counts {
 }
 
 /// Executes an INSERT, REPLACE or LOAD DATA in the transaction of `exec`.
-pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
+pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
     exec.session.changes_rows = true;
     let mut counts = Counts {
@@ -72,7 +72,7 @@ pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
             rows.len() > 1
         }
         InsertSource::Load(load) => {
-            load::run(exec, plan, load, &mut counts)?;
+            load::load(exec, plan, load, &mut counts)?;
             true
         }
         InsertSource::Query { node, output } => {

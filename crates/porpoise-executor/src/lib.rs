@@ -192,7 +192,7 @@ impl<'a> Exec<'a> {
     }
 
     /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan can be run with it:
-    /// [`statement::run`] wants the plan as a [`Privileged`].
+    /// [`statement::execute`] wants the plan as a [`Privileged`].
     pub fn of_rows(
         session: &'a mut SessionState,
         engine: &'a Shared,

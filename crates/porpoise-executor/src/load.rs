@@ -214,7 +214,7 @@ fn value_of(field: &Field, charset: Charset) -> (Value, DataType) {
 
 /// Reads the session's `load_source` to its end and inserts a row for each line. Fails without a
 /// source.
-pub fn run(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts) -> Result<()> {
+pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts) -> Result<()> {
     let Some(source) = exec.session.load_source.take() else {
         return Err(Error::engine_error("LOAD DATA without a file"));
     };

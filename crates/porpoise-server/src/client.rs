@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use porpoise_engine::Control;
-use porpoise_engine::session::{Ran, Tracked};
+use porpoise_engine::session::{SessionStateChanges, StatementOutcome};
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
 use porpoise_protocol::command::{Command, Execute};
@@ -231,13 +231,13 @@ impl Client {
         if !self.capabilities.contains(Capabilities::SESSION_TRACK) {
             return out;
         }
-        let Tracked {
+        let SessionStateChanges {
             schema,
             variables,
             transaction_state,
             transaction_characteristics,
             state_changed,
-        } = self.session.take_tracked();
+        } = self.session.take_state_changes();
         for (name, value) in &variables {
             StateChange::SystemVariable {
                 name: name.as_bytes(),
@@ -293,7 +293,7 @@ impl Client {
         loop {
             let manner = self.manner(Encoding::Text);
             let mut answer = Answer::new(writer, outlet, manner);
-            let Ran {
+            let StatementOutcome {
                 rest: after,
                 commit,
             } = match self.session.query(rest, &mut answer) {

@@ -23,7 +23,7 @@ pub struct PlanKey {
     /// `Digest::key` of a text, or the hash of a prepared statement's text and its parameters' types.
     pub statement: u128,
     /// The hash of what else planning depends on: schema, SQL mode, collation.
-    pub environment: u64,
+    pub context_hash: u64,
 }
 
 /// A plan, and what is needed to use it for another text of the same digest.

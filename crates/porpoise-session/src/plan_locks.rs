@@ -47,8 +47,8 @@ impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
 pub fn lock_tables_of<'a>(
     plan: &'a Plan,
     session: &SessionState,
-    taker: MdlContext<'_>,
-    keeper: &mut MdlScope<'_, 'a, TableState>,
+    context: MdlContext<'_>,
+    scope: &mut MdlScope<'_, 'a, TableState>,
 ) -> Result<()> {
     let locked = &session.locked_tables;
     if !locked.is_empty() {
@@ -60,5 +60,5 @@ pub fn lock_tables_of<'a>(
             locked.admits(table, *usage)?;
         }
     }
-    keeper.take(&PlanUses::of(plan, session), taker)
+    scope.take(&PlanUses::of(plan, session), context)
 }

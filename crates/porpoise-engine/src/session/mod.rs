@@ -5,7 +5,7 @@
 //! 1. [`Session::query`] starts the clock, clears the last statement's warnings.
 //! 2. `porpoise_sql::digest` hashes the text without its literals; [`cache`] has the plan, or
 //! 3. the text is parsed and planned ([`porpoise_planner::plan`]), and the plan kept.
-//! 4. [`Session::run_plan`] takes the tables' metadata locks, a snapshot or the transaction, and runs the plan.
+//! 4. [`Session::execute_plan`] takes the tables' metadata locks, a snapshot or the transaction, and runs the plan.
 //! 5. Behind a change in autocommit mode comes the commit; the caller holds the answer back until it is durable.
 //!
 //! Statements that have no plan (SET, SHOW, DDL, transactions, accounts) go from the parser to [`dispatch`].
@@ -78,7 +78,7 @@ pub struct Login {
 }
 
 /// What a call ran.
-pub struct Ran {
+pub struct StatementOutcome {
     /// Where the next statement of the text begins; the text's length if there is none.
     pub rest: usize,
     /// The answer must be held back until this is durable.
@@ -99,13 +99,13 @@ pub struct Session {
     literals: Literals,
     parameters: Vec<Value>,
     pub(crate) login: Login,
-    tracked: Tracked,
+    state_changes: SessionStateChanges,
     multi_statements: bool,
-    environment: Environment,
+    planning_context: PlanningContext,
 }
 
 /// What planning depends on beside text and catalog, as it last was: it seldom changes from one statement to the next.
-struct Environment {
+struct PlanningContext {
     schema: Option<CompactString>,
     settings: Settings,
     hash: u64,
@@ -134,10 +134,10 @@ impl Settings {
     }
 }
 
-impl Environment {
-    fn of(state: &SessionState) -> Environment {
+impl PlanningContext {
+    fn of(state: &SessionState) -> PlanningContext {
         let settings = Settings::of(state);
-        Environment {
+        PlanningContext {
             hash: hash_one((&state.schema, &settings)),
             schema: state.schema.clone(),
             settings,
@@ -151,7 +151,7 @@ impl Environment {
 
 /// Changes of session state that a client may ask to be told of.
 #[derive(Clone, Debug, Default)]
-pub struct Tracked {
+pub struct SessionStateChanges {
     /// The new default database.
     pub schema: Option<CompactString>,
     /// System variables that were set, of those named in session_track_system_variables, with their
@@ -180,7 +180,7 @@ impl Session {
         ));
         let state = Self::beginning(&shared, &login);
         let mut session = Session {
-            environment: Environment::of(&state),
+            planning_context: PlanningContext::of(&state),
             state,
             shared,
             transaction: TransactionState::default(),
@@ -192,7 +192,7 @@ impl Session {
             literals: Literals::new(),
             parameters: Vec::new(),
             login: Login::default(),
-            tracked: Tracked::default(),
+            state_changes: SessionStateChanges::default(),
             multi_statements: true,
         };
         session.log_in(login)?;
@@ -266,28 +266,30 @@ impl Session {
     }
 
     /// What changed since the last call, for the client to be told.
-    pub fn take_tracked(&mut self) -> Tracked {
-        std::mem::take(&mut self.tracked)
+    pub fn take_state_changes(&mut self) -> SessionStateChanges {
+        std::mem::take(&mut self.state_changes)
     }
 
     pub(crate) fn track_variable(&mut self, name: &str, value: &str) {
-        self.tracked.variables.push((name.into(), value.into()));
-        self.tracked.state_changed = true;
+        self.state_changes
+            .variables
+            .push((name.into(), value.into()));
+        self.state_changes.state_changed = true;
     }
 
     /// Runs the first statement of `sql`.
     ///
     /// The answer goes to `reply`; an error comes back, after which nothing of the statement is left.
-    pub fn query(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<Ran> {
+    pub fn query(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
         self.begin_statement(Command::Query, sql);
-        let ran = self.replanning(|session| session.query_inner(sql, reply));
+        let ran = self.replan_if_stale(|session| session.execute_text(sql, reply));
         self.end_statement(&ran);
         ran
     }
 
     /// Runs a statement, and again with a plan of its own time if its tables were changed while it waited for them: nothing
     /// has been done or answered by then.
-    fn replanning<T>(&mut self, mut run: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
+    fn replan_if_stale<T>(&mut self, mut run: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
         /// Then DDL comes faster than statements.
         const PLANS_MAX: u32 = 100;
         let mut version = self.shared.catalog.load().version;
@@ -307,22 +309,22 @@ impl Session {
         ran
     }
 
-    fn query_inner(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<Ran> {
+    fn execute_text(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
         let modes = self.modes();
         let mut literals = std::mem::take(&mut self.literals);
         let digest = porpoise_sql::digest(sql, modes, &mut literals);
         let Some(digest) = digest else {
             self.literals = literals;
-            return self.parse_and_run(sql, modes, reply);
+            return self.execute_uncached(sql, modes, reply);
         };
         let catalog = self.shared.catalog.load();
-        let environment = self.environment();
+        let context_hash = self.planning_context_hash();
         let shared = self.shared.clone();
         let mut found = self.plans.find(
             &shared.plans,
             PlanKey {
                 statement: digest.shape,
-                environment,
+                context_hash,
             },
             catalog.version,
         );
@@ -334,7 +336,7 @@ impl Session {
                 &shared.plans,
                 PlanKey {
                     statement,
-                    environment,
+                    context_hash,
                 },
                 catalog.version,
             );
@@ -345,7 +347,7 @@ impl Session {
                 parameters.clear();
                 let mask = cached.mask.clone();
                 self.literal_values(sql, &literals, mask.as_ref(), modes, &mut parameters);
-                let ran = self.run_cached(
+                let ran = self.execute_cached_plan(
                     &cached,
                     &catalog,
                     sql,
@@ -354,12 +356,14 @@ impl Session {
                     reply,
                 );
                 self.parameters = parameters;
-                ran.map(|commit| Ran {
+                ran.map(|commit| StatementOutcome {
                     rest: sql.len(),
                     commit,
                 })
             }
-            None => self.plan_and_run(sql, modes, digest, &literals, &catalog, environment, reply),
+            None => {
+                self.execute_and_cache(sql, modes, digest, &literals, &catalog, context_hash, reply)
+            }
         };
         literals.clear();
         self.literals = literals;
@@ -367,23 +371,23 @@ impl Session {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn plan_and_run(
+    fn execute_and_cache(
         &mut self,
         sql: &[u8],
         modes: Modes,
         digest: porpoise_sql::Digest,
         literals: &Literals,
         catalog: &Arc<Catalog>,
-        environment: u64,
+        context_hash: u64,
         reply: &mut dyn Reply,
-    ) -> Result<Ran> {
+    ) -> Result<StatementOutcome> {
         let Some((parsed, mask)) =
             porpoise_sql::parse_digested(sql, modes).map_err(|error| syntax_error(sql, &error))?
         else {
             return Err(Error::empty_query());
         };
         if !porpoise_sql::digest::is_cacheable(&parsed.statement) {
-            return self.parse_and_run(sql, modes, reply);
+            return self.execute_uncached(sql, modes, reply);
         }
         let mut parameters = Vec::new();
         self.literal_values(sql, literals, Some(&mask), modes, &mut parameters);
@@ -410,7 +414,7 @@ impl Session {
         if cacheable {
             let key = PlanKey {
                 statement: digest.key(sql, literals, &mask),
-                environment,
+                context_hash,
             };
             let shared = &self.shared.plans;
             if key.statement != digest.shape {
@@ -419,8 +423,8 @@ impl Session {
             shared.keep(key, cached.clone());
             self.plans.keep(key, cached.clone());
         }
-        let commit = self.run_cached(&cached, catalog, sql, None, &parameters, reply)?;
-        Ok(Ran {
+        let commit = self.execute_cached_plan(&cached, catalog, sql, None, &parameters, reply)?;
+        Ok(StatementOutcome {
             rest: sql.len(),
             commit,
         })
@@ -466,12 +470,12 @@ impl Session {
     }
 
     /// The hash of what planning depends on beside text and catalog.
-    fn environment(&mut self) -> u64 {
+    fn planning_context_hash(&mut self) -> u64 {
         self.state.reads_lock = self.reads_lock();
-        if !self.environment.is_of(&self.state) {
-            self.environment = Environment::of(&self.state);
+        if !self.planning_context.is_of(&self.state) {
+            self.planning_context = PlanningContext::of(&self.state);
         }
-        self.environment.hash
+        self.planning_context.hash
     }
 
     /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a transaction by itself.
@@ -481,7 +485,12 @@ impl Session {
     }
 
     /// Takes a statement without a cached plan from the parser on.
-    fn parse_and_run(&mut self, sql: &[u8], modes: Modes, reply: &mut dyn Reply) -> Result<Ran> {
+    fn execute_uncached(
+        &mut self,
+        sql: &[u8],
+        modes: Modes,
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
         self.state.reads_lock = self.reads_lock();
         let parsed = porpoise_sql::parse_statement(sql, 0, modes)
             .map_err(|error| syntax_error(sql, &error))?;
@@ -495,8 +504,8 @@ impl Session {
         if parsed.placeholders > 0 {
             return Err(syntax_error_near(sql, parsed.span.start as usize));
         }
-        let commit = self.run_parsed(&parsed.statement, sql, &[], &[], reply)?;
-        Ok(Ran { rest, commit })
+        let commit = self.execute_statement(&parsed.statement, sql, &[], &[], reply)?;
+        Ok(StatementOutcome { rest, commit })
     }
 
     /// What a statement is planned in, if none of its literals were lifted out.
@@ -518,7 +527,7 @@ impl Session {
     }
 
     /// Runs a parsed statement with parameters. `sql` is what its spans refer to.
-    pub(crate) fn run_parsed(
+    pub(crate) fn execute_statement(
         &mut self,
         statement: &ast::Statement,
         sql: &[u8],
@@ -535,7 +544,7 @@ impl Session {
                 let context = self.context(&catalog, sql, types);
                 let plan = planner::plan(statement, &context);
                 let plan = plan.map_err(|failed| self.refuse(failed))?;
-                self.run_plan(&plan, &catalog, parameters, None, reply)
+                self.execute_plan(&plan, &catalog, parameters, None, reply)
             }
             ast::Statement::LoadData(load) => {
                 self.load_data(statement, load, sql, types, parameters, reply)
@@ -552,7 +561,7 @@ impl Session {
         check::refuse(&self.state, &self.shared.accounts, failed)
     }
 
-    fn run_cached(
+    fn execute_cached_plan(
         &mut self,
         cached: &Arc<CachedPlan>,
         catalog: &Arc<Catalog>,
@@ -576,13 +585,13 @@ impl Session {
                     column.name = planner::column_name(map.map(*span).of(sql));
                 }
             }
-            return self.run_plan(&cached.plan, catalog, parameters, Some(&columns), reply);
+            return self.execute_plan(&cached.plan, catalog, parameters, Some(&columns), reply);
         }
-        self.run_plan(&cached.plan, catalog, parameters, None, reply)
+        self.execute_plan(&cached.plan, catalog, parameters, None, reply)
     }
 
     /// Runs a plan in the session's transaction, or one of its own.
-    pub(crate) fn run_plan(
+    pub(crate) fn execute_plan(
         &mut self,
         plan: &Plan,
         catalog: &Arc<Catalog>,
@@ -595,14 +604,15 @@ impl Session {
             return Err(Error::read_only_transaction());
         }
         let in_transaction = self.transaction.open || !self.state.autocommit;
-        let ran = self.run_privileged(plan, catalog, parameters, columns, in_transaction, reply);
+        let ran =
+            self.execute_privileged(plan, catalog, parameters, columns, in_transaction, reply);
         if !in_transaction {
             self.end_transaction();
         }
         ran
     }
 
-    fn run_privileged(
+    fn execute_privileged(
         &mut self,
         plan: Privileged<'_, Plan>,
         catalog: &Arc<Catalog>,
@@ -620,15 +630,15 @@ impl Session {
         };
         // A statement that is a transaction by itself gives its tables back when it ends.
         let mut statement_tables = StatementTables::none(control);
-        let taker = MdlContext {
+        let context = MdlContext {
             requester: self.state.requester(&shared.locks),
             control,
         };
-        let mut keeper = match in_transaction {
+        let mut scope = match in_transaction {
             true => MdlScope::Transaction(&mut self.transaction.tables),
             false => MdlScope::Statement(&mut statement_tables),
         };
-        if let Err(error) = lock_tables_of(plan.get(), &self.state, taker, &mut keeper) {
+        if let Err(error) = lock_tables_of(plan.get(), &self.state, context, &mut scope) {
             if error.number() == porpoise_core::error::number::deadlock {
                 self.transaction.rollback(control);
             }
@@ -647,7 +657,7 @@ impl Session {
                 View::Snapshot(shared.store.snapshot())
             };
             let mut exec = Exec::of_plan(&mut self.state, &shared, catalog, view, plan, parameters);
-            return statement::run(&mut exec, plan, columns, reply).map(|()| None);
+            return statement::execute(&mut exec, plan, columns, reply).map(|()| None);
         }
         if in_transaction && !plan.tables.is_empty() {
             self.transaction.open = true;
@@ -681,7 +691,7 @@ impl Session {
         let savepoint = storage.savepoint();
         let view = View::Transaction(&mut storage);
         let mut exec = Exec::of_plan(&mut self.state, &shared, catalog, view, plan, parameters);
-        let ran = statement::run(&mut exec, plan, columns, reply);
+        let ran = statement::execute(&mut exec, plan, columns, reply);
         drop(exec);
         self.state.ignore_errors = false;
         self.state.changes_rows = false;
@@ -738,7 +748,7 @@ impl Session {
         }
     }
 
-    fn end_statement(&mut self, ran: &Result<Ran>) {
+    fn end_statement(&mut self, ran: &Result<StatementOutcome>) {
         if let Err(error) = ran {
             self.state.keep_error(error.condition().clone());
             self.state.row_count = -1;
@@ -758,8 +768,8 @@ impl Session {
         };
         self.state.schema = Some(schema.clone());
         self.control.set_schema(Some(schema.clone()));
-        self.tracked.schema = Some(schema);
-        self.tracked.state_changed = true;
+        self.state_changes.schema = Some(schema);
+        self.state_changes.state_changed = true;
         Ok(())
     }
 
@@ -799,7 +809,7 @@ impl Session {
         self.prepared.clear();
         self.named.clear();
         self.plans.clear();
-        self.tracked = Tracked::default();
+        self.state_changes = SessionStateChanges::default();
         Ok(())
     }
 
