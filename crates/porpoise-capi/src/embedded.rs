@@ -9,7 +9,7 @@ use crate::failure::{self, Failure};
 use crate::stack::Stack;
 use parking_lot::Mutex;
 use porpoise::Database;
-use porpoise_server::FileSource;
+use porpoise_server::LocalInfileReader;
 use porpoise_transport::Stream;
 use std::ffi::c_int;
 use std::io;
@@ -35,7 +35,7 @@ pub struct House {
 
 impl House {
     /// A stream to a new connection's server end.
-    pub fn connect(&self, files: FileSource) -> Result<Guest, Failure> {
+    pub fn connect(&self, files: LocalInfileReader) -> Result<Guest, Failure> {
         let mut stack = Stack::new().map_err(no_stack)?;
         let database = self.database.as_ref();
         let database = database.ok_or_else(|| Failure::of(failure::SERVER_GONE))?;

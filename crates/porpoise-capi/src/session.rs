@@ -288,7 +288,7 @@ impl Handle<'_> {
         let (stream, options): (Box<dyn porpoise_transport::Stream>, Options) = match way {
             Way::Embedded(home) => {
                 let house = embedded::open(&home)?;
-                let guest = house.connect(infile::source_inside(infile.clone()))?;
+                let guest = house.connect(infile::source_in_process(infile.clone()))?;
                 self.session.house = Some(house);
                 self.mysql.port = 0;
                 let charset = charset::Row::of(self.mysql.charset);
@@ -301,7 +301,7 @@ impl Handle<'_> {
                 let mut dialled = Err(Failure::of(failure::CONNECTION));
                 let options = login(*options);
                 for endpoint in options.endpoints().map_err(Failure::from)? {
-                    match porpoise_client::dial(&endpoint, &options) {
+                    match porpoise_client::connect_stream(&endpoint, &options) {
                         Ok(stream) => {
                             dialled = Ok((stream, endpoint));
                             break;

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use porpoise_engine::{Engine, EngineOptions, variables};
-use porpoise_server::options::{Known, OptionError, Options, Takes, number};
-use porpoise_server::{Neighbours, Server, ServerOptions};
+use porpoise_server::options::{KnownOptions, OptionError, OptionKind, Options, parse_size};
+use porpoise_server::{InstanceSocket, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -58,24 +58,24 @@ const DEFAULT_PORT: u64 = 3306;
 const SOCKET_PATH_MAX: usize = 107;
 
 /// Options that are the program's own, beside the system variables.
-const OWN: &[(&str, Takes)] = &[
-    ("bind_address", Takes::Value),
-    ("datadir", Takes::Value),
-    ("defaults_extra_file", Takes::Value),
-    ("defaults_file", Takes::Value),
-    ("help", Takes::Switch),
-    ("networking", Takes::Switch),
-    ("no_defaults", Takes::Switch),
-    ("port", Takes::Value),
-    ("print_defaults", Takes::Switch),
-    ("shared_memory", Takes::Switch),
-    ("shared_memory_base_name", Takes::Value),
-    ("socket", Takes::Value),
-    ("thread_pool_size", Takes::Value),
+const OWN: &[(&str, OptionKind)] = &[
+    ("bind_address", OptionKind::Value),
+    ("datadir", OptionKind::Value),
+    ("defaults_extra_file", OptionKind::Value),
+    ("defaults_file", OptionKind::Value),
+    ("help", OptionKind::Switch),
+    ("networking", OptionKind::Switch),
+    ("no_defaults", OptionKind::Switch),
+    ("port", OptionKind::Value),
+    ("print_defaults", OptionKind::Switch),
+    ("shared_memory", OptionKind::Switch),
+    ("shared_memory_base_name", OptionKind::Value),
+    ("socket", OptionKind::Value),
+    ("thread_pool_size", OptionKind::Value),
     // Who starts mysqld by a script says whom to run as: here it is who starts it.
-    ("user", Takes::Value),
-    ("verbose", Takes::Switch),
-    ("version", Takes::Switch),
+    ("user", OptionKind::Value),
+    ("verbose", OptionKind::Switch),
+    ("version", OptionKind::Switch),
 ];
 
 /// Exit code of mysqld for options it doesn't understand and for a start that failed.
@@ -134,22 +134,22 @@ fn single_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
     Ok(long)
 }
 
-fn known(name: &str) -> Option<Takes> {
+fn known(name: &str) -> Option<OptionKind> {
     OWN.iter()
         .find(|(own, _)| *own == name)
         .map(|(_, takes)| *takes)
         .or_else(|| {
             let kind = variables::VARIABLES[variables::find(name)?].kind;
             Some(if kind == variables::Kind::Bool {
-                Takes::Switch
+                OptionKind::Switch
             } else {
-                Takes::Value
+                OptionKind::Value
             })
         })
 }
 
 /// Option files first, so that the command line overrules them.
-fn read_options(words: Vec<String>, known: &dyn Known) -> Result<Options, OptionError> {
+fn read_options(words: Vec<String>, known: &dyn KnownOptions) -> Result<Options, OptionError> {
     let mut command_line = Options::default();
     command_line.read_arguments(words.clone(), known)?;
     let mut options = Options::default();
@@ -194,7 +194,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
     };
     let whole = |name: &str, default: u64| match options.get(name) {
         None => Ok(default),
-        Some(text) => number(text)
+        Some(text) => parse_size(text)
             .ok_or_else(|| format!("Unknown suffix or value '{text}' used for variable '{name}'")),
     };
     let port = u16::try_from(whole("port", DEFAULT_PORT)?)
@@ -254,7 +254,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
             tcp,
             socket,
             shared_memory,
-            neighbours: None,
+            instance_socket: None,
             workers,
             when_idle: Some(crate::give_memory_back),
             ..ServerOptions::default()
@@ -342,7 +342,7 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     };
     let wanted = options
         .get("open_files_limit")
-        .and_then(number)
+        .and_then(parse_size)
         .unwrap_or(0);
     let engine_options = EngineOptions {
         location,
@@ -356,8 +356,8 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     }
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     // Programs that open the folder come here instead. It is served without them as well.
-    doors.neighbours = data.and_then(|folder| match Neighbours::open(&folder) {
-        Ok(neighbours) => Some(Arc::new(neighbours)),
+    doors.instance_socket = data.and_then(|folder| match InstanceSocket::open(&folder) {
+        Ok(socket) => Some(Arc::new(socket)),
         Err(error) => {
             tracing::warn!(
                 "other programs can't come in at {}: {error}",

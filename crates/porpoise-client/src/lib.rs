@@ -58,7 +58,7 @@ mod poll;
 mod results;
 pub mod rows;
 
-pub use connection::{Connection, FileSource, Outcome, Statement, dial};
+pub use connection::{Connection, FileSource, Outcome, Statement, connect_stream};
 pub use error::Error;
 pub use from_value::FromValue;
 pub use options::{Options, Transport};

@@ -46,7 +46,7 @@ impl Poll {
         let deadline = patience.map(|patience| Instant::now() + patience);
         let mut left = patience;
         self.ready.clear();
-        let mut lacks_any = false;
+        let mut awaits_any = false;
         for (place, connection) in connections.iter_mut().enumerate() {
             let connection = connection.as_mut();
             if connection.pending() == 0 {
@@ -55,14 +55,14 @@ impl Poll {
             if !connection.is_broken() {
                 connection.flush()?;
             }
-            if connection.lacks_reply() {
-                lacks_any = true;
+            if connection.awaits_reply() {
+                awaits_any = true;
             } else {
                 self.ready.push(place);
                 left = Some(Duration::ZERO);
             }
         }
-        if !lacks_any {
+        if !awaits_any {
             return Ok(&self.ready);
         }
         loop {
@@ -70,13 +70,13 @@ impl Poll {
                 connections,
                 |connection| {
                     let connection = connection.as_mut();
-                    connection.lacks_reply().then(|| connection.stream_mut())
+                    connection.awaits_reply().then(|| connection.stream_mut())
                 },
                 left,
             )?;
             let come = told
                 .iter()
-                .filter(|&&at| connections[at].as_mut().take_in());
+                .filter(|&&at| connections[at].as_mut().read_available());
             self.ready.extend(come);
             if !self.ready.is_empty() || left == Some(Duration::ZERO) {
                 return Ok(&self.ready);

@@ -452,6 +452,7 @@ errors! {
     malformed_packet() = 1835 "HY000" "Malformed communication packet.";
     too_many_parameters() = 1390 "HY000" "Prepared statement contains too many placeholders";
     statement_has_no_open_cursor(id) = 1421 "HY000" "The statement ({}) has no open cursor.";
+    long_data_too_large() = 1105 "HY000" "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
     change_user_denied(user, host, using_password) = 1873 "28000" "Access denied trying to change to user '{}'@'{}' (using password: {}). Disconnecting.";
     account_locked(user, host) = 3118 "HY000" "Access denied for user '{}'@'{}'. Account is locked.";
     plugin_not_loaded(name) = 1524 "HY000" "Plugin '{}' is not loaded";

@@ -25,7 +25,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use porpoise_transport::spin::Spin;
-use porpoise_transport::{ServerEnd, Wants};
+use porpoise_transport::{RingInterest, ServerEnd};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
@@ -327,9 +327,9 @@ struct Link {
 }
 
 impl Link {
-    /// A ring, with one of `wants`.
-    fn is_ready(&self, wants: Wants) -> bool {
-        matches!(&self.way, Way::Ring(end) if end.is_ready(wants))
+    /// A ring, with one of `interest`.
+    fn is_ready(&self, interest: RingInterest) -> bool {
+        matches!(&self.way, Way::Ring(end) if end.is_ready(interest))
     }
 
     /// Takes what has come; false at the end.
@@ -360,7 +360,7 @@ impl Link {
                 Way::Socket(socket) => send(socket, reply, SendFlags::NOSIGNAL).ok(),
                 Way::Ring(end) => match end.write(reply) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => end
-                        .wait_for_room(PATIENCE)
+                        .wait_for(RingInterest::WRITABLE, PATIENCE)
                         .is_ok_and(|waited| waited)
                         .then_some(0),
                     written => written.ok(),
@@ -556,7 +556,7 @@ impl Replay {
                     || spin.wait(|| {
                         let mut ends = rings.iter().filter_map(|&at| links[at].as_ref());
                         synced.are_some.load(Ordering::Acquire)
-                            || ends.any(|link| link.is_ready(Wants::BYTES))
+                            || ends.any(|link| link.is_ready(RingInterest::READABLE))
                     })
                     || self.arm();
             }
@@ -629,7 +629,7 @@ impl Replay {
             let at = self.rings[number];
             if self.links[at]
                 .as_ref()
-                .is_some_and(|link| link.is_ready(Wants::BYTES))
+                .is_some_and(|link| link.is_ready(RingInterest::READABLE))
             {
                 was_asked = true;
                 self.serve(at);
@@ -648,7 +648,7 @@ impl Replay {
                 ..
             }) = &mut self.links[at]
             {
-                is_there |= end.arm(Wants::BYTES);
+                is_there |= end.arm(RingInterest::READABLE);
             }
         }
         is_there

@@ -10,7 +10,7 @@ use crate::wire::{Fields, PutFields};
 /// `decimals` of a FLOAT, DOUBLE or string that has no fixed number of them.
 pub const DECIMALS_NOT_FIXED: u8 = 0x1F;
 
-/// The fields of fixed length, all told.
+/// The length of the fields of fixed length together.
 const FIXED_BYTES: u64 = 0x0C;
 
 /// One column of a result, or one parameter of a prepared statement.

@@ -48,7 +48,7 @@ pub enum Command<'a> {
     StmtPrepare(&'a [u8]),
     /// Execute a prepared statement.
     StmtExecute(Execute<'a>),
-    /// A piece of one parameter; no reply, errors are told by the next execute.
+    /// A piece of one parameter; no reply, the next execute reports errors.
     StmtSendLongData {
         /// The statement.
         statement: u32,

@@ -50,9 +50,9 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-/// Where in a [`PacketReader`] its latest packet lies.
+/// Where in the buffers of a [`PacketReader`] its latest packet lies.
 #[derive(Clone, Copy, Debug)]
-pub struct PacketPlace {
+pub struct PacketRange {
     sequence: u8,
     joined: bool,
     start: usize,
@@ -110,7 +110,7 @@ pub struct PacketReader {
     pieces: Vec<u8>,
     next_piece: Option<u8>,
     /// Whether `pieces` was lent out by the last call.
-    pieces_lent: bool,
+    joined_taken: bool,
     max_allowed_packet: usize,
 }
 
@@ -130,7 +130,7 @@ impl PacketReader {
             end: 0,
             pieces: Vec::new(),
             next_piece: None,
-            pieces_lent: false,
+            joined_taken: false,
             max_allowed_packet,
         }
     }
@@ -225,7 +225,7 @@ impl PacketReader {
         self.end = 0;
         self.pieces.clear();
         self.next_piece = None;
-        self.pieces_lent = false;
+        self.joined_taken = false;
     }
 
     /// The next packet, or nothing until more bytes have come.
@@ -234,27 +234,27 @@ impl PacketReader {
     /// [`Error::PacketsOutOfOrder`]; the stream is of no use after either.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
-        let place = self.take_packet()?;
-        Ok(place.map(|place| self.lent(place)))
+        let range = self.take_packet()?;
+        Ok(range.map(|range| self.packet_at(range)))
     }
 
-    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but tells only where it lies, so that
+    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but returns only where it lies, so that
     /// this reader isn't borrowed meanwhile.
     #[inline]
-    pub fn take_packet(&mut self) -> Result<Option<PacketPlace>, Error> {
-        if self.pieces_lent || self.next_piece.is_some() {
+    pub fn take_packet(&mut self) -> Result<Option<PacketRange>, Error> {
+        if self.joined_taken || self.next_piece.is_some() {
             return self.take_joined();
         }
         match split_packet(&self.buffer[self.start..self.end], self.max_allowed_packet) {
             Ok(Some((Packet { sequence, .. }, used))) => {
-                let place = PacketPlace {
+                let range = PacketRange {
                     sequence,
                     joined: false,
                     start: self.start + HEADER_BYTES,
                     end: self.start + used,
                 };
                 self.start += used;
-                Ok(Some(place))
+                Ok(Some(range))
             }
             Ok(None) => Ok(None),
             Err(Error::PacketInPieces) => self.take_joined(),
@@ -262,23 +262,23 @@ impl PacketReader {
         }
     }
 
-    /// The packet at `place`, which the last [`take_packet`](Self::take_packet) told; any other place lends other bytes.
+    /// The packet at `range`, which the last [`take_packet`](Self::take_packet) returned; an older range gives other bytes.
     #[inline]
-    pub fn lent(&self, place: PacketPlace) -> Packet<'_> {
-        let from = if place.joined {
+    pub fn packet_at(&self, range: PacketRange) -> Packet<'_> {
+        let from = if range.joined {
             &self.pieces
         } else {
             &self.buffer
         };
         Packet {
-            sequence: place.sequence,
-            payload: from.get(place.start..place.end).unwrap_or_default(),
+            sequence: range.sequence,
+            payload: from.get(range.start..range.end).unwrap_or_default(),
         }
     }
 
-    fn take_joined(&mut self) -> Result<Option<PacketPlace>, Error> {
-        if self.pieces_lent {
-            self.pieces_lent = false;
+    fn take_joined(&mut self) -> Result<Option<PacketRange>, Error> {
+        if self.joined_taken {
+            self.joined_taken = false;
             self.pieces = Vec::new();
             return self.take_packet();
         }
@@ -297,8 +297,8 @@ impl PacketReader {
             self.pieces.extend_from_slice(&self.buffer[piece]);
             if length < PIECE_BYTES_MAX {
                 self.next_piece = None;
-                self.pieces_lent = true;
-                return Ok(Some(PacketPlace {
+                self.joined_taken = true;
+                return Ok(Some(PacketRange {
                     sequence,
                     joined: true,
                     start: 0,

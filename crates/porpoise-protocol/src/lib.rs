@@ -1,9 +1,9 @@
 //! The MySQL wire protocol, both ends, without I/O: bytes in, events out.
 //!
-//! It knows packets, not sockets; values as the wire has them, not SQL's types. Whoever moves the bytes (an event loop, a
-//! blocking client, a ring in shared memory) feeds a reader and sends what a writer holds. Every type has both
-//! directions where both ends need them, so each is tested against the other. Bytes from outside never panic:
-//! what they get wrong is an [`Error`].
+//! It knows packets, not sockets; values as the wire has them, not SQL's types. The program that moves the bytes (an event
+//! loop, a blocking client, a ring in shared memory) feeds a reader and sends what a writer holds. Every type has both
+//! directions where both ends need them, so each is tested against the other. Bytes from outside never cause a panic:
+//! what is wrong with them is an [`Error`].
 //!
 //! In the order in which a connection meets them:
 //!
@@ -76,7 +76,8 @@ pub mod statement;
 pub mod value;
 pub mod wire;
 
-/// What the other end got wrong. The numbers are what a MySQL server answers; the server's own table has the text.
+/// What the other end got wrong. The numbers are those of the errors that a MySQL server sends; the server's table of errors
+/// has their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A packet that doesn't hold what its kind must: 1835.
@@ -91,13 +92,13 @@ pub enum Error {
     UnsupportedHandshake,
     /// A first byte that no command has: 1047.
     UnknownCommand(u8),
-    /// COM_STMT_SEND_LONG_DATA for a parameter that the statement hasn't: 1210.
+    /// COM_STMT_SEND_LONG_DATA for a parameter that the statement doesn't have: 1210.
     NoSuchParameter,
-    /// A server named an authentication plugin that this client hasn't: 2059.
+    /// A server named an authentication plugin that this client doesn't have: 2059.
     UnknownAuthPlugin,
     /// A server asked for the bare password over a channel that others can read: 2061.
     InsecureChannel,
-    /// A public key that is none, or couldn't be made.
+    /// Bytes that are no public key, or a key that couldn't be generated.
     PublicKey,
 }
 

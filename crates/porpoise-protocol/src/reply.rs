@@ -264,7 +264,7 @@ pub fn write_local_infile(writer: &mut PacketWriter, file: &[u8]) {
 
 /// The first packet of a reply to a command that may have rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FirstReply<'a> {
+pub enum ReplyHead<'a> {
     /// Done, without rows.
     Ok(OkPacket<'a>),
     /// Failed.
@@ -275,7 +275,7 @@ pub enum FirstReply<'a> {
     Columns(u64),
 }
 
-impl<'a> FirstReply<'a> {
+impl<'a> ReplyHead<'a> {
     /// Reads it.
     #[inline]
     pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Error> {
@@ -293,7 +293,7 @@ impl<'a> FirstReply<'a> {
 
 /// A packet among rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowReply<'a> {
+pub enum RowPacket<'a> {
     /// One row, for [`crate::row::TextRow`] or [`crate::row::BinaryRow`] to read.
     Row(&'a [u8]),
     /// No more rows.
@@ -302,7 +302,7 @@ pub enum RowReply<'a> {
     Err(ErrPacket<'a>),
 }
 
-impl<'a> RowReply<'a> {
+impl<'a> RowPacket<'a> {
     /// Tells rows from their end. A row may begin with 0xFE too, when it is longer than any end of rows.
     #[inline]
     pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Error> {
@@ -459,35 +459,38 @@ mod tests {
     fn a_row_that_begins_like_an_end_is_a_row() {
         let mut row = vec![0xFE, 0, 0, 0, 1, 0, 0, 0, 0];
         row.resize(row.len() + 64, b'x');
-        assert!(matches!(RowReply::parse(&row, PLAIN), Ok(RowReply::Row(_))));
         assert!(matches!(
-            RowReply::parse(&[0xFE, 0, 0, 2, 0], PLAIN),
-            Ok(RowReply::End(_))
+            RowPacket::parse(&row, PLAIN),
+            Ok(RowPacket::Row(_))
         ));
         assert!(matches!(
-            RowReply::parse(&[0xFE, 0, 0, 2, 0, 0, 0], MODERN),
-            Ok(RowReply::End(_))
+            RowPacket::parse(&[0xFE, 0, 0, 2, 0], PLAIN),
+            Ok(RowPacket::End(_))
+        ));
+        assert!(matches!(
+            RowPacket::parse(&[0xFE, 0, 0, 2, 0, 0, 0], MODERN),
+            Ok(RowPacket::End(_))
         ));
     }
 
     #[test]
     fn the_kinds_of_first_reply_are_told_apart() {
         assert!(matches!(
-            FirstReply::parse(&[3], PLAIN),
-            Ok(FirstReply::Columns(3))
+            ReplyHead::parse(&[3], PLAIN),
+            Ok(ReplyHead::Columns(3))
         ));
         assert_eq!(
-            FirstReply::parse(
+            ReplyHead::parse(
                 &payload(|writer| write_local_infile(writer, b"/tmp/a")),
                 PLAIN
             ),
-            Ok(FirstReply::LocalInfile(b"/tmp/a"))
+            Ok(ReplyHead::LocalInfile(b"/tmp/a"))
         );
         assert!(matches!(
-            FirstReply::parse(b"\xff\x48\x04#HY000x", PLAIN),
-            Ok(FirstReply::Err(_))
+            ReplyHead::parse(b"\xff\x48\x04#HY000x", PLAIN),
+            Ok(ReplyHead::Err(_))
         ));
-        assert!(FirstReply::parse(&[], PLAIN).is_err());
+        assert!(ReplyHead::parse(&[], PLAIN).is_err());
     }
 
     proptest::proptest! {
@@ -497,10 +500,10 @@ mod tests {
             bits in proptest::num::u32::ANY,
         ) {
             let capabilities = Capabilities::from_bits_retain(bits);
-            let _ = FirstReply::parse(&bytes, capabilities);
-            let _ = RowReply::parse(&bytes, capabilities);
+            let _ = ReplyHead::parse(&bytes, capabilities);
+            let _ = RowPacket::parse(&bytes, capabilities);
             let _ = crate::column::ColumnDefinition::parse(&bytes);
-            let _ = crate::statement::Prepared::parse(&bytes);
+            let _ = crate::statement::PrepareOk::parse(&bytes);
             if let Ok(ok) = OkPacket::parse(&bytes, capabilities) {
                 ok.state_changes().for_each(drop);
             }

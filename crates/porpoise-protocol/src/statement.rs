@@ -1,4 +1,4 @@
-//! Prepared statements: the answer to prepare, and the parameters of execute.
+//! Prepared statements: the reply to prepare, and the parameters of execute.
 //!
 //! ```text
 //! prepared   00 │ statement 4 │ columns 2 │ parameters 2 │ 00 │ warnings 2, then both lists of definitions
@@ -22,10 +22,10 @@ pub const PARAMETERS_MAX: usize = 65_535;
 /// The bit of a parameter's flag byte that says unsigned.
 const UNSIGNED: u8 = 0x80;
 
-/// The answer to COM_STMT_PREPARE. Behind it come as many parameter definitions and as many column definitions as
+/// The reply to COM_STMT_PREPARE. Behind it come as many parameter definitions and as many column definitions as
 /// it says, each list followed by EOF without DEPRECATE_EOF, and left out if empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PrepareOk {
     /// Names the statement on this connection.
     pub statement: u32,
     /// Columns of its result; 0 if it has none.
@@ -36,7 +36,7 @@ pub struct Prepared {
     pub warnings: u16,
 }
 
-impl Prepared {
+impl PrepareOk {
     /// Writes it.
     pub fn write(&self, writer: &mut PacketWriter) {
         writer.packet(|out| {

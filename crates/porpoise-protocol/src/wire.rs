@@ -1,7 +1,7 @@
 //! The few shapes every packet is made of: little-endian integers, length-encoded integers and strings,
 //! strings that end in a zero byte.
 //!
-//! [`Fields`] takes them from bytes that somebody else wrote: a field that isn't there is an
+//! [`Fields`] takes them from bytes that the other end wrote: a field that isn't there is an
 //! [`Error::Malformed`], never a panic. [`PutFields`] appends them to a buffer of ours.
 //!
 //! ```text

@@ -3,31 +3,43 @@
 //! ```text
 //! parse_statement ─► statement ─┬─► query ─► select ─► table references ─► expr
 //!  one statement,    by its     ├─► rows: INSERT, UPDATE, DELETE, LOAD DATA
-//!  where it ended    first word ├─► ddl: CREATE, ALTER, DROP …
+//!  where it ended    first word ├─► ddl: CREATE, ALTER, DROP … ─► table, column, data_type, alter
 //!                               ├─► session: SET, transactions, PREPARE, KILL, EXPLAIN …
 //!                               ├─► show: SHOW, DESCRIBE
 //!                               └─► account: users, roles, GRANT
 //! ```
 //!
+//! Expressions: `expr` has the operators and their precedence, `primary` what they are applied to,
+//! `call`, `special_call` and `aggregate` the functions.
+//!
 //! Rules that hold everywhere here:
 //!
-//! - **No backtracking.** Where a parenthesis may open two things, what it held decides how to go on. So time is
-//!   linear in the text.
-//! - **Bounded depth.** Recursion is counted ([`DEPTH_MAX`]), and so is the height of what left-recursive loops build
-//!   ([`HEIGHT_MAX`]), for those who walk the tree later.
-//! - **Shape before value.** No decision looks at a literal's value, only at its class. The statement cache relies on
-//!   it: see [`crate::digest`].
+//! - **No backtracking.** Where a parenthesis may open two things, what it held decides how to go
+//!   on. So time is linear in the text.
+//! - **Bounded depth.** Recursion is counted ([`DEPTH_MAX`]), and so is the height of what
+//!   left-recursive loops build ([`HEIGHT_MAX`]), for those who walk the tree later.
+//! - **Shape before value.** No decision looks at a literal's value, only at its class. The
+//!   statement cache relies on it: see [`crate::digest`].
 
 mod account;
+mod aggregate;
+mod alter;
+mod call;
+mod column;
+mod data_type;
 mod ddl;
 mod expr;
+mod primary;
 mod query;
 mod rows;
 mod session;
 mod show;
+mod special_call;
+mod table;
 
-pub use expr::SYNONYMS;
-pub(crate) use expr::{AGGREGATES, RESERVED_FUNCTIONS};
+pub(crate) use aggregate::AGGREGATES;
+pub(crate) use call::RESERVED_FUNCTIONS;
+pub use call::SYNONYMS;
 
 use crate::ast::*;
 use crate::digest::ParamMask;
@@ -57,8 +69,8 @@ pub struct Parsed {
     pub next: usize,
 }
 
-/// Parses the statement that begins at byte `at` of `sql`; `None` when there is none, only space and comments up to
-/// a semicolon or the end.
+/// Parses the statement that begins at byte `at` of `sql`; `None` when there is none, only space
+/// and comments up to a semicolon or the end.
 ///
 /// ```
 /// use porpoise_sql::{Modes, parse_statement};
@@ -73,7 +85,8 @@ pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Par
     Parser::new(sql, at, modes).whole_statement()
 }
 
-/// Parses a text that holds one expression and nothing else, such as a stored generated column or check.
+/// Parses a text that holds one expression and nothing else, such as a stored generated column or
+/// check.
 pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
     let mut parser = Parser::new(sql, 0, modes);
     let expr = parser.expr()?;
@@ -83,8 +96,8 @@ pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
     }
 }
 
-/// Parses the only statement of `sql`, its literals as [`Expr::Param`]s wherever that is allowed. The mask says which
-/// literals became parameters; the others are in the tree by value.
+/// Parses the only statement of `sql`, its literals as [`Expr::Param`]s wherever that is allowed.
+/// The mask says which literals became parameters; the others are in the tree by value.
 pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed, ParamMask)>> {
     let mut parser = Parser::new(sql, 0, modes);
     parser.params = Some(ParamMask::default());
@@ -187,7 +200,8 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up to the end are none.
+    /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up
+    /// to the end are none.
     fn behind(&self, semicolon_end: usize) -> usize {
         let mut lexer = Lexer::new(self.sql, semicolon_end, self.modes);
         loop {
@@ -199,7 +213,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    // -- Tokens -------------------------------------------------------------------------------------------
+    // -- Tokens
+    // -------------------------------------------------------------------------------------------
 
     /// The token `ahead` of the current one.
     fn tok(&mut self, ahead: usize) -> Tok {
@@ -366,7 +381,8 @@ impl<'a> Parser<'a> {
         ParseError::new(kind, self.sql, self.start, offset)
     }
 
-    // -- Combinations -------------------------------------------------------------------------------------
+    // -- Combinations
+    // -------------------------------------------------------------------------------------
 
     /// `item, item, …`
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
@@ -410,7 +426,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    // -- Names --------------------------------------------------------------------------------------------
+    // -- Names
+    // --------------------------------------------------------------------------------------------
 
     fn at_ident(&mut self) -> bool {
         self.at_ident_ahead(0)
@@ -540,7 +557,8 @@ impl<'a> Parser<'a> {
         self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) || self.eat_all(&["CHAR", "SET"])
     }
 
-    // -- Literals -----------------------------------------------------------------------------------------
+    // -- Literals
+    // -----------------------------------------------------------------------------------------
 
     fn at_string(&mut self) -> bool {
         self.kind() == TokenKind::Literal(LiteralKind::String)
@@ -633,8 +651,8 @@ impl<'a> Parser<'a> {
         self.source(start)
     }
 
-    /// Goes to the end of a statement that isn't known further. With a BEGIN in it, that is the end of the text: a stored program
-    /// has semicolons of its own.
+    /// Goes to the end of a statement that isn't known further. With a BEGIN in it, that is the end
+    /// of the text: a stored program has semicolons of its own.
     fn pass_statement(&mut self) {
         let mut has_body = false;
         while !matches!(self.kind(), TokenKind::End | TokenKind::Semicolon) {
@@ -655,7 +673,8 @@ impl<'a> Parser<'a> {
         String::from_utf8_lossy(self.sql.get(start..self.last_end as usize).unwrap_or(&[])).into()
     }
 
-    // -- Statements ---------------------------------------------------------------------------------------
+    // -- Statements
+    // ---------------------------------------------------------------------------------------
 
     fn statement(&mut self) -> Result<Statement> {
         let word = match self.kind() {

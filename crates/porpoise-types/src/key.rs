@@ -1,7 +1,8 @@
 //! The key encoding: bytes that sort as the values do.
 //!
-//! One encoding serves index keys, sorting, grouping and hashing. A key is its parts one after the other; each part
-//! knows its own end, so parts can be skipped, and a prefix of the parts is a prefix of the key.
+//! One encoding serves index keys, sorting, grouping and hashing. A key is its parts one after the
+//! other; each part knows its own end, so parts can be skipped, and a prefix of the parts is a
+//! prefix of the key.
 //!
 //! ```text
 //! ├ 0x00 ┤                        a NULL, of a nullable column
@@ -34,8 +35,8 @@ pub type KeyBuf = SmallVec<[u8; 64]>;
 const NULL: u8 = 0;
 const NOT_NULL: u8 = 1;
 
-/// Appends one part of a key. Values should be of the column's type, as [`store`](crate::store()) makes them; others
-/// are converted first, and clamped to the type's range.
+/// Appends one part of a key. Values should be of the column's type, as [`store`](crate::store())
+/// makes them; others are converted first, and clamped to the type's range.
 ///
 /// `prefix_chars` cuts texts to so many characters and byte strings to so many bytes.
 pub fn encode_key_part(
@@ -61,8 +62,8 @@ pub fn encode_key_part(
 /// Of a text that is longer, only so many bytes go into a key's head.
 const HEAD_TEXT_BYTES: usize = 24;
 
-/// Appends what a part of a key with this text begins with: some eight bytes at least, of what [`encode_key_part`] writes.
-/// True if that is all of it.
+/// Appends what a part of a key with this text begins with: some eight bytes at least, of what
+/// [`encode_key_part`] writes. True if that is all of it.
 pub fn encode_text_head(
     text: &[u8],
     collation: Collation,
@@ -357,8 +358,8 @@ fn variable_len(key: &[u8], ty: &DataType) -> Option<usize> {
     }
 }
 
-/// The value of the first part of `key` and the part's length. `None` where the encoding can't be inverted
-/// (texts of a collation, JSON) or the key is corrupt.
+/// The value of the first part of `key` and the part's length. `None` where the encoding can't be
+/// inverted (texts of a collation, JSON) or the key is corrupt.
 pub fn decode_key_part(
     key: &[u8],
     ty: &DataType,

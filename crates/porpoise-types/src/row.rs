@@ -8,8 +8,8 @@
 //!  │ c is NULL    │ fixed offset     │ column ends        │                     │
 //! ```
 //!
-//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep their room
-//! (zeros, or no bytes).
+//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep
+//! their room (zeros, or no bytes).
 //!
 //! | type | stored as |
 //! | --- | --- |
@@ -83,6 +83,7 @@ fn fixed_width(ty: &DataType) -> Option<u32> {
 }
 
 impl RowLayout {
+    /// The layout of rows of these columns.
     pub fn new(types: &[DataType]) -> RowLayout {
         let mut at = types.len().div_ceil(8) as u32;
         let mut variables = 0;
@@ -108,12 +109,13 @@ impl RowLayout {
         }
     }
 
+    /// The columns' types.
     pub fn types(&self) -> &[DataType] {
         &self.types
     }
 
-    /// Appends the row's bytes to `out`. Values must be of their columns' types, as [`store`](crate::store()) makes
-    /// them; missing ones are NULL.
+    /// Appends the row's bytes to `out`. Values must be of their columns' types, as
+    /// [`store`](crate::store()) makes them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
         debug_assert!(values.len() == self.types.len());
         let start = out.len();
@@ -149,6 +151,7 @@ impl RowLayout {
         }
     }
 
+    /// Whether a column of a row is NULL.
     #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
         row.get(column / 8)
@@ -261,8 +264,8 @@ fn widen(bytes: &[u8]) -> [u8; 32] {
     wide
 }
 
-/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong length, which only a
-/// corrupt row has, read as zero.
+/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong
+/// length, which only a corrupt row has, read as zero.
 pub mod stored {
     use super::*;
 
@@ -276,6 +279,7 @@ pub mod stored {
         }
     }
 
+    /// A signed integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn signed(raw: &[u8]) -> i64 {
         match *raw {
@@ -287,6 +291,7 @@ pub mod stored {
         }
     }
 
+    /// An unsigned integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn uint(raw: &[u8]) -> u64 {
         match *raw {
@@ -308,6 +313,7 @@ pub mod stored {
         }
     }
 
+    /// A DECIMAL, whose digits after the point the column's type says.
     pub fn decimal(raw: &[u8], scale: u8) -> Decimal {
         match raw.len() {
             4 | 8 => Decimal::new(signed(raw), scale),
@@ -324,10 +330,12 @@ pub mod stored {
         std::str::from_utf8(raw).ok()
     }
 
+    /// A DATE; the zero date if the bytes are none.
     pub fn date(raw: &[u8]) -> Date {
         Date::from_packed(uint(raw) as u32).unwrap_or(Date::ZERO)
     }
 
+    /// A TIME, clamped to its range.
     pub fn time(raw: &[u8]) -> Time {
         Time::from_micros_clamped(signed(raw))
     }

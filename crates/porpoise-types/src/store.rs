@@ -1,8 +1,10 @@
-//! `store`: a value on its way into a column. Range checks, rounding, lengths, members, dates that exist.
+//! `store`: a value on its way into a column. Range checks, rounding, lengths, members, dates that
+//! exist.
 //!
-//! What does not fit is made to fit, as MySQL does outside strict mode, and the [`Loss`] says how; in strict mode the
-//! engine turns the graver losses into errors (MySQL 8.4 manual, 7.1.11). A TIMESTAMP is still local time here:
-//! [`TimeZone::to_timestamp`](crate::TimeZone::to_timestamp) takes it to UTC and checks its range.
+//! What does not fit is made to fit, as MySQL does outside strict mode, and the [`Loss`] says how;
+//! in strict mode the engine turns the graver losses into errors (MySQL 8.4 manual, 7.1.11). A
+//! TIMESTAMP is still local time here: [`TimeZone::to_timestamp`](crate::TimeZone::to_timestamp)
+//! takes it to UTC and checks its range.
 
 use crate::{
     BlobSize, Collation, CompactString, ConvertContext, DataType, Date, DateTime, Decimal, EnumDef,
@@ -26,8 +28,8 @@ impl std::fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Converts a value of type `from` to a value of type `to`, as an assignment to a column does. NULL stays NULL:
-/// whether the column takes it is for the caller to check.
+/// Converts a value of type `from` to a value of type `to`, as an assignment to a column does. NULL
+/// stays NULL: whether the column takes it is for the caller to check.
 pub fn store(
     value: Value,
     from: &DataType,

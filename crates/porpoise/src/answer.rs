@@ -31,7 +31,7 @@ impl<'f> Answer<'f> {
     /// An answer whose columns are likely to be those of the last.
     pub fn new(sink: Sink<'f>, columns: Arc<Columns>) -> Answer<'f> {
         Answer {
-            rows: Rows::of(columns),
+            rows: Rows::with_columns(columns),
             sink,
             panic: None,
         }
@@ -125,7 +125,7 @@ impl Reply for Answer<'_> {
             }
             Sink::PassOver => Ok(()),
             Sink::Each(each) => {
-                let row = self.rows.under_way();
+                let row = self.rows.current_row();
                 catch_unwind(AssertUnwindSafe(|| each(row))).unwrap_or_else(|panic| {
                     self.panic = Some(panic);
                     Err(Error::query_interrupted())

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use porpoise_engine::error::number;
 use porpoise_engine::session::Login;
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
-use porpoise_server::{FileSource, Inside};
+use porpoise_server::{InProcessServer, LocalInfileReader};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
 
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     pub doors: Mutex<WeakDoors>,
     door: Mutex<Option<Door>>,
     /// For clients of the protocol in this process.
-    inside: OnceLock<Inside>,
+    in_process: OnceLock<InProcessServer>,
 }
 
 impl Drop for Core {
@@ -77,7 +77,7 @@ impl Drop for Core {
 /// Has `porpoise_client` open `porpoise:///folder`, `porpoise::memory:` and `transport=embedded` in this process, or over
 /// shared memory in the process that has the folder. Every connection to `:memory:` is to a database of its own.
 pub fn provide_to_clients() {
-    porpoise_client::embedded::provide(|options| {
+    porpoise_client::embedded::set_opener(|options| {
         let database = match &options.folder {
             Some(folder) => Database::open(folder),
             None => Database::in_memory(),
@@ -213,7 +213,7 @@ impl Options {
             engine,
             doors: Mutex::default(),
             door: Mutex::default(),
-            inside: OnceLock::new(),
+            in_process: OnceLock::new(),
         }))
     }
 }
@@ -269,17 +269,19 @@ impl Database {
 
     /// As [`stream`](Self::stream), with files for LOAD DATA LOCAL from `files`; where another process has the folder,
     /// they are asked of the client.
-    pub fn stream_with_files(&self, mut files: FileSource) -> Result<Box<dyn Stream>> {
+    pub fn stream_with_files(&self, mut files: LocalInfileReader) -> Result<Box<dyn Stream>> {
         loop {
             let core = self.home.core.lock().clone();
             if let Some(core) = core {
-                let inside = core.inside.get_or_init(|| Inside::new(core.engine.clone()));
-                let inside = inside.clone();
-                let visitor = inside.connect(Some(Box::new(move |path| {
+                let server = core
+                    .in_process
+                    .get_or_init(|| InProcessServer::new(core.engine.clone()));
+                let server = server.clone();
+                let stream = server.connect(Some(Box::new(move |path| {
                     let _open = &core;
                     files(path)
                 })));
-                return Ok(Box::new(visitor));
+                return Ok(Box::new(stream));
             }
             let Some(folder) = &self.home.folder else {
                 return Err(crate::connection::lost());

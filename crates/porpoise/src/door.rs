@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use porpoise_engine::Engine;
-use porpoise_server::{Neighbours, Server, ServerOptions};
+use porpoise_server::{InstanceSocket, Server, ServerOptions};
 use rustix::event::{PollFd, PollFlags, poll};
 
 /// The thread does next to nothing but to start others.
@@ -27,7 +27,7 @@ pub(crate) struct Door {
 
 impl Door {
     pub fn open(engine: &Engine, folder: &Path) -> std::io::Result<Door> {
-        let neighbours = Neighbours::open(folder)?;
+        let socket = InstanceSocket::open(folder)?;
         let server = Arc::new(Mutex::new(None));
         let (stop, stopped) = UnixStream::pair()?;
         let (engine, served) = (engine.clone(), server.clone());
@@ -35,11 +35,11 @@ impl Door {
             .name("door".to_string())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                if !somebody_knocks(&neighbours, &stopped) {
+                if !somebody_knocks(&socket, &stopped) {
                     return;
                 }
                 let options = ServerOptions {
-                    neighbours: Some(Arc::new(neighbours)),
+                    instance_socket: Some(Arc::new(socket)),
                     ..ServerOptions::default()
                 };
                 match Server::start(engine, &options) {
@@ -56,9 +56,9 @@ impl Door {
 }
 
 /// Sleeps until somebody knocks, or until the door is closed: false.
-fn somebody_knocks(neighbours: &Neighbours, stopped: &UnixStream) -> bool {
+fn somebody_knocks(socket: &InstanceSocket, stopped: &UnixStream) -> bool {
     loop {
-        let mut watched = [neighbours.listener().as_fd(), stopped.as_fd()]
+        let mut watched = [socket.listener().as_fd(), stopped.as_fd()]
             .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN));
         match poll(&mut watched, None) {
             Err(rustix::io::Errno::INTR) => {}

@@ -16,7 +16,7 @@ use porpoise_client::flags::{ColumnFlags, Status};
 use porpoise_client::{ColumnDefinition, FromValue};
 use porpoise_engine::reply::{Completion, Reply};
 use porpoise_engine::{Error, Result};
-use porpoise_server::neighbours::Place;
+use porpoise_server::instance_socket::InstanceSocketPath;
 use porpoise_transport::{Endpoint, Stream};
 use porpoise_types as types;
 
@@ -64,7 +64,7 @@ impl Far {
 
     /// A stream to the process that has the folder open.
     pub fn dial(folder: &Path) -> std::result::Result<Box<dyn Stream>, Unreachable> {
-        let place = Place::of(folder).map_err(|_| Unreachable::Nobody)?;
+        let place = InstanceSocketPath::in_folder(folder).map_err(|_| Unreachable::Nobody)?;
         let endpoint = Endpoint::SharedMemory(place.path().to_path_buf());
         porpoise_transport::connect(&endpoint, Some(PATIENCE)).map_err(|error| {
             if is_nobody(error.kind()) {

@@ -681,9 +681,9 @@ fn parameters_are_tuples_slices_and_arrays() {
 /// A client's rows and the embedded engine's are kept in different forms, and are asked the same.
 #[test]
 fn rows_are_asked_alike_wherever_they_were_made() {
-    use porpoise_client::rows::{Form, Rows};
+    use porpoise_client::rows::{RowFormat, Rows};
 
-    fn ask<F: Form>(rows: &Rows<F>) {
+    fn ask<F: RowFormat>(rows: &Rows<F>) {
         assert_eq!((rows.len(), rows.is_empty()), (2, false));
         assert_eq!(rows.to_text(), [["1", "cod"], ["2", "NULL"]]);
         let row = rows.get(0).unwrap();

@@ -189,7 +189,7 @@ impl Raw {
         .write(&mut alike);
         *raw.seen.last_mut().unwrap() = alike.bytes().to_vec();
         let plugin = auth::NATIVE_PASSWORD.as_bytes();
-        let answer = auth::answer(plugin, b"secret", &greeting.nonce, false).unwrap();
+        let answer = auth::respond(plugin, b"secret", &greeting.nonce, false).unwrap();
         let mut bytes = Vec::new();
         for (name, value) in attributes {
             put_attribute(&mut bytes, name, value);
@@ -276,8 +276,8 @@ fn clients_that_do_not_ask_see_plain_tcp_byte_for_byte() {
 #[test]
 fn a_client_that_cannot_take_the_memory_goes_on_over_tcp() {
     let served = Served::start("127.0.0.1:0", true);
-    let invitation = porpoise_transport::loopback::Invitation::open().unwrap();
-    let mut raw = Raw::log_in(&served, &[("_loopback_fast_path", invitation.name())]);
+    let listener = porpoise_transport::loopback::RingsListener::open().unwrap();
+    let mut raw = Raw::log_in(&served, &[("_loopback_fast_path", listener.name())]);
     let (sequence, packet) = raw.packet();
     let Ok(Some(AuthStep::More(ticket))) = AuthStep::parse(&packet) else {
         panic!("no ticket: {packet:?}");

@@ -19,7 +19,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use porpoise_client::Options;
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_lab::{BenchPlan, Target, Workload, bench};
-use porpoise_server::{Inside, Server, ServerOptions};
+use porpoise_server::{InProcessServer, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::Stream;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
@@ -165,11 +165,11 @@ fn temporary_folder() -> std::io::Result<tempfile::TempDir> {
 }
 
 /// What is measured, as embedded clients find it whatever folder they name.
-static INSIDE: OnceLock<Inside> = OnceLock::new();
+static IN_PROCESS: OnceLock<InProcessServer> = OnceLock::new();
 
 fn in_this_process(_: &Options) -> Result<Box<dyn Stream>, porpoise_client::Error> {
-    let inside = INSIDE.get().ok_or(porpoise_client::Error::Closed)?;
-    Ok(Box::new(inside.connect(None)))
+    let server = IN_PROCESS.get().ok_or(porpoise_client::Error::Closed)?;
+    Ok(Box::new(server.connect(None)))
 }
 
 fn measure(options: &BenchOptions) -> Result<(), Failure> {
@@ -187,8 +187,8 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     .map(|(name, value)| (name.to_string(), value))
     .into();
     let served = Served::start(location, folder.path(), "porpoise", variables)?;
-    INSIDE.get_or_init(|| Inside::new(served.engine.clone()));
-    porpoise_client::embedded::provide(in_this_process);
+    IN_PROCESS.get_or_init(|| InProcessServer::new(served.engine.clone()));
+    porpoise_client::embedded::set_opener(in_this_process);
     let port = served
         .server
         .tcp_addresses()

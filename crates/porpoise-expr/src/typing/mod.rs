@@ -403,7 +403,7 @@ pub fn slot_type(ty: &DataType) -> DataType {
 }
 
 /// The name of a unit as a constant argument.
-pub fn unit_literal(unit: ast::TimeUnit) -> Expr {
+pub fn unit_literal(unit: ast::IntervalUnit) -> Expr {
     text_literal(unit.name())
 }
 

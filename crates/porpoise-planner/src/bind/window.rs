@@ -297,7 +297,7 @@ impl Binder<'_> {
         order: &[SortKey],
     ) -> Result<FrameBound> {
         let mut distance = |amount: &ast::Expr,
-                            unit: Option<ast::TimeUnit>,
+                            unit: Option<ast::IntervalUnit>,
                             preceding: bool|
          -> Result<Box<Expr>> {
             let amount = self.expr(amount)?;

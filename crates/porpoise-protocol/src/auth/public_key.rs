@@ -61,7 +61,7 @@ impl ServerKey {
 pub fn encrypt(password: &[u8], nonce: &[u8], public_pem: &[u8]) -> Result<Vec<u8>, Error> {
     let pem = std::str::from_utf8(public_pem).map_err(|_| Error::PublicKey)?;
     let key = RsaPublicKey::from_public_key_pem(pem.trim()).map_err(|_| Error::PublicKey)?;
-    let mut packet = super::caching_sha2::clear(password);
+    let mut packet = super::caching_sha2::cleartext_packet(password);
     xor_repeated(&mut packet, nonce);
     key.encrypt(&mut OsRng, Oaep::new::<Sha1>(), &packet)
         .map_err(|_| Error::PublicKey)

@@ -259,7 +259,8 @@ impl Parser<'_> {
                 })
             })?;
             if self.params_so_far() != before {
-                // Only equal expressions are grouped ones, and parameters have no values to be equal.
+                // Only equal expressions are grouped ones, and parameters have no values to be
+                // equal.
                 self.needs_values = true;
             }
             select.rollup = self.eat_all(&["WITH", "ROLLUP"]);
@@ -493,7 +494,8 @@ impl Parser<'_> {
         Ok(format)
     }
 
-    // -- Table references ---------------------------------------------------------------------------------
+    // -- Table references
+    // ---------------------------------------------------------------------------------
 
     pub(super) fn table_refs(&mut self) -> Result<Vec<TableRef>> {
         self.list(Self::table_ref)
@@ -563,7 +565,8 @@ impl Parser<'_> {
         if natural {
             return Ok(joined(left, right, kind, JoinCondition::Natural));
         }
-        // An outer join must have its condition, so what comes before it is joined to the right side.
+        // An outer join must have its condition, so what comes before it is joined to the right
+        // side.
         while outer && self.at_join() {
             self.chain()?;
             right = self.deeper(|p| p.join(right))?;
@@ -811,7 +814,8 @@ fn joined(left: TableRef, right: TableRef, kind: JoinKind, condition: JoinCondit
     }))
 }
 
-/// Gives `condition` to the last join of `tree` that has none; what was joined after it moves to its right side.
+/// Gives `condition` to the last join of `tree` that has none; what was joined after it moves to
+/// its right side.
 fn join_inside_out(tree: TableRef, condition: JoinCondition) -> Option<TableRef> {
     let mut later = Vec::new();
     let mut tree = tree;

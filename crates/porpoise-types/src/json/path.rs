@@ -1,7 +1,8 @@
-//! JSON paths: `$.a[0].*`, `$**.b`, `$[last - 1]`, `$[1 to 3]` (MySQL 8.4 manual, 13.5, "JSON Path Syntax").
+//! JSON paths: `$.a[0].*`, `$**.b`, `$[last - 1]`, `$[1 to 3]` (MySQL 8.4 manual, 13.5, "JSON Path
+//! Syntax").
 //!
-//! A path is `$` and legs. `[0]`, `[last]` and ranges holding them also match a value that is not an array, as if
-//! it were one of one element.
+//! A path is `$` and legs. `[0]`, `[last]` and ranges holding them also match a value that is not
+//! an array, as if it were one of one element.
 
 use super::{JsonValue, write_quoted};
 use compact_str::CompactString;
@@ -10,6 +11,7 @@ use compact_str::CompactString;
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath(Vec<Leg>);
 
+/// A leg of a path: one step down from a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Leg {
     /// `.name`, `."any name"`
@@ -29,7 +31,9 @@ pub enum Leg {
 /// An array index, from the front or from the back (`last - n`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Index {
+    /// The n-th from the front, beginning at 0.
     First(u32),
+    /// The n-th from the back; 0 is the last.
     Last(u32),
 }
 
@@ -54,6 +58,7 @@ impl Index {
 /// Invalid path expression (error 3143), around this character position, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathError {
+    /// Where in the text, in bytes.
     pub position: usize,
 }
 
@@ -213,6 +218,7 @@ impl Reader<'_> {
 }
 
 impl JsonPath {
+    /// Reads a path; fails at the first byte that is out of place.
     pub fn parse(text: &str) -> Result<JsonPath, PathError> {
         let mut r = Reader { text, at: 0 };
         r.skip_spaces();
@@ -245,6 +251,7 @@ impl JsonPath {
         Ok(JsonPath(legs))
     }
 
+    /// The legs behind `$`.
     pub fn legs(&self) -> &[Leg] {
         &self.0
     }
@@ -270,7 +277,8 @@ impl JsonPath {
         found
     }
 
-    /// `JSON_SET`, `JSON_INSERT`, `JSON_REPLACE`; does nothing for a wild path, which the caller refuses.
+    /// `JSON_SET`, `JSON_INSERT`, `JSON_REPLACE`; does nothing for a wild path, which the caller
+    /// refuses.
     pub fn change(&self, root: &mut JsonValue, value: JsonValue, change: Change) {
         let Some((last, parents)) = self.0.split_last() else {
             if change.replaces() {

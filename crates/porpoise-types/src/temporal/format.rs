@@ -1,10 +1,12 @@
-//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL 8.4 manual, 14.7).
+//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL
+//! 8.4 manual, 14.7).
 
 use super::locale::Locale;
 use super::{
     Date, DateMode, DateTime, MICROS_PER_SECOND, Time, day_number, is_leap_year, push_digits,
 };
 
+/// The months' English names.
 pub const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -39,7 +41,8 @@ struct Parts {
     is_time: bool,
 }
 
-/// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for example.
+/// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for
+/// example.
 pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<String> {
     format(
         &Parts {
@@ -52,7 +55,8 @@ pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<St
     )
 }
 
-/// `TIME_FORMAT(value, pattern)`: hours may be more than 23; parts of a date are 0, their names NULL.
+/// `TIME_FORMAT(value, pattern)`: hours may be more than 23; parts of a date are 0, their names
+/// NULL.
 pub fn time_format(value: Time, pattern: &str) -> Option<String> {
     format(
         &Parts {
@@ -160,8 +164,11 @@ fn ordinal_suffix(n: u32) -> &'static [u8] {
 /// What `STR_TO_DATE` found: parts of a date, of a time, or both, by what the pattern asks for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParsedByFormat {
+    /// The pattern asks for parts of a date only.
     Date(Date),
+    /// The pattern asks for parts of a time only.
     Time(Time),
+    /// The pattern asks for both.
     DateTime(DateTime),
 }
 
@@ -187,8 +194,8 @@ struct Found {
     weekday: Option<u32>,
 }
 
-/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0; text beyond the
-/// pattern is ignored.
+/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0;
+/// text beyond the pattern is ignored.
 pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedByFormat> {
     let mut found = Found::default();
     scan(&mut text.trim_start(), pattern, &mut found)?;
@@ -226,8 +233,8 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
     })
 }
 
-/// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given with them; week
-/// 1 of Monday weeks is the first with four days.
+/// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given
+/// with them; week 1 of Monday weeks is the first with four days.
 fn date_of_week(
     year: u32,
     (week, sunday_first): (u32, bool),
@@ -353,7 +360,8 @@ fn full_year(year: u32, digits: usize) -> u32 {
     }
 }
 
-/// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has microseconds).
+/// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has
+/// microseconds).
 pub fn format_parts(pattern: &str) -> (bool, bool, bool) {
     let (mut date, mut time, mut micros) = (false, false, false);
     let mut chars = pattern.chars();

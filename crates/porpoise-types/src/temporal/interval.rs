@@ -1,35 +1,57 @@
 //! `INTERVAL` arithmetic: what `date + INTERVAL 1 MONTH` means.
 //!
-//! An interval is months plus microseconds: months move the calendar (and the day is cut to the month's last),
-//! microseconds move the clock.
+//! An interval is months plus microseconds: months move the calendar (and the day is cut to the
+//! month's last), microseconds move the clock.
 
 use super::{Date, DateTime, MICROS_PER_DAY, MICROS_PER_SECOND, days_in_month};
 
+/// A unit of `INTERVAL` (MySQL 8.4 manual, 11.5, "Temporal Intervals").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IntervalUnit {
+    /// `MICROSECOND`.
     Microsecond,
+    /// `SECOND`.
     Second,
+    /// `MINUTE`.
     Minute,
+    /// `HOUR`.
     Hour,
+    /// `DAY`.
     Day,
+    /// `WEEK`.
     Week,
+    /// `MONTH`.
     Month,
+    /// `QUARTER`.
     Quarter,
+    /// `YEAR`.
     Year,
+    /// `SECOND_MICROSECOND`: `'s.f'`.
     SecondMicrosecond,
+    /// `MINUTE_MICROSECOND`: `'m:s.f'`.
     MinuteMicrosecond,
+    /// `MINUTE_SECOND`: `'m:s'`.
     MinuteSecond,
+    /// `HOUR_MICROSECOND`: `'h:m:s.f'`.
     HourMicrosecond,
+    /// `HOUR_SECOND`: `'h:m:s'`.
     HourSecond,
+    /// `HOUR_MINUTE`: `'h:m'`.
     HourMinute,
+    /// `DAY_MICROSECOND`: `'d h:m:s.f'`.
     DayMicrosecond,
+    /// `DAY_SECOND`: `'d h:m:s'`.
     DaySecond,
+    /// `DAY_MINUTE`: `'d h:m'`.
     DayMinute,
+    /// `DAY_HOUR`: `'d h'`.
     DayHour,
+    /// `YEAR_MONTH`: `'y-m'`.
     YearMonth,
 }
 
-/// The name of each unit, how many numbers its text has, and what each is worth: months or microseconds.
+/// The name of each unit, how many numbers its text has, and what each is worth: months or
+/// microseconds.
 #[rustfmt::skip]
 const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
     (IntervalUnit::Microsecond,       "MICROSECOND",        &[Micros(1)]),
@@ -66,6 +88,7 @@ const HOUR: Worth = Micros(3600 * MICROS_PER_SECOND);
 const DAY: Worth = Micros(MICROS_PER_DAY);
 
 impl IntervalUnit {
+    /// The unit of a name, in either case; `None` if there is no such unit.
     pub fn by_name(name: &str) -> Option<IntervalUnit> {
         UNITS
             .iter()
@@ -73,8 +96,14 @@ impl IntervalUnit {
             .map(|u| u.0)
     }
 
+    /// The name as SQL has it, in upper case.
     pub fn name(self) -> &'static str {
         UNITS[self as usize].1
+    }
+
+    /// Whether an amount in this unit has several numbers (`DAY_HOUR`).
+    pub fn is_compound(self) -> bool {
+        self.worths().len() > 1
     }
 
     fn worths(self) -> &'static [Worth] {
@@ -99,7 +128,9 @@ impl IntervalUnit {
 /// A span: calendar months and clock microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interval {
+    /// Months of the calendar.
     pub months: i64,
+    /// Microseconds of the clock.
     pub micros: i64,
 }
 
@@ -119,8 +150,8 @@ impl Interval {
         }
     }
 
-    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between them, filled
-    /// from the right; a leading `-` makes all of it negative.
+    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between
+    /// them, filled from the right; a leading `-` makes all of it negative.
     pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
         let worths = unit.worths();
         let text = text.trim();

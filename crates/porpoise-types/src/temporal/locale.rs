@@ -1,4 +1,5 @@
-//! Names of months and weekdays in the languages that `lc_time_names` knows (MySQL 8.4 manual, 12.16).
+//! Names of months and weekdays in the languages that `lc_time_names` knows (MySQL 8.4 manual,
+//! 12.16).
 
 /// A language's names, each list's parted by `|`: January and Monday first.
 #[derive(Debug)]

@@ -1,20 +1,21 @@
 //! MySQL's relaxed temporal texts and numbers (MySQL 8.4 manual, 11.1.3 and 13.2.9).
 //!
-//! A datetime's text is either one run of digits (with a `T` inside, perhaps) cut into fields by its length, or
-//! fields with punctuation between them:
+//! A datetime's text is either one run of digits (with a `T` inside, perhaps) cut into fields by
+//! its length, or fields with punctuation between them:
 //!
 //! ```text
 //! 20240131101112   240131   20240131T101112.5      YYYYMMDDhhmmss, YYMMDD: by length
 //! 2024-01-31 10:11:12.5   24.1.31T10@11            fields, two-digit years from 1970 to 2069
 //! ```
 //!
-//! A time's text is `[days ]hours:minutes[:seconds][.fraction]`, or digits read from the right as hhmmss.
+//! A time's text is `[days ]hours:minutes[:seconds][.fraction]`, or digits read from the right as
+//! hhmmss.
 
 use super::{Date, DateMode, DateTime, MICROS_PER_SECOND, Time};
 use crate::Loss;
 
-/// A parsed value and what was lost: `Truncated` (garbage after it), `BadTemporal` (the value is zero),
-/// `OutOfRange` (clamped), `Rounded` (a time of day behind a date).
+/// A parsed value and what was lost: `Truncated` (garbage after it), `BadTemporal` (the value is
+/// zero), `OutOfRange` (clamped), `Rounded` (a time of day behind a date).
 pub type Parsed<T> = (T, Loss);
 
 /// Reads bytes from left to right.
@@ -79,7 +80,8 @@ fn two_digit_year(year: u32) -> u32 {
     if year < 70 { 2000 + year } else { 1900 + year }
 }
 
-/// The fields of a datetime: year, month, day, hour, minute, second, and microseconds up to 1,000,000.
+/// The fields of a datetime: year, month, day, hour, minute, second, and microseconds up to
+/// 1,000,000.
 struct Fields {
     values: [u32; 6],
     micros: u32,
