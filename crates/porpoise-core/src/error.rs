@@ -13,12 +13,16 @@ use parking_lot::Mutex;
 /// How bad a condition is, as `SHOW WARNINGS` prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
+    /// For information; not kept where `sql_notes` is off.
     Note,
+    /// The statement went on, with a value or in a way that its author may not expect.
     Warning,
+    /// The statement ended, or would have ended if it were not a diagnostic statement.
     Error,
 }
 
 impl Level {
+    /// The word of SHOW WARNINGS' Level column.
     pub fn name(self) -> &'static str {
         match self {
             Level::Note => "Note",
@@ -35,14 +39,19 @@ pub struct Error(Box<Condition>);
 /// A number, a SQLSTATE and a text: an error or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
+    /// MySQL's error number; what clients tell errors apart by.
     pub number: u16,
+    /// Five letters and digits: the error's class by the SQL standard, and its subclass.
     pub sqlstate: &'static str,
+    /// The text for people, its arguments filled in.
     pub message: String,
 }
 
+/// A result whose error is this crate's, unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// An error of any number.
     pub fn new(number: u16, sqlstate: &'static str, message: impl Into<String>) -> Error {
         Error(Box::new(Condition {
             number,
@@ -70,14 +79,17 @@ impl Error {
         Error::new(number, sqlstate, message)
     }
 
+    /// MySQL's error number.
     pub fn number(&self) -> u16 {
         self.0.number
     }
 
+    /// Five letters and digits, as the protocol sends them.
     pub fn sqlstate(&self) -> &'static str {
         self.0.sqlstate
     }
 
+    /// The text for people, without number and SQLSTATE.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -91,10 +103,12 @@ impl Error {
             .unwrap_or(message)
     }
 
+    /// Number, SQLSTATE and text, to look at.
     pub fn condition(&self) -> &Condition {
         &self.0
     }
 
+    /// Number, SQLSTATE and text, to be kept as a warning.
     pub fn into_condition(self) -> Condition {
         *self.0
     }
@@ -173,7 +187,10 @@ macro_rules! errors {
         /// Numbers by name, to compare with [`Error::number`].
         #[allow(non_upper_case_globals)]
         pub mod number {
-            $(pub const $name: u16 = $number;)*
+            $(
+                #[doc = concat!("Error ", $number, ": ", $text)]
+                pub const $name: u16 = $number;
+            )*
         }
     };
 }

@@ -15,9 +15,11 @@ pub enum Lost {
     Truncated(&'static str),
     /// "Incorrect datetime value".
     Incorrect(&'static str),
+    /// A number had more digits than the DECIMAL; it became the greatest or the least.
     OutOfRange,
 }
 
+/// A converted value, and what was lost of the text it was made from.
 pub type Cast = (Value, Option<(Lost, String)>);
 
 /// Converts to a type, as CAST does or as an expression does by itself.

@@ -38,7 +38,9 @@ pub const VERSION: &str = "8.4.7-Porpoise";
 /// Which value of a variable `@@x`, `@@session.x` or `@@global.x` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
+    /// The session's own.
     Session,
+    /// The one that new sessions begin with.
     Global,
 }
 

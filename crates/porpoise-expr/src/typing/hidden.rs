@@ -158,6 +158,7 @@ pub static BYTES_NUMBER: Function = Function {
     purity: Purity::Pure,
 };
 
+/// The number that a hexadecimal literal's bytes are: its last eight, the most significant first.
 pub fn number_of_bytes(bytes: &[u8]) -> u64 {
     bytes
         .iter()

@@ -36,21 +36,31 @@ const VARCHAR_CHARS_MAX: u64 = 16_383;
 /// The kinds of values that conversions distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
+    /// NULL itself, which has every type.
     Null,
     /// Integers, BIT and YEAR.
     Integer,
+    /// DECIMAL.
     Decimal,
+    /// FLOAT and DOUBLE.
     Double,
+    /// Strings of characters.
     Text,
+    /// Strings of bytes.
     Bytes,
+    /// DATE.
     Date,
+    /// TIME.
     Time,
+    /// DATETIME and TIMESTAMP.
     DateTime,
+    /// JSON.
     Json,
     /// ENUM and SET: a number that is shown as a text.
     Member,
 }
 
+/// The kind of a type's values.
 pub fn class(ty: &DataType) -> Class {
     match ty {
         DataType::Null => Class::Null,
@@ -68,14 +78,17 @@ pub fn class(ty: &DataType) -> Class {
 }
 
 impl Class {
+    /// Whether values are numbers; ENUM and SET don't count.
     pub fn is_number(self) -> bool {
         matches!(self, Class::Integer | Class::Decimal | Class::Double)
     }
 
+    /// Whether values are dates, times or moments.
     pub fn is_temporal(self) -> bool {
         matches!(self, Class::Date | Class::Time | Class::DateTime)
     }
 
+    /// Whether values are shown as strings; ENUM and SET count.
     pub fn is_string(self) -> bool {
         matches!(self, Class::Text | Class::Bytes | Class::Member)
     }
