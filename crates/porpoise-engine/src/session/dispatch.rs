@@ -10,23 +10,12 @@ use porpoise_planner::plan::PlanKind;
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
 use porpoise_session::shared::Shared;
-use porpoise_sql::{ParseError, ParseErrorKind, ast};
+use porpoise_sql::ast;
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
 use super::administer::administer;
 use crate::session::Session;
-
-pub(super) fn parse_error(error: &ParseError) -> Error {
-    match error.kind {
-        ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
-        ParseErrorKind::TooDeep => Error::new(
-            1436,
-            "HY000",
-            "Thread stack overrun:  the statement is nested too deeply",
-        ),
-    }
-}
 
 impl Session {
     pub(super) fn dispatch(

@@ -17,7 +17,9 @@ use porpoise_sql::{Modes, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
-use crate::session::{Session, StatementOutcome, hash_one, syntax_error};
+use crate::session::planning_context::hash_one;
+use crate::session::syntax_error::syntax_error;
+use crate::session::{Session, StatementOutcome};
 
 /// What a client learns of a statement it prepared.
 #[derive(Clone, Debug)]
@@ -54,8 +56,8 @@ impl Session {
 
     pub(crate) fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared> {
         let modes: Modes = self.modes();
-        let parsed = porpoise_sql::parse_statement(sql, 0, modes)
-            .map_err(|error| syntax_error(sql, &error))?;
+        let parsed =
+            porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
         let Some(parsed) = parsed else {
             return Err(Error::empty_query());
         };
