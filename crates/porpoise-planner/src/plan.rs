@@ -15,6 +15,8 @@
 //!       Scan orders by index(customer) = slot0.id → slot1
 //! ```
 
+mod traverse;
+
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -221,6 +223,16 @@ impl KeyRange {
         lower: None,
         upper: None,
     };
+
+    /// Whether it is the whole index.
+    pub(crate) fn is_all(&self) -> bool {
+        self.equal.is_empty() && !self.is_bounded()
+    }
+
+    /// Whether it has a bound beside its fixed parts.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.lower.is_some() || self.upper.is_some()
+    }
 
     /// Whether it holds one key at most: every part of a unique index is fixed, and none may be NULL.
     pub fn is_point(&self, index: &Index) -> bool {

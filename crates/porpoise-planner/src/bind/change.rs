@@ -17,12 +17,12 @@ use crate::access::{AccessId, Need};
 use crate::bind::Binder;
 use crate::bind::scope::{Aliases, Columns, MadeColumn, Relation, Scope, display};
 use crate::file_format::FileFormat;
+use crate::optimize;
 use crate::plan::{
     Access, Assignment, Delete, Insert, InsertSource, Load, LoadTarget, Node, OnDuplicate,
     OnLocked, RowLock, TableUse, Update, UpdateTarget, ViewCheck,
 };
 use crate::query::{Block, Body, JoinTree, Query, SourceKind};
-use crate::{explain, optimize};
 
 /// What INSERT writes to: a table, by its own name or through a view.
 #[derive(Clone)]
@@ -832,7 +832,8 @@ fn reads_all(node: &Node, tables: &[Arc<Table>]) -> bool {
         _ => false,
     };
     whole
-        || explain::children(node)
+        || node
+            .children()
             .into_iter()
             .any(|child| reads_all(child, tables))
 }
