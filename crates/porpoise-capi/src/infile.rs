@@ -52,7 +52,7 @@ pub fn source(infile: Arc<Mutex<Infile>>) -> porpoise_client::FileSource {
 }
 
 /// For the engine in this process.
-pub fn source_inside(infile: Arc<Mutex<Infile>>) -> porpoise_server::FileSource {
+pub fn source_in_process(infile: Arc<Mutex<Infile>>) -> porpoise_server::LocalInfileReader {
     Box::new(move |name| {
         let mut content = Vec::new();
         match give(&infile, name, &mut |piece| content.extend_from_slice(piece)) {

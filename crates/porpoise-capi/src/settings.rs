@@ -1,15 +1,16 @@
 //! What a program sets before it connects: `mysql_options()`, and the same by name in option files.
 //!
-//! Each option is one row of [`TABLE`]: its number in `mysql.h`, its name in option files, and where its value goes.
-//! Options that have no meaning here (compression, plugins) are rows too: they are taken and change
-//! nothing, as programs set them without looking. TLS is another matter: this library doesn't have it yet, and whoever asks for it
-//! doesn't get a connection that others could read.
+//! Each option is one row of [`TABLE`]: its number in `mysql.h`, its name in option files, and
+//! where its value goes. Options that have no meaning here (compression, plugins) are rows too:
+//! they are taken and change nothing, as programs set them without looking. TLS is another matter:
+//! this library doesn't have it yet, and whoever asks for it doesn't get a connection that others
+//! could read.
 
 use crate::abi::{PublicOptions, Text, take};
 use std::ffi::{CString, c_uint, c_ulong, c_void};
 use std::path::Path;
 
-use porpoise_server::options::{Options as OptionFiles, Takes, number};
+use porpoise_server::options::{OptionKind, Options as OptionFiles, parse_size};
 
 pub const PROTOCOL_TCP: c_uint = 1;
 pub const PROTOCOL_SOCKET: c_uint = 2;
@@ -340,8 +341,8 @@ impl Settings {
                     .find(|(known, _)| known.eq_ignore_ascii_case(value));
                 *place(self) = protocol.map_or(0, |&(_, protocol)| protocol);
             }
-            Kind::Number(place) => *place(self) = number(value).unwrap_or(0) as c_uint,
-            Kind::Size(place) => *place(self) = number(value).unwrap_or(0),
+            Kind::Number(place) => *place(self) = parse_size(value).unwrap_or(0) as c_uint,
+            Kind::Size(place) => *place(self) = parse_size(value).unwrap_or(0),
             Kind::Truth(place) => *place(self) = truth(value),
             Kind::Text(place) => *place(self) = text(),
             Kind::Tls => self.tls |= !value.is_empty(),
@@ -405,10 +406,10 @@ fn read(files: &[&str], groups: &[&str]) -> Result<Vec<(String, String)>, String
             row.kind,
             Kind::Number(_) | Kind::Size(_) | Kind::Text(_) | Kind::Tls | Kind::InitCommand
         )
-        .then_some(Takes::Value)
+        .then_some(OptionKind::Value)
     };
     // A name that isn't known is another program's.
-    let known = |name: &str| Some(takes_value(name).unwrap_or(Takes::Switch));
+    let known = |name: &str| Some(takes_value(name).unwrap_or(OptionKind::Switch));
     let mut options = OptionFiles::default();
     for file in files {
         options

@@ -1,3 +1,5 @@
+//! Why a call failed.
+
 use porpoise_protocol::reply::ErrPacket;
 use std::fmt;
 use std::io;

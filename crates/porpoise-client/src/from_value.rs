@@ -1,12 +1,12 @@
-//! Rust's types out of a row's values. A value of the text protocol is text whatever its column's type, so
-//! numbers and times are read from text as well as from their binary form.
+//! From a row's values to Rust's types. A value of the text protocol is text whatever its column's
+//! type, so numbers and times are read from text as well as from their binary form.
 
 use porpoise_protocol::value::{Date, DateTime, Time, Value};
 use porpoise_types::number_text;
 
 /// A type that a value can be turned into.
 pub trait FromValue<'a>: Sized {
-    /// The value, or nothing if it doesn't fit. NULL fits only `Option`.
+    /// The value, or `None` if it doesn't fit. NULL fits only `Option`.
     fn from_value(value: Value<'a>) -> Option<Self>;
 }
 

@@ -1,9 +1,11 @@
-//! Logging in, and logging in again: the client's side of the password plugins, and of the loopback fast path.
+//! Logging in, and logging in again: the client's side of the password plugins, and of the loopback
+//! fast path.
 //!
-//! The fast path is asked for by a connection attribute, [`FAST_PATH`]: a server that doesn't know it, or doesn't want it,
-//! passes over it as over any attribute, and goes on as if nobody had asked. One that wants it answers the login with a ticket
-//! ([`porpoise_transport::loopback`]) in place of the authentication's first step, which then is the first thing to come
-//! over the rings.
+//! The fast path is asked for by a connection attribute, [`FAST_PATH_ATTRIBUTE`]: a server that
+//! doesn't know it, or doesn't want it, passes over it as over any attribute, and goes on as if
+//! nobody had asked. One that wants it answers the login with a ticket
+//! ([`porpoise_transport::loopback`]) in place of the authentication's first step, which then is
+//! the first thing to come over the rings.
 //!
 //! ```text
 //!   TCP    ◄─ greeting    ─► login, _loopback_fast_path=NAME    ◄─ more: ticket    ─► moved, or stays
@@ -16,12 +18,13 @@ use porpoise_protocol::auth::{self, caching_sha2, public_key};
 use porpoise_protocol::command::Command;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::handshake::{
-    Attributes, AuthStep, ChangeUser, Greeting, Login, NONCE_BYTES, put_attribute,
+    Attributes, AuthStep, ChangeUser, FAST_PATH_ACCEPTED, FAST_PATH_ATTRIBUTE, FAST_PATH_DECLINED,
+    Greeting, Login, NONCE_BYTES, put_attribute,
 };
 use porpoise_protocol::reply::ErrPacket;
-use porpoise_transport::loopback::{self, Ends, Invitation};
+use porpoise_transport::loopback::{self, RingsListener, TcpAddresses};
 
-/// What the greeting told, and what both ends can do.
+/// What the greeting says of the server, and what both ends can do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Server {
     pub(crate) version: String,
@@ -50,7 +53,7 @@ const CAPABILITIES: Capabilities = Capabilities::LONG_PASSWORD
 /// Capabilities a server must have.
 const REQUIRED: Capabilities = Capabilities::PROTOCOL_41.union(Capabilities::SECURE_CONNECTION);
 
-fn wanted(options: &Options) -> Capabilities {
+fn requested_capabilities(options: &Options) -> Capabilities {
     let mut capabilities = CAPABILITIES | options.capabilities;
     capabilities.set(Capabilities::CONNECT_WITH_DB, options.database.is_some());
     for (flag, asked) in [
@@ -63,12 +66,6 @@ fn wanted(options: &Options) -> Capabilities {
     }
     capabilities
 }
-
-/// The attribute whose value says where the client waits for the server's rings.
-pub const FAST_PATH: &str = "_loopback_fast_path";
-/// The answer to a ticket: whether the client goes on over the rings.
-const MOVED: u8 = 1;
-const STAYS: u8 = 0;
 
 fn attributes(options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -93,11 +90,11 @@ fn check(options: &Options) -> Result<(), Error> {
 }
 
 /// Reads the greeting and logs in.
-pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
+pub(crate) fn log_in(connection: &mut Connection) -> Result<(), Error> {
     let options = connection.options().clone();
     check(&options)?;
-    let place = connection.read_packet()?;
-    let packet = connection.packet(place);
+    let range = connection.read_packet()?;
+    let packet = connection.packet(range);
     if let Some(error) = ErrPacket::parse(packet.payload)? {
         return Err(Error::from_server(error));
     }
@@ -108,24 +105,24 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
     let server = Server {
         version: String::from_utf8_lossy(greeting.server_version).into_owned(),
         connection_id: greeting.connection_id,
-        capabilities: wanted(&options) & greeting.capabilities,
+        capabilities: requested_capabilities(&options) & greeting.capabilities,
         offered: greeting.capabilities,
         collation: greeting.collation,
         nonce: greeting.nonce,
     };
-    let plugin = known(greeting.auth_plugin).to_owned();
+    let plugin = first_plugin(greeting.auth_plugin).to_owned();
     let sequence = packet.sequence.wrapping_add(1);
     let secure = connection.stream().is_private();
-    let answer = auth::answer(
+    let answer = auth::respond(
         plugin.as_bytes(),
         options.password.as_bytes(),
         &server.nonce,
         secure,
     )?;
     let mut attributes = attributes(&options);
-    let invitation = invite(connection, &options, server.capabilities);
-    if let Some((invitation, _)) = &invitation {
-        put_attribute(&mut attributes, FAST_PATH, invitation.name());
+    let listener = listen_for_rings(connection, &options, server.capabilities);
+    if let Some((listener, _)) = &listener {
+        put_attribute(&mut attributes, FAST_PATH_ATTRIBUTE, listener.name());
     }
     let login = Login {
         capabilities: server.capabilities,
@@ -143,23 +140,23 @@ pub(crate) fn greet(connection: &mut Connection) -> Result<(), Error> {
     login.write(connection.writer());
     connection.flush()?;
     connection.server = server;
-    authenticate(connection, &options, plugin, invitation)
+    authenticate(connection, &options, plugin, listener)
 }
 
-/// A place for the server's rings, if they were asked for and this is a TCP connection within the machine. What goes wrong
-/// here goes on over TCP.
-fn invite(
+/// A place for the server's rings, if they were asked for and this is a TCP connection within the
+/// machine. What goes wrong here goes on over TCP.
+fn listen_for_rings(
     connection: &Connection,
     options: &Options,
     capabilities: Capabilities,
-) -> Option<(Invitation, Ends)> {
-    let ends = connection
+) -> Option<(RingsListener, TcpAddresses)> {
+    let addresses = connection
         .stream()
-        .tcp_ends()
-        .filter(|ends| ends.are_loopback())?;
+        .tcp_addresses()
+        .filter(|addresses| addresses.are_loopback())?;
     let asks = options.loopback_fast_path && capabilities.contains(Capabilities::CONNECT_ATTRS);
-    let invitation = asks.then(Invitation::open)?.ok()?;
-    Some((invitation, ends))
+    let listener = asks.then(RingsListener::open)?.ok()?;
+    Some((listener, addresses))
 }
 
 /// Logs in again.
@@ -167,7 +164,7 @@ pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Res
     check(options)?;
     let plugin = auth::NATIVE_PASSWORD;
     let nonce = connection.server.nonce;
-    let answer = auth::answer(
+    let answer = auth::respond(
         plugin.as_bytes(),
         options.password.as_bytes(),
         &nonce,
@@ -188,39 +185,63 @@ pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Res
     authenticate(connection, options, plugin.to_owned(), None)
 }
 
-/// The plugin to answer with first: the server's, unless this client hasn't got it. The server then names the
-/// account's.
-fn known(plugin: &[u8]) -> &'static str {
+/// The plugin to answer with first: the server's, unless this client hasn't got it. The server then
+/// names the account's.
+fn first_plugin(plugin: &[u8]) -> &'static str {
     match plugin {
         plugin if plugin == auth::CACHING_SHA2_PASSWORD.as_bytes() => auth::CACHING_SHA2_PASSWORD,
         _ => auth::NATIVE_PASSWORD,
     }
 }
 
-/// Answers until the server says yes or no.
+/// The response to a question of `caching_sha2_password`; `None` if it asks for none. The bare password
+/// goes over a `secure` channel only; over others it is encrypted under the server's public key, if
+/// this client trusts that.
+fn caching_sha2_response(
+    question: &[u8],
+    password: &[u8],
+    nonce: &[u8],
+    secure: bool,
+    trusts_key: bool,
+) -> Result<Option<Vec<u8>>, Error> {
+    Ok(match question {
+        [caching_sha2::FAST_AUTH_SUCCESS] => None,
+        [caching_sha2::FULL_AUTH_NEEDED] if secure => {
+            Some(caching_sha2::cleartext_packet(password))
+        }
+        [caching_sha2::FULL_AUTH_NEEDED] if !trusts_key => {
+            return Err(porpoise_protocol::Error::InsecureChannel.into());
+        }
+        [caching_sha2::FULL_AUTH_NEEDED] => Some(vec![caching_sha2::PUBLIC_KEY_REQUEST]),
+        pem => Some(public_key::encrypt(password, nonce, pem)?),
+    })
+}
+
+/// Responds to the server's questions until it sends OK or an error.
 fn authenticate(
     connection: &mut Connection,
     options: &Options,
     plugin: String,
-    mut invitation: Option<(Invitation, Ends)>,
+    mut listener: Option<(RingsListener, TcpAddresses)>,
 ) -> Result<(), Error> {
     let password = options.password.as_bytes();
     let mut secure = connection.stream().is_private();
-    // Where the server answers is where it is: until then it may still look at this.
-    let mut left = None;
+    // The stream before the rings, kept until the server has replied over them: until then it may
+    // still read this one.
+    let mut previous_stream = None;
     let mut plugin = plugin;
     let mut nonce = connection.server.nonce.to_vec();
     loop {
-        let place = connection.read_packet()?;
-        let packet = connection.packet(place);
+        let range = connection.read_packet()?;
+        let packet = connection.packet(range);
         let sequence = packet.sequence.wrapping_add(1);
         if let Some(error) = ErrPacket::parse(packet.payload)? {
             return Err(Error::from_server(error));
         }
-        let answer = match AuthStep::parse(packet.payload)? {
+        let response = match AuthStep::parse(packet.payload)? {
             None => {
-                drop(left);
-                return connection.set_outcome(place);
+                drop(previous_stream);
+                return connection.set_outcome(range);
             }
             Some(AuthStep::Switch {
                 plugin: named,
@@ -228,41 +249,38 @@ fn authenticate(
             }) => {
                 plugin = String::from_utf8_lossy(named).into_owned();
                 nonce = fresh.to_vec();
-                Some(auth::answer(plugin.as_bytes(), password, &nonce, secure)?)
+                Some(auth::respond(plugin.as_bytes(), password, &nonce, secure)?)
             }
-            Some(AuthStep::More(ticket)) if invitation.is_some() && loopback::is_ticket(ticket) => {
-                let rings = match invitation.take() {
-                    Some((invitation, ends)) => invitation.take(ticket, ends).ok(),
+            Some(AuthStep::More(ticket)) if listener.is_some() && loopback::is_ticket(ticket) => {
+                let rings = match listener.take() {
+                    Some((listener, addresses)) => listener.accept_rings(ticket, addresses).ok(),
                     None => None,
                 };
-                let answer = if rings.is_some() { MOVED } else { STAYS };
+                let decision = if rings.is_some() {
+                    FAST_PATH_ACCEPTED
+                } else {
+                    FAST_PATH_DECLINED
+                };
                 connection.writer().set_sequence(sequence);
-                connection.writer().write(&[answer]);
+                connection.writer().write(&[decision]);
                 connection.flush()?;
                 if let Some(rings) = rings {
-                    left = Some(connection.go_on_over(Box::new(rings))?);
+                    previous_stream = Some(connection.switch_stream(Box::new(rings))?);
                     secure = true;
                 }
                 None
             }
-            Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => match bytes {
-                [caching_sha2::FAST_AUTH_SUCCESS] => None,
-                [caching_sha2::FULL_AUTH_NEEDED] if secure => Some(caching_sha2::clear(password)),
-                [caching_sha2::FULL_AUTH_NEEDED] => {
-                    if !options.get_server_public_key && !connection.stream().is_local() {
-                        return Err(porpoise_protocol::Error::InsecureChannel.into());
-                    }
-                    Some(vec![caching_sha2::PUBLIC_KEY_REQUEST])
-                }
-                pem => Some(public_key::encrypt(password, &nonce, pem)?),
-            },
+            Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => {
+                let trusts_key = options.get_server_public_key || connection.stream().is_local();
+                caching_sha2_response(bytes, password, &nonce, secure, trusts_key)?
+            }
             Some(AuthStep::More(_)) => {
                 return Err(porpoise_protocol::Error::UnknownAuthPlugin.into());
             }
         };
-        if let Some(answer) = answer {
+        if let Some(response) = response {
             connection.writer().set_sequence(sequence);
-            connection.writer().write(&answer);
+            connection.writer().write(&response);
             connection.flush()?;
         }
     }

@@ -15,16 +15,16 @@
 //! | `folder` | for `embedded`: where the database lies; `:memory:`, the default, for one that is kept nowhere |
 //! | `database` | the database to use, as the URL's path says it |
 //! | `loopback_fast_path` | `true`: a TCP connection within this machine moves to shared memory if its server agrees |
-//! | `bind_address` | the address of this machine to dial from, over TCP |
+//! | `bind_address` | the address of this machine to connect from, over TCP |
 //! | `shared_memory_base_name` | the server's option of that name; `MYSQL` by default |
-//! | `keep` | `false`: a stream of its own for each connection, that ends with it ([`Options::keeps_streams`]) |
+//! | `keep` | `false`: a stream of its own for each connection, that ends with it ([`Options::reuse_streams`]) |
 //! | `connect_timeout`, `read_timeout`, `write_timeout` | seconds, with decimals; none by default but 10 for connecting |
 //! | `max_allowed_packet` | the longest reply packet, in bytes |
 //! | `multi_statements` | `true`: a query may hold several statements |
 //! | `found_rows` | `true`: affected rows are those found, not those changed |
 //!
-//! Behind `transport=embedded`, and in `porpoise:` URLs, any other parameter is a system variable to open the database with.
-//! User, password and database may have percent-encoded bytes.
+//! Behind `transport=embedded`, and in `porpoise:` URLs, any other parameter is a system variable
+//! to open the database with. User, password and database may have percent-encoded bytes.
 
 use crate::Error;
 use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
@@ -38,10 +38,10 @@ use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 3306;
 
-/// In the place of a folder: none.
+/// Stands for a folder: no folder, but memory.
 const MEMORY: &str = ":memory:";
 
-/// Where servers put their socket if nobody says otherwise.
+/// Where servers put their socket by default.
 const SOCKETS: &[&str] = &[
     "/tmp/mysql.sock",
     "/run/mysqld/mysqld.sock",
@@ -61,8 +61,8 @@ pub enum Transport {
     Unix,
     /// Shared memory, with a server on this machine that offers it.
     SharedMemory,
-    /// No server: the database in [`Options::folder`], in this process. For programs that link the database and have
-    /// [said so](crate::embedded::provide).
+    /// No server: the database in [`Options::folder`], in this process. For programs that link the
+    /// database and have [set how it is opened](crate::embedded::set_opener).
     Embedded,
 }
 
@@ -87,21 +87,21 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// System variables to open that database with, by name.
     pub variables: Vec<(String, String)>,
-    /// Whether to ask the server of a TCP connection within this machine to go on over shared memory. Who doesn't
-    /// do so goes on over TCP, without an error.
+    /// Whether to ask the server of a TCP connection within this machine to move it to shared
+    /// memory. If the server doesn't, the connection stays on TCP, without an error.
     pub loopback_fast_path: bool,
-    /// Whether shared memory is kept, when a connection takes leave of its server, for this process's next connection to it, and
-    /// taken from the one before. On by default.
-    pub keeps_streams: bool,
+    /// Whether shared memory is kept, when a connection ends, for this process's next connection to
+    /// the server, and taken from the connection before. On by default.
+    pub reuse_streams: bool,
     /// The address of this machine that TCP connections come from; any by default.
     pub bind_address: Option<IpAddr>,
     /// The database to use from the beginning.
     pub database: Option<String>,
     /// How long connecting and logging in may take, each.
     pub connect_timeout: Option<Duration>,
-    /// How long a reply may keep us waiting.
+    /// How long to wait for a reply.
     pub read_timeout: Option<Duration>,
-    /// How long the server may take no more bytes.
+    /// How long to wait until the server takes more bytes.
     pub write_timeout: Option<Duration>,
     /// The longest packet to accept.
     pub max_allowed_packet: usize,
@@ -111,11 +111,11 @@ pub struct Options {
     pub multi_statements: bool,
     /// Whether affected rows are the rows found, not the rows changed.
     pub found_rows: bool,
-    /// What to ask the server for beside what this client always asks for: `IGNORE_SPACE`, `INTERACTIVE`,
-    /// `LOCAL_FILES` and the like.
+    /// What to ask the server for beside what this client always asks for: `IGNORE_SPACE`,
+    /// `INTERACTIVE`, `LOCAL_FILES` and the like.
     pub capabilities: Capabilities,
-    /// Whether to trust a public key that the server sends over a channel that others can reach. To a server on this
-    /// machine it is always trusted.
+    /// Whether to trust a public key that the server sends over a channel that others can reach. To
+    /// a server on this machine it is always trusted.
     pub get_server_public_key: bool,
     /// What to tell the server of this program: names and values.
     pub attributes: Vec<(String, String)>,
@@ -134,7 +134,7 @@ impl Default for Options {
             folder: None,
             variables: Vec::new(),
             loopback_fast_path: false,
-            keeps_streams: true,
+            reuse_streams: true,
             bind_address: None,
             database: None,
             connect_timeout: Some(Duration::from_secs(10)),
@@ -167,7 +167,8 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
-    /// What to dial, the best first: who finds nobody there tries the next. None for [`Transport::Embedded`].
+    /// What to connect to, the best first: if one can't be reached, the next is tried. None for
+    /// [`Transport::Embedded`].
     ///
     /// | transport | tried |
     /// | --- | --- |
@@ -274,7 +275,7 @@ impl Options {
                 self.database = Some(value.into()).filter(|name: &String| !name.is_empty())
             }
             "loopback_fast_path" => self.loopback_fast_path = truth()?,
-            "keep" => self.keeps_streams = truth()?,
+            "keep" => self.reuse_streams = truth()?,
             "bind_address" => self.bind_address = Some(value.parse().map_err(|_| invalid())?),
             "shared_memory_base_name" => self.shared_memory_base_name = value.into(),
             "connect_timeout" => self.connect_timeout = seconds()?,

@@ -1,11 +1,12 @@
-//! What a statement gave: results one after another, their columns, their rows.
+//! The results of a statement, one after another: their columns, their rows.
 //!
-//! Nothing is allocated for a column or a row that is read where it was received: [`Columns`] keeps the definitions as
-//! they came in one buffer that is used again, a [`Row`] borrows the packet. What rows are asked is told in [`rows`].
+//! Nothing is allocated for a column or a row that is read where it was received: [`Columns`] keeps
+//! the definitions as they came in one buffer that is reused, a [`Row`] borrows the packet. The
+//! methods of rows are in [`rows`].
 
 use crate::Error;
 use crate::connection::{Connection, Outcome};
-use crate::rows::{self, Form, ResultColumns};
+use crate::rows::{self, ResultColumns, RowFormat};
 use porpoise_protocol::codes::ColumnType;
 use porpoise_protocol::column::ColumnDefinition;
 use porpoise_protocol::value::{Value, ValueType};
@@ -66,7 +67,7 @@ impl Columns {
             .map(|column| String::from_utf8_lossy(column.name).into_owned())
     }
 
-    /// The column of this name.
+    /// The index of the first column of this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.iter()
             .position(|column| column.name == name.as_bytes())
@@ -83,7 +84,7 @@ impl Columns {
     }
 }
 
-/// Where one value of a row lies in the bytes of rows; NULL has no place.
+/// Where one value of a row lies in the bytes of rows; NULL lies nowhere.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
     start: usize,
@@ -97,8 +98,8 @@ impl Cell {
     };
 }
 
-/// Appends the places of a row's values; `payload` lies at `base`.
-pub(crate) fn lay_out(
+/// Appends where a row's values lie; `payload` lies at `base`.
+pub(crate) fn locate_values(
     payload: &[u8],
     base: usize,
     columns: &Columns,
@@ -143,20 +144,21 @@ pub(crate) fn lay_out(
     Ok(())
 }
 
-/// Rows as a server sent them: texts, or the binary form.
+/// Rows as a server sent them: in the text protocol, or the binary one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wire {
+pub struct WireFormat {
     pub(crate) binary: bool,
 }
 
-/// One row, borrowed from where it was received or collected. Values of a query are [`Value::Text`], or [`Value::Bytes`] for
-/// blobs, whatever the column's type; those of a prepared statement come as they are.
-pub type Row<'a> = rows::Row<'a, Wire>;
+/// One row, borrowed from where it was received or collected. Values of a query are
+/// [`Value::Text`], or [`Value::Bytes`] for blobs, whatever the column's type; those of a prepared
+/// statement come as they are.
+pub type Row<'a> = rows::Row<'a, WireFormat>;
 
 /// Rows that were collected.
-pub type Rows = rows::Rows<Wire>;
+pub type Rows = rows::Rows<WireFormat>;
 
-impl Form for Wire {
+impl RowFormat for WireFormat {
     type Columns = Columns;
     type Cell = Cell;
     type Outcome = Outcome;
@@ -170,7 +172,7 @@ impl Form for Wire {
         bytes: &'a [u8],
     ) -> Result<Value<'a>, Error> {
         let Some(&value_type) = columns.types.get(place) else {
-            return Err(columns.no_place(place));
+            return Err(columns.no_column_at(place));
         };
         let Some(bytes) = bytes.get(cell.start..cell.end) else {
             return Ok(Value::Null);
@@ -200,18 +202,18 @@ impl ResultColumns for Columns {
         self.position(name)
     }
 
-    fn no_place(&self, place: usize) -> Error {
+    fn no_column_at(&self, place: usize) -> Error {
         Error::Value {
             column: place,
             wanted: "any",
         }
     }
 
-    fn no_name(&self, name: &str) -> Error {
+    fn no_column_named(&self, name: &str) -> Error {
         Error::NoColumn(name.into())
     }
 
-    fn misfit(&self, place: usize, _value: Value<'_>, wanted: &'static str) -> Error {
+    fn type_mismatch(&self, place: usize, _value: Value<'_>, wanted: &'static str) -> Error {
         Error::Value {
             column: place,
             wanted,
@@ -220,7 +222,8 @@ impl ResultColumns for Columns {
 }
 
 impl<'a> Row<'a> {
-    /// A value as the wire has it: text for a query, the binary form for a prepared statement; nothing for NULL.
+    /// A value as the wire has it: text for a query, the binary form for a prepared statement;
+    /// nothing for NULL.
     pub fn raw(&self, at: usize) -> Option<&'a [u8]> {
         let cell = self.cells.get(at)?;
         self.bytes.get(cell.start..cell.end)
@@ -229,7 +232,8 @@ impl<'a> Row<'a> {
 
 /// The results of one command, read as they come.
 ///
-/// It stands at the first result. What isn't read when it is dropped is skipped by the connection's next command.
+/// It stands at the first result. What isn't read when it is dropped is skipped by the connection's
+/// next command.
 #[derive(Debug)]
 pub struct Results<'c> {
     pub(crate) connection: &'c mut Connection,

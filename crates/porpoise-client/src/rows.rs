@@ -1,12 +1,14 @@
-//! Rows, wherever they were made: one borrowed, or many collected, and what they are asked.
+//! Rows, whatever made them: one that is borrowed, or many that are collected, and how to read
+//! them.
 //!
 //! ```text
 //! cells  │ 1 │ 0..8 │ NULL │ 2 │ 8..16 │ 61.5 │      one a value, row after row
 //! bytes  │porpoiseblobfish│                           what values borrow
 //! ```
 //!
-//! What a cell is, and how it becomes a [`Value`], its [`Form`] says: this crate's are places in the bytes that a server sent, an embedded
-//! engine's are values. All else is the same for both.
+//! A [`RowFormat`] defines what a cell is, and how it becomes a [`Value`]: this crate's cells are
+//! ranges of the bytes that a server sent, an embedded engine's are values. All else is the same
+//! for both.
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
@@ -14,8 +16,8 @@ use std::sync::Arc;
 
 use crate::{FromValue, Value};
 
-/// How rows are kept, and read.
-pub trait Form: Copy + Default + Debug {
+/// How rows are kept and read.
+pub trait RowFormat: Copy + Default + Debug {
     /// What the columns are.
     type Columns: ResultColumns + Default + Debug;
     /// What is kept of a value beside the bytes.
@@ -33,9 +35,9 @@ pub trait Form: Copy + Default + Debug {
     ) -> Result<Value<'a>, ErrorOf<Self>>;
 }
 
-type ErrorOf<F> = <<F as Form>::Columns as ResultColumns>::Error;
+type ErrorOf<F> = <<F as RowFormat>::Columns as ResultColumns>::Error;
 
-/// The columns of a result, and what is said of values that aren't there.
+/// The columns of a result, and the errors for values that can't be had.
 pub trait ResultColumns {
     /// Why a value can't be had.
     type Error: Debug;
@@ -45,11 +47,11 @@ pub trait ResultColumns {
     /// Where the first column of this name is.
     fn position(&self, name: &str) -> Option<usize>;
     /// There is no column at this place.
-    fn no_place(&self, place: usize) -> Self::Error;
+    fn no_column_at(&self, place: usize) -> Self::Error;
     /// There is no column of this name.
-    fn no_name(&self, name: &str) -> Self::Error;
+    fn no_column_named(&self, name: &str) -> Self::Error;
     /// The value at this place is none of the type `wanted`.
-    fn misfit(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Self::Error;
+    fn type_mismatch(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Self::Error;
 }
 
 /// What names a column: its place from 0, or its name.
@@ -64,7 +66,7 @@ impl ColumnIndex for usize {
         if *self < columns.count() {
             Ok(*self)
         } else {
-            Err(columns.no_place(*self))
+            Err(columns.no_column_at(*self))
         }
     }
 }
@@ -72,19 +74,19 @@ impl ColumnIndex for usize {
 impl ColumnIndex for &str {
     fn place<C: ResultColumns>(&self, columns: &C) -> Result<usize, C::Error> {
         let place = columns.position(self);
-        place.ok_or_else(|| columns.no_name(self))
+        place.ok_or_else(|| columns.no_column_named(self))
     }
 }
 
 /// One row, borrowed from where it was received, made or collected.
-pub struct Row<'a, F: Form> {
+pub struct Row<'a, F: RowFormat> {
     pub(crate) bytes: &'a [u8],
     pub(crate) cells: &'a [F::Cell],
     pub(crate) columns: &'a F::Columns,
-    pub(crate) form: F,
+    pub(crate) format: F,
 }
 
-impl<'a, F: Form> Row<'a, F> {
+impl<'a, F: RowFormat> Row<'a, F> {
     /// How many values it has.
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -106,14 +108,15 @@ impl<'a, F: Form> Row<'a, F> {
         self.at(column.place(self.columns)?)
     }
 
-    /// A value as a Rust type; NULL only as an `Option`. An error if it doesn't fit, or there is no such column.
+    /// A value as a Rust type; NULL only as an `Option`. An error if it doesn't fit, or there is no
+    /// such column.
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, column: impl ColumnIndex) -> Result<T, ErrorOf<F>> {
         let place = column.place(self.columns)?;
         let value = self.at(place)?;
         T::from_value(value).ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
-            self.columns.misfit(place, value, wanted)
+            self.columns.type_mismatch(place, value, wanted)
         })
     }
 
@@ -126,8 +129,8 @@ impl<'a, F: Form> Row<'a, F> {
     #[inline]
     fn at(&self, place: usize) -> Result<Value<'a>, ErrorOf<F>> {
         match self.cells.get(place) {
-            Some(&cell) => self.form.value(cell, place, self.columns, self.bytes),
-            None => Err(self.columns.no_place(place)),
+            Some(&cell) => self.format.value(cell, place, self.columns, self.bytes),
+            None => Err(self.columns.no_column_at(place)),
         }
     }
 
@@ -146,15 +149,15 @@ impl<'a, F: Form> Row<'a, F> {
     }
 }
 
-impl<F: Form> Clone for Row<'_, F> {
+impl<F: RowFormat> Clone for Row<'_, F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<F: Form> Copy for Row<'_, F> {}
+impl<F: RowFormat> Copy for Row<'_, F> {}
 
-impl<F: Form> Debug for Row<'_, F> {
+impl<F: RowFormat> Debug for Row<'_, F> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.values()).finish()
     }
@@ -162,29 +165,29 @@ impl<F: Form> Debug for Row<'_, F> {
 
 /// Rows that were collected: one buffer for all of them.
 #[derive(Clone, Debug)]
-pub struct Rows<F: Form> {
+pub struct Rows<F: RowFormat> {
     pub(crate) bytes: Vec<u8>,
     pub(crate) cells: Vec<F::Cell>,
     pub(crate) columns: Arc<F::Columns>,
-    pub(crate) form: F,
+    pub(crate) format: F,
     pub(crate) count: usize,
     pub(crate) outcome: F::Outcome,
 }
 
-impl<F: Form> Default for Rows<F> {
+impl<F: RowFormat> Default for Rows<F> {
     fn default() -> Self {
         Self {
             bytes: Vec::new(),
             cells: Vec::new(),
             columns: Arc::default(),
-            form: F::default(),
+            format: F::default(),
             count: 0,
             outcome: F::Outcome::default(),
         }
     }
 }
 
-impl<F: Form> Rows<F> {
+impl<F: RowFormat> Rows<F> {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
@@ -235,15 +238,15 @@ impl<F: Form> Rows<F> {
             bytes: &self.bytes,
             cells,
             columns: &self.columns,
-            form: self.form,
+            format: self.format,
         }
     }
 }
 
-/// For who makes rows.
-impl<F: Form> Rows<F> {
+/// For code that makes rows.
+impl<F: RowFormat> Rows<F> {
     /// No rows yet, of these columns.
-    pub fn of(columns: Arc<F::Columns>) -> Self {
+    pub fn with_columns(columns: Arc<F::Columns>) -> Self {
         Self {
             columns,
             ..Self::default()
@@ -283,8 +286,8 @@ impl<F: Form> Rows<F> {
         start..self.bytes.len()
     }
 
-    /// The row under way.
-    pub fn under_way(&self) -> Row<'_, F> {
+    /// The row that isn't complete yet.
+    pub fn current_row(&self) -> Row<'_, F> {
         let width = self.columns.count();
         let cells = self.cells.get(self.count * width..);
         self.row(cells.unwrap_or_default())
@@ -304,12 +307,12 @@ impl<F: Form> Rows<F> {
 
 /// Goes over rows that were collected.
 #[derive(Clone, Debug)]
-pub struct RowsIter<'a, F: Form> {
+pub struct RowsIter<'a, F: RowFormat> {
     rows: &'a Rows<F>,
     at: usize,
 }
 
-impl<'a, F: Form> Iterator for RowsIter<'a, F> {
+impl<'a, F: RowFormat> Iterator for RowsIter<'a, F> {
     type Item = Row<'a, F>;
 
     fn next(&mut self) -> Option<Row<'a, F>> {
@@ -324,9 +327,9 @@ impl<'a, F: Form> Iterator for RowsIter<'a, F> {
     }
 }
 
-impl<F: Form> ExactSizeIterator for RowsIter<'_, F> {}
+impl<F: RowFormat> ExactSizeIterator for RowsIter<'_, F> {}
 
-impl<'a, F: Form> IntoIterator for &'a Rows<F> {
+impl<'a, F: RowFormat> IntoIterator for &'a Rows<F> {
     type Item = Row<'a, F>;
     type IntoIter = RowsIter<'a, F>;
 

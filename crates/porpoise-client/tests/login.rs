@@ -1,8 +1,9 @@
-//! Logging in by `caching_sha2_password`, which MariaDB hasn't: against the server's half of the protocol crate.
+//! Logging in by `caching_sha2_password`, which MariaDB hasn't: against the server's half of the
+//! protocol crate.
 
 use porpoise_client::{Connection, Error, Options};
 use porpoise_protocol::auth::{
-    self, Credential, Exchange, Outcome, caching_sha2, public_key::ServerKey,
+    self, AuthOutcome, Credential, Exchange, caching_sha2, public_key::ServerKey,
 };
 use porpoise_protocol::command::Command;
 use porpoise_protocol::flags::{Capabilities, Status};
@@ -55,10 +56,10 @@ fn serve(
                 }
                 reader.filled(count);
             };
-            let packet = reader.lent(place);
+            let packet = reader.packet_at(place);
             writer.set_sequence(packet.sequence.wrapping_add(1));
             let outcome = if begun {
-                exchange.answer(packet.payload, &mut writer, || Ok(&*KEY))
+                exchange.handle_response(packet.payload, &mut writer, || Ok(&*KEY))
             } else {
                 let Ok(FirstPacket::Login(login)) = FirstPacket::parse(packet.payload) else {
                     panic!("not a login");
@@ -70,9 +71,9 @@ fn serve(
                 })
             };
             match outcome.unwrap() {
-                Outcome::Continue => {}
-                Outcome::Accepted(cached) => break cached,
-                Outcome::Denied => {
+                AuthOutcome::Continue => {}
+                AuthOutcome::Accepted(cached) => break cached,
+                AuthOutcome::Denied => {
                     ErrPacket {
                         number: 1045,
                         sqlstate: *b"28000",

@@ -6,6 +6,8 @@
 //! 4. [`privilege`] is the table of privileges, and sets of them.
 //! 5. [`variables`] has the system variables, a row each, and a session's values of them.
 
+#![warn(missing_docs)]
+
 pub mod error;
 pub mod privilege;
 pub mod quote;

@@ -6,9 +6,13 @@ use serde::{Deserialize, Serialize};
 
 /// Where a privilege can be granted.
 pub mod level {
+    /// `ON *.*`
     pub const GLOBAL: u8 = 1;
+    /// `ON schema.*`
     pub const SCHEMA: u8 = 2;
+    /// `ON schema.table`
     pub const TABLE: u8 = 4;
+    /// `(column) ON schema.table`
     pub const COLUMN: u8 = 8;
 }
 
@@ -16,20 +20,31 @@ use level::*;
 
 /// One static privilege.
 pub struct Row {
+    /// Which one the row is about; the row's position is its number.
     pub privilege: Privilege,
     /// As GRANT spells it.
     pub name: &'static str,
+    /// Where it can be granted: bits of [`level`].
     pub levels: u8,
-    /// SHOW PRIVILEGES' spelling, Context and Comment.
+    /// As SHOW PRIVILEGES spells it.
     pub shown: &'static str,
+    /// SHOW PRIVILEGES' Context.
     pub context: &'static str,
+    /// SHOW PRIVILEGES' Comment.
     pub comment: &'static str,
 }
 
 macro_rules! privileges {
     ($($variant:ident $name:literal $levels:expr, $shown:literal $context:literal $comment:literal;)*) => {
+        /// A static privilege. Its number is its bit in a [`Set`] and its row in [`PRIVILEGES`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Privilege { $($variant),* }
+        pub enum Privilege {
+            $(
+                #[doc = concat!("`", $name, "`: ", $comment, ".")]
+                $variant
+            ),*
+        }
+        /// The table, in the order SHOW GRANTS prints it.
         pub const PRIVILEGES: &[Row] = &[
             $(Row { privilege: Privilege::$variant, name: $name, levels: $levels, shown: $shown, context: $context, comment: $comment }),*
         ];
@@ -119,10 +134,12 @@ pub const DYNAMIC: &[&str] = &[
 pub struct Set(pub u64);
 
 impl Privilege {
+    /// As GRANT spells it, in capitals.
     pub fn name(self) -> &'static str {
         PRIVILEGES[self as usize].name
     }
 
+    /// Finds a privilege by GRANT's spelling, in capitals.
     pub fn by_name(name: &str) -> Option<Privilege> {
         PRIVILEGES
             .iter()
@@ -130,13 +147,16 @@ impl Privilege {
             .map(|row| row.privilege)
     }
 
+    /// The set of this one alone.
     pub fn set(self) -> Set {
         Set(1 << self as u64)
     }
 }
 
 impl Set {
+    /// No privilege: USAGE.
     pub const NONE: Set = Set(0);
+    /// SELECT alone.
     pub const SELECT: Set = Set(1 << Privilege::Select as u64);
     /// What the columns of a view may be used for: CREATE VIEW wants one of these on what it shows.
     pub const OF_VIEWS: Set = Set(Set::SELECT.0
@@ -152,14 +172,17 @@ impl Set {
         rows.fold(Set::NONE, |set, row| set.with(row.privilege.set()))
     }
 
+    /// What is in either.
     pub fn with(self, other: Set) -> Set {
         Set(self.0 | other.0)
     }
 
+    /// What is in this and not in the other.
     pub fn without(self, other: Set) -> Set {
         Set(self.0 & !other.0)
     }
 
+    /// Whether a privilege is in the set.
     pub fn has(self, privilege: Privilege) -> bool {
         self.0 & privilege.set().0 != 0
     }
@@ -169,10 +192,12 @@ impl Set {
         self.0 & other.0 != 0
     }
 
+    /// Whether all of the other's are in the set.
     pub fn contains(self, other: Set) -> bool {
         self.0 & other.0 == other.0
     }
 
+    /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

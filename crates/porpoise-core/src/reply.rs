@@ -21,16 +21,23 @@ use crate::error::{Error, Result};
 /// One column of a result, as COM_QUERY's column definition and `mysql_fetch_field` show it.
 #[derive(Clone, Debug)]
 pub struct ResultColumn {
+    /// The table's schema; empty for an expression.
     pub schema: CompactString,
     /// The table's alias; empty for an expression.
     pub table: CompactString,
+    /// The table's own name; empty for an expression.
     pub original_table: CompactString,
+    /// The alias, or what stands in the SELECT list.
     pub name: CompactString,
     /// The column's own name; empty for an expression.
     pub original_name: CompactString,
+    /// What its values are, with length, scale and collation.
     pub ty: DataType,
+    /// Whether it can be NULL.
     pub nullable: bool,
+    /// The strongest key that the column begins or is.
     pub key: ColumnKey,
+    /// AUTO_INCREMENT_FLAG.
     pub auto_increment: bool,
     /// The column has neither a default nor NULL (NO_DEFAULT_VALUE_FLAG).
     pub no_default: bool,
@@ -41,10 +48,14 @@ pub struct ResultColumn {
 /// The part a column has in its table's keys (PRI, UNI, MUL).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColumnKey {
+    /// The column begins no key.
     #[default]
     None,
+    /// Part of the primary key.
     Primary,
+    /// The only part of a unique key.
     Unique,
+    /// The first part of a key that may hold a value several times.
     Multiple,
 }
 
@@ -76,7 +87,10 @@ impl ResultColumn {
 pub struct Completion {
     /// Changed rows (or matched ones under CLIENT_FOUND_ROWS; the engine chooses by the session's flag).
     pub affected_rows: u64,
+    /// The first AUTO_INCREMENT value that the statement generated, or LAST_INSERT_ID(expr)'s
+    /// argument; 0 for none.
     pub last_insert_id: u64,
+    /// How many warnings the statement left, at most 65,535.
     pub warnings: u16,
     /// Human-readable summary, such as `Records: 3  Duplicates: 0  Warnings: 0`; often empty.
     pub message: String,
@@ -85,22 +99,34 @@ pub struct Completion {
 /// The receiver of one statement's answer. Calls that may have to wait for a slow reader return an
 /// error when the reader is gone; the statement then ends there.
 pub trait Reply {
+    /// The statement has done, and has no rows.
     fn ok(&mut self, completion: &Completion) -> Result<()>;
 
+    /// Rows of these columns follow, if any.
     fn begin_rows(&mut self, columns: &[ResultColumn]) -> Result<()>;
+    /// A row follows: one value for each column, in their order.
     fn begin_row(&mut self);
+    /// NULL.
     fn null(&mut self);
+    /// A signed integer of any width.
     fn int(&mut self, value: i64);
+    /// An unsigned integer of any width; YEAR.
     fn uint(&mut self, value: u64);
     /// A FLOAT column's value.
     fn float(&mut self, value: f32);
+    /// A DOUBLE column's value.
     fn double(&mut self, value: f64);
     /// Text, raw bytes, and everything that travels as its text: DECIMAL, ENUM, SET, JSON; BIT as its bytes.
     fn bytes(&mut self, value: &[u8]);
+    /// A DATE.
     fn date(&mut self, value: Date);
+    /// A DATETIME or a TIMESTAMP in the session's time zone, with `fsp` digits after the second.
     fn datetime(&mut self, value: DateTime, fsp: u8);
+    /// A TIME, with `fsp` digits after the second.
     fn time(&mut self, value: Time, fsp: u8);
+    /// The row is complete.
     fn end_row(&mut self) -> Result<()>;
+    /// There are no more rows.
     fn end_rows(&mut self, completion: &Completion) -> Result<()>;
 
     /// Asks the client for the content of a file of its own: LOAD DATA LOCAL. An `Err` if it can't be had.

@@ -129,21 +129,17 @@ impl Run<'_> {
             },
         };
         if user.chars().count() > USER_CHARS_MAX {
-            return Err(Error::new(
-                1470,
-                "HY000",
-                format!(
-                    "String '{user}' is too long for user name (should be no longer than {USER_CHARS_MAX})"
-                ),
+            return Err(Error::account_name_too_long(
+                user,
+                "user name",
+                USER_CHARS_MAX,
             ));
         }
         if host.chars().count() > HOST_CHARS_MAX {
-            return Err(Error::new(
-                1470,
-                "HY000",
-                format!(
-                    "String '{host}' is too long for host name (should be no longer than {HOST_CHARS_MAX})"
-                ),
+            return Err(Error::account_name_too_long(
+                host,
+                "host name",
+                HOST_CHARS_MAX,
             ));
         }
         Ok((user, host))
@@ -528,11 +524,7 @@ fn authenticate(account: &mut Account, auth: &ast::Auth) -> Result<()> {
                 _ => true,
             };
             if !valid {
-                return Err(Error::new(
-                    1827,
-                    "HY000",
-                    "The password hash doesn't have the expected format.",
-                ));
+                return Err(Error::password_hash_format());
             }
             account.authentication_string = CompactString::from_utf8_lossy(hash);
         }
@@ -644,8 +636,7 @@ impl Run<'_> {
             }
             if DYNAMIC.contains(&name) {
                 if at != level::GLOBAL {
-                    let message = format!("Illegal privilege level specified for {name}");
-                    return Err(Error::new(3619, "HY000", message));
+                    return Err(Error::illegal_privilege_level(name));
                 }
                 asked.dynamic.push(name.into());
                 continue;
@@ -763,11 +754,7 @@ impl Run<'_> {
         for spec in to {
             let name = self.name(&spec.account)?;
             let Some(account) = self.change.get(&name.0, &name.1) else {
-                return Err(Error::new(
-                    1410,
-                    "42000",
-                    "You are not allowed to create a user with GRANT",
-                ));
+                return Err(Error::cannot_create_user_with_grant());
             };
             let mut grants = self.change.grants(&account);
             add(&mut grants, &asked, *grant_option);
@@ -794,11 +781,7 @@ impl Run<'_> {
             let name = self.name(user)?;
             let Some(account) = self.change.get(&name.0, &name.1) else {
                 let missing = match asked {
-                    None => Error::new(
-                        1269,
-                        "HY000",
-                        "Can't revoke all privileges for one or more of the requested users",
-                    ),
+                    None => Error::cannot_revoke_all(),
                     Some(_) => Error::no_such_grant(&name.0, &name.1),
                 };
                 if revoke.ignore_unknown {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use compact_str::{CompactString, format_compact};
 use porpoise_catalog::record::{ForeignKeyRecord, IndexRecord, PartRecord, TableRecord};
 use porpoise_catalog::{Catalog, Change, IndexKind, ReferenceAction, SchemaEntry, Table};
-use porpoise_core::error::{Error, Result, number};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::quote;
 use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_planner::bind_table_expression;
@@ -76,7 +76,7 @@ pub fn lock(
         }
         match metadata::tables(ddl, &wanted, mode) {
             Err(error)
-                if error.number() == number::no_such_table
+                if error.is(ErrorKind::NoSuchTable)
                     && related != self::related(ddl, name, parents) => {}
             Err(error) => return Err(error),
             // Another statement may have tied more tables together before the locks were had.

@@ -7,7 +7,7 @@ use compact_str::{CompactString, format_compact};
 use porpoise_catalog::expression;
 use porpoise_catalog::record::*;
 use porpoise_catalog::{IndexKind, Table};
-use porpoise_core::error::{Error, Level, Result, number};
+use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::quote::text;
 use porpoise_expr::typing::declared::resolve_collation;
 use porpoise_planner::bind_table_expression;
@@ -777,7 +777,7 @@ pub fn bind(
 
 /// An unknown column in a check has an error of its own.
 fn name_the_check(record: &TableRecord, error: Error) -> Error {
-    if error.number() != number::unknown_column || !error.message().contains("CHECK") {
+    if !error.is(ErrorKind::UnknownColumn) || !error.message().contains("CHECK") {
         return error;
     }
     let Some(column) = error.message().split('\'').nth(1) else {

@@ -85,29 +85,17 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
     ddl.check_schema(&ddl.shared.catalog.load(), &name.schema)?;
     let definer = ddl.definer(create, &name)?;
     if create.query.into.is_some() {
-        return Err(Error::new(
-            1350,
-            "HY000",
-            "View's SELECT contains a 'INTO' clause",
-        ));
+        return Err(Error::view_select_clause("INTO"));
     }
     let plan = ddl.planned(|context| planner::plan_view(&create.query, context))?;
     let PlanKind::Query(query) = &plan.kind else {
         return Err(Error::not_supported_yet("this query in a view"));
     };
     if let Some((table, _)) = plan.tables.iter().find(|(table, _)| table.temporary) {
-        return Err(Error::new(
-            1352,
-            "HY000",
-            format!("View's SELECT refers to a temporary table '{}'", table.name),
-        ));
+        return Err(Error::view_select_temporary_table(&table.name));
     }
     if plan.parameter_count > 0 {
-        return Err(Error::new(
-            1351,
-            "HY000",
-            "View's SELECT contains a variable or parameter",
-        ));
+        return Err(Error::view_select_variable());
     }
     let columns: Vec<CompactString> = match create.columns.as_slice() {
         [] => query

@@ -69,7 +69,7 @@ impl Engine {
         let weak = Arc::downgrade(&shared);
         shared
             .store
-            .set_outer_waits(Some(Arc::new(move |transaction| {
+            .set_external_waits(Some(Arc::new(move |transaction| {
                 weak.upgrade().map_or_else(Vec::new, |shared| {
                     mdl::rows_behind(&shared.locks, transaction)
                 })
@@ -152,7 +152,7 @@ impl Engine {
             [one] => Some(one.clone()),
             _ => Some(Arc::new(move || leads.iter().for_each(|lead| lead()))),
         };
-        self.shared.store.set_lead_hook(hook);
+        self.shared.store.set_leader_hook(hook);
     }
 
     /// Opens a session for somebody whose identity has been proven.
@@ -169,8 +169,8 @@ impl Engine {
         self.shared.locks.set_block_hook(hook.clone());
         self.shared
             .store
-            .set_block_hook(Some(Arc::new(move |blocking| {
-                if blocking == porpoise_storage::Blocking::Begin {
+            .set_wait_hook(Some(Arc::new(move |blocking| {
+                if blocking == porpoise_storage::WaitPhase::Begin {
                     hook();
                 }
             })));

@@ -386,7 +386,7 @@ fn out_of_range(exec: &Exec<'_>, ty: &DataType, expr: &Expr) -> Error {
         DataType::Decimal { .. } => "DECIMAL",
         _ => "DOUBLE",
     };
-    Error::value_out_of_range(kind, exec.told(expr))
+    Error::value_out_of_range(kind, exec.describe(expr))
 }
 
 fn integer(value: &Value) -> i128 {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use porpoise_catalog::{Column, ColumnDefault, Table};
-use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, ExprKind, Slot};
@@ -352,15 +352,14 @@ pub fn insert_row_of(
 
 /// Errors of a row that IGNORE turns into warnings.
 pub fn is_row_error(error: &Error) -> bool {
-    use porpoise_core::error::number;
     matches!(
-        error.number(),
-        number::duplicate_entry
-            | number::column_cannot_be_null
-            | number::check_violated
-            | number::view_check_failed
-            | number::no_referenced_row
-            | number::row_is_referenced
+        error.kind(),
+        ErrorKind::DuplicateEntry
+            | ErrorKind::ColumnCannotBeNull
+            | ErrorKind::CheckViolated
+            | ErrorKind::ViewCheckFailed
+            | ErrorKind::NoReferencedRow
+            | ErrorKind::RowIsReferenced
     )
 }
 
@@ -531,13 +530,10 @@ pub fn store(exec: &mut Exec<'_>, column: &Column, value: Value, from: &DataType
     let (stored, loss) = match porpoise_types::store(value, from, &column.ty, &cx) {
         Ok(stored) => stored,
         Err(StoreError::InvalidJson(error)) => {
-            return Err(Error::new(
-                3140,
-                "22032",
-                format!(
-                    "Invalid JSON text: \"{}\" at position {} in value for column '{}'.",
-                    error.message, error.position, column.name
-                ),
+            return Err(Error::invalid_json_text_in_column(
+                error.message,
+                error.position,
+                &column.name,
             ));
         }
     };
@@ -711,11 +707,7 @@ impl Exec<'_> {
             // At the end of the type's range its last value comes again, and is a duplicate.
             let first = self.on_auto_increment_grid(current).min(most);
             if first == u64::MAX {
-                return Err(Error::new(
-                    1467,
-                    "HY000",
-                    "Failed to read auto-increment value from storage engine",
-                ));
+                return Err(Error::auto_increment_exhausted());
             }
             let past = first.saturating_add(count.max(1).saturating_mul(increment.max(1)));
             let next = past.min(most.saturating_add(1));

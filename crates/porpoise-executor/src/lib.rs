@@ -206,7 +206,7 @@ impl<'a> Exec<'a> {
     }
 
     /// An expression's text in a message, with the statement's literals and its columns' names.
-    pub fn told(&self, expr: &porpoise_expr::Expr) -> String {
+    pub fn describe(&self, expr: &porpoise_expr::Expr) -> String {
         let mut text = String::new();
         expr.write_sql(self, &mut text);
         text

@@ -110,11 +110,7 @@ fn run_into(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result
     let mut input = operator::build(&query.node);
     input.open(exec)?;
     if !input.next(exec)? {
-        let error = crate::Error::new(
-            1329,
-            "02000",
-            "No data - zero rows fetched, selected, or processed",
-        );
+        let error = porpoise_core::Error::no_data();
         exec.session
             .warn(porpoise_core::error::Level::Warning, error.into_condition());
         return finish_change(exec, Completion::default(), reply);

@@ -9,30 +9,42 @@ use super::{EvalContext, Expr};
 #[derive(Clone, Debug)]
 /// What rows are sorted by.
 pub struct SortKey {
+    /// The value that rows are compared by.
     pub expr: Expr,
+    /// Whether the greatest comes first.
     pub descending: bool,
 }
 
 #[derive(Clone, Debug)]
 /// A call of an aggregate function.
 pub struct Aggregate {
+    /// Which function is called.
     pub function: &'static AggregateFunction,
     /// In a finished plan those of `order` follow, so that both are computed for each row.
     pub arguments: Vec<Expr>,
+    /// Whether equal arguments are added once.
     pub distinct: bool,
     /// GROUP_CONCAT's ORDER BY and SEPARATOR.
     pub order: Vec<SortKey>,
+    /// `None` outside of GROUP_CONCAT, and where it has its default, a comma.
     pub separator: Option<String>,
+    /// The type of the result.
     pub ty: DataType,
+    /// Whether the result can be NULL.
     pub nullable: bool,
 }
 
+/// A row of the table of aggregate functions.
 pub struct AggregateFunction {
+    /// In capitals, as the manual spells it.
     pub name: &'static str,
+    /// How many arguments it takes.
     pub arity: Arity,
+    /// What the arguments are converted to; the last entry stands for all further ones.
     pub wants: &'static [Want],
     /// The result's type and whether it can be NULL, given the converted arguments.
     pub returns: fn(&[Expr]) -> Result<(DataType, bool)>,
+    /// Makes the state of a group that has no rows yet.
     pub start: fn(&Aggregate) -> Box<dyn Accumulator>,
     /// The result depends on the order in which rows come.
     pub ordered: bool,

@@ -15,9 +15,11 @@ pub enum Lost {
     Truncated(&'static str),
     /// "Incorrect datetime value".
     Incorrect(&'static str),
+    /// A number had more digits than the DECIMAL; it became the greatest or the least.
     OutOfRange,
 }
 
+/// A converted value, and what was lost of the text it was made from.
 pub type Cast = (Value, Option<(Lost, String)>);
 
 /// Converts to a type, as CAST does or as an expression does by itself.
@@ -44,7 +46,7 @@ pub fn cast_value(
             Lost::Incorrect(kind) => Error::truncated_wrong_value(kind, text),
             Lost::OutOfRange => Error::truncated_wrong_value_truncated("DECIMAL", text),
         };
-        context.vars_mut().complain(condition)?;
+        context.vars_mut().warn_or_fail(condition)?;
     }
     Ok(value)
 }

@@ -9,15 +9,20 @@ use porpoise_types::{DataType, Value};
 
 use super::{EvalContext, Expr};
 
+/// A row of the table of scalar functions.
 #[derive(Debug)]
 pub struct Function {
     /// In capitals, as the manual spells it.
     pub name: &'static str,
+    /// How many arguments it takes.
     pub arity: Arity,
     /// What the arguments are converted to; the last entry stands for all further ones.
     pub wants: &'static [Want],
+    /// The type of the result.
     pub returns: Returns,
+    /// What computes it.
     pub eval: Eval,
+    /// When it may be computed early.
     pub purity: Purity,
 }
 
@@ -29,18 +34,23 @@ impl Function {
     }
 }
 
+/// How many arguments a function takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Arity {
+    /// The fewest.
     pub min: usize,
+    /// The most.
     pub max: usize,
 }
 
 impl Arity {
+    /// Whether a call may have so many arguments.
     pub fn admits(self, count: usize) -> bool {
         (self.min..=self.max).contains(&count)
     }
 }
 
+/// So many arguments, no more and no fewer.
 pub const fn exactly(count: usize) -> Arity {
     Arity {
         min: count,
@@ -48,10 +58,12 @@ pub const fn exactly(count: usize) -> Arity {
     }
 }
 
+/// From `min` to `max` arguments, both included.
 pub const fn between(min: usize, max: usize) -> Arity {
     Arity { min, max }
 }
 
+/// `min` arguments or any number more.
 pub const fn at_least(min: usize) -> Arity {
     Arity {
         min,
@@ -76,16 +88,21 @@ pub enum Want {
     Integer,
     /// Int, UInt, Decimal or Double: strings become Double, temporals a number.
     Number,
+    /// `Value::Double`.
     Double,
+    /// `Value::Decimal`.
     Decimal,
+    /// `Value::Date`; NULL where it can't be had.
     Date,
     /// A date or a moment whose month or day may be zero, whatever the SQL mode says.
     LooseDate,
     /// DATE stays a date, everything else becomes `Value::DateTime`.
     DateTime,
+    /// `Value::Time`; NULL where it can't be had.
     Time,
     /// Any temporal stays; strings are tried as DATETIME, then TIME.
     Temporal,
+    /// `Value::Json`; text is parsed.
     Json,
 }
 
@@ -94,7 +111,9 @@ pub enum Want {
 pub enum Returns {
     /// Signed BIGINT, and whether it can be NULL though no argument is.
     Int,
+    /// BIGINT UNSIGNED.
     UInt,
+    /// DOUBLE.
     Double,
     /// 0 or 1.
     Bool,
@@ -105,7 +124,9 @@ pub enum Returns {
     OwnText(fn(&[Expr]) -> u64),
     /// The type of argument n.
     Same(usize),
+    /// A type that depends on nothing.
     Fixed(fn() -> DataType),
+    /// A type that depends on the arguments, or an error about them.
     By(fn(&[Expr]) -> Result<DataType>),
 }
 
@@ -122,6 +143,7 @@ pub enum Eval {
 
 /// What a function sees of its call beside the values.
 pub struct Call<'a> {
+    /// The statement that calls.
     pub context: &'a mut (dyn EvalContext + 'a),
     /// The bound arguments: their types, and what `Eval::Lazy` evaluates.
     pub arguments: &'a [Expr],

@@ -10,6 +10,8 @@
 //! 5. [`cast`], [`compare`] and [`key`] are the arithmetic of values that evaluation and functions share.
 //! 6. [`text`] prints expressions.
 
+#![warn(missing_docs)]
+
 pub mod aggregate;
 pub mod cast;
 pub mod compare;

@@ -6,6 +6,7 @@ use super::{CastKind, Comparison, Expr, ExprKind, Slot, SubqueryKind};
 
 /// What an expression's columns are called.
 pub trait ColumnNames {
+    /// Appends the name of a column of a slot.
     fn write_column(&self, slot: Slot, column: usize, out: &mut String);
     /// The n-th parameter, where its value is known.
     fn parameter(&self, _: usize) -> Option<&Value> {

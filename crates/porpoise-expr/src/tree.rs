@@ -15,109 +15,168 @@ use super::typing::collation::Coercibility;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u16);
 
+/// An expression whose names are resolved and whose types are known.
 #[derive(Clone, Debug)]
 pub struct Expr {
+    /// What it is.
     pub kind: ExprKind,
+    /// The type of its values.
     pub ty: DataType,
+    /// Whether it can be NULL.
     pub nullable: bool,
 }
 
+/// What an expression is made of. Operands have the types that the operator needs: conversions are
+/// nodes.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
+    /// A constant in the statement's text.
     Literal(Value),
     /// The n-th parameter of the statement: a `?`, or a literal that the digest took out.
     Parameter(usize),
+    /// A column of the current row of a table, a derived table, a grouping.
     Column {
+        /// Whose row.
         slot: Slot,
+        /// The position in that row.
         column: u16,
         /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that of what it was computed from.
         strength: Coercibility,
     },
+    /// `@name`.
     UserVariable(CompactString),
     /// `@@name`: a position in [`porpoise_core::variables::VARIABLES`].
     SystemVariable {
+        /// Its row in the table.
         position: usize,
+        /// The session's value or the global one.
         reads: porpoise_core::variables::Reads,
     },
     /// `@name := value`.
     AssignUserVariable {
+        /// Without the `@`.
         name: CompactString,
+        /// What is assigned; also the value of the whole.
         value: Box<Expr>,
     },
     /// Converts to the node's own type, as CAST does and as implicit conversions do.
     Cast {
+        /// What is converted.
         operand: Box<Expr>,
+        /// Whether the statement asked for it.
         kind: CastKind,
     },
+    /// NULL for NULL.
     Not(Box<Expr>),
     /// NULL-aware, short-circuiting.
     And(Vec<Expr>),
+    /// NULL-aware, short-circuiting.
     Or(Vec<Expr>),
+    /// NULL if either operand is.
     Xor(Box<Expr>, Box<Expr>),
+    /// `left op right`.
     Compare {
+        /// Which comparison.
         op: Comparison,
+        /// What both operands were cast to.
         domain: Domain,
+        /// The left operand.
         left: Box<Expr>,
+        /// The right operand.
         right: Box<Expr>,
     },
     /// `operand BETWEEN low AND high`, in one domain.
     Between {
+        /// What is compared.
         operand: Box<Expr>,
+        /// The lower bound, included.
         low: Box<Expr>,
+        /// The upper bound, included.
         high: Box<Expr>,
+        /// What all three were cast to.
         domain: Domain,
+        /// NOT BETWEEN.
         negated: bool,
     },
     /// `operand IN (list)`; items are of the domain.
     InList {
+        /// What is looked for.
         operand: Box<Expr>,
+        /// Where it is looked for.
         list: Vec<Expr>,
+        /// What operand and items were cast to.
         domain: Domain,
+        /// NOT IN.
         negated: bool,
     },
+    /// `operand IS [NOT] NULL`.
     IsNull {
+        /// What is tested.
         operand: Box<Expr>,
+        /// IS NOT.
         negated: bool,
     },
     /// `IS [NOT] TRUE/FALSE`.
     IsTruth {
+        /// What is tested.
         operand: Box<Expr>,
+        /// TRUE or FALSE.
         truth: bool,
+        /// IS NOT.
         negated: bool,
     },
+    /// `left op right`, in the node's own type.
     Arithmetic {
+        /// Which operation.
         op: Arithmetic,
+        /// The left operand.
         left: Box<Expr>,
+        /// The right operand.
         right: Box<Expr>,
     },
+    /// `-operand`.
     Negate(Box<Expr>),
+    /// `operand [NOT] LIKE pattern ESCAPE escape`.
     Like {
+        /// The text that is matched.
         operand: Box<Expr>,
+        /// With `%` and `_`.
         pattern: Box<Expr>,
+        /// What takes `%` and `_` their meaning; `None` for nothing.
         escape: Option<char>,
+        /// Which characters count as equal.
         collation: Collation,
+        /// NOT LIKE.
         negated: bool,
     },
     /// `CASE WHEN condition THEN value … ELSE …`; `CASE x WHEN y` is bound to comparisons.
     Case {
+        /// Conditions in their order, each with its value.
         branches: Vec<(Expr, Expr)>,
+        /// ELSE; `None` is NULL.
         otherwise: Option<Box<Expr>>,
     },
+    /// A call of a scalar function.
     Call {
+        /// Which function.
         function: &'static Function,
+        /// Converted to what the function wants.
         arguments: Vec<Expr>,
     },
     /// Only as an operand of a row comparison or IN.
     Row(Vec<Expr>),
     /// The statement's n-th subquery; the plan has what makes its rows.
     Subquery {
+        /// Its position among the plan's subqueries.
         number: usize,
+        /// What is asked of its rows.
         kind: SubqueryKind,
     },
     /// The n-th aggregate of the query block; replaced by a column of the grouping's slot.
     Aggregate(usize),
 }
 
+/// Who asked for a conversion; how it is worded and how far it goes depends on that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CastKind {
     /// Lossless as far as the type allows, lenient, warns like an expression does (1292).
@@ -126,14 +185,22 @@ pub enum CastKind {
     Explicit,
 }
 
+/// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
+    /// `=`
     Eq,
+    /// `<=>`: two NULLs are equal.
     NullSafeEq,
+    /// `<>`
     Ne,
+    /// `<`
     Lt,
+    /// `<=`
     Le,
+    /// `>`
     Gt,
+    /// `>=`
     Ge,
 }
 
@@ -143,43 +210,71 @@ pub enum Comparison {
 pub enum Domain {
     /// i64/u64, mixed signs compared by value.
     Integer,
+    /// Exact numbers.
     Decimal,
+    /// Approximate numbers, and mixes of numbers and texts.
     Double,
+    /// Texts by a collation.
     Text(Collation),
+    /// Binary strings, byte by byte.
     Bytes,
+    /// Days.
     Date,
+    /// Times of day and durations.
     Time,
+    /// Moments; a date is its midnight.
     DateTime,
+    /// JSON values (MySQL 8.4 manual, 13.5, Comparison and Ordering of JSON Values).
     Json,
 }
 
+/// An operation on numbers or bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
+    /// `+`
     Add,
+    /// `-`
     Subtract,
+    /// `*`
     Multiply,
+    /// `/`: exact numbers yield a DECIMAL; by zero NULL with a warning (1365).
     Divide,
+    /// `DIV`: the quotient without its fraction.
     IntegerDivide,
+    /// `%` and `MOD`
     Modulo,
+    /// `&`
     BitAnd,
+    /// `
+    /// `
     BitOr,
+    /// `^`
     BitXor,
+    /// `<<`
     ShiftLeft,
+    /// `>>`
     ShiftRight,
 }
 
+/// What an expression asks of a subquery's rows.
 #[derive(Clone, Debug)]
 pub enum SubqueryKind {
     /// One row, one column (or a row of them); NULL when empty; 1242 when more.
     Scalar,
+    /// Whether there is a row.
     Exists {
+        /// NOT EXISTS.
         negated: bool,
     },
     /// `operand op ANY|ALL (subquery)`; IN is `= ANY`, NOT IN is `<> ALL`. One domain a column.
     Quantified {
+        /// What rows are compared with; a row where they have several columns.
         operand: Box<Expr>,
+        /// How each row is compared.
         op: Comparison,
+        /// ALL; else ANY.
         all: bool,
+        /// What each column is compared as.
         domains: Vec<Domain>,
     },
 }
@@ -251,10 +346,12 @@ macro_rules! visit_operands {
 }
 
 impl Expr {
+    /// An expression of a known type.
     pub fn new(kind: ExprKind, ty: DataType, nullable: bool) -> Expr {
         Expr { kind, ty, nullable }
     }
 
+    /// A constant; it can be NULL only if it is.
     pub fn literal(value: Value, ty: DataType) -> Expr {
         let nullable = value.is_null();
         Expr {
@@ -273,6 +370,7 @@ impl Expr {
         }
     }
 
+    /// A stored column of a slot.
     pub fn column(slot: Slot, column: usize, ty: DataType, nullable: bool) -> Expr {
         Expr {
             kind: ExprKind::Column {
@@ -343,6 +441,7 @@ impl Expr {
         })
     }
 
+    /// Whether it is or has a subquery.
     pub fn has_subquery(&self) -> bool {
         self.any(&mut |part| matches!(part.kind, ExprKind::Subquery { .. }))
     }
@@ -584,6 +683,7 @@ impl Comparison {
         })
     }
 
+    /// As SQL writes it.
     pub fn sign(self) -> &'static str {
         match self {
             Comparison::Eq => "=",
@@ -598,6 +698,7 @@ impl Comparison {
 }
 
 impl Arithmetic {
+    /// As SQL writes it.
     pub fn sign(self) -> &'static str {
         match self {
             Arithmetic::Add => "+",

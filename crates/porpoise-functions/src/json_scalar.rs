@@ -10,8 +10,11 @@ use porpoise_types::{DataType, Json, JsonValue, Loss, Value, convert};
 /// What JSON_VALUE does without a value, or with one that doesn't fit, as its arguments say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonResponse {
+    /// NULL.
     Null = 0,
+    /// An error.
     Error = 1,
+    /// DEFAULT's value.
     Default = 2,
 }
 

@@ -3,6 +3,8 @@
 //! Adding a function is one row in the table of its family (`string.rs`, `numeric.rs`, `temporal.rs`,
 //! `control.rs`, `crypt.rs`, `json.rs`, `information.rs`) and one Rust function.
 
+#![warn(missing_docs)]
+
 mod aggregate;
 mod control;
 mod crypt;

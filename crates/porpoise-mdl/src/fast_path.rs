@@ -100,6 +100,7 @@ pub(super) struct Gate(u8);
 
 /// An object whose metadata lock has a fast path.
 pub trait HasFastPath: Send + Sync {
+    /// Where its unobtrusive locks are counted.
     fn fast_path(&self) -> &MdlFastPath;
 }
 
@@ -110,6 +111,7 @@ impl HasFastPath for MdlFastPath {
 }
 
 impl MdlFastPath {
+    /// Nobody holds it and the gate is open; `locks` has the queue that goes with it.
     pub fn new(locks: &Arc<MetadataLocks>) -> MdlFastPath {
         MdlFastPath {
             readers: PreferReader::new(),

@@ -21,6 +21,7 @@ pub struct GlobalReadLock {
 }
 
 impl GlobalReadLock {
+    /// Nobody holds it, or changes anything.
     pub fn new(locks: &Arc<MetadataLocks>) -> GlobalReadLock {
         GlobalReadLock {
             statements: Arc::new(MdlFastPath::new(locks)),

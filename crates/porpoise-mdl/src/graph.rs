@@ -81,7 +81,7 @@ impl Graph<'_> {
     fn next(&self, session: u64) -> Vec<u64> {
         let mut next = self.before(session);
         if let Some(transaction) = self.transaction_of(session) {
-            let holders = self.locks.rows.row_lock_obstacles(transaction);
+            let holders = self.locks.rows.row_lock_blockers(transaction);
             next.extend(holders.into_iter().filter_map(|txn| self.session_of(txn)));
         }
         next

@@ -8,6 +8,8 @@
 //!
 //! Which modes there are, and who waits for whom: [`mode`].
 
+#![warn(missing_docs)]
+
 pub mod fast_path;
 pub mod global;
 pub mod graph;
@@ -136,11 +138,15 @@ impl Held {
 
 /// All that the sessions of a database wait for each other for.
 pub struct Locks {
+    /// Locks of definitions, and who waits for them.
     pub metadata: Arc<MetadataLocks>,
+    /// FLUSH TABLES WITH READ LOCK.
     pub global_read: GlobalReadLock,
+    /// GET_LOCK().
     pub named: NamedLocks,
     /// Locks of rows.
     pub rows: Store,
+    /// Who is connected.
     pub sessions: Processes,
     hook: RwLock<Option<BlockHook>>,
 }
@@ -149,6 +155,7 @@ pub struct Locks {
 pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
 impl Locks {
+    /// No locks, of a database whose rows are in `rows`.
     pub fn new(metadata: Arc<MetadataLocks>, rows: Store) -> Locks {
         Locks {
             global_read: GlobalReadLock::new(&metadata),
@@ -176,20 +183,25 @@ impl Locks {
 /// Who takes locks: a session, and where it says so.
 #[derive(Clone, Copy)]
 pub struct MdlContext<'a> {
+    /// What a wait needs to know.
     pub requester: MdlRequester<'a>,
+    /// Where the session's locks are seen by others.
     pub control: &'a Control,
 }
 
 /// What a statement uses, one after the other, as often as it is asked.
 pub trait Uses<'a, S: 'a> {
+    /// Calls `take` with each use. The same ones in the same order whenever it is called.
     fn each(&self, take: impl FnMut(Use<'a, S>));
 }
 
 /// A table or view that a statement uses.
 pub struct Use<'a, S> {
+    /// Which table or view.
     pub id: TableId,
     /// What the versions of its definition share, the metadata lock among it.
     pub state: &'a Arc<S>,
+    /// What the statement does with its rows.
     pub usage: TableUse,
 }
 
@@ -246,6 +258,7 @@ impl<S: HasFastPath> HeldTables<S> {
         }
     }
 
+    /// Releases all of them: the transaction has ended.
     #[inline]
     pub fn release(&mut self, control: &Control) {
         if !self.0.is_empty() {
@@ -269,6 +282,7 @@ pub struct StatementTables<'a, S: HasFastPath> {
 }
 
 impl<'a, S: HasFastPath> StatementTables<'a, S> {
+    /// No locks yet, of a statement of the session that `control` is about.
     pub fn none(control: &'a Control) -> StatementTables<'a, S> {
         StatementTables {
             tables: SmallVec::new(),
@@ -303,7 +317,9 @@ impl<S: HasFastPath> Drop for StatementTables<'_, S> {
 
 /// Who keeps the locks of a statement.
 pub enum MdlScope<'k, 'a, S: HasFastPath> {
+    /// The statement is a transaction of its own.
     Statement(&'k mut StatementTables<'a, S>),
+    /// The statement is part of a transaction, which keeps them to its end.
     Transaction(&'k mut HeldTables<S>),
 }
 

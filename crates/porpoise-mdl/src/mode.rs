@@ -19,14 +19,23 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
+    /// INTENTION_EXCLUSIVE.
     IntentionExclusive,
+    /// SHARED.
     Shared,
+    /// SHARED_READ.
     SharedRead,
+    /// SHARED_WRITE.
     SharedWrite,
+    /// SHARED_UPGRADABLE.
     SharedUpgradable,
+    /// SHARED_READ_ONLY.
     SharedReadOnly,
+    /// SHARED_NO_WRITE.
     SharedNoWrite,
+    /// SHARED_NO_READ_WRITE.
     SharedNoReadWrite,
+    /// EXCLUSIVE.
     Exclusive,
 }
 
@@ -104,6 +113,7 @@ const ROWS: [Row; 9] = [
 ];
 
 impl Mode {
+    /// All modes, the weakest first.
     pub const ALL: [Mode; 9] = [IX, S, SR, SW, SU, SRO, SNW, SNRW, X];
 
     fn row(self) -> &'static Row {
@@ -179,7 +189,9 @@ mod tests {
 /// What a statement does with the rows of a table or view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableUse {
+    /// It reads rows and locks none of them.
     Read,
+    /// It changes rows, or locks those that it reads.
     Write,
 }
 

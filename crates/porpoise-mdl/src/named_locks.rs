@@ -166,6 +166,7 @@ impl NamedLocks {
         Some(held.owner).filter(|owner| *owner != waiter)
     }
 
+    /// Whether any session waits for a named lock.
     pub fn has_waiters(&self) -> bool {
         !self.state.lock().waiting.is_empty()
     }

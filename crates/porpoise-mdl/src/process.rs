@@ -16,7 +16,9 @@ const SHARDS: usize = 16;
 
 /// What others see of a session, and how they end it.
 pub struct Control {
+    /// The connection id.
     pub id: u64,
+    /// The host its client came from.
     pub host: CompactString,
     command: AtomicU8,
     /// When the current command began, in UTC microseconds since 1970.
@@ -44,14 +46,20 @@ struct Running {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Command {
+    /// It waits for its client.
     Sleep,
+    /// It runs a statement that came as text.
     Query,
+    /// It prepares a statement.
     Prepare,
+    /// It executes a prepared statement.
     Execute,
+    /// KILL ended it; its worker is about to close it.
     Killed,
 }
 
 impl Command {
+    /// As the process list spells it.
     pub fn name(self) -> &'static str {
         match self {
             Command::Sleep => "Sleep",
@@ -66,17 +74,26 @@ impl Command {
 /// A row of the process list.
 #[derive(Clone, Debug)]
 pub struct Process {
+    /// The connection id.
     pub id: u64,
+    /// The user name that the client logged in with.
     pub user: CompactString,
+    /// The host its client came from.
     pub host: CompactString,
+    /// The current schema, if there is one.
     pub schema: Option<CompactString>,
+    /// What it is doing.
     pub command: Command,
+    /// When it began to do that, in UTC microseconds since 1970.
     pub since_us: i64,
+    /// What its statement is doing or waits for; empty between statements.
     pub state: &'static str,
+    /// The beginning of its statement; `None` between statements.
     pub sql: Option<String>,
 }
 
 impl Control {
+    /// A session that has run nothing yet.
     pub fn new(id: u64, user: CompactString, host: CompactString) -> Control {
         Control {
             id,
@@ -95,6 +112,7 @@ impl Control {
         }
     }
 
+    /// A command begins at `now_us` (UTC microseconds since 1970).
     pub fn begin(&self, command: Command, sql: &[u8], now_us: i64) {
         {
             let mut running = self.running.lock();
@@ -108,6 +126,7 @@ impl Control {
         self.command.store(command as u8, Ordering::Relaxed);
     }
 
+    /// The command has ended.
     pub fn end(&self, now_us: i64) {
         self.since_us.store(now_us, Ordering::Relaxed);
         self.command.store(Command::Sleep as u8, Ordering::Relaxed);
@@ -125,10 +144,12 @@ impl Control {
         running.schema = None;
     }
 
+    /// USE: the schema that the process list shows.
     pub fn set_schema(&self, schema: Option<CompactString>) {
         self.running.lock().schema = schema;
     }
 
+    /// What the statement is doing or waits for now.
     pub fn set_state(&self, state: &'static str) {
         self.running.lock().state = state;
     }
@@ -149,6 +170,7 @@ impl Control {
         }
     }
 
+    /// Whether KILL CONNECTION has ended it.
     pub fn is_connection_killed(&self) -> bool {
         self.killed.load(Ordering::SeqCst)
     }
@@ -158,6 +180,7 @@ impl Control {
         *self.wake.lock() = Some(wake);
     }
 
+    /// The session's row, as it is at this moment.
     pub fn process(&self) -> Process {
         let running = self.running.lock();
         let command = match self.command.load(Ordering::Relaxed) {
@@ -192,14 +215,17 @@ impl Processes {
         &self.shards[id as usize % SHARDS]
     }
 
+    /// A session has begun.
     pub fn add(&self, control: Arc<Control>) {
         self.shard(control.id).lock().insert(control.id, control);
     }
 
+    /// A session has ended.
     pub fn remove(&self, id: u64) {
         self.shard(id).lock().remove(&id);
     }
 
+    /// The session of a connection id; `None` if it has ended.
     pub fn find(&self, id: u64) -> Option<Arc<Control>> {
         self.shard(id).lock().get(&id).cloned()
     }

@@ -40,6 +40,7 @@ pub enum Object {
     Global,
     /// Everything that transactions commit.
     Commit,
+    /// A schema, by its name.
     Schema(CompactString),
     /// A table or view.
     Table(TableId),
@@ -59,7 +60,9 @@ impl Object {
 /// For how long a lock is had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duration {
+    /// To the end of the statement.
     Statement,
+    /// To the end of the transaction, which may be a statement's.
     Transaction,
     /// Until UNLOCK TABLES.
     Explicit,
@@ -79,9 +82,13 @@ impl Duration {
 /// One object of a request. Schemas have no fast_path: nobody holds them but by tickets.
 #[derive(Clone)]
 pub struct MdlRequest {
+    /// What to lock.
     pub object: Object,
+    /// How.
     pub mode: Mode,
+    /// Shown to users; the requester is who releases.
     pub duration: Duration,
+    /// Where unobtrusive locks of the object are counted; `None` for schemas.
     pub fast_path: Option<Arc<dyn HasFastPath>>,
 }
 
@@ -95,7 +102,9 @@ impl MdlRequest {
 /// Who asks.
 #[derive(Clone, Copy)]
 pub struct MdlRequester<'a> {
+    /// All locks, for the search for cycles.
     pub locks: &'a Locks,
+    /// Who asks, and how long it waits (`lock_wait_timeout`).
     pub session: &'a SessionVars,
     /// Wakes it.
     pub bell: &'a Arc<Waiter>,
@@ -109,6 +118,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
+    /// Wakes whoever waits; if nobody does, the next wait ends at once.
     pub fn ring(&self) {
         *self.rung.lock() = true;
         self.ringing.notify_all();
@@ -345,10 +355,15 @@ impl State {
 
 /// A lock as `performance_schema.metadata_locks` shows it.
 pub struct MdlRow {
+    /// The connection id.
     pub session: u64,
+    /// What is locked.
     pub object: Object,
+    /// How it is locked.
     pub mode: Mode,
+    /// For how long.
     pub duration: Duration,
+    /// False while the session waits for it.
     pub is_granted: bool,
 }
 

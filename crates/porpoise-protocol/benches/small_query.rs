@@ -1,11 +1,12 @@
-//! What the protocol costs a prepared point select: the budget is 60 ns to decode the request, 80 ns to encode the row.
+//! What the protocol costs a prepared point select: the budget is 60 ns to decode the request, 80
+//! ns to encode the row.
 
 use divan::{Bencher, black_box};
 use porpoise_protocol::codes::ColumnType;
 use porpoise_protocol::command::Command;
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
 use porpoise_protocol::frame::{PacketReader, PacketWriter, split_packet};
-use porpoise_protocol::reply::{OkPacket, RowReply};
+use porpoise_protocol::reply::{OkPacket, RowPacket};
 use porpoise_protocol::row::{BinaryRowWriter, PutRow, TextRow, TextRowWriter};
 use porpoise_protocol::statement::{Parameters, write_execute};
 use porpoise_protocol::value::Value;
@@ -105,7 +106,8 @@ fn text_row_read_by_the_client(bencher: Bencher<'_, '_>) {
     row.put_bytes(C);
     row.finish();
     bencher.bench_local(|| {
-        let Ok(RowReply::Row(row)) = RowReply::parse(black_box(&writer.bytes()[4..]), CAPABILITIES)
+        let Ok(RowPacket::Row(row)) =
+            RowPacket::parse(black_box(&writer.bytes()[4..]), CAPABILITIES)
         else {
             return 0;
         };

@@ -10,7 +10,7 @@ use crate::wire::{Fields, PutFields};
 /// `decimals` of a FLOAT, DOUBLE or string that has no fixed number of them.
 pub const DECIMALS_NOT_FIXED: u8 = 0x1F;
 
-/// The fields of fixed length, all told.
+/// The length of the fields of fixed length together.
 const FIXED_BYTES: u64 = 0x0C;
 
 /// One column of a result, or one parameter of a prepared statement.
@@ -121,7 +121,8 @@ impl<'a> ColumnDefinition<'a> {
     }
 }
 
-/// Begins a result set: the number of columns. The definitions come next, then EOF without DEPRECATE_EOF, then rows.
+/// Begins a result set: the number of columns. The definitions come next, then EOF without
+/// DEPRECATE_EOF, then rows.
 pub fn write_column_count(writer: &mut PacketWriter, columns: usize) {
     writer.packet(|out| out.put_lenenc(columns as u64));
 }

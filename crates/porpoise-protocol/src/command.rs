@@ -1,7 +1,7 @@
 //! What a connected client asks for: one packet, one command.
 //!
-//! [`Command::parse`] is the server's end; [`Command::write`] the client's. Everything in a command is borrowed
-//! from its packet. A prepared statement's parameters stay encoded in [`Execute`] until
+//! [`Command::parse`] is the server's end; [`Command::write`] the client's. Everything in a command
+//! is borrowed from its packet. A prepared statement's parameters stay encoded in [`Execute`] until
 //! [`crate::statement::Parameters`], which remembers their types, reads them.
 
 use crate::Error;
@@ -48,7 +48,7 @@ pub enum Command<'a> {
     StmtPrepare(&'a [u8]),
     /// Execute a prepared statement.
     StmtExecute(Execute<'a>),
-    /// A piece of one parameter; no reply, errors are told by the next execute.
+    /// A piece of one parameter; no reply, the next execute reports errors.
     StmtSendLongData {
         /// The statement.
         statement: u32,
@@ -97,7 +97,8 @@ pub struct Execute<'a> {
 }
 
 impl Execute<'_> {
-    /// A statement number that means the last statement prepared, so that prepare and execute go in one write.
+    /// A statement number that means the last statement prepared, so that prepare and execute go in
+    /// one write.
     pub const LAST_PREPARED: u32 = u32::MAX;
 }
 

@@ -6,10 +6,11 @@
 //! └────────────┴──────────┴─────────────────┘   full one is followed by another, the last may be empty
 //! ```
 //!
-//! [`PacketReader`] is given bytes as they come and lends out payloads: straight from its buffer when the
-//! packet is whole in there, joined in another buffer when it came in pieces. [`split_packet`] does the
-//! same without a buffer, for bytes that already lie in memory (a ring). [`PacketWriter`] appends packets to one
-//! buffer: a packet's header is reserved, its payload written in place behind it, the length patched at the end.
+//! [`PacketReader`] is given bytes as they come and lends out payloads: straight from its buffer
+//! when the packet is whole in there, joined in another buffer when it came in pieces.
+//! [`split_packet`] does the same without a buffer, for bytes that already lie in memory (a ring).
+//! [`PacketWriter`] appends packets to one buffer: a packet's header is reserved, its payload
+//! written in place behind it, the length patched at the end.
 //!
 //! ```
 //! use porpoise_protocol::frame::{PacketReader, PacketWriter};
@@ -50,9 +51,9 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-/// Where in a [`PacketReader`] its latest packet lies.
+/// Where in the buffers of a [`PacketReader`] its latest packet lies.
 #[derive(Clone, Copy, Debug)]
-pub struct PacketPlace {
+pub struct PacketRange {
     sequence: u8,
     joined: bool,
     start: usize,
@@ -97,8 +98,8 @@ pub fn split_packet(
 
 /// Takes bytes as they come, lends out packets as they become whole.
 ///
-/// Bytes come in by [`feed`](Self::feed), or without a copy: read into [`spare`](Self::spare), then tell how many by
-/// [`filled`](Self::filled).
+/// Bytes come in by [`feed`](Self::feed), or without a copy: read into [`spare`](Self::spare), then
+/// tell how many by [`filled`](Self::filled).
 #[derive(Debug)]
 pub struct PacketReader {
     buffer: Vec<u8>,
@@ -106,11 +107,12 @@ pub struct PacketReader {
     start: usize,
     /// Where they end; behind it lies the room for reading.
     end: usize,
-    /// The pieces so far of a packet that comes in pieces, and the sequence number its next piece must have.
+    /// The pieces so far of a packet that comes in pieces, and the sequence number its next piece
+    /// must have.
     pieces: Vec<u8>,
     next_piece: Option<u8>,
     /// Whether `pieces` was lent out by the last call.
-    pieces_lent: bool,
+    joined_taken: bool,
     max_allowed_packet: usize,
 }
 
@@ -130,7 +132,7 @@ impl PacketReader {
             end: 0,
             pieces: Vec::new(),
             next_piece: None,
-            pieces_lent: false,
+            joined_taken: false,
             max_allowed_packet,
         }
     }
@@ -145,8 +147,8 @@ impl PacketReader {
         self.max_allowed_packet = max_allowed_packet;
     }
 
-    /// Room for the next read: what the packet under way still needs, at most as much as it has, and
-    /// some kilobytes at least.
+    /// Room for the next read: what the packet under way still needs, at most as much as it has,
+    /// and some kilobytes at least.
     pub fn spare(&mut self) -> &mut [u8] {
         let held = self.end - self.start;
         let wanted = match header(&self.buffer[self.start..self.end]) {
@@ -198,7 +200,8 @@ impl PacketReader {
         }
     }
 
-    /// Bytes that came in and that no packet has taken, as when a stream changes to TLS or to a ring.
+    /// Bytes that came in and that no packet has taken, as when a stream changes to TLS or to a
+    /// ring.
     pub fn unread(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -208,7 +211,8 @@ impl PacketReader {
         self.start != self.end || self.next_piece.is_some()
     }
 
-    /// Whether a packet has come, or the first piece of one that comes in pieces; or what is no packet, which taking it tells.
+    /// Whether a packet has come, or the first piece of one that comes in pieces; or what is no
+    /// packet, which taking it tells.
     #[inline]
     pub fn has_packet(&self) -> bool {
         match header(self.unread()) {
@@ -225,7 +229,7 @@ impl PacketReader {
         self.end = 0;
         self.pieces.clear();
         self.next_piece = None;
-        self.pieces_lent = false;
+        self.joined_taken = false;
     }
 
     /// The next packet, or nothing until more bytes have come.
@@ -234,27 +238,27 @@ impl PacketReader {
     /// [`Error::PacketsOutOfOrder`]; the stream is of no use after either.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
-        let place = self.take_packet()?;
-        Ok(place.map(|place| self.lent(place)))
+        let range = self.take_packet()?;
+        Ok(range.map(|range| self.packet_at(range)))
     }
 
-    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but tells only where it lies, so that
-    /// this reader isn't borrowed meanwhile.
+    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but returns only where it
+    /// lies, so that this reader isn't borrowed meanwhile.
     #[inline]
-    pub fn take_packet(&mut self) -> Result<Option<PacketPlace>, Error> {
-        if self.pieces_lent || self.next_piece.is_some() {
+    pub fn take_packet(&mut self) -> Result<Option<PacketRange>, Error> {
+        if self.joined_taken || self.next_piece.is_some() {
             return self.take_joined();
         }
         match split_packet(&self.buffer[self.start..self.end], self.max_allowed_packet) {
             Ok(Some((Packet { sequence, .. }, used))) => {
-                let place = PacketPlace {
+                let range = PacketRange {
                     sequence,
                     joined: false,
                     start: self.start + HEADER_BYTES,
                     end: self.start + used,
                 };
                 self.start += used;
-                Ok(Some(place))
+                Ok(Some(range))
             }
             Ok(None) => Ok(None),
             Err(Error::PacketInPieces) => self.take_joined(),
@@ -262,23 +266,24 @@ impl PacketReader {
         }
     }
 
-    /// The packet at `place`, which the last [`take_packet`](Self::take_packet) told; any other place lends other bytes.
+    /// The packet at `range`, which the last [`take_packet`](Self::take_packet) returned; an older
+    /// range gives other bytes.
     #[inline]
-    pub fn lent(&self, place: PacketPlace) -> Packet<'_> {
-        let from = if place.joined {
+    pub fn packet_at(&self, range: PacketRange) -> Packet<'_> {
+        let from = if range.joined {
             &self.pieces
         } else {
             &self.buffer
         };
         Packet {
-            sequence: place.sequence,
-            payload: from.get(place.start..place.end).unwrap_or_default(),
+            sequence: range.sequence,
+            payload: from.get(range.start..range.end).unwrap_or_default(),
         }
     }
 
-    fn take_joined(&mut self) -> Result<Option<PacketPlace>, Error> {
-        if self.pieces_lent {
-            self.pieces_lent = false;
+    fn take_joined(&mut self) -> Result<Option<PacketRange>, Error> {
+        if self.joined_taken {
+            self.joined_taken = false;
             self.pieces = Vec::new();
             return self.take_packet();
         }
@@ -297,8 +302,8 @@ impl PacketReader {
             self.pieces.extend_from_slice(&self.buffer[piece]);
             if length < PIECE_BYTES_MAX {
                 self.next_piece = None;
-                self.pieces_lent = true;
-                return Ok(Some(PacketPlace {
+                self.joined_taken = true;
+                return Ok(Some(PacketRange {
                     sequence,
                     joined: true,
                     start: 0,
@@ -397,7 +402,8 @@ impl PacketWriter {
         self.sequence = mark.sequence;
     }
 
-    /// Writes one packet: `payload` appends to the buffer it is given and leaves what is in it alone.
+    /// Writes one packet: `payload` appends to the buffer it is given and leaves what is in it
+    /// alone.
     #[inline]
     pub fn packet<R>(&mut self, payload: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let start = self.begin();
@@ -411,7 +417,8 @@ impl PacketWriter {
         self.packet(|out| out.extend_from_slice(payload));
     }
 
-    /// Reserves a header. The packet is what is appended to [`open`](Self::open) until [`end`](Self::end).
+    /// Reserves a header. The packet is what is appended to [`open`](Self::open) until
+    /// [`end`](Self::end).
     #[inline]
     pub(crate) fn begin(&mut self) -> usize {
         let start = self.out.len();

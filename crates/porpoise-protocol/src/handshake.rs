@@ -1,12 +1,13 @@
-//! How a connection begins, up to the question who is there. [`crate::auth`] answers that.
+//! How a connection begins: the packets of the handshake. What is in the authentication's packets,
+//! [`crate::auth`] knows.
 //!
 //! ```text
 //! server                                       client
 //! Greeting: version, nonce, capabilities ─►
 //!                                         ◄─   SslRequest, then TLS, then …
-//!                                         ◄─   Login: user, answer to the nonce, database
+//!                                         ◄─   Login: user, response to the nonce, database
 //! AuthSwitchRequest, other plugin         ─►
-//!                                         ◄─   its answer, bare bytes
+//!                                         ◄─   its response, bare bytes
 //! AuthMoreData                            ─►   … as the plugin likes …
 //! OK or ERR                               ─►
 //! ```
@@ -23,9 +24,18 @@ pub const PROTOCOL_VERSION: u8 = 10;
 /// The length of a nonce.
 pub const NONCE_BYTES: usize = 20;
 
-/// The payload by which a client asks for a greeting on a stream that has carried a connection before: Porpoise's own. Over a
-/// new stream nobody has to ask.
-pub const KNOCK: &[u8] = b"porpoise";
+/// The payload by which a client asks for a greeting on a stream that has carried a connection
+/// before: Porpoise's own. Over a new stream the server greets without being asked.
+pub const REUSE_REQUEST: &[u8] = b"porpoise";
+
+/// The connection attribute by which a client asks for the loopback fast path: Porpoise's own. Its
+/// value names the socket where the client waits for the server's rings. A server that wants it
+/// replies with [`AuthStep::More`] and a ticket, before the authentication's first step.
+pub const FAST_PATH_ATTRIBUTE: &str = "_loopback_fast_path";
+/// A client's one-byte reply to the ticket: it goes on over the rings.
+pub const FAST_PATH_ACCEPTED: u8 = 1;
+/// A client's one-byte reply to the ticket: it stays on TCP.
+pub const FAST_PATH_DECLINED: u8 = 0;
 
 /// What a server sends first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +44,7 @@ pub struct Greeting<'a> {
     pub server_version: &'a [u8],
     /// As `SELECT CONNECTION_ID()`.
     pub connection_id: u32,
-    /// What the client's answer is mixed with; no byte of it is zero.
+    /// What the client's response is mixed with; no byte of it is zero.
     pub nonce: [u8; NONCE_BYTES],
     /// What the server can do.
     pub capabilities: Capabilities,
@@ -170,13 +180,14 @@ pub struct Login<'a> {
     pub collation: u8,
     /// The user's name; empty for the anonymous user.
     pub user: &'a [u8],
-    /// The answer of `auth_plugin` to the nonce.
+    /// The response of `auth_plugin` to the nonce.
     pub auth_response: &'a [u8],
     /// The database to use, if one was named.
     pub database: Option<&'a [u8]>,
-    /// The plugin that answered; nothing from clients without PLUGIN_AUTH, who mean `mysql_native_password`.
+    /// The plugin that made it; `None` from clients without PLUGIN_AUTH, which use
+    /// `mysql_native_password`.
     pub auth_plugin: Option<&'a [u8]>,
-    /// What the client tells of itself.
+    /// What the client says about itself.
     pub attributes: Attributes<'a>,
     /// The zstd level for the server's packets, with ZSTD_COMPRESSION.
     pub zstd_level: Option<u8>,
@@ -192,8 +203,8 @@ pub enum FirstPacket<'a> {
 }
 
 impl<'a> FirstPacket<'a> {
-    /// Reads the first packet, or the one after TLS has begun. A login of the protocol before MySQL 4.1 is
-    /// [`Error::UnsupportedHandshake`].
+    /// Reads the first packet, or the one after TLS has begun. A login of the protocol before MySQL
+    /// 4.1 is [`Error::UnsupportedHandshake`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
         let mut fields = Fields::new(payload);
         let request = SslRequest::take(&mut fields)?;
@@ -316,15 +327,15 @@ pub fn put_attribute(out: &mut Vec<u8>, name: &str, value: &str) {
 pub struct ChangeUser<'a> {
     /// The user's name.
     pub user: &'a [u8],
-    /// The answer of `auth_plugin` to the nonce of the greeting.
+    /// The response of `auth_plugin` to the nonce of the greeting.
     pub auth_response: &'a [u8],
     /// The database to use; empty for none.
     pub database: &'a [u8],
     /// The client's collation, if it sent one.
     pub collation: Option<CollationId>,
-    /// The plugin that answered.
+    /// The plugin that made the response.
     pub auth_plugin: Option<&'a [u8]>,
-    /// What the client tells of itself.
+    /// What the client says about itself.
     pub attributes: Attributes<'a>,
 }
 
@@ -372,10 +383,10 @@ impl<'a> ChangeUser<'a> {
     }
 }
 
-/// What a server may say between a login and its OK or ERR.
+/// What a server may send between a login and its OK or ERR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthStep<'a> {
-    /// Answer by another plugin: the next packet of the client is that plugin's answer, bare.
+    /// Answer by another plugin: the next packet of the client is that plugin's response, bare.
     Switch {
         /// The plugin.
         plugin: &'a [u8],

@@ -33,7 +33,8 @@ pub struct OkPacket<'a> {
     pub warnings: u16,
     /// Text for people, as `Rows matched: 1  Changed: 1  Warnings: 0`.
     pub message: &'a [u8],
-    /// What changed in the session, for clients with SESSION_TRACK: appended by [`StateChange::put`].
+    /// What changed in the session, for clients with SESSION_TRACK: appended by
+    /// [`StateChange::put`].
     pub state: &'a [u8],
 }
 
@@ -136,7 +137,8 @@ pub enum StateChange<'a> {
     Gtids(&'a [u8]),
     /// The statements that would begin the same transaction.
     TransactionCharacteristics(&'a [u8]),
-    /// Eight letters: `T_______` in a transaction, `________` in none; see `session_track_transaction_info`.
+    /// Eight letters: `T_______` in a transaction, `________` in none; see
+    /// `session_track_transaction_info`.
     TransactionState(&'a [u8]),
     /// A change of a kind not known here.
     Other(u8, &'a [u8]),
@@ -219,7 +221,8 @@ impl<'a> ErrPacket<'a> {
     /// SQLSTATE for errors without one of their own.
     pub const GENERAL: [u8; 5] = *b"HY000";
 
-    /// Writes it. Before the login is read, `capabilities` is empty and clients are told no SQLSTATE.
+    /// Writes it. Before the login is read, `capabilities` is empty and clients are told no
+    /// SQLSTATE.
     pub fn write(&self, writer: &mut PacketWriter, capabilities: Capabilities) {
         writer.packet(|out| {
             out.push(ERR);
@@ -254,7 +257,8 @@ impl<'a> ErrPacket<'a> {
     }
 }
 
-/// Asks the client for the file of `LOAD DATA LOCAL INFILE`: it sends the content in packets, an empty one last.
+/// Asks the client for the file of `LOAD DATA LOCAL INFILE`: it sends the content in packets, an
+/// empty one last.
 pub fn write_local_infile(writer: &mut PacketWriter, file: &[u8]) {
     writer.packet(|out| {
         out.push(LOCAL_INFILE);
@@ -264,7 +268,7 @@ pub fn write_local_infile(writer: &mut PacketWriter, file: &[u8]) {
 
 /// The first packet of a reply to a command that may have rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FirstReply<'a> {
+pub enum ReplyHead<'a> {
     /// Done, without rows.
     Ok(OkPacket<'a>),
     /// Failed.
@@ -275,7 +279,7 @@ pub enum FirstReply<'a> {
     Columns(u64),
 }
 
-impl<'a> FirstReply<'a> {
+impl<'a> ReplyHead<'a> {
     /// Reads it.
     #[inline]
     pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Error> {
@@ -293,7 +297,7 @@ impl<'a> FirstReply<'a> {
 
 /// A packet among rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowReply<'a> {
+pub enum RowPacket<'a> {
     /// One row, for [`crate::row::TextRow`] or [`crate::row::BinaryRow`] to read.
     Row(&'a [u8]),
     /// No more rows.
@@ -302,8 +306,9 @@ pub enum RowReply<'a> {
     Err(ErrPacket<'a>),
 }
 
-impl<'a> RowReply<'a> {
-    /// Tells rows from their end. A row may begin with 0xFE too, when it is longer than any end of rows.
+impl<'a> RowPacket<'a> {
+    /// Tells rows from their end. A row may begin with 0xFE too, when it is longer than any end of
+    /// rows.
     #[inline]
     pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Error> {
         match payload.first() {
@@ -432,8 +437,8 @@ mod tests {
         );
     }
 
-    /// As servers in use send it. The documentation has the message fill the rest of the packet, but clients read a
-    /// length before it, also where the session is not tracked.
+    /// As servers in use send it. The documentation has the message fill the rest of the packet,
+    /// but clients read a length before it, also where the session is not tracked.
     #[test]
     fn a_message_has_its_length_before_it() {
         let ok = OkPacket {
@@ -447,7 +452,8 @@ mod tests {
         assert_eq!(OkPacket::parse(captured, PLAIN).unwrap(), ok);
     }
 
-    /// "Session State Information" in the protocol documentation: USE test, with the tracker of schemas.
+    /// "Session State Information" in the protocol documentation: USE test, with the tracker of
+    /// schemas.
     #[test]
     fn the_documented_schema_change_is_written() {
         let mut state = Vec::new();
@@ -459,35 +465,38 @@ mod tests {
     fn a_row_that_begins_like_an_end_is_a_row() {
         let mut row = vec![0xFE, 0, 0, 0, 1, 0, 0, 0, 0];
         row.resize(row.len() + 64, b'x');
-        assert!(matches!(RowReply::parse(&row, PLAIN), Ok(RowReply::Row(_))));
         assert!(matches!(
-            RowReply::parse(&[0xFE, 0, 0, 2, 0], PLAIN),
-            Ok(RowReply::End(_))
+            RowPacket::parse(&row, PLAIN),
+            Ok(RowPacket::Row(_))
         ));
         assert!(matches!(
-            RowReply::parse(&[0xFE, 0, 0, 2, 0, 0, 0], MODERN),
-            Ok(RowReply::End(_))
+            RowPacket::parse(&[0xFE, 0, 0, 2, 0], PLAIN),
+            Ok(RowPacket::End(_))
+        ));
+        assert!(matches!(
+            RowPacket::parse(&[0xFE, 0, 0, 2, 0, 0, 0], MODERN),
+            Ok(RowPacket::End(_))
         ));
     }
 
     #[test]
     fn the_kinds_of_first_reply_are_told_apart() {
         assert!(matches!(
-            FirstReply::parse(&[3], PLAIN),
-            Ok(FirstReply::Columns(3))
+            ReplyHead::parse(&[3], PLAIN),
+            Ok(ReplyHead::Columns(3))
         ));
         assert_eq!(
-            FirstReply::parse(
+            ReplyHead::parse(
                 &payload(|writer| write_local_infile(writer, b"/tmp/a")),
                 PLAIN
             ),
-            Ok(FirstReply::LocalInfile(b"/tmp/a"))
+            Ok(ReplyHead::LocalInfile(b"/tmp/a"))
         );
         assert!(matches!(
-            FirstReply::parse(b"\xff\x48\x04#HY000x", PLAIN),
-            Ok(FirstReply::Err(_))
+            ReplyHead::parse(b"\xff\x48\x04#HY000x", PLAIN),
+            Ok(ReplyHead::Err(_))
         ));
-        assert!(FirstReply::parse(&[], PLAIN).is_err());
+        assert!(ReplyHead::parse(&[], PLAIN).is_err());
     }
 
     proptest::proptest! {
@@ -497,10 +506,10 @@ mod tests {
             bits in proptest::num::u32::ANY,
         ) {
             let capabilities = Capabilities::from_bits_retain(bits);
-            let _ = FirstReply::parse(&bytes, capabilities);
-            let _ = RowReply::parse(&bytes, capabilities);
+            let _ = ReplyHead::parse(&bytes, capabilities);
+            let _ = RowPacket::parse(&bytes, capabilities);
             let _ = crate::column::ColumnDefinition::parse(&bytes);
-            let _ = crate::statement::Prepared::parse(&bytes);
+            let _ = crate::statement::PrepareOk::parse(&bytes);
             if let Ok(ok) = OkPacket::parse(&bytes, capabilities) {
                 ok.state_changes().for_each(drop);
             }

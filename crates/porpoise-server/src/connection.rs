@@ -1,23 +1,27 @@
 //! One connection, from its greeting to its end.
 //!
 //! ```text
-//!   greet ─► Newcomer ── right password ──► Client ── command ─► reply ─► command ─► …
-//!               │ wrong, or too slow                    │ commit not on disk: the reply is held back
-//!               ▼                                       ▼ quit, killed, idle too long, gone
-//!             closed                                  closed: its transaction is rolled back
+//!   greet ─► Handshake ── right password ──► ClientSession ── command ─► reply ─► command ─► …
+//!               │ wrong, or too slow              │ commit not on disk: the reply is held back
+//!               ▼                                 ▼ quit, killed, idle too long, gone
+//!             closed                            closed: its transaction is rolled back
 //! ```
 //!
-//! A client of shared memory that has quit may come back: its rings are kept for a while, without a session and without a seat, and
-//! when it knocks they begin again with a greeting. Nothing of the connection before is left: whoever comes proves anew who
-//! they are, by more than the socket that was dialled once. Only who has been let in is kept.
+//! A client of shared memory that has quit may come back: its rings are kept for a while, without a
+//! session and without a connection slot, and when it asks for that they begin again with a
+//! greeting. Nothing of the connection before is left: the client authenticates anew, by more than
+//! the socket that was connected once. Only the rings of a client that had logged in are kept.
 //!
-//! What a connection can do depends on who it is: a [`Newcomer`] has no session, and nothing that takes
-//! one can be called on it. [`Connection`] is what both share: the socket, the packets under way, the
-//! deadline. It is served by whichever thread runs its event loop, on that thread's buffers.
+//! What a connection can do depends on its phase: a [`Handshake`] has no session, and nothing that
+//! takes one can be called on it. [`Connection`] is what all phases share: the stream, the packets
+//! under way, the deadline. The thread that runs its event loop serves it, with that thread's
+//! buffers.
+
+mod serve;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token};
@@ -25,333 +29,332 @@ use porpoise_engine::Control;
 use porpoise_engine::Error;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
-use porpoise_protocol::handshake::KNOCK;
-use porpoise_protocol::reply::ErrPacket;
 use porpoise_storage::Commit;
-use porpoise_transport::ServerEnd;
 
-use crate::client::{Client, Done};
-use crate::newcomer::{Newcomer, Progress};
-use crate::outlet::{Outlet, Sent, Traffic};
-use crate::server::{Seat, Shared};
+use crate::client_session::{ClientSession, CommandOutcome};
+use crate::connection_slots::ConnectionSlot;
+use crate::error_packet::{wire_error, write_error};
+use crate::handshake::Handshake;
+use crate::send_buffer::{SendBuffer, SendProgress};
+use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
-use crate::worker::{Desk, Letter, Mailbox};
+use crate::traffic::TrafficCounters;
+use crate::worker::{WorkerInbox, WorkerMessage};
 
-/// Commands served in a row before other connections have their turn.
-const TURN_COMMANDS_MAX: usize = 32;
+/// Connections of no more packets (to log in, ask something, and quit) end with the worker that
+/// accepted them.
+const SHORT_LIVED_PACKETS_MAX: u32 = 6;
 
-/// Connections that say no more than so much (to log in, ask something, and leave) end with the worker that let them in.
-const PASSING_PACKETS_MAX: u32 = 6;
-
-/// What a login may take before anybody has said who they are.
-const LOGIN_BYTES_MAX: usize = 1 << 20;
+/// The longest packet of a client that has not logged in.
+pub(crate) const LOGIN_BYTES_MAX: usize = 1 << 20;
 
 /// How long rings wait for their client to come back.
-const KEPT_FOR: Duration = Duration::from_secs(5);
+const REUSE_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A reply that is longer is worth a system call of its own at once.
-const HELD_BYTES_MAX: usize = 16 << 10;
+/// How long the last reply of a connection may take to be sent.
+const FINAL_REPLY_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What a connection waits for after it was served.
-pub(crate) enum Next {
+pub(crate) enum NextState {
     /// Its client's next packet.
     Idle,
-    /// Its client to come back.
-    Kept,
+    /// Its client to come back, over the same rings.
+    AwaitingReuse,
     /// Its next turn: there is more to do.
     Again,
-    /// Room in its socket.
-    Full,
+    /// Room in its stream.
+    AwaitingRoom,
     /// Its commit on disk; the reply is held back.
     Committing(Commit),
     /// The other replies of this turn, to be sent with them.
-    Held,
+    ReplyHeld,
     /// Nothing: it is over.
     Close,
 }
 
 enum Phase {
-    Newcomer(Box<Newcomer>),
-    Client(Box<Client>),
+    Handshake(Box<Handshake>),
+    Session(Box<ClientSession>),
     /// Between two connections over the same rings.
-    Kept,
-    /// The socket is all that is left.
+    AwaitingReuse,
+    /// Only the stream is left.
     Over,
 }
 
 pub(crate) struct Connection {
     id: u64,
     peer: Peer,
-    outlet: Outlet,
+    send_buffer: SendBuffer,
     /// A packet that has begun to come in.
-    leftover: Option<Box<PacketReader>>,
+    partial_packet: Option<Box<PacketReader>>,
     phase: Phase,
-    server: Arc<Shared>,
-    home: Option<(Token, Arc<Mailbox>)>,
-    /// Where it was before it moved to rings, until the event loop watches these.
-    moved_from: Option<Stream>,
+    server: Arc<ServerState>,
+    /// The worker that has it, and its token there.
+    worker: Option<(Token, Arc<WorkerInbox>)>,
+    /// Its stream before it moved to rings, until the event loop watches these.
+    previous_stream: Option<Stream>,
     /// Its client has closed the socket, or the socket is broken.
-    gone: bool,
-    /// Its socket may hold more than the last read took; no event will tell.
+    peer_closed: bool,
+    /// Its stream may hold more than the last read took; no event will tell.
     unread: bool,
     expired: bool,
-    watches_room: bool,
-    /// What else is to be said is said; when it is sent, the connection closes.
-    last_words: bool,
-    /// Packets that it has sent, up to those that tell who is here to stay.
+    watches_writable: bool,
+    /// Its final reply is written; when that is sent, the connection closes.
+    is_closing: bool,
+    /// Packets that its client has sent, counted until it is settled.
     packets: u32,
-    is_rooted: bool,
+    /// It is no short-lived connection.
+    is_settled: bool,
     began: Instant,
 }
 
-/// How one packet went.
-pub(crate) enum Step {
+/// What one packet has led to.
+pub(crate) enum PacketOutcome {
+    /// The writer holds the reply, if there is one.
     Reply,
+    /// As `Reply`, with a commit that isn't on disk yet.
     Committing(Commit),
-    Admitted(Box<Client>),
-    /// The client takes leave.
+    Authenticated(Box<ClientSession>),
+    /// The client quits.
     Quit,
+    /// The connection ends after what the writer holds.
     Close,
 }
 
 impl Connection {
-    /// Says hello to a client that has just connected; nothing if it is turned away.
+    /// Greets a client that has just connected; `None` if it is refused.
     pub fn greet(
         stream: Stream,
         peer: Peer,
-        seat: Option<Seat>,
-        server: &Arc<Shared>,
-        traffic: Arc<Traffic>,
+        slot: Option<ConnectionSlot>,
+        server: &Arc<ServerState>,
+        traffic: Arc<TrafficCounters>,
         writer: &mut PacketWriter,
     ) -> Option<Box<Connection>> {
-        let mut outlet = Outlet::new(stream, traffic);
+        let mut send_buffer = SendBuffer::new(stream, traffic);
         writer.set_sequence(0);
-        if let Err(error) = server.hears(peer) {
+        if let Err(error) = server.check_host(peer) {
             tracing::info!("{}: {}", peer.display(), error.message());
             write_error(writer, &error, Capabilities::empty());
-            // It is turned away whether it listens or not.
-            let _ = outlet.send(writer);
+            // It is refused whether it reads that or not.
+            let _ = send_buffer.send(writer);
             return None;
         }
-        let Some(seat) = seat else {
-            Connection::say_full(&mut outlet, server, writer);
+        let Some(slot) = slot else {
+            Connection::send_too_many_connections(&mut send_buffer, server, writer);
             return None;
         };
         let id = server.engine.next_connection_id();
-        let newcomer = Newcomer::greet(id, peer, seat, writer);
-        if outlet.send(writer).is_err() {
+        let handshake = Handshake::begin(id, peer, slot, writer);
+        if send_buffer.send(writer).is_err() {
             server.handshake_failed(peer);
             return None;
         }
         Some(Box::new(Connection {
             id,
             peer,
-            outlet,
-            leftover: None,
-            phase: Phase::Newcomer(Box::new(newcomer)),
+            send_buffer,
+            partial_packet: None,
+            phase: Phase::Handshake(Box::new(handshake)),
             server: server.clone(),
-            home: None,
-            moved_from: None,
-            gone: false,
+            worker: None,
+            previous_stream: None,
+            peer_closed: false,
             unread: false,
             expired: false,
-            watches_room: false,
-            last_words: false,
+            watches_writable: false,
+            is_closing: false,
             packets: 0,
-            is_rooted: false,
+            is_settled: false,
             began: Instant::now(),
         }))
     }
 
-    /// Tells a client that there is no place for it.
-    pub fn turn_away(
+    /// Tells a client that there are too many connections.
+    pub fn refuse_full(
         stream: Stream,
-        server: &Shared,
-        traffic: Arc<Traffic>,
+        server: &ServerState,
+        traffic: Arc<TrafficCounters>,
         writer: &mut PacketWriter,
     ) {
         writer.set_sequence(0);
-        Connection::say_full(&mut Outlet::new(stream, traffic), server, writer);
+        let mut send_buffer = SendBuffer::new(stream, traffic);
+        Connection::send_too_many_connections(&mut send_buffer, server, writer);
     }
 
-    fn say_full(outlet: &mut Outlet, server: &Shared, writer: &mut PacketWriter) {
-        server.turned_away.fetch_add(1, Ordering::Relaxed);
-        write_error(
-            writer,
-            &Error::too_many_connections(),
-            Capabilities::empty(),
-        );
-        // It is turned away whether it listens or not.
-        let _ = outlet.send(writer);
+    fn send_too_many_connections(
+        send_buffer: &mut SendBuffer,
+        server: &ServerState,
+        writer: &mut PacketWriter,
+    ) {
+        server.refused_full.fetch_add(1, Ordering::Relaxed);
+        let error = Error::too_many_connections();
+        write_error(writer, &error, Capabilities::empty());
+        // It is refused whether it reads that or not.
+        let _ = send_buffer.send(writer);
     }
 
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    pub fn mailbox(&self) -> &Arc<Mailbox> {
-        &self
-            .home
+    /// The inbox of the worker that has it.
+    pub fn inbox(&self) -> &Arc<WorkerInbox> {
+        let (_, inbox) = self
+            .worker
             .as_ref()
-            .expect("a connection is served only after it was registered")
-            .1
+            .expect("a connection is served only after it was registered");
+        inbox
     }
 
+    /// How to interrupt its session, if it has one.
     pub fn control(&self) -> Option<&Arc<Control>> {
         match &self.phase {
-            Phase::Client(client) => Some(client.control()),
-            Phase::Newcomer(_) | Phase::Kept | Phase::Over => None,
+            Phase::Session(client) => Some(client.control()),
+            Phase::Handshake(_) | Phase::AwaitingReuse | Phase::Over => None,
         }
     }
 
+    // ── The event loop that has it ───────────────────────────────────────────────────────────
+
+    /// Enters a worker's event loop.
     pub fn register(
         &mut self,
         registry: &Registry,
         token: Token,
-        mailbox: Arc<Mailbox>,
+        inbox: Arc<WorkerInbox>,
     ) -> io::Result<()> {
-        self.outlet.count_in(mailbox.traffic.clone());
-        self.home = Some((token, mailbox));
-        if let Phase::Client(client) = &self.phase {
-            self.be_woken_by(client.control());
+        self.send_buffer.set_counters(inbox.traffic.clone());
+        self.worker = Some((token, inbox));
+        if let Phase::Session(client) = &self.phase {
+            self.notify_on_kill(client.control());
         }
-        self.watches_room = false;
-        self.outlet.stream.register(registry, token)
+        self.watches_writable = false;
+        self.send_buffer.stream.register(registry, token)
     }
 
-    /// A KILL from another session reaches the worker that has this connection.
-    fn be_woken_by(&self, control: &Control) {
-        if let Some((token, mailbox)) = &self.home {
-            let (token, mailbox) = (*token, Arc::downgrade(mailbox));
+    /// Has a KILL of another session reported to the worker that has this connection.
+    fn notify_on_kill(&self, control: &Control) {
+        if let Some((token, inbox)) = &self.worker {
+            let (token, inbox) = (*token, Arc::downgrade(inbox));
             control.on_kill(Box::new(move || {
-                if let Some(mailbox) = mailbox.upgrade() {
-                    mailbox.send(Letter::Killed(token));
+                if let Some(inbox) = inbox.upgrade() {
+                    inbox.send(WorkerMessage::Killed(token));
                 }
             }));
         }
     }
 
-    /// It waits for its client's next packet, and another worker may wake that client more cheaply. Asked once.
-    pub fn take_misplaced(&mut self) -> bool {
-        self.outlet.take_misplaced()
+    /// Another worker may wake its client more cheaply. True once.
+    pub fn take_should_migrate(&mut self) -> bool {
+        self.send_buffer.take_should_migrate()
     }
 
-    /// After a client has moved: watches where it is now, and no more where it was. True if it has.
-    pub fn follow(&mut self, registry: &Registry, token: Token) -> io::Result<bool> {
-        let Some(mut left) = self.moved_from.take() else {
+    /// After a client has moved to rings: watches these, and no more the stream before. True if it
+    /// has moved.
+    pub fn watch_new_stream(&mut self, registry: &Registry, token: Token) -> io::Result<bool> {
+        let Some(mut previous) = self.previous_stream.take() else {
             return Ok(false);
         };
-        left.deregister(registry)?;
-        self.outlet.stream.register(registry, token)?;
+        previous.deregister(registry)?;
+        self.send_buffer.stream.register(registry, token)?;
         Ok(true)
     }
 
-    /// Goes on over rings that its client has taken.
-    fn move_to(&mut self, rings: ServerEnd) {
-        let rings = Stream::SharedMemory(Box::new(rings));
-        self.moved_from = Some(std::mem::replace(&mut self.outlet.stream, rings));
-        // What was heard of the other stream doesn't tell of this one.
-        self.gone = false;
-    }
-
-    /// Its stream is a pair of rings, which has to be looked at.
+    /// Its stream is a pair of rings, which has to be polled.
     pub fn is_ring(&self) -> bool {
-        self.outlet.stream.is_ring()
+        self.send_buffer.stream.is_ring()
     }
 
     /// It is in the middle of something: a login, a packet, a reply, a transaction.
-    pub fn is_under_way(&self) -> bool {
-        self.leftover.is_some()
-            || self.outlet.has_waiting()
+    pub fn is_active(&self) -> bool {
+        self.partial_packet.is_some()
+            || self.send_buffer.has_unsent()
             || match &self.phase {
-                Phase::Newcomer(_) => true,
-                Phase::Client(client) => client.is_in_transaction(),
-                Phase::Kept | Phase::Over => false,
+                Phase::Handshake(_) => true,
+                Phase::Session(client) => client.is_in_transaction(),
+                Phase::AwaitingReuse | Phase::Over => false,
             }
     }
 
     /// All that is left to do is to end it.
-    pub fn is_over(&self) -> bool {
-        self.gone || self.expired || self.is_killed()
+    pub fn is_ending(&self) -> bool {
+        self.peer_closed || self.expired || self.is_killed()
     }
 
     /// Its ring holds what it waits for.
     pub fn is_ready(&self) -> bool {
-        self.outlet.is_ready()
+        self.send_buffer.is_ready()
     }
 
-    /// Has its client ring for what it waits for. True: it is there already.
+    /// Has its client ring for what it waits for. True if it is there already.
     pub fn arm(&mut self) -> bool {
-        self.outlet.arm()
+        self.send_buffer.arm()
     }
 
+    /// Has the event loop notified when there is room in its stream.
     pub fn watch_writable(&mut self, registry: &Registry, token: Token) {
-        if !self.watches_room {
-            self.watches_room = true;
-            if let Err(error) = self.outlet.stream.watch_writable(registry, token, true) {
+        if !self.watches_writable {
+            self.watches_writable = true;
+            let stream = &mut self.send_buffer.stream;
+            if let Err(error) = stream.watch_writable(registry, token, true) {
                 tracing::error!("can't watch a connection: {error}");
             }
         }
     }
 
-    /// Leaves the event loop for another one's.
-    pub fn leave(&mut self, registry: &Registry) {
-        // What isn't watched any more can be left just the same.
-        let _ = self.outlet.stream.deregister(registry);
+    /// Leaves the event loop for another worker's.
+    pub fn unregister(&mut self, registry: &Registry) {
+        // It fails for a stream that isn't watched any more, which is as good.
+        let _ = self.send_buffer.stream.deregister(registry);
     }
 
     /// Leaves the event loop for good.
     pub fn close(mut self: Box<Self>, registry: &Registry) {
-        let _ = self.outlet.stream.end_watch(registry);
+        let _ = self.send_buffer.stream.end_watch(registry);
     }
 
     /// No worker has had it yet.
     pub fn is_new(&self) -> bool {
-        self.home.is_none()
+        self.worker.is_none()
     }
 
-    /// It is here to stay: it has said more than those that connect for a statement. Asked once.
-    pub fn takes_root(&mut self) -> bool {
-        !self.is_rooted && self.packets >= PASSING_PACKETS_MAX && {
-            self.is_rooted = true;
+    /// It is no short-lived connection: its client has sent more packets than such a one does. True
+    /// once.
+    pub fn has_settled(&mut self) -> bool {
+        !self.is_settled && self.packets >= SHORT_LIVED_PACKETS_MAX && {
+            self.is_settled = true;
             true
         }
     }
 
     /// When it has waited too long, for whatever it waits for now.
-    pub fn due(&self, now: Instant) -> Option<Instant> {
-        let patience = match &self.phase {
-            Phase::Newcomer(_) => return Some(self.began + self.server.connect_timeout()),
-            Phase::Client(client) if self.outlet.has_waiting() => client.net_write_timeout(),
-            Phase::Client(client) if self.leftover.is_some() => client.net_read_timeout(),
-            Phase::Client(client) => client.idle_timeout(),
-            Phase::Kept => KEPT_FOR,
-            Phase::Over => Duration::from_secs(1),
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        let timeout = match &self.phase {
+            Phase::Handshake(_) => return Some(self.began + self.server.connect_timeout()),
+            Phase::Session(client) if self.send_buffer.has_unsent() => client.net_write_timeout(),
+            Phase::Session(client) if self.partial_packet.is_some() => client.net_read_timeout(),
+            Phase::Session(client) => client.idle_timeout(),
+            Phase::AwaitingReuse => REUSE_WAIT_MAX,
+            Phase::Over => FINAL_REPLY_WAIT_MAX,
         };
-        Some(now + patience)
+        Some(now + timeout)
     }
 
-    pub fn expire(&mut self) {
+    /// Its deadline is over: when it is served next, it ends.
+    pub fn mark_expired(&mut self) {
         self.expired = true;
     }
 
-    pub fn hang_up(&mut self) {
-        self.gone = true;
+    /// Its client is gone: when it is served next, it finds out by reading.
+    pub fn note_peer_closed(&mut self) {
+        self.peer_closed = true;
     }
 
     /// After a panic in its statement.
-    pub fn fail(&mut self) -> Next {
+    pub fn close_after_panic(&mut self) -> NextState {
         self.phase = Phase::Over;
-        Next::Close
-    }
-
-    /// The rest of its reply doesn't fit now. It never will if nobody is left to read: that is told once, and may have been
-    /// told while the reply was made.
-    fn wait_for_room(&mut self) -> Next {
-        if self.gone {
-            return self.abort("no reader for its reply");
-        }
-        Next::Full
+        NextState::Close
     }
 
     fn is_killed(&self) -> bool {
@@ -359,218 +362,18 @@ impl Connection {
             .is_some_and(|control| control.is_connection_killed())
     }
 
-    /// Takes what its client sent, and answers, until there is no more or it has to wait.
-    pub fn serve(&mut self, desk: &mut Desk) -> Next {
-        if self.outlet.has_waiting() {
-            match self.outlet.send_waiting() {
-                Ok(Sent::All) if self.last_words => return Next::Close,
-                Ok(Sent::All) => {}
-                Ok(Sent::Some) if self.expired || self.is_killed() => {
-                    return self.abort("no reader for its reply");
-                }
-                Ok(Sent::Some) => return self.wait_for_room(),
-                Err(_) => return self.abort("its client is gone"),
-            }
-        }
-        if self.last_words || self.is_killed() {
-            return Next::Close;
-        }
-        if std::mem::take(&mut self.expired) {
-            return self.time_out(&mut desk.writer);
-        }
-        if let Some(leftover) = self.leftover.take() {
-            desk.reader = *leftover;
-        }
-        desk.reader.set_max_allowed_packet(match &self.phase {
-            Phase::Client(client) => client.max_allowed_packet(),
-            Phase::Newcomer(_) | Phase::Kept | Phase::Over => LOGIN_BYTES_MAX,
-        });
-        let next = self.converse(desk);
-        if matches!(next, Next::Close) {
-            desk.reader.clear();
-        } else if desk.reader.is_mid_packet() {
-            let reader = std::mem::replace(&mut desk.reader, PacketReader::new(0));
-            self.leftover = Some(Box::new(reader));
-        }
-        next
-    }
+    // ── Its end ──────────────────────────────────────────────────────────────────────────────
 
-    fn converse(&mut self, desk: &mut Desk) -> Next {
-        let mut commands = 0;
-        let mut drained = false;
-        loop {
-            loop {
-                if commands >= TURN_COMMANDS_MAX {
-                    return Next::Again;
-                }
-                let packet = match desk.reader.next_packet() {
-                    Ok(Some(packet)) => packet,
-                    Ok(None) => break,
-                    Err(error) => return self.refuse(&wire_error(error), &mut desk.writer),
-                };
-                commands += 1;
-                self.packets = self.packets.saturating_add(1);
-                if let Some((_, mailbox)) = &self.home {
-                    mailbox.traffic.commands.fetch_add(1, Ordering::Relaxed);
-                }
-                let writer = &mut desk.writer;
-                writer.set_sequence(packet.sequence.wrapping_add(1));
-                let mut login = match &mut self.phase {
-                    Phase::Newcomer(newcomer) => newcomer.moves(packet.payload, &self.server),
-                    Phase::Client(_) | Phase::Kept | Phase::Over => None,
-                };
-                let mut payload = packet.payload;
-                if let Some((rings, login)) = &mut login {
-                    payload = login;
-                    if let Some(rings) = rings.take() {
-                        self.move_to(rings);
-                    }
-                }
-                let step = match &mut self.phase {
-                    Phase::Client(client) => client.obey(payload, writer, &mut self.outlet),
-                    Phase::Newcomer(newcomer) => {
-                        let asked = Instant::now();
-                        let progress =
-                            newcomer.answer(payload, &self.outlet.stream, &self.server, writer);
-                        // What this server takes (to make its key, above all) isn't its client's time.
-                        self.began += asked.elapsed();
-                        match progress {
-                            Progress::Continue => Step::Reply,
-                            Progress::Admitted(login) => {
-                                match newcomer.sit_down(*login, &self.server, writer) {
-                                    Some(client) => Step::Admitted(client),
-                                    None => Step::Close,
-                                }
-                            }
-                            Progress::Refused => Step::Close,
-                        }
-                    }
-                    Phase::Kept if payload == KNOCK => self.begin_anew(writer),
-                    Phase::Kept | Phase::Over => Step::Close,
-                };
-                match step {
-                    Step::Reply => {}
-                    Step::Admitted(client) => {
-                        self.be_woken_by(client.control());
-                        self.outlet.set_control(client.control().clone());
-                        desk.reader
-                            .set_max_allowed_packet(client.max_allowed_packet());
-                        self.phase = Phase::Client(client);
-                    }
-                    Step::Committing(commit) => {
-                        self.outlet.hold(writer);
-                        self.unread = !drained;
-                        return Next::Committing(commit);
-                    }
-                    Step::Quit if self.may_be_kept() => self.part(),
-                    Step::Quit | Step::Close => return self.say_last_words(writer),
-                }
-                if writer.is_empty() {
-                    continue;
-                }
-                let is_small = writer.len() <= HELD_BYTES_MAX && !self.outlet.stream.is_ring();
-                if desk.holds_replies && is_small && !desk.reader.is_mid_packet() {
-                    self.outlet.hold(&mut desk.writer);
-                    self.unread = !drained;
-                    return Next::Held;
-                }
-                match self.outlet.send(&mut desk.writer) {
-                    Ok(Sent::All) => {}
-                    Ok(Sent::Some) => return self.wait_for_room(),
-                    Err(_) => return self.abort("its client is gone"),
-                }
-            }
-            if drained && !self.gone {
-                return self.idle();
-            }
-            let room = desk.reader.spare();
-            let asked = room.len();
-            match self.outlet.stream.read(room) {
-                Ok(0) => return self.left(),
-                Ok(count) => {
-                    desk.reader.filled(count);
-                    self.count(|traffic| &traffic.bytes_received, count as u64);
-                    drained = count < asked;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.idle(),
-                Err(_) => return self.left(),
-            }
-        }
-    }
-
-    fn idle(&self) -> Next {
-        match self.phase {
-            Phase::Kept => Next::Kept,
-            Phase::Newcomer(_) | Phase::Client(_) | Phase::Over => Next::Idle,
-        }
-    }
-
-    /// Its rings may be kept: the door that they were offered at has said so. The client has taken all that was sent.
-    fn may_be_kept(&self) -> bool {
-        self.peer == Peer::Unix && !self.outlet.has_waiting() && self.outlet.stream.may_be_kept()
-    }
-
-    /// Its client has quit, and may come back.
-    fn part(&mut self) {
-        self.phase = Phase::Kept;
-        self.outlet.clear_control();
-    }
-
-    /// Its client is back, and is greeted as a newcomer.
-    fn begin_anew(&mut self, writer: &mut PacketWriter) -> Step {
-        // Without a word: at the door it may wait for one.
-        let Some(seat) = self.server.take_ordinary_seat() else {
-            return Step::Close;
-        };
-        self.id = self.server.engine.next_connection_id();
-        self.outlet.stream.reuse();
-        self.count(|traffic| &traffic.rings, 1);
-        writer.set_sequence(0);
-        let newcomer = Newcomer::greet(self.id, self.peer, seat, writer);
-        self.phase = Phase::Newcomer(Box::new(newcomer));
-        self.packets = 0;
-        self.is_rooted = false;
-        self.began = Instant::now();
-        Step::Reply
-    }
-
-    fn count(&self, which: impl FnOnce(&Traffic) -> &AtomicU64, amount: u64) {
-        if let Some((_, mailbox)) = &self.home {
-            which(&mailbox.traffic).fetch_add(amount, Ordering::Relaxed);
-        }
-    }
-
-    /// The commit that its reply waited for is durable, or failed.
-    pub fn commit_is_durable(&mut self, result: porpoise_storage::Result<()>) -> Next {
-        if let Err(error) = result {
-            // What was promised to be kept isn't: nothing that this connection is told now could be relied on.
-            tracing::error!("connection {}: its commit failed: {error}", self.id);
-            self.outlet.forget();
-            return Next::Close;
-        }
-        self.send_held()
-    }
-
-    /// Sends the reply that was held back.
-    pub fn send_held(&mut self) -> Next {
-        match self.outlet.send_waiting() {
-            Ok(Sent::All) if self.gone || self.unread || self.leftover.is_some() => Next::Again,
-            Ok(Sent::All) => Next::Idle,
-            Ok(Sent::Some) => self.wait_for_room(),
-            Err(_) => self.abort("its client is gone"),
-        }
-    }
-
-    fn time_out(&mut self, writer: &mut PacketWriter) -> Next {
+    fn time_out(&mut self, writer: &mut PacketWriter) -> NextState {
         let capabilities = match &self.phase {
-            Phase::Newcomer(_) => {
+            Phase::Handshake(_) => {
                 self.server.handshake_failed(self.peer);
-                return Next::Close;
+                return NextState::Close;
             }
-            Phase::Client(client) => client.capabilities(),
-            Phase::Kept | Phase::Over => return Next::Close,
+            Phase::Session(client) => client.capabilities(),
+            Phase::AwaitingReuse | Phase::Over => return NextState::Close,
         };
-        let error = if self.leftover.is_some() {
+        let error = if self.partial_packet.is_some() {
             Error::net_read_interrupted()
         } else {
             Error::idle_timeout()
@@ -584,100 +387,77 @@ impl Connection {
         );
         writer.set_sequence(0);
         write_error(writer, &error, capabilities);
-        self.say_last_words(writer)
+        self.send_final_reply(writer)
     }
 
-    /// Its client broke the protocol.
-    fn refuse(&mut self, error: &Error, writer: &mut PacketWriter) -> Next {
+    /// Its client has sent what is no packet.
+    fn refuse_packet(
+        &mut self,
+        error: porpoise_protocol::Error,
+        writer: &mut PacketWriter,
+    ) -> NextState {
         let capabilities = match &self.phase {
-            Phase::Client(client) => client.capabilities(),
-            Phase::Newcomer(_) | Phase::Kept | Phase::Over => Capabilities::empty(),
+            Phase::Session(client) => client.capabilities(),
+            Phase::Handshake(_) | Phase::AwaitingReuse | Phase::Over => Capabilities::empty(),
         };
         self.count_aborted();
         writer.set_sequence(match &self.phase {
-            Phase::Newcomer(newcomer) => newcomer.next_sequence(),
-            Phase::Client(_) | Phase::Kept | Phase::Over => 1,
+            Phase::Handshake(handshake) => handshake.next_sequence(),
+            Phase::Session(_) | Phase::AwaitingReuse | Phase::Over => 1,
         });
-        write_error(writer, error, capabilities);
-        self.say_last_words(writer)
+        write_error(writer, &wire_error(error), capabilities);
+        self.send_final_reply(writer)
     }
 
-    fn say_last_words(&mut self, writer: &mut PacketWriter) -> Next {
+    /// Sends what the writer holds, and ends.
+    fn send_final_reply(&mut self, writer: &mut PacketWriter) -> NextState {
         self.phase = Phase::Over;
         if writer.is_empty() {
-            return Next::Close;
+            return NextState::Close;
         }
-        self.last_words = true;
-        match self.outlet.send(writer) {
-            Ok(Sent::Some) if !self.gone => Next::Full,
-            Ok(_) | Err(_) => Next::Close,
+        self.is_closing = true;
+        match self.send_buffer.send(writer) {
+            Ok(SendProgress::Partial) if !self.peer_closed => NextState::AwaitingRoom,
+            Ok(_) | Err(_) => NextState::Close,
         }
     }
 
-    /// Its client closed the socket without saying goodbye.
-    fn left(&mut self) -> Next {
-        if matches!(self.phase, Phase::Kept) {
-            return Next::Close;
+    /// Its client has closed the stream.
+    fn end_of_stream(&mut self) -> NextState {
+        if matches!(self.phase, Phase::AwaitingReuse) {
+            return NextState::Close;
         }
         self.abort("its client is gone")
     }
 
-    fn abort(&mut self, why: &str) -> Next {
+    fn abort(&mut self, why: &str) -> NextState {
         tracing::info!(
             "connection {} ({}) was aborted: {why}",
             self.id,
             self.peer.display()
         );
         self.count_aborted();
-        self.outlet.forget();
+        self.send_buffer.discard();
         self.phase = Phase::Over;
-        Next::Close
+        NextState::Close
     }
 
     fn count_aborted(&self) {
         match &self.phase {
-            Phase::Newcomer(_) => self.server.handshake_failed(self.peer),
-            Phase::Client(_) => {
+            Phase::Handshake(_) => self.server.handshake_failed(self.peer),
+            Phase::Session(_) => {
                 self.server.aborted_clients.fetch_add(1, Ordering::Relaxed);
             }
-            Phase::Kept | Phase::Over => {}
+            Phase::AwaitingReuse | Phase::Over => {}
         }
     }
 }
 
-pub(crate) fn write_error(writer: &mut PacketWriter, error: &Error, capabilities: Capabilities) {
-    let mut sqlstate = ErrPacket::GENERAL;
-    if let Ok(state) = <[u8; 5]>::try_from(error.sqlstate().as_bytes()) {
-        sqlstate = state;
-    }
-    ErrPacket {
-        number: error.number(),
-        sqlstate,
-        message: error.message().as_bytes(),
-    }
-    .write(writer, capabilities);
-}
-
-/// What a client got wrong, as MySQL tells it.
-pub(crate) fn wire_error(error: porpoise_protocol::Error) -> Error {
-    use porpoise_protocol::Error as Wire;
-    match error {
-        Wire::PacketTooLarge | Wire::PacketInPieces => Error::packet_too_large(),
-        Wire::PacketsOutOfOrder => Error::packets_out_of_order(),
-        Wire::UnsupportedHandshake => Error::not_supported_auth_mode(),
-        Wire::UnknownCommand(_) => Error::unknown_command(),
-        Wire::NoSuchParameter => Error::wrong_arguments("mysqld_stmt_execute"),
-        Wire::Malformed(_) | Wire::UnknownAuthPlugin | Wire::InsecureChannel | Wire::PublicKey => {
-            Error::malformed_packet()
-        }
-    }
-}
-
-impl From<Done> for Step {
-    fn from(done: Done) -> Step {
-        match done.commit {
-            Some(commit) => Step::Committing(commit),
-            None => Step::Reply,
+impl From<CommandOutcome> for PacketOutcome {
+    fn from(outcome: CommandOutcome) -> PacketOutcome {
+        match outcome.commit {
+            Some(commit) => PacketOutcome::Committing(commit),
+            None => PacketOutcome::Reply,
         }
     }
 }

@@ -1,50 +1,68 @@
-//! Listeners, event loop, sessions and authentication: what makes an engine a server.
+//! Listeners, event loops, sessions and authentication: what makes an engine a server.
 //!
-//! It is the way in over sockets and shared memory. It knows packets (by `porpoise-protocol`) and statements' answers (by the
-//! engine's `Reply`), and nothing of SQL: a statement is bytes that go to a session, whose rows come back
-//! into the reply buffer.
+//! It serves clients over sockets and shared memory. It knows packets (by `porpoise-protocol`) and
+//! statements' results (by the engine's `Reply`), and nothing of SQL: a statement is bytes that go
+//! to a session, whose rows come back into the reply buffer.
 //!
-//! In the order a client meets them:
-//!
-//! 1. [`listener`]: a TCP port, a Unix socket, one where shared memory is offered. [`stream`]: one connection's bytes.
-//! 2. [`connection`]: one connection, from greeting to end. First a [`newcomer`], which has to prove who it is, within its account's [`limits`];
-//!    then a [`client`], whose commands run on a session.
-//! 3. [`reply`]: rows encoded into the reply buffer; [`outlet`]: the buffer's way to the socket.
-//! 4. [`worker`]: the event loop that serves thousands of connections with a few threads; its `acceptor` lets them in, its
-//!    `spin` tells how long to look before sleeping, [`timers`] has their deadlines; [`ready`]: who is served next; [`placement`]: which of them has a connection; [`sync_round`]: commits that share a sync; [`syncer`]: who else may sync; [`crew`]: what happens when a statement has to wait.
-//! 5. [`descriptors`]: how many connections the system bears. [`server`]: all of it together, started and stopped.
-//! 6. [`inside`]: the same for clients in the server's own process, without doors, loops and threads.
-//!
-//! [`neighbours`] is the door for other programs that want the folder this process has open.
-//!
-//! [`options`] reads option files and command lines the way `mysqld` does.
+//! | module | holds |
+//! | --- | --- |
+//! | `server`, `server_state`, `status` | the server: started and stopped; what all connections share; status variables |
+//! | `listener`, `stream` | a TCP port, a Unix socket, a socket where shared memory is offered; one connection's bytes |
+//! | [`instance_socket`] | the socket by which other processes reach the instance that has a folder open |
+//! | `worker` | the event loop that serves thousands of connections with a few threads |
+//! | `ready_queue`, `timers` | which connection is served next; deadlines |
+//! | `placement` | which worker has a connection |
+//! | `thread_pool` | the threads of the event loops, and what happens when a statement has to wait |
+//! | `group_commit_delay`, `sync_thread` | commits that share a sync; a thread that syncs |
+//! | `connection` | one connection, from greeting to end |
+//! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials` | how a client logs in |
+//! | `connection_slots`, `account_limits`, `descriptors` | how many connections there may be |
+//! | `client_session` | the commands of a client that has logged in |
+//! | `reply_writer`, `column_definition`, `cursor`, `local_infile`, `error_packet` | replies, encoded |
+//! | `send_buffer`, `io_buffers`, `traffic` | bytes on their way, and counters of them |
+//! | `in_process` | the same for clients in the server's own process, without listeners, event loops and threads |
+//! | [`options`] | option files and command lines, read the way `mysqld` does |
 
+#![warn(missing_docs)]
+
+pub mod instance_socket;
 pub mod options;
 
-mod client;
+mod account_limits;
+mod auth_cache;
+mod auth_exchange;
+mod client_session;
+mod column_definition;
 mod connection;
-mod crew;
+mod connection_slots;
+mod cursor;
 mod descriptors;
-mod inside;
-mod limits;
+mod error_packet;
+mod group_commit_delay;
+mod handshake;
+mod in_process;
+mod io_buffers;
 mod listener;
-pub mod neighbours;
-mod newcomer;
-mod outlet;
+mod local_infile;
+mod peer_credentials;
 mod placement;
-mod ready;
-mod reply;
+mod ready_queue;
+mod reply_writer;
+mod send_buffer;
 mod server;
+mod server_state;
+mod status;
 mod stream;
-mod sync_round;
-mod syncer;
+mod sync_thread;
+mod thread_pool;
 mod timers;
+mod traffic;
 mod worker;
 
-pub use inside::{FileSource, Inside, Visitor};
-pub use neighbours::Neighbours;
-pub use placement::Moves;
+pub use in_process::{InProcessServer, InProcessStream, LocalInfileReader};
+pub use instance_socket::InstanceSocket;
+pub use placement::MigrationPolicy;
 pub use server::{Server, ServerOptions, StartError, Stopper};
 
-/// What the greeting says this server is.
+/// The version that the greeting announces, as `SELECT VERSION()`.
 pub const SERVER_VERSION: &str = porpoise_engine::variables::VERSION;

@@ -1,11 +1,12 @@
-//! The doors: a TCP port, a Unix socket, and others where shared memory is offered, to everybody or to the same user;
-//! opened before the server says it is ready.
+//! Listeners: a TCP port, a Unix socket, and sockets where shared memory is offered, to everybody
+//! or to the same user; opened before the server says it is ready.
 //!
-//! Every worker watches every door and keeps whom it lets in. Of the workers that sleep, a knock wakes one
-//! (`EPOLLEXCLUSIVE`). A queue of newcomers that one worker has no time for is seen by the next that looks.
+//! Every worker watches every listener and keeps the clients that it accepts. Of the workers that
+//! sleep, a client wakes one (`EPOLLEXCLUSIVE`). A backlog that one worker has no time for is seen
+//! by the next that polls.
 //!
 //! A Unix socket's file outlives the process that made it. One that nobody listens on is removed
-//! and made again; one that somebody answers is in use, and starting fails.
+//! and made again; one where a connection is accepted is in use, and starting fails.
 
 use std::fs;
 use std::io;
@@ -21,22 +22,24 @@ use rustix::event::epoll;
 
 use crate::stream::{Peer, Stream};
 
+/// Where clients connect.
 #[derive(Debug)]
-pub enum Listener {
+pub(crate) enum Listener {
     Tcp(mio::net::TcpListener),
     Unix {
         listener: mio::net::UnixListener,
         _file: SocketFile,
-        /// Whoever connects is given a pair of rings in shared memory.
+        /// Each client is given a pair of rings in shared memory.
         offers_rings: bool,
     },
-    /// Shared memory for processes of the same user. Whoever made the socket removes its file.
-    Neighbours(mio::net::UnixListener),
+    /// Shared memory for processes of the same user. The socket's file belongs to the
+    /// [`InstanceSocket`](crate::instance_socket::InstanceSocket).
+    Instance(mio::net::UnixListener),
 }
 
-/// The path of a Unix socket; the file goes when this does.
+/// The path of a Unix socket. Dropping it removes the file.
 #[derive(Debug)]
-pub struct SocketFile(PathBuf);
+pub(crate) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
@@ -46,7 +49,8 @@ impl Drop for SocketFile {
 }
 
 impl Listener {
-    /// A TCP port where `backlog` clients may wait to be accepted; the system may have a lower limit of its own.
+    /// A TCP port where `backlog` clients may wait to be accepted; the system may have a lower
+    /// limit of its own.
     pub fn tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
         let listener = mio::net::TcpListener::bind(address)?;
         rustix::net::listen(&listener, backlog)?;
@@ -85,7 +89,8 @@ impl Listener {
         let listener = mio::net::UnixListener::bind(path)?;
         rustix::net::listen(&listener, backlog)?;
         let file = SocketFile(path.to_path_buf());
-        // Whoever may look at the folder may connect: accounts and passwords decide who gets in.
+        // Everybody who may search the folder may connect: accounts and passwords decide who logs
+        // in.
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
         Ok(Listener::Unix {
             listener,
@@ -94,33 +99,33 @@ impl Listener {
         })
     }
 
-    /// A door for processes of the same user.
-    pub fn neighbours(listener: &UnixListener) -> io::Result<Listener> {
+    /// A listener for processes of the same user.
+    pub fn instance(listener: &UnixListener) -> io::Result<Listener> {
         let listener = listener.try_clone()?;
         listener.set_nonblocking(true)?;
         let listener = mio::net::UnixListener::from_std(listener);
-        Ok(Listener::Neighbours(listener))
+        Ok(Listener::Instance(listener))
     }
 
     /// The address it really has: port 0 asks for any free one.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().ok(),
-            Listener::Unix { .. } | Listener::Neighbours(_) => None,
+            Listener::Unix { .. } | Listener::Instance(_) => None,
         }
     }
 
-    /// Whoever connects is given rings.
+    /// Each client is given rings.
     pub fn offers_rings(&self) -> bool {
         match self {
             Listener::Tcp(_) => false,
             Listener::Unix { offers_rings, .. } => *offers_rings,
-            Listener::Neighbours(_) => true,
+            Listener::Instance(_) => true,
         }
     }
 
-    /// The next client, to be told that it isn't let in; nothing of one that waits for rings, which
-    /// is gone then. It takes one descriptor.
+    /// The next client, to be refused; `None` for one that waits for rings, which
+    /// is disconnected. It takes one descriptor.
     pub fn accept_to_refuse(&self) -> io::Result<Option<(Stream, Peer)>> {
         match self {
             Listener::Unix {
@@ -128,7 +133,7 @@ impl Listener {
                 offers_rings: true,
                 ..
             }
-            | Listener::Neighbours(listener) => listener.accept().map(|_| None),
+            | Listener::Instance(listener) => listener.accept().map(|_| None),
             Listener::Tcp(_) | Listener::Unix { .. } => self.accept().map(Some),
         }
     }
@@ -136,11 +141,11 @@ impl Listener {
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Listener::Tcp(listener) => listener.as_fd(),
-            Listener::Unix { listener, .. } | Listener::Neighbours(listener) => listener.as_fd(),
+            Listener::Unix { listener, .. } | Listener::Instance(listener) => listener.as_fd(),
         }
     }
 
-    /// Has an event loop, one of several, told as long as somebody waits to be let in.
+    /// Has an event loop, one of several, notified as long as a client waits to be accepted.
     pub fn watch(&self, registry: &Registry, token: Token) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token.0 as u64);
         let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
@@ -151,7 +156,7 @@ impl Listener {
         Ok(epoll::delete(registry, self.socket())?)
     }
 
-    /// The next client that knocked; `WouldBlock` when there is none.
+    /// The next client; `WouldBlock` if there is none.
     pub fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Listener::Tcp(listener) => {
@@ -170,21 +175,22 @@ impl Listener {
                 if !offers_rings {
                     return Ok((Stream::Unix(stream), Peer::Unix));
                 }
-                Ok((with_rings(stream, ServerEnd::offer_to_keep)?, Peer::Unix))
+                Ok((with_rings(stream, ServerEnd::offer_reusable)?, Peer::Unix))
             }
-            Listener::Neighbours(listener) => {
+            Listener::Instance(listener) => {
                 let (stream, _) = listener.accept()?;
                 let uid = rustix::net::sockopt::socket_peercred(&stream)?.uid;
                 if !uid.is_root() && uid != rustix::process::geteuid() {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
-                Ok((with_rings(stream, ServerEnd::offer)?, Peer::Neighbour))
+                Ok((with_rings(stream, ServerEnd::offer)?, Peer::SameUser))
             }
         }
     }
 }
 
-/// Linux gives the sockets that a listener accepts its own options: two system calls less for each connection.
+/// On Linux an accepted socket inherits its listener's options: two system calls less for each
+/// connection.
 const ACCEPTED_INHERIT: bool = cfg!(target_os = "linux");
 
 fn set_options(socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -197,7 +203,7 @@ fn with_rings(
     offer: fn(UnixStream) -> io::Result<ServerEnd>,
 ) -> io::Result<Stream> {
     let end = offer(OwnedFd::from(stream).into()).map_err(|error| match error.kind() {
-        // It has gone already.
+        // The client has gone already.
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
             io::ErrorKind::ConnectionAborted.into()
         }
@@ -211,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tcp_connection_has_its_options_from_its_door() {
+    fn a_tcp_connection_has_its_listeners_options() {
         let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), 8).unwrap();
         let _client = std::net::TcpStream::connect(listener.tcp_address().unwrap()).unwrap();
         let (Stream::Tcp(stream), _) = listener.accept().unwrap() else {
@@ -259,7 +265,7 @@ mod tests {
             connect(&socket, &SocketAddrUnix::new(&path).unwrap()).ok()?;
             Some(socket)
         });
-        // The system lets one more wait than it was told.
+        // The system lets one more wait than the backlog says.
         assert_eq!(clients.collect::<Vec<_>>().len(), 3);
     }
 

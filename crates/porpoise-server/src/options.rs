@@ -1,4 +1,4 @@
-//! Options the way `mysqld` takes them: option files, then the command line, the last one wins.
+//! Options the way `mysqld` takes them: option files, then the command line; the last value wins.
 //!
 //! ```text
 //! [mysqld]                       --max-connections=500      --max_connections 500
@@ -6,38 +6,42 @@
 //! !include extra.cnf             --innodb-buffer-pool-size=1G
 //! ```
 //!
-//! A file that nobody named may be missing, or be one that can't be read: the start isn't refused
-//! for what lies in a home. A file that everybody may write is never read. Whatever is passed over
-//! is told, except what isn't there.
+//! A file that nobody named may be missing or unreadable: a server doesn't refuse to start because
+//! of a file in a home directory. A file that everybody may write is never read. A warning tells of
+//! each file that is skipped, unless it is missing.
 //!
-//! A name is the same with dashes and underscores. What a value means is left to whoever owns the variable;
-//! this module only knows, from [`Known`], which names there are and whether they take a value.
+//! A name is the same with dashes and underscores. What a value means is left to the variable's
+//! owner; this module only knows, from [`KnownOptions`], which names there are and whether they
+//! take a value.
 //!
-//! Source: MySQL 8.4 Reference Manual, 6.2.2.1 "Using Options on the Command Line", 6.2.2.2 "Using Option Files",
-//! 6.2.2.4 "Program Option Modifiers".
+//! Source: MySQL 8.4 Reference Manual, 6.2.2.1 "Using Options on the Command Line", 6.2.2.2 "Using
+//! Option Files", 6.2.2.4 "Program Option Modifiers".
 
 use std::collections::VecDeque;
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How an option's value is given.
+mod file;
+
+use file::{Line, OptionFileReader};
+
+/// Whether an option takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionKind {
     /// `--name=value` or `--name value`.
     Value,
     /// `--name`, `--name=ON`, `--skip-name`.
     Switch,
 }
 
-/// Which options there are: names have underscores, as variables do.
-pub trait Known {
-    fn takes(&self, name: &str) -> Option<Takes>;
+/// Which options there are.
+pub trait KnownOptions {
+    /// The kind of the option of this name, `None` if there is none. The name is in lower case, and
+    /// has underscores as variables do.
+    fn kind(&self, name: &str) -> Option<OptionKind>;
 }
 
-impl<F: Fn(&str) -> Option<Takes>> Known for F {
-    fn takes(&self, name: &str) -> Option<Takes> {
+impl<F: Fn(&str) -> Option<OptionKind>> KnownOptions for F {
+    fn kind(&self, name: &str) -> Option<OptionKind> {
         self(name)
     }
 }
@@ -53,12 +57,17 @@ pub struct Options {
 /// What is wrong with the options, in `mysqld`'s words where it has some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionError {
+    /// `name=value` of an unknown name.
     UnknownVariable(String),
+    /// A name without a value, unknown.
     UnknownOption(String),
+    /// An option without the value that it needs.
     NoValue(String),
+    /// An argument that is no option: the first such.
     TooManyArguments(String),
+    /// A required file that can't be read, and why.
     File(PathBuf, String),
-    /// A line of an option file.
+    /// A line of an option file, from 1, and what is wrong with it.
     Line(PathBuf, usize, String),
 }
 
@@ -87,9 +96,6 @@ impl std::fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// Folders within folders within files: deeper than this is a circle.
-const INCLUDE_DEPTH_MAX: usize = 10;
-
 impl Options {
     /// The last value given for a name.
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -117,25 +123,27 @@ impl Options {
         pairs
     }
 
-    /// Reads an option file's `groups`. A file that can't be read is an error only if it is
-    /// `required`, as are those that it includes. What is wrong in a file that can be read is an
-    /// error always.
+    /// Reads an option file's `groups`.
+    ///
+    /// # Errors
+    /// If the file, or one that it includes, can't be read and is `required`; if anything is wrong
+    /// in a file that can be read.
     pub fn read_file(
         &mut self,
         path: &Path,
         groups: &[&str],
         required: bool,
-        known: &dyn Known,
+        known: &dyn KnownOptions,
     ) -> Result<(), OptionError> {
-        let mut reading = Reading {
+        let mut file = OptionFileReader {
             groups,
             required,
             lines: Vec::new(),
             warnings: Vec::new(),
         };
-        reading.read(path, 0)?;
-        self.warnings.append(&mut reading.warnings);
-        for Line { name, value } in reading.lines {
+        file.read(path, 0)?;
+        self.warnings.append(&mut file.warnings);
+        for Line { name, value } in file.lines {
             let words = match value {
                 Some(value) => VecDeque::from([format!("--{name}={value}")]),
                 None => VecDeque::from([format!("--{name}")]),
@@ -147,10 +155,13 @@ impl Options {
     }
 
     /// Reads the command line, without the program's own name and subcommand.
+    ///
+    /// # Errors
+    /// For an unknown option, one that lacks its value, and an argument that is none.
     pub fn read_arguments(
         &mut self,
         arguments: impl IntoIterator<Item = String>,
-        known: &dyn Known,
+        known: &dyn KnownOptions,
     ) -> Result<(), OptionError> {
         self.take_words(arguments.into_iter().collect(), known)
     }
@@ -158,7 +169,7 @@ impl Options {
     fn take_words(
         &mut self,
         mut words: VecDeque<String>,
-        known: &dyn Known,
+        known: &dyn KnownOptions,
     ) -> Result<(), OptionError> {
         while let Some(word) = words.pop_front() {
             let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty()) else {
@@ -174,12 +185,12 @@ impl Options {
                 None => (name, false),
             };
             match resolve(&name, known) {
-                Some((name, Form::Off)) => self.given.push((name, "OFF".to_string())),
-                Some((name, Form::On)) => {
+                Some((name, OptionForm::Off)) => self.given.push((name, "OFF".to_string())),
+                Some((name, OptionForm::On)) => {
                     self.given
                         .push((name, value.unwrap_or_else(|| "ON".to_string())));
                 }
-                Some((name, Form::Value)) => {
+                Some((name, OptionForm::Value)) => {
                     let value = match value {
                         Some(value) => value,
                         None => words
@@ -205,31 +216,31 @@ impl Options {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OptionForm {
     Value,
     On,
     Off,
 }
 
 /// The option a name stands for: itself, or switched on or off by a prefix.
-fn resolve(name: &str, known: &dyn Known) -> Option<(String, Form)> {
-    if let Some(takes) = known.takes(name) {
+fn resolve(name: &str, known: &dyn KnownOptions) -> Option<(String, OptionForm)> {
+    if let Some(kind) = known.kind(name) {
         return Some((
             name.to_string(),
-            if takes == Takes::Switch {
-                Form::On
+            if kind == OptionKind::Switch {
+                OptionForm::On
             } else {
-                Form::Value
+                OptionForm::Value
             },
         ));
     }
     for (prefix, form) in [
-        ("skip_", Form::Off),
-        ("disable_", Form::Off),
-        ("enable_", Form::On),
+        ("skip_", OptionForm::Off),
+        ("disable_", OptionForm::Off),
+        ("enable_", OptionForm::On),
     ] {
         if let Some(rest) = name.strip_prefix(prefix)
-            && known.takes(rest) == Some(Takes::Switch)
+            && known.kind(rest) == Some(OptionKind::Switch)
         {
             return Some((rest.to_string(), form));
         }
@@ -237,191 +248,9 @@ fn resolve(name: &str, known: &dyn Known) -> Option<(String, Form)> {
     None
 }
 
-// ── Option files ─────────────────────────────────────────────────────────────────────────────
-
-struct Line {
-    name: String,
-    value: Option<String>,
-}
-
-/// An option file being read, and those it includes.
-struct Reading<'a> {
-    groups: &'a [&'a str],
-    /// The files have to be there.
-    required: bool,
-    lines: Vec<Line>,
-    warnings: Vec<String>,
-}
-
-impl Reading<'_> {
-    fn read(&mut self, path: &Path, depth: usize) -> Result<(), OptionError> {
-        if is_world_writable(path) {
-            let warning = format!(
-                "World-writable config file '{}' is ignored.",
-                path.display()
-            );
-            self.warnings.push(warning);
-            return Ok(());
-        }
-        match fs::read(path) {
-            Ok(text) => self.take(path, &String::from_utf8_lossy(&text), depth),
-            Err(error) if self.required => {
-                Err(OptionError::File(path.to_path_buf(), error.to_string()))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => {
-                let path = path.display();
-                let warning =
-                    format!("Config file '{path}' can't be read, and is ignored: {error}");
-                self.warnings.push(warning);
-                Ok(())
-            }
-        }
-    }
-
-    fn take(&mut self, path: &Path, text: &str, depth: usize) -> Result<(), OptionError> {
-        let mut group: Option<&str> = None;
-        for (at, line) in text.lines().enumerate() {
-            let wrong =
-                |what: &str| OptionError::Line(path.to_path_buf(), at + 1, what.to_string());
-            let line = line.trim();
-            if line.is_empty() || line.starts_with(['#', ';']) {
-                continue;
-            }
-            if let Some(directive) = line.strip_prefix('!') {
-                if depth >= INCLUDE_DEPTH_MAX {
-                    return Err(wrong("Files are included in a circle"));
-                }
-                for file in self.included(path, directive, wrong)? {
-                    self.read(&file, depth + 1)?;
-                }
-                continue;
-            }
-            if let Some(name) = line.strip_prefix('[') {
-                let (name, _) = name
-                    .split_once(']')
-                    .ok_or_else(|| wrong("Wrong group definition"))?;
-                group = Some(name.trim());
-                continue;
-            }
-            let group = group.ok_or_else(|| wrong("Found option without preceding group"))?;
-            if self.groups.contains(&group) {
-                self.lines.push(Line::parse(line));
-            }
-        }
-        Ok(())
-    }
-
-    /// The files that a line with `!` names.
-    fn included(
-        &mut self,
-        path: &Path,
-        directive: &str,
-        wrong: impl Fn(&str) -> OptionError,
-    ) -> Result<Vec<PathBuf>, OptionError> {
-        match directive.split_once(char::is_whitespace) {
-            Some(("include", file)) => Ok(vec![relative(path, file.trim())]),
-            Some(("includedir", folder)) => {
-                let folder = folder.trim();
-                files_of(&relative(path, folder)).or_else(|error| {
-                    let what = format!("Can't read directory '{folder}': {error}");
-                    if self.required {
-                        return Err(wrong(&what));
-                    }
-                    self.warnings.push(what);
-                    Ok(Vec::new())
-                })
-            }
-            _ => Err(wrong("Wrong '!' directive")),
-        }
-    }
-}
-
-impl Line {
-    fn parse(line: &str) -> Line {
-        let line = without_comment(line);
-        let (name, value) = match line.split_once('=') {
-            Some((name, value)) => (name.trim(), Some(unquote(value.trim()))),
-            None => (line.trim(), None),
-        };
-        Line {
-            name: name.to_string(),
-            value,
-        }
-    }
-}
-
-/// A file that anybody may have written says nothing of what the server's owner wants.
-fn is_world_writable(path: &Path) -> bool {
-    const OTHERS_WRITE: u32 = 0o002;
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & OTHERS_WRITE != 0)
-}
-
-fn relative(from: &Path, to: &str) -> PathBuf {
-    match from.parent() {
-        Some(folder) if Path::new(to).is_relative() => folder.join(to),
-        _ => PathBuf::from(to),
-    }
-}
-
-/// The option files of a folder, in the order of their names.
-fn files_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "cnf") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// A comment may stand behind an option: `#` outside quotes, after a space.
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    let mut before = ' ';
-    for (at, letter) in line.char_indices() {
-        match (quote, letter) {
-            (None, '#') if before.is_whitespace() => return line[..at].trim_end(),
-            (None, '\'' | '"') if before.is_whitespace() || before == '=' => quote = Some(letter),
-            (Some(open), letter) if open == letter && before != '\\' => quote = None,
-            _ => {}
-        }
-        before = letter;
-    }
-    line
-}
-
-/// A value without the quotes around it, its escapes taken: `\b \t \n \r \\ \s`.
-fn unquote(value: &str) -> String {
-    let inner = ['\'', '"']
-        .into_iter()
-        .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote))
-        .unwrap_or(value);
-    let mut text = String::with_capacity(inner.len());
-    let mut letters = inner.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '\\' {
-            text.push(letter);
-            continue;
-        }
-        match letters.next() {
-            Some('b') => text.push('\u{8}'),
-            Some('t') => text.push('\t'),
-            Some('n') => text.push('\n'),
-            Some('r') => text.push('\r'),
-            Some('s') => text.push(' '),
-            Some(quote @ ('\\' | '\'' | '"')) => text.push(quote),
-            Some(other) => text.extend(['\\', other]),
-            None => text.push('\\'),
-        }
-    }
-    text
-}
-
-/// A number with MySQL's suffixes: K, M, G, T, P, E, of either case, powers of 1024.
-pub fn number(text: &str) -> Option<u64> {
+/// A number with one of MySQL's suffixes, K, M, G, T, P or E, of either case, or without: powers of
+/// 1024. `None` if it is no number, or doesn't fit.
+pub fn parse_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.char_indices().last() {
         Some((at, letter)) if letter.is_ascii_alphabetic() => {
             let power = "kmgtpe".find(letter.to_ascii_lowercase())? as u32 + 1;
@@ -435,13 +264,16 @@ pub fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
-    fn known(name: &str) -> Option<Takes> {
+    fn known(name: &str) -> Option<OptionKind> {
         match name {
             "max_connections" | "socket" | "datadir" | "innodb_buffer_pool_size" | "port" => {
-                Some(Takes::Value)
+                Some(OptionKind::Value)
             }
-            "skip_name_resolve" | "innodb_file_per_table" | "local_infile" => Some(Takes::Switch),
+            "skip_name_resolve" | "innodb_file_per_table" | "local_infile" => {
+                Some(OptionKind::Switch)
+            }
             _ => None,
         }
     }
@@ -628,11 +460,11 @@ mod tests {
 
     #[test]
     fn suffixes_are_powers_of_1024() {
-        assert_eq!(number("16K"), Some(16 << 10));
-        assert_eq!(number("1g"), Some(1 << 30));
-        assert_eq!(number("12"), Some(12));
-        assert_eq!(number("1x"), None);
-        assert_eq!(number("99999999999E"), None);
-        assert_eq!(number(""), None);
+        assert_eq!(parse_size("16K"), Some(16 << 10));
+        assert_eq!(parse_size("1g"), Some(1 << 30));
+        assert_eq!(parse_size("12"), Some(12));
+        assert_eq!(parse_size("1x"), None);
+        assert_eq!(parse_size("99999999999E"), None);
+        assert_eq!(parse_size(""), None);
     }
 }

@@ -1,12 +1,13 @@
-//! One connection's bytes: a TCP socket, a Unix socket or a pair of rings in shared memory, never blocking.
+//! One connection's bytes: a TCP socket, a Unix socket or a pair of rings in shared memory, never
+//! blocking.
 //!
 //! The event loop reads and writes when the stream is ready. A statement that has handed the loop
 //! to another thread may wait for the stream itself, with [`Stream::wait_writable`]. Streams of
 //! other kinds (TLS) are further variants of [`Stream`].
 //!
-//! Of a socket the system tells when it is ready. A ring has to be looked at ([`Stream::is_ready`]); only when it is
-//! [armed](Stream::arm) does its client ring the doorbell that the system watches. The socket beside the ring is watched
-//! always: it tells when the client is gone.
+//! The system reports when a socket is ready. A ring has to be polled ([`Stream::is_ready`]); only
+//! when it is [armed](Stream::arm) does its client ring the doorbell that the system watches. The
+//! socket beside the ring is watched always: it tells when the client is gone.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -16,19 +17,20 @@ use std::time::Duration;
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use porpoise_transport::loopback::Ends;
-use porpoise_transport::{ServerEnd, Wants};
+use porpoise_transport::loopback::TcpAddresses;
+use porpoise_transport::{RingInterest, ServerEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::inside::Pocket;
+use crate::in_process::PendingReply;
 
 /// Where a client comes from, as accounts and the process list see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub(crate) enum Peer {
     Tcp(SocketAddr),
     Unix,
-    /// Another process of the user that this one runs as: who may read the database's files needs no account.
-    Neighbour,
+    /// Another process of the user that this one runs as: a process that may read the database's
+    /// files needs no account.
+    SameUser,
 }
 
 impl Peer {
@@ -36,7 +38,7 @@ impl Peer {
     /// address' host `localhost`.
     pub fn host(&self) -> String {
         match self {
-            Peer::Unix | Peer::Neighbour => "localhost".to_string(),
+            Peer::Unix | Peer::SameUser => "localhost".to_string(),
             Peer::Tcp(address) => match address.ip().to_canonical() {
                 ip if ip.is_loopback() => "localhost".to_string(),
                 ip => ip.to_string(),
@@ -47,7 +49,7 @@ impl Peer {
     /// The address itself, for accounts made for an address.
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
-            Peer::Unix | Peer::Neighbour => None,
+            Peer::Unix | Peer::SameUser => None,
             Peer::Tcp(address) => Some(address.ip().to_canonical()),
         }
     }
@@ -60,27 +62,29 @@ impl Peer {
     /// What the process list shows: the host, and the port for TCP.
     pub fn display(&self) -> String {
         match self {
-            Peer::Unix | Peer::Neighbour => "localhost".to_string(),
+            Peer::Unix | Peer::SameUser => "localhost".to_string(),
             Peer::Tcp(address) => format!("{}:{}", self.host(), address.port()),
         }
     }
 
-    /// A password may travel in clear: nothing leaves the machine. Some clients send it so over loopback.
+    /// A password may travel in clear: nothing leaves the machine. Some clients send it so over
+    /// loopback.
     pub fn is_private(&self) -> bool {
         match self {
-            Peer::Unix | Peer::Neighbour => true,
+            Peer::Unix | Peer::SameUser => true,
             Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
         }
     }
 }
 
+/// Where a connection's bytes go.
 #[derive(Debug)]
-pub enum Stream {
+pub(crate) enum Stream {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
     SharedMemory(Box<ServerEnd>),
     /// Not served by an event loop: its client is on this thread.
-    Inside(Pocket),
+    InProcess(PendingReply),
 }
 
 /// What the system watches for rings: the socket that tells of the client's end, and the doorbell.
@@ -96,7 +100,7 @@ impl Stream {
                 Stream::Tcp(socket) => socket.read(into),
                 Stream::Unix(socket) => socket.read(into),
                 Stream::SharedMemory(end) => end.read(into),
-                Stream::Inside(_) => return Err(io::ErrorKind::WouldBlock.into()),
+                Stream::InProcess(_) => return Err(io::ErrorKind::WouldBlock.into()),
             };
             if !matches!(&result, Err(e) if e.kind() == io::ErrorKind::Interrupted) {
                 return result;
@@ -111,7 +115,7 @@ impl Stream {
                 Stream::Tcp(socket) => socket.write(from),
                 Stream::Unix(socket) => socket.write(from),
                 Stream::SharedMemory(end) => end.write(from),
-                Stream::Inside(pocket) => return pocket.write(from),
+                Stream::InProcess(pending_reply) => return pending_reply.write(from),
             };
             if !matches!(&result, Err(e) if e.kind() == io::ErrorKind::Interrupted) {
                 return result;
@@ -128,7 +132,7 @@ impl Stream {
             Stream::SharedMemory(end) => watched(end)
                 .iter()
                 .try_for_each(|fd| SourceFd(fd).register(registry, token, readable)),
-            Stream::Inside(_) => Ok(()),
+            Stream::InProcess(_) => Ok(()),
         }
     }
 
@@ -147,8 +151,8 @@ impl Stream {
         match self {
             Stream::Tcp(socket) => socket.reregister(registry, token, interest),
             Stream::Unix(socket) => socket.reregister(registry, token, interest),
-            // Whoever waits for room in a ring arms it.
-            Stream::SharedMemory(_) | Stream::Inside(_) => Ok(()),
+            // A connection that waits for room in a ring arms it.
+            Stream::SharedMemory(_) | Stream::InProcess(_) => Ok(()),
         }
     }
 
@@ -159,70 +163,73 @@ impl Stream {
             Stream::SharedMemory(end) => watched(end)
                 .iter()
                 .try_for_each(|fd| SourceFd(fd).deregister(registry)),
-            Stream::Inside(_) => Ok(()),
+            Stream::InProcess(_) => Ok(()),
         }
     }
 
-    /// Ends the watch of a stream that is closed next. A socket's ends with the socket, without a system call;
-    /// a doorbell is its client's too, and would go on to ring.
+    /// Ends the watch of a stream that is closed next. A socket's ends with the socket, without a
+    /// system call; a doorbell is its client's too, and would go on to ring.
     pub fn end_watch(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
-            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => Ok(()),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => Ok(()),
             Stream::SharedMemory(_) => self.deregister(registry),
         }
     }
 
-    /// It has to be looked at: the system says nothing of its own accord.
+    /// It has to be polled in memory: the system reports nothing unless it is armed.
     pub fn is_ring(&self) -> bool {
         matches!(self, Stream::SharedMemory(_))
     }
 
-    /// A ring holds bytes to read, or has `room` again. Of sockets the system tells.
+    /// A ring holds bytes to read, or has `room` again. False for sockets, of which the system
+    /// reports.
     pub fn is_ready(&self, room: bool) -> bool {
         match self {
-            Stream::SharedMemory(end) => end.is_ready(wants(room)),
-            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => false,
+            Stream::SharedMemory(end) => end.is_ready(ring_interest(room)),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => false,
         }
     }
 
-    /// From now on the client rings when there are bytes, or `room`. True: there are already, and nobody will ring.
+    /// Has the client ring when there are bytes, or `room`. True if there are already: then nobody
+    /// rings.
     pub fn arm(&mut self, room: bool) -> bool {
         match self {
-            Stream::SharedMemory(end) => end.arm(wants(room)),
-            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => false,
+            Stream::SharedMemory(end) => end.arm(ring_interest(room)),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => false,
         }
     }
 
     /// How often a sleeping client was woken since this was last asked.
     pub fn take_wakeups(&mut self) -> u64 {
         match self {
-            Stream::SharedMemory(end) => end.take_rung(),
-            Stream::Tcp(_) | Stream::Unix(_) | Stream::Inside(_) => 0,
+            Stream::SharedMemory(end) => end.take_wakeups(),
+            Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => 0,
         }
     }
 
-    /// Waits on this thread until the stream takes more bytes: true; false when `patience` ran out.
-    pub fn wait_writable(&mut self, patience: Duration) -> io::Result<bool> {
-        self.wait(true, patience)
+    /// Waits on this thread until the stream takes more bytes; false if the timeout was over
+    /// before.
+    pub fn wait_writable(&mut self, timeout: Duration) -> io::Result<bool> {
+        self.wait(true, timeout)
     }
 
-    /// Waits on this thread until there are bytes to read: true; false when `patience` ran out.
-    pub fn wait_readable(&mut self, patience: Duration) -> io::Result<bool> {
-        self.wait(false, patience)
+    /// Waits on this thread until there are bytes to read; false if the timeout was over before.
+    pub fn wait_readable(&mut self, timeout: Duration) -> io::Result<bool> {
+        self.wait(false, timeout)
     }
 
-    fn wait(&mut self, room: bool, patience: Duration) -> io::Result<bool> {
+    fn wait(&mut self, room: bool, timeout: Duration) -> io::Result<bool> {
         let socket = match self {
             Stream::Tcp(socket) => (*socket).as_fd(),
             Stream::Unix(socket) => (*socket).as_fd(),
-            Stream::SharedMemory(end) => return end.wait_for(wants(room), patience),
-            Stream::Inside(_) => return Ok(room),
+            Stream::SharedMemory(end) => return end.wait_for(ring_interest(room), timeout),
+            Stream::InProcess(_) => return Ok(room),
         };
         let flags = if room { PollFlags::OUT } else { PollFlags::IN };
         let mut fds = [PollFd::from_borrowed_fd(socket, flags)];
         let timeout = Timespec {
-            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         };
         match rustix::event::poll(&mut fds, Some(&timeout)) {
             Ok(0) => Ok(false),
@@ -239,24 +246,24 @@ impl Stream {
     }
 
     /// The addresses of a TCP connection.
-    pub fn tcp_ends(&self) -> Option<Ends> {
+    pub fn tcp_addresses(&self) -> Option<TcpAddresses> {
         match self {
-            Stream::Tcp(socket) => Some(Ends::new(
+            Stream::Tcp(socket) => Some(TcpAddresses::new(
                 socket.local_addr().ok()?,
                 socket.peer_addr().ok()?,
             )),
-            Stream::Unix(_) | Stream::SharedMemory(_) | Stream::Inside(_) => None,
+            Stream::Unix(_) | Stream::SharedMemory(_) | Stream::InProcess(_) => None,
         }
     }
 
     /// The client is in this process.
-    pub fn is_inside(&self) -> bool {
-        matches!(self, Stream::Inside(_))
+    pub fn is_in_process(&self) -> bool {
+        matches!(self, Stream::InProcess(_))
     }
 
-    /// A client that takes leave may begin another connection over it, now or later.
-    pub fn may_be_kept(&self) -> bool {
-        matches!(self, Stream::SharedMemory(end) if end.is_taken())
+    /// A client that quits may begin another connection over it, now or later.
+    pub fn can_be_reused(&self) -> bool {
+        matches!(self, Stream::SharedMemory(end) if end.is_drained())
     }
 
     /// Its client begins another connection over it.
@@ -266,11 +273,12 @@ impl Stream {
         }
     }
 
-    /// The operating system's user at the other end of a Unix socket (SO_PEERCRED). It is told of the moment of dialling: nothing
-    /// is known of who begins another connection later.
+    /// The operating system's user at the other end of a Unix socket (SO_PEERCRED), as of the
+    /// moment when it was connected. `None` where that isn't known: over TCP, and for a connection
+    /// that reuses rings.
     pub fn peer_uid(&self) -> Option<u32> {
         let socket = match self {
-            Stream::Tcp(_) | Stream::Inside(_) => return None,
+            Stream::Tcp(_) | Stream::InProcess(_) => return None,
             Stream::Unix(socket) => socket.as_fd(),
             Stream::SharedMemory(end) if end.is_reused() => return None,
             Stream::SharedMemory(end) => end.socket().as_fd(),
@@ -280,6 +288,10 @@ impl Stream {
     }
 }
 
-fn wants(room: bool) -> Wants {
-    if room { Wants::ROOM } else { Wants::BYTES }
+fn ring_interest(room: bool) -> RingInterest {
+    if room {
+        RingInterest::WRITABLE
+    } else {
+        RingInterest::READABLE
+    }
 }

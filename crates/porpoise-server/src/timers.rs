@@ -1,34 +1,37 @@
-//! Deadlines of many connections, cheap for those that keep being put off and for those that soon end.
+//! Deadlines of many connections, cheap for deadlines that keep being postponed and for connections
+//! that soon end.
 //!
 //! An active connection's deadline moves with every statement. Only its slot's `deadline` moves
-//! then; the heap keeps one entry from before. When that entry comes up, and the deadline has moved on,
-//! the entry is put back for the new time. So a connection costs the heap one visit a timeout, and
-//! nothing a statement.
+//! then; the heap keeps one entry from before. When that entry comes up, and the deadline has moved
+//! on, the entry is inserted again for the new time. So a connection costs the heap one visit a
+//! timeout, and nothing a statement.
 //!
-//! Entries are of slots, not of the connections in them: the next connection in a slot takes over the entry that the one
-//! before has left. So there are about as many entries as there ever were connections at once, however fast they come and
-//! go.
+//! Entries are of slots, not of the connections in them: the next connection in a slot takes over
+//! the entry that the one before has left. So there are about as many entries as there ever were
+//! connections at once, however fast they come and go.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
+/// The heap of deadlines.
 #[derive(Debug, Default)]
-pub struct Timers {
+pub(crate) struct Timers {
     /// Times and slots.
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
 /// The deadline of the connection in a slot, and the time its earliest entry in the heap comes up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Deadline {
+pub(crate) struct Deadline {
     due: Option<Instant>,
     entry: Option<Instant>,
 }
 
 impl Deadline {
-    /// Of nobody, until the next connection.
-    pub fn vacate(&mut self) {
+    /// Forgets the deadline of a connection that has left the slot; the entry stays for the next
+    /// one.
+    pub fn clear(&mut self) {
         self.due = None;
     }
 
@@ -38,7 +41,7 @@ impl Deadline {
 }
 
 impl Timers {
-    /// Moves a deadline. Only one that comes sooner than the heap will look is an entry more.
+    /// Moves a deadline. Only one that is earlier than its entry costs another entry.
     pub fn set(&mut self, slot: usize, deadline: &mut Deadline, due: Option<Instant>) {
         deadline.due = due;
         if let Some(due) = due
@@ -49,8 +52,8 @@ impl Timers {
         }
     }
 
-    /// The next slot whose entry is up. The caller looks whether its deadline is over, and if
-    /// not, [puts it back](Self::put_back).
+    /// The next slot whose entry is up, and the entry's time. The caller checks whether the
+    /// deadline is over, and if not, [inserts the entry again](Self::reinsert).
     pub fn pop(&mut self, now: Instant) -> Option<(usize, Instant)> {
         let &Reverse((at, slot)) = self.heap.peek()?;
         if at > now {
@@ -61,7 +64,7 @@ impl Timers {
     }
 
     /// After [`pop`](Self::pop) of the entry for `at`: a new entry if the deadline is still ahead.
-    pub fn put_back(&mut self, slot: usize, deadline: &mut Deadline, at: Instant) {
+    pub fn reinsert(&mut self, slot: usize, deadline: &mut Deadline, at: Instant) {
         // Entries that an earlier deadline overtook are not this deadline's own any more.
         if deadline.entry != Some(at) {
             return;
@@ -70,8 +73,8 @@ impl Timers {
         self.set(slot, deadline, deadline.due);
     }
 
-    /// How long the loop may sleep.
-    pub fn patience(&self, now: Instant) -> Option<Duration> {
+    /// How long until the next entry is up; `None` if there is none.
+    pub fn time_to_next(&self, now: Instant) -> Option<Duration> {
         self.heap
             .peek()
             .map(|Reverse((at, _))| at.saturating_duration_since(now))
@@ -83,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_put_off_many_times_is_one_entry() {
+    fn a_deadline_postponed_many_times_is_one_entry() {
         let start = Instant::now();
         let at = |s: u64| start + Duration::from_secs(s);
         let mut timers = Timers::default();
@@ -94,7 +97,7 @@ mod tests {
         assert_eq!(timers.heap.len(), 1);
         let (slot, entry) = timers.pop(at(10)).unwrap();
         assert!(!deadline.is_over(at(10)));
-        timers.put_back(slot, &mut deadline, entry);
+        timers.reinsert(slot, &mut deadline, entry);
         assert_eq!(timers.pop(at(18)), None);
         let (_, entry) = timers.pop(at(19)).unwrap();
         assert!(deadline.is_over(at(19)));
@@ -112,9 +115,9 @@ mod tests {
         assert_eq!(timers.pop(at(5)), Some((1, at(5))));
         assert!(deadline.is_over(at(5)));
         timers.set(1, &mut deadline, None);
-        timers.put_back(1, &mut deadline, at(5));
+        timers.reinsert(1, &mut deadline, at(5));
         let (slot, entry) = timers.pop(at(100)).unwrap();
-        timers.put_back(slot, &mut deadline, entry);
+        timers.reinsert(slot, &mut deadline, entry);
         assert!(timers.heap.is_empty());
     }
 
@@ -129,13 +132,13 @@ mod tests {
                 &mut deadline,
                 Some(start + Duration::from_millis(10_000 + ms)),
             );
-            deadline.vacate();
+            deadline.clear();
         }
         assert_eq!(timers.heap.len(), 1);
-        // Nobody is there when it comes up, and nothing is left of it.
+        // NothingToAccept is there when it comes up, and nothing is left of it.
         let (slot, entry) = timers.pop(start + Duration::from_secs(10)).unwrap();
         assert!(!deadline.is_over(start + Duration::from_secs(100)));
-        timers.put_back(slot, &mut deadline, entry);
+        timers.reinsert(slot, &mut deadline, entry);
         assert!(timers.heap.is_empty());
         // The next one there has an entry of its own.
         timers.set(3, &mut deadline, Some(start + Duration::from_secs(20)));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Answer, Raw};
+use common::{RawClient, Reply};
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_server::{Server, ServerOptions};
 use porpoise_storage::Location;
@@ -21,13 +21,13 @@ const SOCKET: &str = "PORPOISE_TEST_SOCKET";
 const FOLDER: &str = "PORPOISE_TEST_FOLDER";
 
 /// A server in a process of its own, so that it can be killed.
-struct Running {
+struct TestServer {
     process: Child,
     socket: PathBuf,
     _sockets: tempfile::TempDir,
 }
 
-impl Drop for Running {
+impl Drop for TestServer {
     /// As a power cut would, for all that the process knows.
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -55,7 +55,7 @@ fn server_that_is_killed() {
     Server::start(engine, &options).unwrap().wait();
 }
 
-fn serve(folder: &Path) -> Running {
+fn serve(folder: &Path) -> TestServer {
     let sockets = tempfile::tempdir().unwrap();
     let socket = sockets.path().join("s.sock");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -66,20 +66,23 @@ fn serve(folder: &Path) -> Running {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    while Raw::local(&socket).is_err() {
+    while RawClient::local(&socket).is_err() {
         assert!(process.try_wait().unwrap().is_none(), "it didn't start");
         thread::sleep(Duration::from_millis(10));
     }
-    Running {
+    TestServer {
         process,
         socket,
         _sockets: sockets,
     }
 }
 
-impl Running {
-    fn client(&self) -> Raw {
-        let mut client = Raw::local(&self.socket).unwrap().login("root", "").unwrap();
+impl TestServer {
+    fn client(&self) -> RawClient {
+        let mut client = RawClient::local(&self.socket)
+            .unwrap()
+            .login("root", "")
+            .unwrap();
         if !client.query("USE test").is_ok() {
             assert!(client.query("CREATE DATABASE test").is_ok());
             assert!(client.query("USE test").is_ok());
@@ -88,7 +91,10 @@ impl Running {
     }
 
     fn is_reading(&self) -> bool {
-        let mut client = Raw::local(&self.socket).unwrap().login("root", "").unwrap();
+        let mut client = RawClient::local(&self.socket)
+            .unwrap()
+            .login("root", "")
+            .unwrap();
         client.query("SELECT COUNT(*) FROM test.t").rows().len() == 1
     }
 
@@ -100,8 +106,18 @@ impl Running {
     }
 }
 
-/// Where the log makes its next files.
-const OBSTACLES: [&str; 3] = ["log.unfinished", "log.spare.unfinished", "log.spare"];
+/// Where the log makes its next files, before they get their names.
+const OBSTACLES: [&str; 2] = ["log.spare.unfinished", "log.unfinished"];
+
+/// Puts a directory where a file is to be made, once the file that is made there has its name.
+fn obstruct(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = fs::create_dir(path) {
+        assert!(Instant::now() < deadline, "{}: {error}", path.display());
+        thread::sleep(Duration::from_millis(1));
+    }
+    fs::create_dir(path.join("obstacle")).expect("a directory in it");
+}
 
 const CREATE: &str = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(4000) NOT NULL)";
 
@@ -147,8 +163,8 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_ro
         return;
     };
     let folder = disk.0.path().join("d");
-    let running = serve(&folder);
-    let mut client = running.client();
+    let server = serve(&folder);
+    let mut client = server.client();
     assert!(client.query(CREATE).is_ok());
     let ballast = ["one", "two"].map(|name| disk.0.path().join(name));
     for path in &ballast {
@@ -161,13 +177,13 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_ro
             let fillers: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| {
-                        let mut client = running.client();
+                        let mut client = server.client();
                         let mut kept = Vec::new();
                         loop {
                             let id = next.fetch_add(1, Ordering::SeqCst);
                             match client.query(&insert(id)) {
-                                Answer::Ok { .. } => kept.push(id),
-                                Answer::Error(number, text) => {
+                                Reply::Ok { .. } => kept.push(id),
+                                Reply::Error(number, text) => {
                                     assert_eq!(number, DISK_FULL, "{text}");
                                     return kept;
                                 }
@@ -186,18 +202,18 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_ro
     let mut kept = fill();
     assert!(kept.len() > 500, "only {}", kept.len());
     kept.sort();
-    assert_same(&running.ids(), &kept);
+    assert_same(&server.ids(), &kept);
     let answer = client.query("UPDATE t SET v = 'short' WHERE id > 0");
-    assert_eq!(answer.error(), DISK_FULL);
-    assert_same(&running.ids(), &kept);
+    assert_eq!(answer.error_number(), DISK_FULL);
+    assert_same(&server.ids(), &kept);
 
     fs::remove_file(&ballast[0]).unwrap();
     let more = fill();
     assert!(more.len() > 200, "only {}", more.len());
     kept.extend(more);
     kept.sort();
-    assert_same(&running.ids(), &kept);
-    drop(running);
+    assert_same(&server.ids(), &kept);
+    drop(server);
     fs::remove_file(&ballast[1]).unwrap();
     assert_same(&serve(&folder).ids(), &kept);
 }
@@ -205,16 +221,16 @@ fn a_full_disk_refuses_writes_serves_reads_and_takes_writes_again_when_it_has_ro
 #[test]
 fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
     let folder = tempfile::tempdir().unwrap();
-    let running = serve(folder.path());
-    assert!(running.client().query(CREATE).is_ok());
+    let server = serve(folder.path());
+    assert!(server.client().query(CREATE).is_ok());
     let next = AtomicU32::new(1);
     let has_failed = AtomicBool::new(false);
     let began = Instant::now();
     let kept: Vec<u32> = thread::scope(|scope| {
-        let (running, next, has_failed) = (&running, &next, &has_failed);
+        let (server, next, has_failed) = (&server, &next, &has_failed);
         let clients: Vec<_> = (0..8)
             .map(|_| {
-                let mut client = running.client();
+                let mut client = server.client();
                 scope.spawn(move || {
                     let mut kept = Vec::new();
                     loop {
@@ -222,7 +238,7 @@ fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
                         let begun = std::iter::once("BEGIN".to_string());
                         let sql = begun.chain(ids.map(insert)).chain(["COMMIT".to_string()]);
                         for sql in sql {
-                            client.ask(&sql);
+                            client.send_query(&sql);
                             // An error, or the connection's end: both are answers.
                             let Ok((_, packet)) = client.packet() else {
                                 has_failed.store(true, Ordering::SeqCst);
@@ -240,9 +256,7 @@ fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
             .collect();
         thread::sleep(Duration::from_millis(300));
         for name in OBSTACLES {
-            let path = folder.path().join(name);
-            let _ = fs::remove_file(&path);
-            let _ = fs::create_dir_all(path.join("obstacle"));
+            obstruct(&folder.path().join(name));
         }
         let kept = clients
             .into_iter()
@@ -251,8 +265,8 @@ fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
     });
     assert!(has_failed.load(Ordering::SeqCst));
     assert!(began.elapsed() < Duration::from_secs(60));
-    assert!(running.is_reading());
-    drop(running);
+    assert!(server.is_reading());
+    drop(server);
     for name in OBSTACLES {
         let _ = fs::remove_dir_all(folder.path().join(name));
     }

@@ -1,6 +1,6 @@
-//! What strangers learn from a login: nothing but that they aren't let in.
+//! What a client that knows no password learns from a login: nothing but that it is refused.
 //!
-//! A *dialogue* is every packet that a server says to somebody who knows no password, nonces and
+//! A *dialogue* is every packet that a server sends to a client that knows no password, nonces and
 //! names masked. It is compared between accounts and users that don't exist. How long it takes is
 //! measured by `login_timing` in `porpoise-e2e`.
 
@@ -10,8 +10,8 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use common::running::{Running, in_memory};
-use common::{Raw, eventually};
+use common::test_server::{TestServer, in_memory};
+use common::{RawClient, eventually};
 use porpoise_protocol::auth::{self, CACHING_SHA2_PASSWORD, NATIVE_PASSWORD};
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::PacketWriter;
@@ -19,31 +19,31 @@ use porpoise_protocol::handshake::{AuthStep, Greeting, Login};
 use porpoise_protocol::reply::ErrPacket;
 use porpoise_server::ServerOptions;
 
-fn start(accounts: &[&str]) -> Running {
+fn start(accounts: &[&str]) -> TestServer {
     let options = ServerOptions {
         tcp: vec![([127, 0, 0, 1], 0).into()],
         workers: 1,
         ..ServerOptions::default()
     };
-    Running::start(in_memory(&[]), options, accounts)
+    TestServer::start(in_memory(&[]), options, accounts)
 }
 
-/// What somebody who knows no password tries.
+/// What a client that knows no password tries.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     plugin: &'static str,
-    /// The first answer; empty for no password.
-    answer: &'static [u8],
-    /// To a password that has to be told as it is: asks for the key instead.
-    asks_for_key: bool,
+    /// The first response; empty for no password.
+    response: &'static [u8],
+    /// Requests the server's public key where the password itself is asked for.
+    requests_key: bool,
 }
 
 const GUESSES: [Guess; 8] = {
-    const fn guess(plugin: &'static str, answer: &'static [u8], asks_for_key: bool) -> Guess {
+    const fn guess(plugin: &'static str, response: &'static [u8], requests_key: bool) -> Guess {
         Guess {
             plugin,
-            answer,
-            asks_for_key,
+            response,
+            requests_key,
         }
     }
     [
@@ -60,15 +60,15 @@ const GUESSES: [Guess; 8] = {
 
 impl Guess {
     fn with_password(self) -> bool {
-        !self.answer.is_empty()
+        !self.response.is_empty()
     }
 
-    fn answer(self, step: AuthStep<'_>) -> Vec<u8> {
+    fn respond(self, step: AuthStep<'_>) -> Vec<u8> {
         match step {
             _ if !self.with_password() => Vec::new(),
             AuthStep::Switch { plugin, .. } if plugin == NATIVE_PASSWORD.as_bytes() => vec![9; 20],
             AuthStep::Switch { .. } => vec![9; 32],
-            AuthStep::More(&[4]) if self.asks_for_key => vec![2],
+            AuthStep::More(&[4]) if self.requests_key => vec![2],
             AuthStep::More(&[4]) => b"a guess\0".to_vec(),
             AuthStep::More(_) => vec![9; 256],
         }
@@ -84,7 +84,7 @@ fn login_packet(user: &str, guess: Guess) -> Vec<u8> {
         max_packet_bytes: 1 << 24,
         collation: 255,
         user: user.as_bytes(),
-        auth_response: guess.answer,
+        auth_response: guess.response,
         database: None,
         auth_plugin: Some(guess.plugin.as_bytes()),
         attributes: Default::default(),
@@ -95,13 +95,13 @@ fn login_packet(user: &str, guess: Guess) -> Vec<u8> {
 }
 
 fn change_user_packet(user: &str, guess: Guess) -> Vec<u8> {
-    let length = [guess.answer.len() as u8];
+    let length = [guess.response.len() as u8];
     let parts: [&[u8]; 7] = [
         &[0x11],
         user.as_bytes(),
         &[0],
         &length,
-        guess.answer,
+        guess.response,
         &[0, 255, 0],
         guess.plugin.as_bytes(),
     ];
@@ -130,13 +130,13 @@ fn masked(packet: &[u8], user: &str) -> String {
 }
 
 /// All that is said to the guess, to the refusal and the end of the connection.
-fn dialogue(client: &mut Raw, user: &str, guess: Guess) -> Vec<String> {
+fn dialogue(client: &mut RawClient, user: &str, guess: Guess) -> Vec<String> {
     let mut heard = Vec::new();
     loop {
         let (sequence, packet) = client.packet().unwrap();
         heard.push(format!("{sequence}: {}", masked(&packet, user)));
         match AuthStep::parse(&packet) {
-            Ok(Some(step)) => client.send(sequence + 1, &guess.answer(step)).unwrap(),
+            Ok(Some(step)) => client.send(sequence + 1, &guess.respond(step)).unwrap(),
             _ => {
                 if client.is_closed() {
                     heard.push("closed".to_string());
@@ -148,29 +148,29 @@ fn dialogue(client: &mut Raw, user: &str, guess: Guess) -> Vec<String> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum LoginPath {
     Unix,
     Tcp,
     ChangeUser,
 }
 
-const WAYS: [Way; 3] = [Way::Unix, Way::Tcp, Way::ChangeUser];
+const LOGIN_PATHS: [LoginPath; 3] = [LoginPath::Unix, LoginPath::Tcp, LoginPath::ChangeUser];
 
-fn greeted(running: &Running, way: Way) -> Raw {
-    let mut client = match way {
-        Way::Tcp => Raw::tcp(running.server.tcp_addresses()[0]).unwrap(),
-        Way::Unix => Raw::local(&running.socket()).unwrap(),
-        Way::ChangeUser => return running.root(),
+fn greeted(server: &TestServer, path: LoginPath) -> RawClient {
+    let mut client = match path {
+        LoginPath::Tcp => RawClient::tcp(server.server.tcp_addresses()[0]).unwrap(),
+        LoginPath::Unix => RawClient::local(&server.socket()).unwrap(),
+        LoginPath::ChangeUser => return server.root(),
     };
     Greeting::parse(&client.packet().unwrap().1).unwrap();
     client
 }
 
-fn guesses_at(running: &Running, user: &str, way: Way, guess: Guess) -> Vec<String> {
-    let mut client = greeted(running, way);
-    let packet = match way {
-        Way::ChangeUser => change_user_packet(user, guess),
-        Way::Unix | Way::Tcp => login_packet(user, guess),
+fn guesses_at(server: &TestServer, user: &str, path: LoginPath, guess: Guess) -> Vec<String> {
+    let mut client = greeted(server, path);
+    let packet = match path {
+        LoginPath::ChangeUser => change_user_packet(user, guess),
+        LoginPath::Unix | LoginPath::Tcp => login_packet(user, guess),
     };
     client.wire.write_all(&packet).unwrap();
     dialogue(&mut client, user, guess)
@@ -178,7 +178,7 @@ fn guesses_at(running: &Running, user: &str, way: Way, guess: Guess) -> Vec<Stri
 
 #[test]
 fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
-    let running = start(&[
+    let server = start(&[
         "CREATE USER ann IDENTIFIED BY 'secret'",
         "CREATE USER cached IDENTIFIED BY 'secret'",
         "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
@@ -189,7 +189,7 @@ fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
         "CREATE USER daemon IDENTIFIED WITH auth_socket",
         "CREATE ROLE waiter",
     ]);
-    running.local("cached", "secret").unwrap();
+    server.local("cached", "secret").unwrap();
     let accounts = [
         "ann",
         "cached",
@@ -201,48 +201,48 @@ fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
         "daemon",
         "waiter",
     ];
-    for way in WAYS {
+    for path in LOGIN_PATHS {
         for guess in GUESSES {
-            let stranger = guesses_at(&running, "nobody", way, guess);
+            let stranger = guesses_at(&server, "nobody", path, guess);
             assert!(stranger.last().is_some_and(|last| last == "closed"));
             for user in accounts {
                 if user == "nopass" && !guess.with_password() {
                     continue;
                 }
-                let heard = guesses_at(&running, user, way, guess);
-                assert_eq!(heard, stranger, "{user} {way:?} {guess:?}");
+                let heard = guesses_at(&server, user, path, guess);
+                assert_eq!(heard, stranger, "{user} {path:?} {guess:?}");
             }
         }
     }
-    // Over TCP, who is at the other end isn't known, so that root's account is nobody's.
+    // Over TCP the user at the other end isn't known, so root's account belongs to nobody.
     for guess in GUESSES {
-        let stranger = guesses_at(&running, "nobody", Way::Tcp, guess);
-        assert_eq!(guesses_at(&running, "root", Way::Tcp, guess), stranger);
+        let stranger = guesses_at(&server, "nobody", LoginPath::Tcp, guess);
+        assert_eq!(guesses_at(&server, "root", LoginPath::Tcp, guess), stranger);
     }
 }
 
 #[test]
 fn users_that_do_not_exist_are_asked_by_any_plugin_that_accounts_have_and_always_by_the_same() {
-    let running = start(&[
+    let server = start(&[
         "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
         "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
         "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
         "CREATE USER natnone IDENTIFIED WITH mysql_native_password",
     ]);
-    for way in WAYS {
+    for path in LOGIN_PATHS {
         for guess in GUESSES {
-            let at = |user: &str| guesses_at(&running, user, way, guess);
+            let at = |user: &str| guesses_at(&server, user, path, guess);
             let (sha, nat) = (at("sha"), at("nat"));
-            assert_eq!(at("natlocked"), nat, "{way:?} {guess:?}");
+            assert_eq!(at("natlocked"), nat, "{path:?} {guess:?}");
             if guess.with_password() {
-                assert_eq!(at("natnone"), nat, "{way:?} {guess:?}");
+                assert_eq!(at("natnone"), nat, "{path:?} {guess:?}");
             }
             let mut as_nat = 0;
             for number in 0..24 {
                 let user = format!("nobody{number}");
                 let heard = at(&user);
                 assert_eq!(at(&user), heard, "asked again");
-                assert!(heard == sha || heard == nat, "{way:?} {guess:?} {heard:?}");
+                assert!(heard == sha || heard == nat, "{path:?} {guess:?} {heard:?}");
                 as_nat += usize::from(heard == nat);
             }
             if sha != nat {
@@ -254,13 +254,13 @@ fn users_that_do_not_exist_are_asked_by_any_plugin_that_accounts_have_and_always
 
 #[test]
 fn what_bars_an_account_is_told_to_its_owner() {
-    let running = start(&[
+    let server = start(&[
         "CREATE USER locked IDENTIFIED BY 'secret' ACCOUNT LOCK",
         "CREATE USER natlocked IDENTIFIED WITH mysql_native_password BY 'secret' ACCOUNT LOCK",
         "CREATE USER expired IDENTIFIED BY 'secret' PASSWORD EXPIRE",
         "CREATE USER lockedout ACCOUNT LOCK",
     ]);
-    let number = |user: &str, password: &str| running.local(user, password).err().unwrap().0;
+    let number = |user: &str, password: &str| server.local(user, password).err().unwrap().0;
     for (user, barred) in [("locked", 3118), ("natlocked", 3118), ("expired", 1862)] {
         assert_eq!(number(user, "guess"), 1045, "{user}");
         assert_eq!(number(user, ""), 1045, "{user}");
@@ -272,13 +272,13 @@ fn what_bars_an_account_is_told_to_its_owner() {
 
 #[test]
 fn the_owner_of_a_peer_credential_account_is_let_in_whatever_the_client_answers() {
-    let running = start(&[]);
-    for way in [Way::Unix, Way::ChangeUser] {
+    let server = start(&[]);
+    for path in [LoginPath::Unix, LoginPath::ChangeUser] {
         for guess in GUESSES {
-            let mut client = greeted(&running, way);
-            let packet = match way {
-                Way::ChangeUser => change_user_packet("root", guess),
-                Way::Unix | Way::Tcp => login_packet("root", guess),
+            let mut client = greeted(&server, path);
+            let packet = match path {
+                LoginPath::ChangeUser => change_user_packet("root", guess),
+                LoginPath::Unix | LoginPath::Tcp => login_packet("root", guess),
             };
             client.wire.write_all(&packet).unwrap();
             loop {
@@ -288,21 +288,21 @@ fn the_owner_of_a_peer_credential_account_is_let_in_whatever_the_client_answers(
                         assert!(guess.plugin == CACHING_SHA2_PASSWORD && guess.with_password());
                     }
                     Ok(Some(step @ AuthStep::Switch { .. })) => {
-                        client.send(sequence + 1, &guess.answer(step)).unwrap();
+                        client.send(sequence + 1, &guess.respond(step)).unwrap();
                     }
                     Ok(None) if packet[0] == 0 => break,
-                    _ => panic!("{way:?} {guess:?} {packet:?}"),
+                    _ => panic!("{path:?} {guess:?} {packet:?}"),
                 }
             }
-            assert_eq!(client.query("SELECT 1").one(), "1");
+            assert_eq!(client.query("SELECT 1").value(), "1");
         }
     }
 }
 
 /// What a server says to bytes in place of a login: the number of the error, after which it has
 /// closed the connection.
-fn refusal_of(running: &Running, bytes: &[u8]) -> Option<u16> {
-    let mut client = greeted(running, Way::Unix);
+fn refusal_of(server: &TestServer, bytes: &[u8]) -> Option<u16> {
+    let mut client = greeted(server, LoginPath::Unix);
     // It may have gone before all of it was said.
     let _ = client.wire.write_all(bytes);
     let error = client.packet().ok().and_then(|(_, packet)| {
@@ -315,7 +315,7 @@ fn refusal_of(running: &Running, bytes: &[u8]) -> Option<u16> {
 
 #[test]
 fn bytes_that_are_no_login_are_refused_and_the_connection_ends() {
-    let running = start(&["CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'"]);
+    let server = start(&["CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'"]);
     let guess = GUESSES[5];
     let login = login_packet("nat", guess);
     for (what, bytes, number) in [
@@ -354,13 +354,13 @@ fn bytes_that_are_no_login_are_refused_and_the_connection_ends() {
             1043,
         ),
     ] {
-        assert_eq!(refusal_of(&running, &bytes), Some(number), "{what}");
+        assert_eq!(refusal_of(&server, &bytes), Some(number), "{what}");
     }
     // Cut anywhere.
     for length in 0..login.len() - 4 {
         let mut cut = login[..4 + length].to_vec();
         cut[0] = length as u8;
-        let number = refusal_of(&running, &cut);
+        let number = refusal_of(&server, &cut);
         assert!(
             matches!(number, Some(1043 | 1045 | 1251) | None),
             "{length}: {number:?}"
@@ -377,21 +377,21 @@ fn bytes_that_are_no_login_are_refused_and_the_connection_ends() {
             let at = 4 + (state >> 33) as usize % (bytes.len() - 4);
             bytes[at] = (state >> 24) as u8;
         }
-        let mut client = greeted(&running, Way::Unix);
+        let mut client = greeted(&server, LoginPath::Unix);
         client.wire.write_all(&bytes).unwrap();
         let (_, reply) = client.packet().unwrap();
         assert_ne!(reply[0], 0, "let in");
     }
-    assert_eq!(running.root().query("SELECT 1").one(), "1");
+    assert_eq!(server.root().query("SELECT 1").value(), "1");
 }
 
 #[test]
 fn answers_to_questions_are_numbered_and_have_their_length() {
-    let running = start(&[
+    let server = start(&[
         "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
         "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
     ]);
-    // Who is asked, the answer, its number beyond the question's, and what comes of it.
+    // The user, the response, its number beyond the question's, and the error that follows.
     let cases: [(&str, &[u8], u8, u16); 9] = [
         ("nat", &[9; 20], 1, 1045),
         ("nat", &[9; 20], 0, 1156),
@@ -403,13 +403,13 @@ fn answers_to_questions_are_numbered_and_have_their_length() {
         ("sha", b"no end", 1, 1045),
         ("sha", b"", 1, 1045),
     ];
-    for way in WAYS {
+    for path in LOGIN_PATHS {
         for (user, answer, beyond, number) in cases {
             let guess = GUESSES[1];
-            let mut client = greeted(&running, way);
-            let packet = match way {
-                Way::ChangeUser => change_user_packet(user, guess),
-                Way::Unix | Way::Tcp => login_packet(user, guess),
+            let mut client = greeted(&server, path);
+            let packet = match path {
+                LoginPath::ChangeUser => change_user_packet(user, guess),
+                LoginPath::Unix | LoginPath::Tcp => login_packet(user, guess),
             };
             client.wire.write_all(&packet).unwrap();
             let (sequence, question) = client.packet().unwrap();
@@ -420,7 +420,7 @@ fn answers_to_questions_are_numbered_and_have_their_length() {
             assert_eq!(
                 error.number,
                 number,
-                "{way:?} {user} {} {beyond}",
+                "{path:?} {user} {} {beyond}",
                 answer.len()
             );
             assert!(client.is_closed());
@@ -430,30 +430,30 @@ fn answers_to_questions_are_numbered_and_have_their_length() {
 
 #[test]
 fn clients_that_break_off_anywhere_leave_nothing() {
-    let running = start(&["CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'"]);
+    let server = start(&["CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'"]);
     let login = login_packet("nat", GUESSES[1]);
-    let aborted = running.count("Aborted_connects");
+    let aborted = server.count("Aborted_connects");
     for length in 0..login.len() {
-        let mut client = UnixStream::connect(running.socket()).unwrap();
+        let mut client = UnixStream::connect(server.socket()).unwrap();
         client.write_all(&login[..length]).unwrap();
     }
     // With the question asked, and nobody there to answer it.
     for _ in 0..20 {
-        let address = running.server.tcp_addresses()[0];
+        let address = server.server.tcp_addresses()[0];
         let mut client = TcpStream::connect(address).unwrap();
         client.write_all(&login).unwrap();
     }
     let all = aborted + login.len() as u64 + 20;
-    eventually(|| running.count("Aborted_connects") == all);
-    eventually(|| running.count("Threads_connected") == 1);
+    eventually(|| server.count("Aborted_connects") == all);
+    eventually(|| server.count("Threads_connected") == 1);
 }
 
 #[test]
 fn a_nonce_is_never_given_twice() {
-    let running = start(&[]);
+    let server = start(&[]);
     let nonces: std::collections::HashSet<_> = (0..100)
         .map(|_| {
-            let mut client = Raw::local(&running.socket()).unwrap();
+            let mut client = RawClient::local(&server.socket()).unwrap();
             let (_, greeting) = client.packet().unwrap();
             Greeting::parse(&greeting).unwrap().nonce
         })

@@ -10,20 +10,20 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::running::{Refused, Running, in_memory};
-use common::{Answer, Raw, eventually};
+use common::test_server::{RefusedLogin, TestServer, in_memory};
+use common::{RawClient, Reply, eventually};
 use porpoise_engine::EngineOptions;
 use porpoise_protocol::flags::Status;
 use porpoise_protocol::frame::PacketWriter;
 use porpoise_server::ServerOptions;
 use porpoise_storage::Location;
 
-pub fn start() -> Running {
+pub fn start() -> TestServer {
     start_with(2, Location::Memory)
 }
 
 /// A server with the accounts and the table that the tests use.
-fn start_with(workers: usize, location: Location) -> Running {
+fn start_with(workers: usize, location: Location) -> TestServer {
     let engine = EngineOptions {
         location,
         ..in_memory(&[])
@@ -42,23 +42,23 @@ fn start_with(workers: usize, location: Location) -> Running {
         "CREATE TABLE test.t (id INT PRIMARY KEY, v INT NOT NULL)",
         "INSERT INTO test.t VALUES (1, 0)",
     ];
-    Running::start(engine, options, &setup)
+    TestServer::start(engine, options, &setup)
 }
 
 /// Locks the one row, and keeps it locked.
-pub const LOCK: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
+pub const LOCK_ROW: &str = "UPDATE t SET v = v + 1 WHERE id = 1";
 
-impl Running {
+impl TestServer {
     /// In a transaction, on the table's database.
-    pub fn worker(&self) -> Raw {
+    pub fn in_transaction(&self) -> RawClient {
         let mut client = self.root();
         assert!(client.query("USE test").is_ok());
         assert!(client.query("BEGIN").is_ok());
         client
     }
 
-    fn tcp(&self, user: &str, password: &str) -> Result<Raw, Refused> {
-        Raw::tcp(self.server.tcp_addresses()[0])
+    fn tcp(&self, user: &str, password: &str) -> Result<RawClient, RefusedLogin> {
+        RawClient::tcp(self.server.tcp_addresses()[0])
             .unwrap()
             .login(user, password)
     }
@@ -74,13 +74,13 @@ impl Running {
 
 #[test]
 fn a_transaction_whose_statements_never_end_leaves_others_their_turns() {
-    let running = start_with(1, Location::Memory);
-    let mut streaming = UnixStream::connect(running.socket()).unwrap();
-    let mut wire = Raw::over(Box::new(streaming.try_clone().unwrap()), true)
+    let server = start_with(1, Location::Memory);
+    let mut streaming = UnixStream::connect(server.socket()).unwrap();
+    let mut wire = RawClient::over(Box::new(streaming.try_clone().unwrap()), true)
         .login("root", "")
         .unwrap();
     assert!(wire.query("BEGIN").is_ok());
-    assert_eq!(wire.query("SELECT COUNT(*) FROM test.t").one(), "1");
+    assert_eq!(wire.query("SELECT COUNT(*) FROM test.t").value(), "1");
     let mut writer = PacketWriter::with_buffer(Vec::new(), 0);
     writer.write(b"\x03SELECT 1");
     let statements = writer.bytes().repeat(1000);
@@ -98,9 +98,9 @@ fn a_transaction_whose_statements_never_end_leaves_others_their_turns() {
             let _ = sender.shutdown(Shutdown::Both);
         });
         std::thread::sleep(Duration::from_millis(100));
-        let mut other = running.root();
+        let mut other = server.root();
         for _ in 0..20 {
-            assert_eq!(other.query("SELECT 2").one(), "2");
+            assert_eq!(other.query("SELECT 2").value(), "2");
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -108,70 +108,78 @@ fn a_transaction_whose_statements_never_end_leaves_others_their_turns() {
 
 #[test]
 fn transactions_left_open_hold_nobody_up() {
-    let running = start_with(1, Location::Memory);
-    let mut open: Vec<Raw> = (0..40).map(|_| running.worker()).collect();
+    let server = start_with(1, Location::Memory);
+    let mut open: Vec<RawClient> = (0..40).map(|_| server.in_transaction()).collect();
     for client in &mut open {
-        assert_eq!(client.query("SELECT v FROM t WHERE id = 1").one(), "0");
+        assert_eq!(client.query("SELECT v FROM t WHERE id = 1").value(), "0");
     }
-    // As many others as there are, all at once, while the first still count as a crowd, and when they no longer do.
-    let mut others: Vec<Raw> = (0..40).map(|_| running.root()).collect();
+    // As many others as there are, all at once, while the first still count as a crowd, and when
+    // they no longer do.
+    let mut others: Vec<RawClient> = (0..40).map(|_| server.root()).collect();
     for round in 0..3 {
         let sqls = ["BEGIN", "UPDATE test.t SET v = v WHERE id = 2", "COMMIT"];
         for sql in sqls.into_iter().chain(["SELECT 1; SELECT 2"; 5]) {
-            others.iter_mut().for_each(|other| other.ask(sql));
+            others.iter_mut().for_each(|other| other.send_query(sql));
             for other in &mut others {
                 match sql.starts_with("SELECT") {
-                    true => assert_eq!((other.answer().one(), other.answer().one()), ("1", "2")),
-                    false => assert!(other.answer().is_ok()),
+                    true => assert_eq!(
+                        (other.receive().value(), other.receive().value()),
+                        ("1", "2")
+                    ),
+                    false => assert!(other.receive().is_ok()),
                 }
             }
         }
         std::thread::sleep(Duration::from_millis(30 * round));
     }
     for client in &mut open {
-        assert_eq!(client.query("SELECT v FROM t WHERE id = 1").one(), "0");
+        assert_eq!(client.query("SELECT v FROM t WHERE id = 1").value(), "0");
         assert!(client.query("COMMIT").is_ok());
     }
 }
 
 #[test]
 fn every_kind_of_account_logs_in_over_every_way_in() {
-    let running = start();
+    let server = start();
     for (user, password) in [("native", "one"), ("sha", "secret"), ("nopass", "")] {
         assert_eq!(
-            running
+            server
                 .local(user, password)
                 .unwrap()
                 .query("SELECT 1")
-                .one(),
+                .value(),
             "1",
             "{user}"
         );
         assert_eq!(
-            running.tcp(user, password).unwrap().query("SELECT 1").one(),
+            server
+                .tcp(user, password)
+                .unwrap()
+                .query("SELECT 1")
+                .value(),
             "1",
             "{user}"
         );
     }
-    assert_eq!(running.root().query("SELECT 1").one(), "1");
+    assert_eq!(server.root().query("SELECT 1").value(), "1");
 }
 
 #[test]
 fn a_password_seen_for_the_first_time_over_tcp_comes_under_the_public_key() {
-    let running = start();
+    let server = start();
     assert_eq!(
-        running
+        server
             .tcp("sha", "secret")
             .unwrap()
             .query("SELECT 1")
-            .one(),
+            .value(),
         "1"
     );
 }
 
 #[test]
 fn a_wrong_password_and_an_unknown_user_are_refused_alike() {
-    let running = start();
+    let server = start();
     for (user, password, using) in [
         ("sb", "wrong", "YES"),
         ("sha", "wrong", "YES"),
@@ -179,7 +187,7 @@ fn a_wrong_password_and_an_unknown_user_are_refused_alike() {
         ("nobody", "", "NO"),
         ("sb", "", "NO"),
     ] {
-        let (number, message) = running.local(user, password).err().unwrap();
+        let (number, message) = server.local(user, password).err().unwrap();
         assert_eq!(number, 1045);
         assert_eq!(
             message,
@@ -187,18 +195,18 @@ fn a_wrong_password_and_an_unknown_user_are_refused_alike() {
         );
     }
     // Root has no password yet: only the socket's owner gets in.
-    assert_eq!(running.tcp("root", "").err().unwrap().0, 1045);
+    assert_eq!(server.tcp("root", "").err().unwrap().0, 1045);
 }
 
 #[test]
 fn statements_in_one_packet_answer_one_by_one() {
-    let running = start();
-    let mut client = running.root();
-    let Answer::Rows { status, .. } = client.query("SELECT 1; SELECT 2") else {
+    let server = start();
+    let mut client = server.root();
+    let Reply::Rows { status, .. } = client.query("SELECT 1; SELECT 2") else {
         panic!()
     };
     assert!(status.contains(Status::MORE_RESULTS_EXISTS));
-    let Answer::Rows { status, .. } = client.answer() else {
+    let Reply::Rows { status, .. } = client.receive() else {
         panic!()
     };
     assert!(!status.contains(Status::MORE_RESULTS_EXISTS));
@@ -206,42 +214,42 @@ fn statements_in_one_packet_answer_one_by_one() {
 
 #[test]
 fn commands_sent_ahead_are_answered_in_order() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     for _ in 0..200 {
-        client.ask("SELECT 1");
-        client.ask("UPDATE test.t SET v = v + 1");
+        client.send_query("SELECT 1");
+        client.send_query("UPDATE test.t SET v = v + 1");
     }
     for _ in 0..200 {
-        assert_eq!(client.answer().one(), "1");
-        assert!(client.answer().is_ok());
+        assert_eq!(client.receive().value(), "1");
+        assert!(client.receive().is_ok());
     }
 }
 
 #[test]
 fn a_packet_that_comes_byte_by_byte_is_a_packet() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     for &byte in b"\x09\0\0\0\x03SELECT 1" {
         client.wire.write_all(&[byte]).unwrap();
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert_eq!(client.answer().one(), "1");
+    assert_eq!(client.receive().value(), "1");
 }
 
 #[test]
 fn a_query_of_40_mib_is_a_query() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     let sql = format!("SELECT 1 /* {} */", "x".repeat(40 << 20));
-    assert_eq!(client.query(&sql).one(), "1");
-    assert_eq!(client.query("SELECT 1").one(), "1");
+    assert_eq!(client.query(&sql).value(), "1");
+    assert_eq!(client.query("SELECT 1").value(), "1");
 }
 
 #[test]
 fn a_packet_beyond_max_allowed_packet_ends_the_connection() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     client
         .send(0, &[&[3][..], &vec![b'x'; 65 << 20]].concat())
         .ok();
@@ -251,22 +259,22 @@ fn a_packet_beyond_max_allowed_packet_ends_the_connection() {
         Err(error) => assert!(error.kind() != std::io::ErrorKind::WouldBlock, "{error}"),
     }
     assert!(client.is_closed());
-    assert_eq!(running.root().query("SELECT 1").one(), "1");
+    assert_eq!(server.root().query("SELECT 1").value(), "1");
 }
 
 #[test]
 fn a_statement_that_waits_stalls_nobody() {
-    let running = start_with(1, Location::Memory);
-    let mut holder = running.worker();
-    assert!(holder.query(LOCK).is_ok());
-    let mut waiters: Vec<_> = (0..20).map(|_| running.worker()).collect();
+    let server = start_with(1, Location::Memory);
+    let mut holder = server.in_transaction();
+    assert!(holder.query(LOCK_ROW).is_ok());
+    let mut waiters: Vec<_> = (0..20).map(|_| server.in_transaction()).collect();
     for waiter in &mut waiters {
-        waiter.ask(LOCK);
+        waiter.send_query(LOCK_ROW);
     }
-    let mut other = running.root();
+    let mut other = server.root();
     let began = Instant::now();
     for _ in 0..100 {
-        assert_eq!(other.query("SELECT 1").one(), "1");
+        assert_eq!(other.query("SELECT 1").value(), "1");
     }
     assert!(
         began.elapsed() < Duration::from_secs(3),
@@ -278,72 +286,72 @@ fn a_statement_that_waits_stalls_nobody() {
     std::thread::scope(|scope| {
         for waiter in &mut waiters {
             scope.spawn(|| {
-                assert!(waiter.answer().is_ok());
+                assert!(waiter.receive().is_ok());
                 assert!(waiter.query("COMMIT").is_ok());
             });
         }
     });
-    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "21");
+    assert_eq!(server.root().query("SELECT v FROM test.t").value(), "21");
 }
 
 #[test]
 fn a_dead_client_releases_its_row_locks() {
-    let running = start();
-    let mut dead = running.worker();
-    assert!(dead.query(LOCK).is_ok());
+    let server = start();
+    let mut dead = server.in_transaction();
+    assert!(dead.query(LOCK_ROW).is_ok());
     drop(dead);
     let began = Instant::now();
-    assert!(running.worker().query(LOCK).is_ok());
+    assert!(server.in_transaction().query(LOCK_ROW).is_ok());
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "0");
+    assert_eq!(server.root().query("SELECT v FROM test.t").value(), "0");
 }
 
 #[test]
 fn a_client_that_dies_while_its_statement_waits_is_rolled_back() {
-    let running = start();
-    let mut holder = running.worker();
-    assert!(holder.query(LOCK).is_ok());
-    let mut dead = running.worker();
-    dead.ask(LOCK);
+    let server = start();
+    let mut holder = server.in_transaction();
+    assert!(holder.query(LOCK_ROW).is_ok());
+    let mut dead = server.in_transaction();
+    dead.send_query(LOCK_ROW);
     std::thread::sleep(Duration::from_millis(100));
     drop(dead);
-    let processes = || running.root().query("SHOW PROCESSLIST");
-    eventually(|| matches!(processes(), Answer::Rows { rows, .. } if rows.len() == 2));
+    let processes = || server.root().query("SHOW PROCESSLIST");
+    eventually(|| matches!(processes(), Reply::Rows { rows, .. } if rows.len() == 2));
     assert!(holder.query("COMMIT").is_ok());
-    assert!(running.worker().query(LOCK).is_ok());
-    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "1");
+    assert!(server.in_transaction().query(LOCK_ROW).is_ok());
+    assert_eq!(server.root().query("SELECT v FROM test.t").value(), "1");
 }
 
 #[test]
 fn a_client_that_reads_nothing_stalls_nobody_and_gets_everything_in_the_end() {
-    let running = start_with(1, Location::Memory);
-    let mut slow = running.root();
+    let server = start_with(1, Location::Memory);
+    let mut slow = server.root();
     assert!(slow.query("SET cte_max_recursion_depth = 1000000").is_ok());
-    slow.ask(
+    slow.send_query(
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 100000) \
          SELECT REPEAT('x', 300) FROM r",
     );
     std::thread::sleep(Duration::from_millis(500));
-    let mut other = running.root();
+    let mut other = server.root();
     let began = Instant::now();
     for _ in 0..100 {
-        assert_eq!(other.query("SELECT 1").one(), "1");
+        assert_eq!(other.query("SELECT 1").value(), "1");
     }
     assert!(began.elapsed() < Duration::from_secs(3));
-    let Answer::Rows { rows, .. } = slow.answer() else {
+    let Reply::Rows { rows, .. } = slow.receive() else {
         panic!()
     };
     assert_eq!(rows.len(), 100_000);
-    assert_eq!(slow.query("SELECT 1").one(), "1");
+    assert_eq!(slow.query("SELECT 1").value(), "1");
 }
 
 #[test]
 fn commits_of_many_clients_are_on_disk_before_they_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let running = start_with(2, Location::Path(folder.path().join("data")));
+    let server = start_with(2, Location::Path(folder.path().join("data")));
     std::thread::scope(|scope| {
         for client in 0..8 {
-            let mut connection = running.root();
+            let mut connection = server.root();
             scope.spawn(move || {
                 for n in 0..50 {
                     let id = 100 + client * 50 + n;
@@ -357,15 +365,15 @@ fn commits_of_many_clients_are_on_disk_before_they_are_answered() {
         }
     });
     assert_eq!(
-        running.root().query("SELECT COUNT(*) FROM test.t").one(),
+        server.root().query("SELECT COUNT(*) FROM test.t").value(),
         "401"
     );
 }
 
 #[test]
 fn an_idle_client_is_told_and_closed_after_wait_timeout() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     assert!(client.query("SET wait_timeout=1").is_ok());
     let began = Instant::now();
     let (sequence, packet) = client.packet().unwrap();
@@ -376,20 +384,20 @@ fn an_idle_client_is_told_and_closed_after_wait_timeout() {
 
 #[test]
 fn an_active_client_is_not_idle() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     assert!(client.query("SET wait_timeout=1").is_ok());
     for _ in 0..8 {
         std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(client.query("SELECT 1").one(), "1");
+        assert_eq!(client.query("SELECT 1").value(), "1");
     }
 }
 
 #[test]
 fn a_client_that_never_says_who_it_is_is_closed_after_connect_timeout() {
-    let running = start();
-    running.set("connect_timeout", 1);
-    let mut client = Raw::local(&running.socket()).unwrap();
+    let server = start();
+    server.set("connect_timeout", 1);
+    let mut client = RawClient::local(&server.socket()).unwrap();
     client.packet().unwrap();
     let began = Instant::now();
     assert!(client.is_closed());
@@ -402,12 +410,12 @@ fn a_client_that_never_says_who_it_is_is_closed_after_connect_timeout() {
 
 #[test]
 fn half_a_packet_is_waited_for_net_read_timeout() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     assert!(client.query("SET net_read_timeout = 1").is_ok());
     client.wire.write_all(b"\x09\0\0\0\x03SELE").unwrap();
     let began = Instant::now();
-    assert_eq!(client.answer().error(), 1159);
+    assert_eq!(client.receive().error_number(), 1159);
     assert!(
         (900..5000).contains(&(began.elapsed().as_millis() as u64)),
         "{:?}",
@@ -418,29 +426,29 @@ fn half_a_packet_is_waited_for_net_read_timeout() {
 
 #[test]
 fn a_client_that_never_reads_is_given_up_after_net_write_timeout() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     assert!(client.query("SET net_write_timeout = 1").is_ok());
     assert!(
         client
             .query("SET cte_max_recursion_depth = 1000000")
             .is_ok()
     );
-    client.ask(
+    client.send_query(
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 20000) \
          SELECT REPEAT('x', 1000) FROM r",
     );
-    let processes = || running.root().query("SHOW PROCESSLIST");
-    eventually(|| matches!(processes(), Answer::Rows { rows, .. } if rows.len() == 1));
+    let processes = || server.root().query("SHOW PROCESSLIST");
+    eventually(|| matches!(processes(), Reply::Rows { rows, .. } if rows.len() == 1));
     assert!(client.is_closed());
 }
 
 #[test]
 fn what_goes_over_the_wire_is_counted() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     let mut status = |name: &str| {
-        let Answer::Rows { rows, .. } = client.query(&format!("SHOW STATUS LIKE '{name}'")) else {
+        let Reply::Rows { rows, .. } = client.query(&format!("SHOW STATUS LIKE '{name}'")) else {
             panic!()
         };
         rows[0][1].as_deref().unwrap().parse::<u64>().unwrap()
@@ -453,27 +461,27 @@ fn what_goes_over_the_wire_is_counted() {
 }
 
 #[test]
-fn the_last_seat_is_for_an_administrator() {
-    let running = start();
-    running.set("max_connections", 2);
-    let first = running.tcp("native", "one").unwrap();
-    let second = running.tcp("native", "one").unwrap();
-    assert_eq!(running.tcp("native", "one").err().unwrap().0, 1040);
-    let mut admin = running.root();
-    assert_eq!(running.local("root", "").err().unwrap().0, 1040);
-    assert_eq!(admin.query("SELECT 1").one(), "1");
+fn the_last_slot_is_for_an_administrator() {
+    let server = start();
+    server.set("max_connections", 2);
+    let first = server.tcp("native", "one").unwrap();
+    let second = server.tcp("native", "one").unwrap();
+    assert_eq!(server.tcp("native", "one").err().unwrap().0, 1040);
+    let mut admin = server.root();
+    assert_eq!(server.local("root", "").err().unwrap().0, 1040);
+    assert_eq!(admin.query("SELECT 1").value(), "1");
     drop((first, second, admin));
-    eventually(|| running.tcp("native", "one").is_ok());
+    eventually(|| server.tcp("native", "one").is_ok());
 }
 
 #[test]
 fn kill_ends_an_idle_connection_and_a_waiting_statement() {
-    let running = start();
-    let mut idle = running.root();
-    let mut busy = running.root();
-    let mut killer = running.root();
-    assert_eq!(idle.query("SELECT 1").one(), "1");
-    busy.ask("SELECT SLEEP(100)");
+    let server = start();
+    let mut idle = server.root();
+    let mut busy = server.root();
+    let mut killer = server.root();
+    assert_eq!(idle.query("SELECT 1").value(), "1");
+    busy.send_query("SELECT SLEEP(100)");
     std::thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
     assert!(
@@ -489,13 +497,13 @@ fn kill_ends_an_idle_connection_and_a_waiting_statement() {
     assert!(idle.is_closed());
     assert!(busy.is_closed());
     assert!(began.elapsed() < Duration::from_secs(2));
-    assert_eq!(killer.query("KILL 99999").error(), 1094);
+    assert_eq!(killer.query("KILL 99999").error_number(), 1094);
 }
 
 #[test]
 fn bytes_that_are_no_packets_end_only_their_own_connection() {
-    let running = start();
-    let mut witness = running.root();
+    let server = start();
+    let mut witness = server.root();
     for garbage in [
         &b"\xFF\xFF\xFF\x00"[..],
         b"GET / HTTP/1.1\r\n\r\n",
@@ -503,52 +511,52 @@ fn bytes_that_are_no_packets_end_only_their_own_connection() {
         &[1, 0, 0, 1, 0xFF],
         b"",
     ] {
-        let mut client = Raw::local(&running.socket()).unwrap();
+        let mut client = RawClient::local(&server.socket()).unwrap();
         client.packet().unwrap();
         client.wire.write_all(garbage).unwrap();
         drop(client);
-        assert_eq!(witness.query("SELECT 1").one(), "1");
+        assert_eq!(witness.query("SELECT 1").value(), "1");
     }
     // After login: every command byte, alone and with rubbish behind it.
     for code in 0..=255u8 {
         for tail in [&[][..], &[0xFE; 3], &[0; 30]] {
-            let mut client = running.root();
+            let mut client = server.root();
             client.send(0, &[&[code], tail].concat()).unwrap();
             drop(client);
         }
     }
-    let mut client = running.root();
+    let mut client = server.root();
     client.send(0, &[]).unwrap();
-    assert_eq!(client.answer().error(), 1835);
+    assert_eq!(client.receive().error_number(), 1835);
     client.send(0, &[0x7F]).unwrap();
-    assert_eq!(client.answer().error(), 1047);
-    assert_eq!(witness.query("SELECT 1").one(), "1");
+    assert_eq!(client.receive().error_number(), 1047);
+    assert_eq!(witness.query("SELECT 1").value(), "1");
 }
 
 #[test]
 fn a_thousand_connections_are_served() {
-    let running = start();
-    running.set("max_connections", 2000);
-    let mut clients: Vec<_> = (0..1000).map(|_| running.root()).collect();
+    let server = start();
+    server.set("max_connections", 2000);
+    let mut clients: Vec<_> = (0..1000).map(|_| server.root()).collect();
     for round in 0..3 {
         for client in &mut clients {
-            client.ask("SELECT 1");
+            client.send_query("SELECT 1");
         }
         for client in &mut clients {
-            assert_eq!(client.answer().one(), "1", "round {round}");
+            assert_eq!(client.receive().value(), "1", "round {round}");
         }
     }
 }
 
 #[test]
 fn stopping_ends_idle_connections_and_interrupts_statements() {
-    let running = start();
-    let mut idle = running.root();
-    let mut busy = running.root();
-    busy.ask("SELECT SLEEP(100)");
+    let server = start();
+    let mut idle = server.root();
+    let mut busy = server.root();
+    busy.send_query("SELECT SLEEP(100)");
     std::thread::sleep(Duration::from_millis(100));
     let began = Instant::now();
-    running.server.stop();
+    server.server.stop();
     assert!(
         began.elapsed() < Duration::from_secs(8),
         "{:?}",
@@ -556,13 +564,13 @@ fn stopping_ends_idle_connections_and_interrupts_statements() {
     );
     assert!(idle.is_closed());
     assert!(busy.is_closed());
-    assert!(!running.socket().exists());
+    assert!(!server.socket().exists());
 }
 
 #[test]
 fn change_user_logs_in_again_on_the_same_connection() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     client
         .send(
             0,
@@ -575,8 +583,8 @@ fn change_user_logs_in_again_on_the_same_connection() {
             .concat(),
         )
         .unwrap();
-    assert!(client.answer().is_ok());
-    assert_eq!(client.query("SELECT 1").one(), "1");
+    assert!(client.receive().is_ok());
+    assert_eq!(client.query("SELECT 1").value(), "1");
     client
         .send(
             0,
@@ -593,14 +601,14 @@ fn change_user_logs_in_again_on_the_same_connection() {
     let (sequence, question) = client.packet().unwrap();
     assert!(question.starts_with(b"\xFEmysql_native_password\0"));
     client.send(sequence + 1, b"").unwrap();
-    assert_eq!(client.answer().error(), 1045);
+    assert_eq!(client.receive().error_number(), 1045);
     assert!(client.is_closed());
 }
 
 #[test]
 fn a_prepared_statement_runs_with_parameters_and_with_a_cursor() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     client.send(0, b"\x16SELECT ?").unwrap();
     let (_, prepared) = client.packet().unwrap();
     assert_eq!(prepared[0], 0);
@@ -639,22 +647,22 @@ fn a_prepared_statement_runs_with_parameters_and_with_a_cursor() {
 #[test]
 fn a_client_sends_the_file_that_it_is_asked_for() {
     const LOAD: &str = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE test.t FIELDS TERMINATED BY ','";
-    let running = start();
-    let mut client = Raw::local(&running.socket()).unwrap();
+    let server = start();
+    let mut client = RawClient::local(&server.socket()).unwrap();
     client.capabilities |= porpoise_protocol::flags::Capabilities::LOCAL_FILES;
     let mut client = client.login("root", "").unwrap();
-    // The server doesn't ask unless it was told that it may.
-    assert!(matches!(client.query(LOAD), Answer::Error(3948, _)));
+    // The server doesn't request a file unless `local_infile` is on.
+    assert!(matches!(client.query(LOAD), Reply::Error(3948, _)));
     assert!(client.query("SET GLOBAL local_infile = 1").is_ok());
-    assert!(matches!(running.root().query(LOAD), Answer::Error(3948, _)));
+    assert!(matches!(server.root().query(LOAD), Reply::Error(3948, _)));
 
-    client.ask(LOAD);
+    client.send_query(LOAD);
     let (sequence, asked) = client.packet().unwrap();
     assert_eq!((sequence, asked.as_slice()), (1, &b"\xFBrows"[..]));
     // Rows don't care where packets end; the statement waits for the last.
     client.send(2, b"2,2").unwrap();
     std::thread::sleep(Duration::from_millis(50));
-    assert!(running.root().query("SELECT 1").rows().len() == 1);
+    assert!(server.root().query("SELECT 1").rows().len() == 1);
     client.send(3, b"0\n3,30\n1,no number\n4,").unwrap();
     client.send(4, b"40").unwrap();
     client.send(5, b"").unwrap();
@@ -668,16 +676,16 @@ fn a_client_sends_the_file_that_it_is_asked_for() {
     );
 
     // A client that vanishes with its file half sent leaves nothing.
-    client.ask(LOAD);
+    client.send_query(LOAD);
     client.packet().unwrap();
     client.send(2, b"9,9\n").unwrap();
     drop(client);
     let deadline = Instant::now() + Duration::from_secs(10);
-    let mut other = running.root();
+    let mut other = server.root();
     while other.query("SHOW PROCESSLIST").rows().len() > 1 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(other.query("SELECT COUNT(*) FROM test.t").one(), "4");
+    assert_eq!(other.query("SELECT COUNT(*) FROM test.t").value(), "4");
 }
 
 #[test]
@@ -691,10 +699,10 @@ fn a_worker_is_idle_once_for_each_time_that_it_has_nothing_to_do() {
         }),
         ..ServerOptions::default()
     };
-    let running = Running::start(in_memory(&[]), options, &[]);
-    let mut root = running.root();
+    let server = TestServer::start(in_memory(&[]), options, &[]);
+    let mut root = server.root();
     for time in 1..=2 {
-        assert_eq!(root.query("SELECT 6 * 7").one(), "42");
+        assert_eq!(root.query("SELECT 6 * 7").value(), "42");
         assert_eq!(times(), time - 1);
         let deadline = Instant::now() + Duration::from_secs(10);
         while times() < time && Instant::now() < deadline {

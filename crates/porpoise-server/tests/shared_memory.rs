@@ -1,6 +1,7 @@
 //! Shared memory: everything that goes over a socket goes over it, and what is its own.
 //!
-//! Clients that die are processes of their own: this program, started again for the one test that plays the client.
+//! Clients that die are processes of their own: this program, started again for the one test that
+//! plays the client.
 
 #[path = "server.rs"]
 mod server;
@@ -15,12 +16,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use porpoise_protocol::handshake::KNOCK;
+use porpoise_protocol::handshake::REUSE_REQUEST;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use server::common::running::Running;
-use server::common::{Raw, eventually};
-use server::{LOCK, start};
+use server::common::test_server::TestServer;
+use server::common::{RawClient, eventually};
+use server::{LOCK_ROW, start};
 
 const SOCKET: &str = "PORPOISE_TEST_SOCKET";
 const DEATH: &str = "PORPOISE_TEST_DEATH";
@@ -31,11 +32,11 @@ fn client_that_dies() {
     let Ok(socket) = std::env::var(SOCKET) else {
         return;
     };
-    let mut client = Raw::local(Path::new(&socket))
+    let mut client = RawClient::local(Path::new(&socket))
         .unwrap()
         .login("root", "")
         .unwrap();
-    for sql in ["USE test", "BEGIN", LOCK] {
+    for sql in ["USE test", "BEGIN", LOCK_ROW] {
         assert!(client.query(sql).is_ok());
     }
     let death = std::env::var(DEATH).unwrap();
@@ -54,10 +55,10 @@ fn client_that_dies() {
     }
 }
 
-fn start_client(running: &Running, death: &str) -> Child {
+fn start_client(server: &TestServer, death: &str) -> Child {
     let mut client = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "client_that_dies", "--nocapture"])
-        .env(SOCKET, running.socket())
+        .env(SOCKET, server.socket())
         .env(DEATH, death)
         .stdout(Stdio::piped())
         .spawn()
@@ -69,28 +70,28 @@ fn start_client(running: &Running, death: &str) -> Child {
 
 #[test]
 fn a_client_that_dies_in_whatever_way_is_rolled_back_at_once() {
-    let running = start();
+    let server = start();
     for death in ["exit", "mid-write", "kill"] {
-        let mut client = start_client(&running, death);
+        let mut client = start_client(&server, death);
         if death == "kill" {
             client.kill().unwrap();
         }
         client.wait().unwrap();
         let died = Instant::now();
-        assert!(running.worker().query(LOCK).is_ok(), "{death}");
+        assert!(server.in_transaction().query(LOCK_ROW).is_ok(), "{death}");
         let took = died.elapsed();
         assert!(took < Duration::from_secs(1), "{death}: {took:?}");
         println!("{death}: the lock was free after {took:?}");
-        let processes = || running.root().query("SHOW PROCESSLIST");
+        let processes = || server.root().query("SHOW PROCESSLIST");
         eventually(
-            || matches!(processes(), server::common::Answer::Rows { rows, .. } if rows.len() == 1),
+            || matches!(processes(), server::common::Reply::Rows { rows, .. } if rows.len() == 1),
         );
     }
-    assert_eq!(running.root().query("SELECT v FROM test.t").one(), "0");
+    assert_eq!(server.root().query("SELECT v FROM test.t").value(), "0");
 }
 
 /// Open descriptors, and rings that are mapped.
-fn holdings() -> (usize, usize) {
+fn open_resources() -> (usize, usize) {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     (
         fs::read_dir("/proc/self/fd").unwrap().count(),
@@ -112,27 +113,27 @@ fn thousands_of_connections_opened_and_closed_leave_nothing_behind() {
         assert!(status.success());
         return;
     };
-    let running = start();
+    let server = start();
     // Two ends a connection: both are in this process.
-    let witness = running.root();
-    eventually(|| holdings().1 == 2);
-    let before = holdings();
+    let witness = server.root();
+    eventually(|| open_resources().1 == 2);
+    let before = open_resources();
     for at in 0..connections.parse().unwrap() {
-        let mut client = running.root();
+        let mut client = server.root();
         if at % 3 == 0 {
-            assert_eq!(client.query("SELECT 1").one(), "1");
+            assert_eq!(client.query("SELECT 1").value(), "1");
         }
         if at % 2 == 0 {
             client.send(0, &[1]).unwrap();
         }
     }
-    eventually(|| holdings() == before);
+    eventually(|| open_resources() == before);
     drop(witness);
 }
 
 /// Takes the rings without using them as one should.
-fn take_rings(running: &Running) -> io::Result<(UnixStream, File, OwnedFd)> {
-    let socket = UnixStream::connect(path_of(&running.socket(), BASE_NAME))?;
+fn take_rings(server: &TestServer) -> io::Result<(UnixStream, File, OwnedFd)> {
+    let socket = UnixStream::connect(path_of(&server.socket(), BASE_NAME))?;
     let mut offer = [0; 24];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -147,9 +148,9 @@ fn take_rings(running: &Running) -> io::Result<(UnixStream, File, OwnedFd)> {
 }
 
 /// Numbers that look random and are the same every time (xorshift).
-struct Noise(u64);
+struct Xorshift(u64);
 
-impl Noise {
+impl Xorshift {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -164,30 +165,31 @@ impl Noise {
 
 #[test]
 fn whatever_a_client_writes_into_the_memory_harms_nobody_else() {
-    let running = start();
-    let mut witness = running.root();
-    let mut noise = Noise(7);
+    let server = start();
+    let mut witness = server.root();
+    let mut random = Xorshift(7);
     for _ in 0..200 {
-        let (socket, memory, doorbell) = take_rings(&running).unwrap();
+        let (socket, memory, doorbell) = take_rings(&server).unwrap();
         assert!(memory.set_len(0).is_err() && memory.set_len(1 << 20).is_err());
-        for _ in 0..1 + noise.below(60) {
-            // Its own words and the server's, small numbers and large ones; then rubbish in the rings.
-            let at = noise.below(4) * 8 + noise.below(2) * 128;
-            let word = noise.next() >> noise.below(64);
+        for _ in 0..1 + random.below(60) {
+            // Its own words and the server's, small numbers and large ones; then rubbish in the
+            // rings.
+            let at = random.below(4) * 8 + random.below(2) * 128;
+            let word = random.next() >> random.below(64);
             memory.write_all_at(&word.to_ne_bytes(), at).unwrap();
-            let rubbish = [(); 50].map(|()| noise.next() as u8);
-            let at = 4096 + noise.below((80 << 10) - 50);
+            let rubbish = [(); 50].map(|()| random.next() as u8);
+            let at = 4096 + random.below((80 << 10) - 50);
             memory.write_all_at(&rubbish, at).unwrap();
             rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
         }
-        if noise.below(2) == 0 {
+        if random.below(2) == 0 {
             // Speaking on the socket is not allowed.
             let _ = (&socket).write_all(b"hello");
         }
-        assert_eq!(witness.query("SELECT 1").one(), "1");
+        assert_eq!(witness.query("SELECT 1").value(), "1");
     }
     // One that lies about its cursors without end is served no more than its turn.
-    let (_socket, memory, doorbell) = take_rings(&running).unwrap();
+    let (_socket, memory, doorbell) = take_rings(&server).unwrap();
     let end = Instant::now() + Duration::from_secs(1);
     let mut answers = 0;
     while Instant::now() < end {
@@ -195,7 +197,7 @@ fn whatever_a_client_writes_into_the_memory_harms_nobody_else() {
             memory.write_all_at(&sent.to_ne_bytes(), 0).unwrap();
             rustix::io::write(&doorbell, &1u64.to_ne_bytes()).unwrap();
         }
-        assert_eq!(witness.query("SELECT 1").one(), "1");
+        assert_eq!(witness.query("SELECT 1").value(), "1");
         answers += 1;
     }
     assert!(answers > 10, "{answers}");
@@ -203,16 +205,16 @@ fn whatever_a_client_writes_into_the_memory_harms_nobody_else() {
 
 #[test]
 fn what_rings_do_is_counted() {
-    let running = start();
-    let mut client = running.root();
+    let server = start();
+    let mut client = server.root();
     for _ in 0..10 {
-        assert_eq!(client.query("SELECT 1").one(), "1");
+        assert_eq!(client.query("SELECT 1").value(), "1");
         std::thread::sleep(Duration::from_millis(3));
     }
     let mut status = |name: &str| {
         let answer = client.query(&format!("SHOW GLOBAL STATUS LIKE 'Shared_memory_{name}'"));
         match answer {
-            server::common::Answer::Rows { rows, .. } => {
+            server::common::Reply::Rows { rows, .. } => {
                 rows[0][1].clone().unwrap().parse::<u64>().unwrap()
             }
             other => panic!("{other:?}"),
@@ -225,14 +227,14 @@ fn what_rings_do_is_counted() {
 }
 
 /// A client that has a password.
-fn member(running: &Running) -> Raw {
-    let client = Raw::local(&running.socket()).unwrap();
+fn member(server: &TestServer) -> RawClient {
+    let client = RawClient::local(&server.socket()).unwrap();
     client.login("member", "secret").unwrap()
 }
 
-fn start_with_member() -> Running {
-    let running = start();
-    let mut root = running.root();
+fn start_with_member() -> TestServer {
+    let server = start();
+    let mut root = server.root();
     for sql in [
         "CREATE USER member@localhost IDENTIFIED BY 'secret'",
         "GRANT ALL ON *.* TO member@localhost",
@@ -240,36 +242,36 @@ fn start_with_member() -> Running {
     ] {
         assert!(root.query(sql).is_ok(), "{sql}");
     }
-    running
+    server
 }
 
 /// Takes leave and asks for a greeting over the same rings: all in one go, or one after the other.
-fn come_back(client: &mut Raw, at_once: bool) {
+fn reuse_rings(client: &mut RawClient, at_once: bool) {
     client.send(0, &[1]).unwrap();
     if !at_once {
         std::thread::sleep(Duration::from_millis(30));
     }
-    client.send(0, KNOCK).unwrap();
+    client.send(0, REUSE_REQUEST).unwrap();
 }
 
 #[test]
 fn a_client_that_comes_back_finds_nothing_of_the_connection_before() {
-    let running = start_with_member();
-    let mut witness = running.root();
+    let server = start_with_member();
+    let mut witness = server.root();
     assert!(witness.query("USE test").is_ok());
     for at_once in [true, false] {
-        let mut client = member(&running);
+        let mut client = member(&server);
         let first_id = client.connection_id;
         for sql in [
             "SET @mine = 1, SESSION sort_buffer_size = 65536",
             "USE test",
             "CREATE TEMPORARY TABLE mine (id INT)",
             "BEGIN",
-            LOCK,
+            LOCK_ROW,
         ] {
             assert!(client.query(sql).is_ok(), "{sql}");
         }
-        come_back(&mut client, at_once);
+        reuse_rings(&mut client, at_once);
         let mut client = client.login("member", "secret").unwrap();
         assert!(client.connection_id > first_id);
         for (sql, expected) in [
@@ -278,70 +280,70 @@ fn a_client_that_comes_back_finds_nothing_of_the_connection_before() {
             ("SELECT @@sort_buffer_size = 65536", "0"),
             ("SELECT CONNECTION_ID() = @@pseudo_thread_id", "1"),
         ] {
-            assert_eq!(client.query(sql).one(), expected, "{sql}");
+            assert_eq!(client.query(sql).value(), expected, "{sql}");
         }
-        assert_eq!(client.query("SELECT * FROM test.mine").error(), 1146);
+        assert_eq!(client.query("SELECT * FROM test.mine").error_number(), 1146);
         // Its row is free again.
-        assert!(witness.query(LOCK).is_ok());
+        assert!(witness.query(LOCK_ROW).is_ok());
         let processes = witness.query("SELECT COUNT(*) FROM information_schema.processlist");
-        assert_eq!(processes.one(), "2");
+        assert_eq!(processes.value(), "2");
         client.send(0, &[1]).unwrap();
         let sql = "SELECT COUNT(*) FROM information_schema.processlist";
-        eventually(|| running.root().query(sql).one() == "2");
+        eventually(|| server.root().query(sql).value() == "2");
     }
 }
 
 #[test]
 fn a_client_that_comes_back_has_to_prove_who_it_is() {
-    let running = start_with_member();
-    let mut client = member(&running);
-    come_back(&mut client, true);
+    let server = start_with_member();
+    let mut client = member(&server);
+    reuse_rings(&mut client, true);
     let error = client.login("member", "wrong").err().unwrap();
     assert_eq!(error.0, 1045);
 
-    // Once the socket has told who is there. Later it doesn't count.
-    let mut client = running.root();
-    come_back(&mut client, true);
+    // The socket's credentials count for the first connection only.
+    let mut client = server.root();
+    reuse_rings(&mut client, true);
     let error = client.login("root", "").err().unwrap();
     assert!(matches!(error.0, 1045 | 1698), "{error:?}");
 }
 
 #[test]
-fn a_client_that_comes_back_when_all_seats_are_taken_is_sent_to_the_door() {
-    let running = start_with_member();
-    let mut root = running.root();
-    let mut client = member(&running);
+fn a_client_that_comes_back_when_all_slots_are_taken_has_to_connect_anew() {
+    let server = start_with_member();
+    let mut root = server.root();
+    let mut client = member(&server);
     client.send(0, &[1]).unwrap();
     assert!(root.query("SET GLOBAL max_connections = 1").is_ok());
-    client.send(0, KNOCK).unwrap();
+    client.send(0, REUSE_REQUEST).unwrap();
     assert!(client.is_closed());
-    assert_eq!(root.query("SELECT 1").one(), "1");
+    assert_eq!(root.query("SELECT 1").value(), "1");
 }
 
 #[test]
-fn rings_are_kept_only_for_who_was_let_in_and_knocks() {
-    let running = start_with_member();
+fn rings_are_kept_only_for_clients_that_had_logged_in_and_ask_for_them() {
+    let server = start_with_member();
     // Nobody has logged in.
-    let mut stranger = Raw::local(&running.socket()).unwrap();
+    let mut stranger = RawClient::local(&server.socket()).unwrap();
     stranger.packet().unwrap();
-    come_back(&mut stranger, true);
+    reuse_rings(&mut stranger, true);
     assert!(stranger.is_closed());
     // Another packet than the one that asks for a greeting.
-    let mut client = member(&running);
+    let mut client = member(&server);
     client.send(0, &[1]).unwrap();
     client.send(0, b"\x03SELECT 1").unwrap();
     assert!(client.is_closed());
     // Too many of them.
-    let mut clients: Vec<Raw> = (0..400).map(|_| member(&running)).collect();
+    let mut clients: Vec<RawClient> = (0..400).map(|_| member(&server)).collect();
     for client in &mut clients {
         client.send(0, &[1]).unwrap();
     }
     // All have been seen to go before the first comes back and makes room.
     let sql = "SELECT COUNT(*) FROM information_schema.processlist";
-    eventually(|| running.root().query(sql).one() == "1");
+    eventually(|| server.root().query(sql).value() == "1");
     let mut kept = 0;
     for mut client in clients {
-        let is_back = client.send(0, KNOCK).is_ok() && client.packet().is_ok();
+        let is_back = client.send(0, REUSE_REQUEST).is_ok() && client.packet().is_ok();
         kept += usize::from(is_back);
     }
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get());

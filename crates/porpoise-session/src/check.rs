@@ -19,7 +19,7 @@ use std::sync::Arc;
 use porpoise_accounts::role;
 use porpoise_accounts::{Accounts, Grants};
 use porpoise_catalog::View;
-use porpoise_core::error::{Error, Result, number};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::privilege::{Privilege, Set, level};
 use porpoise_planner::access::{Access, Accesses, Authority, PlanError};
 use porpoise_planner::plan::Plan;
@@ -222,8 +222,8 @@ pub fn explained<'a>(
     accounts: &Accounts,
     explained: &'a Plan,
 ) -> Result<Privileged<'a, Plan>> {
-    let privileged = plan(state, accounts, explained).map_err(|denied| match denied.number() {
-        number::view_invalid => Error::view_no_explain(),
+    let privileged = plan(state, accounts, explained).map_err(|denied| match denied.kind() {
+        ErrorKind::ViewInvalid => Error::view_no_explain(),
         _ => denied,
     })?;
     let Some(grants) = grants(state) else {

@@ -1,36 +1,41 @@
 //! The key under which the statement cache finds a statement's plan, without parsing it.
 //!
-//! Applications send the same few texts over and over, with other literals. One pass of the [lexer](crate::lexer) hashes
-//! the text with each literal replaced by its class, and notes where the literals are:
+//! Applications send the same few texts over and over, with other literals. One pass of the
+//! [lexer](crate::lexer) hashes the text with each literal replaced by its class, and notes where
+//! the literals are:
 //!
 //! ```text
 //! SELECT c FROM sbtest1 WHERE id=4711           shape = hash("SELECT c FROM sbtest1 WHERE id=" ⟨int⟩)
 //!                                ^^^^ literal 0
 //! ```
 //!
-//! The text is hashed as it stands: case, space and comments inside the statement count, so a program that writes a
-//! statement in two ways has two entries. That costs an entry and buys exactness: equal shapes are equal texts but for
-//! literals, and [`SourceMap`] can find any piece of the cached statement in the current one. Comments and space before
-//! the first token and behind the last are left out, and a final semicolon.
+//! The text is hashed as it stands: case, space and comments inside the statement count, so a
+//! program that writes a statement in two ways has two entries. That costs an entry and buys
+//! exactness: equal shapes are equal texts but for literals, and [`SourceMap`] can find any piece
+//! of the cached statement in the current one. Comments and space before the first token and behind
+//! the last are left out, and a final semicolon.
 //!
-//! **Not every literal is a parameter.** `ORDER BY 2`, `ROUND(x, 2)`, an alias in quotes or an introduced string are
-//! part of what the statement is. Which ones those are, only the parser knows. It says so in a [`ParamMask`] when it
-//! parses a digested statement; since it never decides by a literal's value, the mask holds for every statement of that
-//! shape. The values of the other literals go into the second key:
+//! **Not every literal is a parameter.** `ORDER BY 2`, `ROUND(x, 2)`, an alias in quotes or an
+//! introduced string are part of what the statement is. Which ones those are, only the parser
+//! knows. It says so in a [`ParamMask`] when it parses a digested statement; since it never decides
+//! by a literal's value, the mask holds for every statement of that shape. The values of the other
+//! literals go into the second key:
 //!
 //! 1. [`digest`] gives the [`Digest`] and fills the caller's [`Literals`].
-//! 2. The cache looks up the shape, and finds the mask. (None: [`parse_digested`], keep the mask under the shape.)
-//! 3. [`Digest::key`] joins shape and unmasked literals; under that key lies the plan. A mask that covers every literal, the
-//!    usual case, makes the key the shape itself.
-//! 4. The plan runs with literal *n* as the value of [`Expr::Param(n)`](crate::ast::Expr::Param); see
-//!    [`LiteralToken::value`]. Numbers have gaps where literals are not parameters.
+//! 2. The cache looks up the shape, and finds the mask. (None: [`parse_digested`], keep the mask
+//!    under the shape.)
+//! 3. [`Digest::key`] joins shape and unmasked literals; under that key lies the plan. A mask that
+//!    covers every literal, the usual case, makes the key the shape itself.
+//! 4. The plan runs with literal *n* as the value of [`Expr::Param(n)`](crate::ast::Expr::Param);
+//!    see [`LiteralToken::value`]. Numbers have gaps where literals are not parameters.
 //!
-//! So two statements of one key parse to one tree but for the values of the parameters, which agree in number, order and
-//! class. Only `SELECT`, `INSERT`, `REPLACE`, `UPDATE`, `DELETE`, `WITH` and `(` are digested, without placeholders and
-//! executable comments, one statement a text.
+//! So two statements of one key parse to one tree but for the values of the parameters, which agree
+//! in number, order and class. Only `SELECT`, `INSERT`, `REPLACE`, `UPDATE`, `DELETE`, `WITH` and
+//! `(` are digested, without placeholders and executable comments, one statement a text.
 //!
-//! **Names of columns.** `SELECT a+1` names its column `a+1`: the current text's, not the cached one's. The select item's
-//! span, put through a [`SourceMap`], is the name. An item that is a lone string parameter is named by its value.
+//! **Names of columns.** `SELECT a+1` names its column `a+1`: the current text's, not the cached
+//! one's. The select item's span, put through a [`SourceMap`], is the name. An item that is a lone
+//! string parameter is named by its value.
 //!
 //! The hash is keyed anew in each process, so nobody can prepare texts that collide.
 
@@ -96,7 +101,7 @@ impl Digest {
             .enumerate()
             .filter(|(n, _)| !mask.has(*n as u32))
         {
-            hash.absorb(literal.text(sql));
+            hash.update(literal.text(sql));
         }
         hash.finish()
     }
@@ -139,7 +144,8 @@ impl ParamMask {
     }
 }
 
-/// The digest of the only statement of `sql`, and its literals; `None` when the statement is not for the cache.
+/// The digest of the only statement of `sql`, and its literals; `None` when the statement is not
+/// for the cache.
 ///
 /// ```
 /// use porpoise_sql::{Literals, Modes, digest};
@@ -156,7 +162,7 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
     let first = lexer.next();
     let cached = match first.kind {
         TokenKind::LeftParen => true,
-        TokenKind::Word => begins_cached(first.text(sql)),
+        TokenKind::Word => is_cached_kind(first.text(sql)),
         _ => false,
     };
     if !cached {
@@ -172,8 +178,8 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
                 if literals.len() == LITERALS_MAX {
                     return None;
                 }
-                hash.absorb(sql.get(hashed..token.start as usize)?);
-                hash.absorb_class(kind);
+                hash.update(sql.get(hashed..token.start as usize)?);
+                hash.update_class(kind);
                 literals.push(LiteralToken {
                     kind,
                     start: token.start,
@@ -194,14 +200,14 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
     if lexer.saw_executable_comment() {
         return None;
     }
-    hash.absorb(sql.get(hashed..end.max(hashed))?);
+    hash.update(sql.get(hashed..end.max(hashed))?);
     Some(Digest {
         shape: hash.finish(),
         start: first.start,
     })
 }
 
-fn begins_cached(word: &[u8]) -> bool {
+fn is_cached_kind(word: &[u8]) -> bool {
     let words: &[&[u8]] = match word.len() {
         4 => &[b"WITH"],
         6 => &[b"SELECT", b"INSERT", b"UPDATE", b"DELETE"],
@@ -211,8 +217,9 @@ fn begins_cached(word: &[u8]) -> bool {
     words.iter().any(|w| w.eq_ignore_ascii_case(word))
 }
 
-/// Parses the only statement of `sql`, which [`digest`] accepted. Literals that may be parameters are
-/// [`Expr::Param`](crate::ast::Expr::Param), numbered as in [`Literals`]; the mask says which. `None`: only space and comments.
+/// Parses the only statement of `sql`, which [`digest`] accepted. Literals that may be parameters
+/// are [`Expr::Param`](crate::ast::Expr::Param), numbered as in [`Literals`]; the mask says which.
+/// `None`: only space and comments.
 pub fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed, ParamMask)>, ParseError> {
     parser::parse_digested(sql, modes)
 }
@@ -235,7 +242,8 @@ impl SourceMap<'_> {
         }
     }
 
-    /// Between literals the texts are the same: a position is as far behind the literal before it as ever.
+    /// Between literals the texts are the same: a position is as far behind the literal before it
+    /// as ever.
     fn position(&self, at: u32) -> u32 {
         let (from, to) = (&self.from, &self.to);
         let before = from.1.partition_point(|literal| literal.end <= at);
@@ -299,7 +307,7 @@ impl Hash {
         self.b = fold(b ^ y, self.keys[1] ^ x.rotate_left(32)) ^ a;
     }
 
-    fn absorb(&mut self, bytes: &[u8]) {
+    fn update(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<16>();
         for block in blocks {
             self.mix(word(&block[..8]), word(&block[8..]));
@@ -310,7 +318,7 @@ impl Hash {
         self.mix(bytes.len() as u64, 1);
     }
 
-    fn absorb_class(&mut self, kind: LiteralKind) {
+    fn update_class(&mut self, kind: LiteralKind) {
         let class = match kind {
             LiteralKind::Int => 0,
             LiteralKind::BigInt => 1,
@@ -336,10 +344,11 @@ impl Hash {
 // The reported digest
 // ---------------------------------------------------------------------------------------------------------
 
-/// A statement as `performance_schema` reports it: literals are `?`, lists of them `...`, names quoted, one space between
-/// tokens, keywords in upper case (MySQL 8.4 manual, 29.10).
+/// A statement as `performance_schema` reports it: literals are `?`, lists of them `...`, names
+/// quoted, one space between tokens, keywords in upper case (MySQL 8.4 manual, 29.10).
 ///
-/// Unlike the shape it doesn't depend on case, space or comments, and it is the same in every process.
+/// Unlike the shape it doesn't depend on case, space or comments, and it is the same in every
+/// process.
 pub fn normalized_text(sql: &[u8], modes: Modes) -> String {
     let mut out: Vec<(TokenKind, String)> = Vec::new();
     let mut lexer = Lexer::new(sql, 0, modes);
@@ -356,7 +365,8 @@ pub fn normalized_text(sql: &[u8], modes: Modes) -> String {
                     "NULL" => "?".to_owned(),
                     "" => quoted(token.kind, token.text(sql)),
                     text if keyword.is_reserved() => text.to_owned(),
-                    // A name or a keyword: only the grammar could tell, so words of the language it is.
+                    // A name or a keyword: only the grammar could tell, so words of the language it
+                    // is.
                     text => text.to_owned(),
                 }
             }

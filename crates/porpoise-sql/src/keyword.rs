@@ -1,8 +1,8 @@
 //! Which words are keywords, and which of them are reserved (MySQL 8.4 manual, 11.3).
 //!
-//! A reserved word is a name only when quoted or behind a dot; any other keyword is a name wherever the grammar
-//! doesn't expect it. Lookup is one hash of the word and, nearly always, one comparison; the table is
-//! made by the compiler.
+//! A reserved word is a name only when quoted or behind a dot; any other keyword is a name wherever
+//! the grammar doesn't expect it. Lookup is one hash of the word and, nearly always, one
+//! comparison; the table is made by the compiler.
 
 /// Reserved words.
 pub const RESERVED: &[&str] = &words::RESERVED;

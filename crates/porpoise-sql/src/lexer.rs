@@ -1,8 +1,8 @@
 //! From bytes to tokens.
 //!
-//! One scanner serves the parser and the [digest](crate::digest), so the two can't disagree about where a literal
-//! begins or how many there are. It borrows the text, allocates nothing, and never fails: what is no token is
-//! [`TokenKind::Invalid`], and the parser complains when it gets there.
+//! One scanner serves the parser and the [digest](crate::digest), so the two can't disagree about
+//! where a literal begins or how many there are. It borrows the text, allocates nothing, and never
+//! fails: what is no token is [`TokenKind::Invalid`], and the parser complains when it gets there.
 //!
 //! ```text
 //! SELECT /*+ hint */ a.b, 'it''s' FROM /*!50000 t */ -- the rest is a comment
@@ -57,7 +57,6 @@ impl Modes {
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum TokenKind {
     /// The end of the text.
     End,
@@ -78,38 +77,71 @@ pub enum TokenKind {
     /// What can't be lexed: an unterminated string or comment, a stray byte.
     Invalid,
 
+    /// `.`
     Dot,
+    /// `,`
     Comma,
+    /// `;`
     Semicolon,
+    /// `(`
     LeftParen,
+    /// `)`
     RightParen,
+    /// `{`
     LeftBrace,
+    /// `}`
     RightBrace,
+    /// `+`
     Plus,
+    /// `-`
     Minus,
+    /// `*`
     Star,
+    /// `/`
     Slash,
+    /// `%`
     Percent,
+    /// `~`
     Tilde,
+    /// `^`
     Caret,
+    /// `&`
     Ampersand,
+    /// `|`
     Pipe,
+    /// `||`
     PipePipe,
+    /// `&&`
     AmpersandAmpersand,
+    /// `!`
     Bang,
+    /// `=`
     Eq,
+    /// `<=>`
     NullSafeEq,
+    /// `<>`, `!=`
     Ne,
+    /// `<`
     Lt,
+    /// `<=`
     Le,
+    /// `>`
     Gt,
+    /// `>=`
     Ge,
+    /// `<<`
     ShiftLeft,
+    /// `>>`
     ShiftRight,
+    /// `:=`
     Assign,
+    /// `:`
     Colon,
+    /// `->`
     Arrow,
+    /// `->>`
     ArrowText,
+    /// `@`
     At,
 }
 
@@ -693,7 +725,8 @@ fn based_digits(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The bytes of a quoted string or name: quotes taken off, escapes resolved (MySQL 8.4 manual, 11.1.1).
+/// The bytes of a quoted string or name: quotes taken off, escapes resolved (MySQL 8.4 manual,
+/// 11.1.1).
 pub fn unquote(text: &[u8], modes: Modes) -> Cow<'_, [u8]> {
     let [quote, inner @ .., _] = text else {
         return Cow::Borrowed(&[]);

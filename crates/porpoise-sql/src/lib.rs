@@ -1,25 +1,30 @@
 //! Lexer, parser and syntax tree of the MySQL 8.4 dialect.
 //!
-//! What it is: text in, tree out, and the way back. It knows every statement MySQL has, its operators and their
-//! precedence, its comments that execute, the SQL modes that change how text is read, and where in the text an error is.
-//! It also gives the statement cache its key, from the lexer alone.
+//! What it is: text in, tree out, and the way back. It knows every statement MySQL has, its
+//! operators and their precedence, its comments that execute, the SQL modes that change how text is
+//! read, and where in the text an error is. It also gives the statement cache its key, from the
+//! lexer alone.
 //!
-//! What it is not: it knows no table, no function's arguments, no type's rules. `SELECT nope(1) FROM nowhere` parses. It
-//! stands on no other crate of Porpoise.
+//! What it is not: it knows no table, no function's arguments, no type's rules.
+//! `SELECT nope(1) FROM nowhere` parses. Of Porpoise's other crates it uses `porpoise-types` alone,
+//! for the units of `INTERVAL`.
 //!
 //! # The life of a statement here
 //!
-//! 1. [`digest()`] runs the [`lexer`] over the text once, allocating nothing: a [`Digest`], and the [`Literals`] with their
-//!    places and classes. With a plan in the cache, that was all. The [`digest`](mod@digest) module says how.
+//! 1. [`digest()`] runs the [`lexer`] over the text once, allocating nothing: a [`Digest`], and the
+//!    [`Literals`] with their places and classes. With a plan in the cache, that was all. The
+//!    [`digest`](mod@digest) module says how.
 //! 2. [`parse_digested`] parses a statement the cache doesn't have yet, its literals as
-//!    [`Expr::Param`](ast::Expr::Param)s; [`parse_statement`] parses any other, one statement of perhaps several, and says
-//!    where the next begins.
-//! 3. The tree is an [`ast::Statement`]. Forms that mean the same are one node; the table in [`ast`] says which.
+//!    [`Expr::Param`](ast::Expr::Param)s; [`parse_statement`] parses any other, one statement of
+//!    perhaps several, and says where the next begins.
+//! 3. The tree is an [`ast::Statement`]. Forms that mean the same are one node; the table in
+//!    [`ast`] says which.
 //! 4. What is no statement is a [`ParseError`]: its `Display` is MySQL's message of error 1064.
-//! 5. [`ast::Expr`], [`ast::Query`] and [`ast::DataType`] print as SQL in the form `SHOW CREATE` has.
+//! 5. [`ast::Expr`], [`ast::Query`] and [`ast::DataType`] print as SQL in the form `SHOW CREATE`
+//!    has.
 //!
-//! The main types, in the order a statement meets them: [`Modes`], [`lexer::Token`], [`Digest`], [`LiteralToken`],
-//! [`ParamMask`], [`Parsed`], [`ast::Statement`], [`ParseError`].
+//! The main types, in the order a statement meets them: [`Modes`], [`lexer::Token`], [`Digest`],
+//! [`LiteralToken`], [`ParamMask`], [`Parsed`], [`ast::Statement`], [`ParseError`].
 //!
 //! # One example
 //!
@@ -49,6 +54,8 @@
 //! assert_eq!(values[0].value(again, Modes::NONE), LiteralValue::Int(12345));
 //! # Ok::<(), porpoise_sql::ParseError>(())
 //! ```
+
+#![warn(missing_docs)]
 
 pub mod ast;
 pub mod digest;

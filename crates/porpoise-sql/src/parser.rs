@@ -3,31 +3,43 @@
 //! ```text
 //! parse_statement ─► statement ─┬─► query ─► select ─► table references ─► expr
 //!  one statement,    by its     ├─► rows: INSERT, UPDATE, DELETE, LOAD DATA
-//!  where it ended    first word ├─► ddl: CREATE, ALTER, DROP …
+//!  where it ended    first word ├─► ddl: CREATE, ALTER, DROP … ─► table, column, data_type, alter
 //!                               ├─► session: SET, transactions, PREPARE, KILL, EXPLAIN …
 //!                               ├─► show: SHOW, DESCRIBE
 //!                               └─► account: users, roles, GRANT
 //! ```
 //!
+//! Expressions: `expr` has the operators and their precedence, `primary` what they are applied to,
+//! `call`, `special_call` and `aggregate` the functions.
+//!
 //! Rules that hold everywhere here:
 //!
-//! - **No backtracking.** Where a parenthesis may open two things, what it held decides how to go on. So time is
-//!   linear in the text.
-//! - **Bounded depth.** Recursion is counted ([`DEPTH_MAX`]), and so is the height of what left-recursive loops build
-//!   ([`HEIGHT_MAX`]), for those who walk the tree later.
-//! - **Shape before value.** No decision looks at a literal's value, only at its class. The statement cache relies on
-//!   it: see [`crate::digest`].
+//! - **No backtracking.** Where a parenthesis may open two things, what it held decides how to go
+//!   on. So time is linear in the text.
+//! - **Bounded depth.** Recursion is counted ([`DEPTH_MAX`]), and so is the height of what
+//!   left-recursive loops build ([`HEIGHT_MAX`]), for those who walk the tree later.
+//! - **Shape before value.** No decision looks at a literal's value, only at its class. The
+//!   statement cache relies on it: see [`crate::digest`].
 
 mod account;
+mod aggregate;
+mod alter;
+mod call;
+mod column;
+mod data_type;
 mod ddl;
 mod expr;
+mod primary;
 mod query;
 mod rows;
 mod session;
 mod show;
+mod special_call;
+mod table;
 
-pub use expr::SYNONYMS;
-pub(crate) use expr::{AGGREGATES, RESERVED_FUNCTIONS};
+pub(crate) use aggregate::AGGREGATES;
+pub(crate) use call::RESERVED_FUNCTIONS;
+pub use call::SYNONYMS;
 
 use crate::ast::*;
 use crate::digest::ParamMask;
@@ -57,8 +69,8 @@ pub struct Parsed {
     pub next: usize,
 }
 
-/// Parses the statement that begins at byte `at` of `sql`; `None` when there is none, only space and comments up to
-/// a semicolon or the end.
+/// Parses the statement that begins at byte `at` of `sql`; `None` when there is none, only space
+/// and comments up to a semicolon or the end.
 ///
 /// ```
 /// use porpoise_sql::{Modes, parse_statement};
@@ -73,7 +85,8 @@ pub fn parse_statement(sql: &[u8], at: usize, modes: Modes) -> Result<Option<Par
     Parser::new(sql, at, modes).whole_statement()
 }
 
-/// Parses a text that holds one expression and nothing else, such as a stored generated column or check.
+/// Parses a text that holds one expression and nothing else, such as a stored generated column or
+/// check.
 pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
     let mut parser = Parser::new(sql, 0, modes);
     let expr = parser.expr()?;
@@ -83,8 +96,8 @@ pub fn parse_expr(sql: &[u8], modes: Modes) -> Result<Expr> {
     }
 }
 
-/// Parses the only statement of `sql`, its literals as [`Expr::Param`]s wherever that is allowed. The mask says which
-/// literals became parameters; the others are in the tree by value.
+/// Parses the only statement of `sql`, its literals as [`Expr::Param`]s wherever that is allowed.
+/// The mask says which literals became parameters; the others are in the tree by value.
 pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed, ParamMask)>> {
     let mut parser = Parser::new(sql, 0, modes);
     parser.params = Some(ParamMask::default());
@@ -99,7 +112,7 @@ pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed,
 
 /// A token with what the parser wants to know of it.
 #[derive(Debug, Clone, Copy)]
-struct Tok {
+struct LookaheadToken {
     token: Token,
     /// Of an unquoted word.
     keyword: Keyword,
@@ -112,7 +125,7 @@ pub(crate) struct Parser<'a> {
     modes: Modes,
     lexer: Lexer<'a>,
     /// Tokens read so far, up to the end of the statement; forgotten from time to time.
-    window: Vec<Tok>,
+    window: Vec<LookaheadToken>,
     /// The current token's place in the window.
     at: usize,
     /// Where the last consumed token ended.
@@ -176,7 +189,7 @@ impl<'a> Parser<'a> {
         let last = self.tok(0).token;
         let next = match last.kind {
             TokenKind::End => self.sql.len(),
-            TokenKind::Semicolon => self.behind(last.end as usize),
+            TokenKind::Semicolon => self.next_statement_start(last.end as usize),
             _ => return Err(self.syntax_error()),
         };
         Ok(Some(Parsed {
@@ -187,8 +200,9 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up to the end are none.
-    fn behind(&self, semicolon_end: usize) -> usize {
+    /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up
+    /// to the end are none.
+    fn next_statement_start(&self, semicolon_end: usize) -> usize {
         let mut lexer = Lexer::new(self.sql, semicolon_end, self.modes);
         loop {
             match lexer.next().kind {
@@ -199,10 +213,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    // -- Tokens -------------------------------------------------------------------------------------------
+    // -- Tokens
+    // -------------------------------------------------------------------------------------------
 
     /// The token `ahead` of the current one.
-    fn tok(&mut self, ahead: usize) -> Tok {
+    fn tok(&mut self, ahead: usize) -> LookaheadToken {
         while self.window.len() <= self.at + ahead {
             // A statement's tokens end with its semicolon: what is behind it is another's.
             if let Some(last) = self.window.last()
@@ -211,7 +226,7 @@ impl<'a> Parser<'a> {
                 return *last;
             }
             let token = self.lexer.next();
-            let mut tok = Tok {
+            let mut tok = LookaheadToken {
                 token,
                 keyword: Keyword::NONE,
                 ordinal: 0,
@@ -246,7 +261,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes to the next token, and says which it left.
-    fn advance(&mut self) -> Tok {
+    fn advance(&mut self) -> LookaheadToken {
         let tok = self.tok(0);
         if tok.token.kind != TokenKind::End {
             self.last_end = tok.token.end;
@@ -366,7 +381,8 @@ impl<'a> Parser<'a> {
         ParseError::new(kind, self.sql, self.start, offset)
     }
 
-    // -- Combinations -------------------------------------------------------------------------------------
+    // -- Combinations
+    // -------------------------------------------------------------------------------------
 
     /// `item, item, …`
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
@@ -391,7 +407,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Runs `inner` one level deeper.
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH_MAX {
             return Err(self.error(ParseErrorKind::TooDeep));
         }
@@ -410,7 +426,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    // -- Names --------------------------------------------------------------------------------------------
+    // -- Names
+    // --------------------------------------------------------------------------------------------
 
     fn at_ident(&mut self) -> bool {
         self.at_ident_ahead(0)
@@ -540,7 +557,8 @@ impl<'a> Parser<'a> {
         self.eat("CHARSET") || self.eat_all(&["CHARACTER", "SET"]) || self.eat_all(&["CHAR", "SET"])
     }
 
-    // -- Literals -----------------------------------------------------------------------------------------
+    // -- Literals
+    // -----------------------------------------------------------------------------------------
 
     fn at_string(&mut self) -> bool {
         self.kind() == TokenKind::Literal(LiteralKind::String)
@@ -633,9 +651,9 @@ impl<'a> Parser<'a> {
         self.source(start)
     }
 
-    /// Goes to the end of a statement that isn't known further. With a BEGIN in it, that is the end of the text: a stored program
-    /// has semicolons of its own.
-    fn pass_statement(&mut self) {
+    /// Goes to the end of a statement that isn't known further. With a BEGIN in it, that is the end
+    /// of the text: a stored program has semicolons of its own.
+    fn skip_statement(&mut self) {
         let mut has_body = false;
         while !matches!(self.kind(), TokenKind::End | TokenKind::Semicolon) {
             has_body |= self.at("BEGIN");
@@ -655,7 +673,8 @@ impl<'a> Parser<'a> {
         String::from_utf8_lossy(self.sql.get(start..self.last_end as usize).unwrap_or(&[])).into()
     }
 
-    // -- Statements ---------------------------------------------------------------------------------------
+    // -- Statements
+    // ---------------------------------------------------------------------------------------
 
     fn statement(&mut self) -> Result<Statement> {
         let word = match self.kind() {
@@ -732,7 +751,7 @@ impl<'a> Parser<'a> {
     }
 
     fn unsupported_from(&mut self, start: usize, what: &'static str) -> Result<Statement> {
-        self.pass_statement();
+        self.skip_statement();
         Ok(Statement::Unsupported {
             what,
             text: self.source(start),

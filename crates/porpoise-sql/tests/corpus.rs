@@ -2,7 +2,8 @@
 
 use porpoise_sql::{Modes, parse_statement};
 
-/// The statements of a file, each with its text; a `DELIMITER` line belongs to the shell and is passed over.
+/// The statements of a file, each with its text; a `DELIMITER` line belongs to the shell and is
+/// passed over.
 fn statements(file: &str) -> Vec<String> {
     let bytes = std::fs::read(format!(
         "{}/tests/corpus/{file}",

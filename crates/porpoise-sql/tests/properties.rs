@@ -212,8 +212,8 @@ proptest! {
         }
     }
 
-    /// The parser as told to make parameters, and the literals as the digest found them, together say what the parser
-    /// says by itself.
+    /// The parser as told to make parameters, and the literals as the digest found them, together
+    /// say what the parser says by itself.
     #[test]
     fn literals_put_back_for_parameters_give_the_tree_of_the_text(text in statement_text(), seed: u64) {
         let sql = filled(&text, seed);

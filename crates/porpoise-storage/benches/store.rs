@@ -116,12 +116,12 @@ fn cold(folder: &std::path::Path, space: SpaceId, rows: u32) {
         work.put(space, &key(row), &[3; VALUE_BYTES]);
     }
     work.commit().and_then(|c| c.wait()).expect("update");
-    let fold = Instant::now();
+    let merge = Instant::now();
     store.checkpoint().expect("checkpoint");
     println!(
         "cold: get {get:.0} ns, full scan {:.0} ns a row; checkpoint of every tenth row {:.1} ms",
         scans[scans.len() / 2],
-        micros(fold.elapsed()) / 1000.0
+        micros(merge.elapsed()) / 1000.0
     );
 }
 

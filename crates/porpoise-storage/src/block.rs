@@ -1,16 +1,16 @@
-//! One block: neighbouring rows in one piece of memory, with the interval of keys for which it speaks.
+//! One block: neighbouring rows in one buffer, with the interval of keys that it covers.
 //!
 //! ```text
-//! piece   │ places │ low │ high │ key key key … │ value value value … │ unused │
+//! buffer   │ offsets │ low │ high │ key key key … │ value value value … │ unused │
 //!
-//! places  where each key begins, where each value begins, where the last value ends: two bytes each, four in
-//!         a block of more than 64 KiB
+//! offsets  where each key begins, where each value begins, where the last value ends: two bytes each,
+//!          four in a block of more than 64 KiB
 //! ```
 //!
-//! A block fills one **piece**, of one of a few sizes: they are what the allocator cuts its own pages into with little
-//! left over. Pieces that are given back go to the next block of their size, whichever thread makes it, so that blocks
-//! which replace others take no memory beside theirs. Each block counts itself in the [`Room`], for as long as anybody
-//! holds it.
+//! Buffers come in a few sizes, those that the allocator cuts its own pages into with little left
+//! over. A freed buffer goes to the next block of its size, whichever thread makes it, so that
+//! blocks which replace others take no additional memory. Each block is counted by [`BlockMemory`]
+//! for as long as anybody holds it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,77 +21,81 @@ use parking_lot::Mutex;
 use crate::prefetch::prefetch;
 use crate::prefix::Probe;
 
-/// The sizes of pieces that are kept for the next block.
-const PIECE_BYTES: [usize; 5] = [3584, 4096, 5120, 6144, PIECE_BYTES_MAX];
+/// The sizes of buffers that are kept for the next block.
+const BUFFER_BYTES: [usize; 5] = [3584, 4096, 5120, 6144, BUFFER_BYTES_MAX];
 
-/// What blocks of small rows take at most. In larger ones a range has fewer blocks to find (with half of this, a hundred rows took
-/// a third longer), but more is read for a row that no block has.
-pub(crate) const PIECE_BYTES_MAX: usize = 7168;
+/// The largest buffer of a block of small rows. With larger ones a range has fewer blocks to find
+/// (with half of this, reading a hundred rows took a third longer), but more is read for a row that
+/// no block has.
+pub(crate) const BUFFER_BYTES_MAX: usize = 7168;
 
-/// How many pieces of a size wait for the next block at most.
-const PIECES_KEPT_MAX: usize = 32;
+/// How many free buffers of a size are kept at most.
+const FREE_BUFFERS_MAX: usize = 32;
 
-/// What a block costs beside its piece: itself, its place in the index, and in the clock.
+/// What a block costs beside its buffer: itself, its slot in the index, and its place in the clock.
 const BLOCK_OVERHEAD_BYTES: usize = size_of::<Block>() + 80;
 
-/// Places and keys of some forty rows.
+/// Offsets and keys of some forty rows.
 const PREFETCHED_KEYS_BYTES: usize = 384;
-/// Of longer values the processor fetches the rest itself.
+/// Of longer values the processor's own prefetcher fetches the rest.
 const PREFETCHED_VALUE_BYTES: usize = 256;
 
-/// A block is made anew as so many blocks at most; one that would become more was filled, not read.
-const REWRITTEN_LEN_MAX: usize = 4;
+/// A block is rewritten as so many blocks at most; one that would become more was filled by a load,
+/// not by reads.
+const REWRITTEN_BLOCKS_MAX: usize = 4;
 
 // ── Memory ───────────────────────────────────────────────────────────────────────────────────
 
-/// The memory that all blocks of a store take.
-pub(crate) struct Room {
+/// Counts and recycles the memory of all blocks of a store.
+pub(crate) struct BlockMemory {
+    /// How many bytes blocks may take before some are evicted.
     pub budget: usize,
     used: AtomicUsize,
-    free: [Mutex<Vec<Box<[u8]>>>; PIECE_BYTES.len()],
+    free: [Mutex<Vec<Box<[u8]>>>; BUFFER_BYTES.len()],
 }
 
-impl Room {
-    pub fn new(budget: usize) -> Room {
-        Room {
+impl BlockMemory {
+    pub fn new(budget: usize) -> BlockMemory {
+        BlockMemory {
             budget,
             used: AtomicUsize::new(0),
             free: Default::default(),
         }
     }
 
-    /// What is taken by blocks that anybody holds.
+    /// The bytes of all blocks that anybody holds.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    pub fn is_exceeded(&self) -> bool {
+    pub fn is_over_budget(&self) -> bool {
         self.used() > self.budget
     }
 
-    /// Memory of at least this length. Beyond what is small or large for a block, exactly this.
+    /// A buffer of at least this length. One that is small or large for a block has exactly this
+    /// length.
     fn take(&self, len: usize) -> Box<[u8]> {
-        let is_small = len <= PIECE_BYTES[0] / 2;
-        let size = PIECE_BYTES.iter().position(|size| len <= *size);
-        let piece = match size.filter(|_| !is_small) {
+        let is_small = len <= BUFFER_BYTES[0] / 2;
+        let size = BUFFER_BYTES.iter().position(|size| len <= *size);
+        let buffer = match size.filter(|_| !is_small) {
             Some(size) => {
                 let kept = self.free[size].lock().pop();
-                kept.unwrap_or_else(|| vec![0; PIECE_BYTES[size]].into())
+                kept.unwrap_or_else(|| vec![0; BUFFER_BYTES[size]].into())
             }
             None => vec![0; len].into(),
         };
         self.used
-            .fetch_add(piece.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
-        piece
+            .fetch_add(buffer.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
+        buffer
     }
 
-    fn give_back(&self, piece: Box<[u8]>) {
+    fn give_back(&self, buffer: Box<[u8]>) {
         self.used
-            .fetch_sub(piece.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
-        if let Some(size) = PIECE_BYTES.iter().position(|size| piece.len() == *size) {
+            .fetch_sub(buffer.len() + BLOCK_OVERHEAD_BYTES, Ordering::Relaxed);
+        if let Some(size) = BUFFER_BYTES.iter().position(|size| buffer.len() == *size) {
             let mut free = self.free[size].lock();
-            if free.len() < PIECES_KEPT_MAX {
-                free.push(piece);
+            if free.len() < FREE_BUFFERS_MAX {
+                free.push(buffer);
             }
         }
     }
@@ -101,23 +105,23 @@ impl Room {
 
 /// Neighbouring rows, in order.
 pub(crate) struct Block {
-    piece: Box<[u8]>,
+    buffer: Box<[u8]>,
     /// How many rows.
     len: u32,
-    /// Where the low key ends, and the high one; it begins behind the places.
+    /// Where the low key ends, and where the high one ends; the low one begins behind the offsets.
     low_end: u32,
     high_end: u32,
-    /// Whether it speaks for all keys from `low` on.
+    /// Whether it covers all keys from `low` on.
     is_open: bool,
     is_wide: bool,
-    /// Read since the clock's hand passed.
-    is_warm: AtomicBool,
-    room: Arc<Room>,
+    /// The reference bit of CLOCK: read since the hand last passed.
+    is_referenced: AtomicBool,
+    memory: Arc<BlockMemory>,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.room.give_back(std::mem::take(&mut self.piece));
+        self.memory.give_back(std::mem::take(&mut self.buffer));
     }
 }
 
@@ -127,27 +131,27 @@ impl Block {
     }
 
     pub fn low(&self) -> &[u8] {
-        let begin = places_bytes(self.len(), self.is_wide);
-        &self.piece[begin..self.low_end as usize]
+        let begin = offsets_bytes(self.len(), self.is_wide);
+        &self.buffer[begin..self.low_end as usize]
     }
 
-    /// The first key it doesn't speak for; `None` past every key.
+    /// The first key that it doesn't cover; `None` if it covers all keys from `low` on.
     pub fn high(&self) -> Option<&[u8]> {
-        (!self.is_open).then(|| &self.piece[self.low_end as usize..self.high_end as usize])
+        (!self.is_open).then(|| &self.buffer[self.low_end as usize..self.high_end as usize])
     }
 
-    /// Where its places, keys and values begin: for [`prefetch_keys`](Self::prefetch_keys).
+    /// Where its offsets, keys and values begin: for [`prefetch_keys`](Self::prefetch_keys).
     pub fn rows_at(&self) -> usize {
-        self.piece.as_ptr().addr()
+        self.buffer.as_ptr().addr()
     }
 
-    /// Has what a search looks at first brought near: places and keys.
+    /// Prefetches what a search reads first: offsets and keys.
     #[inline]
     pub fn prefetch_keys(rows_at: usize) {
         prefetch(std::ptr::without_provenance(rows_at), PREFETCHED_KEYS_BYTES);
     }
 
-    /// Has the value of a row, if there is such a row, brought near.
+    /// Prefetches the value of a row, if there is such a row.
     #[inline]
     pub fn prefetch_value(&self, at: usize) {
         if at < self.len() {
@@ -156,18 +160,18 @@ impl Block {
         }
     }
 
-    /// Where a key begins and ends; the numbers after those of the keys are the values'.
+    /// Where a key begins and ends; numbers from `len` on are the values'.
     #[inline]
-    fn place(&self, number: usize) -> Range<usize> {
+    fn extent(&self, number: usize) -> Range<usize> {
         if self.is_wide {
             let at = 4 * number;
-            let bytes = &self.piece[at..at + 8];
+            let bytes = &self.buffer[at..at + 8];
             let begin = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
             let end = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
             begin as usize..end as usize
         } else {
             let at = 2 * number;
-            let bytes = &self.piece[at..at + 4];
+            let bytes = &self.buffer[at..at + 4];
             let begin = u16::from_le_bytes([bytes[0], bytes[1]]);
             let end = u16::from_le_bytes([bytes[2], bytes[3]]);
             usize::from(begin)..usize::from(end)
@@ -176,12 +180,12 @@ impl Block {
 
     #[inline]
     pub fn key(&self, at: usize) -> &[u8] {
-        &self.piece[self.place(at)]
+        &self.buffer[self.extent(at)]
     }
 
     #[inline]
     fn value(&self, at: usize) -> &[u8] {
-        &self.piece[self.place(self.len() + at)]
+        &self.buffer[self.extent(self.len() + at)]
     }
 
     #[inline]
@@ -224,34 +228,35 @@ impl Block {
     }
 
     pub fn size(&self) -> usize {
-        self.piece.len() + BLOCK_OVERHEAD_BYTES
+        self.buffer.len() + BLOCK_OVERHEAD_BYTES
     }
 
-    pub fn is_warm(&self) -> bool {
-        self.is_warm.load(Ordering::Relaxed)
+    pub fn is_referenced(&self) -> bool {
+        self.is_referenced.load(Ordering::Relaxed)
     }
 
-    pub fn note_read(&self) {
-        // A store by every reader would have the cores fight for the line.
-        if !self.is_warm() {
-            self.is_warm.store(true, Ordering::Relaxed);
+    pub fn mark_referenced(&self) {
+        // A store by every reader would make the cores contend for the cache line.
+        if !self.is_referenced() {
+            self.is_referenced.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether it was read since this was last asked.
-    pub fn cool(&self) -> bool {
-        self.is_warm.swap(false, Ordering::Relaxed)
+    /// Whether it was read since this was last called.
+    pub fn take_referenced(&self) -> bool {
+        self.is_referenced.swap(false, Ordering::Relaxed)
     }
 
-    /// Blocks in place of this one, with rows of its interval replaced, added or removed. None if they were many.
-    pub fn rewritten<'w>(
+    /// The blocks that replace this one, with rows of its interval replaced, added or removed. None
+    /// if they would be many.
+    pub fn rewrite<'w>(
         &self,
-        news: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
+        changes: impl Iterator<Item = (&'w [u8], Option<&'w [u8]>)>,
     ) -> Vec<Block> {
         let mut rows: Vec<(&[u8], &[u8])> = Vec::with_capacity(self.len() + 8);
         let mut at = 0;
         let mut is_appended = true;
-        for (key, value) in news {
+        for (key, value) in changes {
             while at < self.len() && self.key(at) < key {
                 rows.push(self.row(at));
                 at += 1;
@@ -265,12 +270,13 @@ impl Block {
         rows.extend((at..self.len()).map(|at| self.row(at)));
         let mut whole = Fill::new(self.low());
         rows.iter().for_each(|(key, value)| whole.add(key, value));
-        // Rows at the end are followed by more, as a rule; among others each half has room for those to come.
+        // Rows at the end are followed by more, as a rule; elsewhere each block keeps room for
+        // those to come.
         let bytes = whole.bytes() + self.high().map_or(0, <[u8]>::len);
-        let target = match bytes.div_ceil(PIECE_BYTES_MAX) {
+        let target = match bytes.div_ceil(BUFFER_BYTES_MAX) {
             0 | 1 => usize::MAX,
-            _ if is_appended => PIECE_BYTES_MAX,
-            blocks => (bytes / blocks + bytes / 16).min(PIECE_BYTES_MAX),
+            _ if is_appended => BUFFER_BYTES_MAX,
+            blocks => (bytes / blocks + bytes / 16).min(BUFFER_BYTES_MAX),
         };
         let mut blocks = Vec::new();
         let mut rest = &rows[..];
@@ -281,12 +287,17 @@ impl Block {
             let taken = rest.iter().take_while(fits).count();
             let (these, others) = rest.split_at(taken);
             let high = others.first().map(|(key, _)| *key);
-            let block = pack(&self.room, low, high.or(self.high()), these.iter().copied());
-            // They are as warm as the block that they come from.
-            block.note_read();
+            let block = build_block(
+                &self.memory,
+                low,
+                high.or(self.high()),
+                these.iter().copied(),
+            );
+            // They are read as often as the block that they come from.
+            block.mark_referenced();
             blocks.push(block);
             let Some(high) = high else { return blocks };
-            if blocks.len() == REWRITTEN_LEN_MAX {
+            if blocks.len() == REWRITTEN_BLOCKS_MAX {
                 return Vec::new();
             }
             (low, rest) = (high, others);
@@ -294,11 +305,11 @@ impl Block {
     }
 }
 
-fn places_bytes(len: usize, is_wide: bool) -> usize {
+fn offsets_bytes(len: usize, is_wide: bool) -> usize {
     (2 * len + 1) * if is_wide { 4 } else { 2 }
 }
 
-/// How much of a piece rows take, as they come.
+/// How full a buffer gets as rows are added.
 #[derive(Clone, Copy)]
 pub(crate) struct Fill {
     len: usize,
@@ -319,11 +330,11 @@ impl Fill {
     }
 
     fn bytes(&self) -> usize {
-        self.bytes + places_bytes(self.len, false)
+        self.bytes + offsets_bytes(self.len, false)
     }
 
-    /// Adds the row if it is the first, or fits into so many bytes with it. The next row's key, which may have to be
-    /// told as the high one, is taken to be as long.
+    /// Adds the row if it is the first, or if the rows fit into `bytes_max` bytes with it. The next
+    /// row's key, which may be needed as the high key, is assumed to be as long.
     pub fn admits(&mut self, key: &[u8], value: &[u8], bytes_max: usize) -> bool {
         let mut with = *self;
         with.add(key, value);
@@ -335,9 +346,9 @@ impl Fill {
     }
 }
 
-/// Makes a block of rows in order.
-pub(crate) fn pack<'r>(
-    room: &Arc<Room>,
+/// Makes a block of rows in order, which covers the keys from `low` up to but without `high`.
+pub(crate) fn build_block<'r>(
+    memory: &Arc<BlockMemory>,
     low: &[u8],
     high: Option<&[u8]>,
     rows: impl Iterator<Item = (&'r [u8], &'r [u8])> + Clone,
@@ -349,11 +360,11 @@ pub(crate) fn pack<'r>(
         values_len += value.len();
     }
     let body = low.len() + high.map_or(0, <[u8]>::len) + keys_len + values_len;
-    let is_wide = places_bytes(len, false) + body > usize::from(u16::MAX);
-    let mut piece = room.take(places_bytes(len, is_wide) + body);
-    let mut end = places_bytes(len, is_wide);
+    let is_wide = offsets_bytes(len, false) + body > usize::from(u16::MAX);
+    let mut buffer = memory.take(offsets_bytes(len, is_wide) + body);
+    let mut end = offsets_bytes(len, is_wide);
     let mut put = |bytes: &[u8]| {
-        piece[end..end + bytes.len()].copy_from_slice(bytes);
+        buffer[end..end + bytes.len()].copy_from_slice(bytes);
         end += bytes.len();
         end
     };
@@ -372,22 +383,22 @@ pub(crate) fn pack<'r>(
         at += len;
         at
     });
-    for (number, place) in std::iter::once(high_end).chain(ends).enumerate() {
+    for (number, offset) in std::iter::once(high_end).chain(ends).enumerate() {
         if is_wide {
-            piece[4 * number..4 * number + 4].copy_from_slice(&(place as u32).to_le_bytes());
+            buffer[4 * number..4 * number + 4].copy_from_slice(&(offset as u32).to_le_bytes());
         } else {
-            piece[2 * number..2 * number + 2].copy_from_slice(&(place as u16).to_le_bytes());
+            buffer[2 * number..2 * number + 2].copy_from_slice(&(offset as u16).to_le_bytes());
         }
     }
     Block {
-        piece,
+        buffer,
         len: len as u32,
         low_end: low_end as u32,
         high_end: high_end as u32,
         is_open: high.is_none(),
         is_wide,
-        is_warm: AtomicBool::new(false),
-        room: Arc::clone(room),
+        is_referenced: AtomicBool::new(false),
+        memory: Arc::clone(memory),
     }
 }
 
@@ -395,9 +406,9 @@ pub(crate) fn pack<'r>(
 mod tests {
     use super::*;
 
-    fn block(room: &Arc<Room>, rows: &[(Vec<u8>, Vec<u8>)]) -> Block {
+    fn block(memory: &Arc<BlockMemory>, rows: &[(Vec<u8>, Vec<u8>)]) -> Block {
         let rows = rows.iter().map(|(key, value)| (&key[..], &value[..]));
-        pack(room, b"a", Some(b"z"), rows)
+        build_block(memory, b"a", Some(b"z"), rows)
     }
 
     fn rows_of(block: &Block) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -407,12 +418,12 @@ mod tests {
 
     #[test]
     fn rows_lie_as_they_were_put_in_small_and_wide_blocks() {
-        let room = Arc::new(Room::new(1 << 20));
+        let memory = Arc::new(BlockMemory::new(1 << 20));
         for value_len in [0, 3, 500, 40_000] {
             let rows: Vec<_> = (0..20u8)
                 .map(|n| (vec![b'b', n], vec![n; value_len]))
                 .collect();
-            let block = block(&room, &rows);
+            let block = block(&memory, &rows);
             assert_eq!(rows_of(&block), rows);
             assert_eq!((block.low(), block.high()), (&b"a"[..], Some(&b"z"[..])));
             assert_eq!(block.get(&[b'b', 7]), Some(&rows[7].1[..]));
@@ -420,22 +431,22 @@ mod tests {
             assert_eq!(block.lower_bound(b"b"), 0);
             assert_eq!(block.upper_bound(&[b'b', 19]), 20);
         }
-        assert_eq!(room.used(), 0);
+        assert_eq!(memory.used(), 0);
     }
 
     #[test]
     fn rewriting_cuts_what_grew_and_keeps_the_interval_whole() {
-        let room = Arc::new(Room::new(1 << 20));
+        let memory = Arc::new(BlockMemory::new(1 << 20));
         let rows: Vec<_> = (0..30u8).map(|n| (vec![b'b', n], vec![n; 100])).collect();
-        let old = block(&room, &rows);
+        let old = block(&memory, &rows);
         let longer = vec![9; 600];
         let keys: Vec<_> = rows.iter().map(|(key, _)| key.clone()).collect();
-        let news = keys.iter().map(|key| (&key[..], Some(&longer[..])));
-        let cut = old.rewritten(news);
+        let changes = keys.iter().map(|key| (&key[..], Some(&longer[..])));
+        let cut = old.rewrite(changes);
         assert_eq!(cut.len(), 3);
         assert!(
             cut.iter()
-                .all(|block| block.size() <= PIECE_BYTES_MAX + BLOCK_OVERHEAD_BYTES)
+                .all(|block| block.size() <= BUFFER_BYTES_MAX + BLOCK_OVERHEAD_BYTES)
         );
         assert_eq!(cut[0].low(), b"a");
         assert_eq!(cut[0].high(), Some(cut[1].low()));
@@ -448,21 +459,29 @@ mod tests {
 
     #[test]
     fn rows_appended_leave_full_blocks_behind() {
-        let room = Arc::new(Room::new(1 << 20));
+        let memory = Arc::new(BlockMemory::new(1 << 20));
         let rows: Vec<_> = (0..30u8).map(|n| (vec![b'b', n], vec![n; 100])).collect();
-        let old = block(&room, &rows);
-        let news: Vec<_> = (0..60u8).map(|n| (vec![b'c', n], vec![n; 100])).collect();
-        let cut = old.rewritten(news.iter().map(|(key, value)| (&key[..], Some(&value[..]))));
+        let old = block(&memory, &rows);
+        let changes: Vec<_> = (0..60u8).map(|n| (vec![b'c', n], vec![n; 100])).collect();
+        let cut = old.rewrite(
+            changes
+                .iter()
+                .map(|(key, value)| (&key[..], Some(&value[..]))),
+        );
         assert_eq!(cut.len(), 2);
         assert!(cut[0].len() > 65);
     }
 
     #[test]
     fn a_block_that_was_filled_by_thousands_of_rows_is_not_kept() {
-        let room = Arc::new(Room::new(1 << 20));
-        let old = block(&room, &[]);
-        let news: Vec<_> = (0..9999u32).map(|n| (n.to_be_bytes(), [0; 50])).collect();
-        let cut = old.rewritten(news.iter().map(|(key, value)| (&key[..], Some(&value[..]))));
+        let memory = Arc::new(BlockMemory::new(1 << 20));
+        let old = block(&memory, &[]);
+        let changes: Vec<_> = (0..9999u32).map(|n| (n.to_be_bytes(), [0; 50])).collect();
+        let cut = old.rewrite(
+            changes
+                .iter()
+                .map(|(key, value)| (&key[..], Some(&value[..]))),
+        );
         assert!(cut.is_empty());
     }
 }

@@ -1,17 +1,18 @@
 //! Reading a range in order, through everything a reader can see.
 //!
-//! The sources of a row are layers, newest first: the transaction's own overlay, the generations of
-//! versions, and redb at the bottom. Each yields its keys in order; the cursor takes the smallest
-//! (or, backward, the greatest), and where two layers have the same key, the newer one speaks.
+//! The sources of a row are layers, newest first: the transaction's own overlay, the memtables, and
+//! redb at the bottom. Each yields its keys in order; the cursor takes the smallest (or, backward,
+//! the greatest), and where two layers have the same key, the newer one wins.
 //!
 //! ```text
 //! overlay      ·   c=9   ·   ·
-//! versions     ·   c=4   ·   d=✗      forward: a=1, c=9, e=5
+//! memtable     ·   c=4   ·   d=✗      forward: a=1, c=9, e=5
 //! redb        a=1  c=2   ·  d=7  e=5
 //! ```
 //!
-//! Rows of redb are lent from blocks ([`crate::block`]), versions from where they lie. The overlay is read in batches of
-//! growing length, by reference count. With no layer above redb, which is the usual case, nothing is merged at all.
+//! Rows of redb are lent from blocks ([`crate::block`]), versions from the memtable. The overlay is
+//! read in batches of growing length, by reference count. With no layer above redb, which is the
+//! usual case, nothing is merged at all.
 
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
@@ -20,12 +21,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::block::Block;
+use crate::memtable::{BoundKey, Key, SpaceVersions, Value, VersionCursor, is_past_high};
 use crate::overlay::Writes;
 use crate::snapshot::{Snapshot, is_empty_range};
-use crate::versions::{BoundKey, Key, SpaceVersions, Value, VersionWalk, past_high};
 use crate::{CommitTs, Direction, Result, SpaceId};
 
-/// How many rows ahead of the one that is lent values are brought near.
+/// How many rows ahead of the current one a value is prefetched.
 const ROWS_PREFETCHED: usize = 3;
 
 const FIRST_BATCH: usize = 8;
@@ -43,19 +44,19 @@ pub(crate) enum Layer {
 /// commits nor the transaction's own later writes.
 pub struct Cursor {
     layers: SmallVec<[LayerCursor; 3]>,
-    rows: Option<Rows>,
-    row_is_spent: bool,
-    winner: Winner,
+    rows: Option<TreeRows>,
+    is_tree_row_consumed: bool,
+    origin: RowOrigin,
     direction: Direction,
-    /// Keeps the tree and the generations alive that the rest reads.
+    /// Keeps the tree and the memtables alive that the other fields read.
     snapshot: Snapshot,
 }
 
-/// Which source has the row to be lent.
+/// Which source has the current row.
 #[derive(Clone, Copy)]
-enum Winner {
+enum RowOrigin {
     Layer(usize),
-    Row,
+    Tree,
 }
 
 impl Cursor {
@@ -72,20 +73,21 @@ impl Cursor {
             layers
                 .into_iter()
                 .map(|layer| LayerCursor::new(layer, bounds, direction))
-                .filter(|layer| layer.head().is_some())
+                .filter(|layer| layer.current().is_some())
                 .collect()
         };
         Cursor {
             layers,
-            rows: rows.map(|space| Rows::new(space, bounds)),
-            row_is_spent: true,
-            winner: Winner::Row,
+            rows: rows.map(|space| TreeRows::new(space, bounds)),
+            is_tree_row_consumed: true,
+            origin: RowOrigin::Tree,
             direction,
             snapshot,
         }
     }
 
-    /// The next row's key and value, or `None` past the end.
+    /// The next row's key and value, or `None` past the end. Fails if the disk does, or with
+    /// [`Error::Damaged`](crate::Error::Damaged).
     #[allow(clippy::should_implement_trait)]
     #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
@@ -96,14 +98,14 @@ impl Cursor {
             .as_mut()
             .is_some_and(|rows| rows.step(self.direction))
         {
-            self.advance_rows()?;
+            self.advance_tree_rows()?;
         }
-        Ok(match self.winner {
-            Winner::Layer(at) => match self.layers[at].head() {
+        Ok(match self.origin {
+            RowOrigin::Layer(at) => match self.layers[at].current() {
                 Some((key, Some(value))) => Some((key, value)),
                 _ => None,
             },
-            Winner::Row => self.rows.as_ref().and_then(Rows::head),
+            RowOrigin::Tree => self.rows.as_ref().and_then(TreeRows::current),
         })
     }
 
@@ -111,15 +113,15 @@ impl Cursor {
     fn merge(&mut self) -> Result<()> {
         loop {
             for layer in &mut self.layers {
-                layer.advance_if_spent();
+                layer.advance_if_consumed();
             }
-            if self.row_is_spent {
-                self.advance_rows()?;
+            if self.is_tree_row_consumed {
+                self.advance_tree_rows()?;
             }
-            self.winner = self.choose();
-            let is_deleted = match self.winner {
-                Winner::Layer(at) => matches!(self.layers[at].head(), Some((_, None))),
-                Winner::Row => false,
+            self.origin = self.choose();
+            let is_deleted = match self.origin {
+                RowOrigin::Layer(at) => matches!(self.layers[at].current(), Some((_, None))),
+                RowOrigin::Tree => false,
             };
             if !is_deleted {
                 return Ok(());
@@ -127,8 +129,8 @@ impl Cursor {
         }
     }
 
-    fn advance_rows(&mut self) -> Result<()> {
-        self.row_is_spent = false;
+    fn advance_tree_rows(&mut self) -> Result<()> {
+        self.is_tree_row_consumed = false;
         if let Some(rows) = &mut self.rows
             && !rows.advance(&self.snapshot, self.direction)?
         {
@@ -137,58 +139,59 @@ impl Cursor {
         Ok(())
     }
 
-    /// Finds the nearest key, and marks every source that has it as spent. Past the end it is the rows', which are no more.
-    fn choose(&mut self) -> Winner {
+    /// Finds the nearest key, and marks every source that has it as consumed. Past the end that is
+    /// the tree's.
+    fn choose(&mut self) -> RowOrigin {
         let nearer = |key: &[u8], best: &[u8]| match self.direction {
             Direction::Forward => key.cmp(best),
             Direction::Backward => best.cmp(key),
         };
-        let mut winner: Option<(usize, &[u8])> = None;
+        let mut origin: Option<(usize, &[u8])> = None;
         // Of equal keys the newest layer's, which comes first.
         for (at, layer) in self.layers.iter().enumerate() {
-            if let Some((key, _)) = layer.head()
-                && winner.is_none_or(|(_, best)| nearer(key, best).is_lt())
+            if let Some((key, _)) = layer.current()
+                && origin.is_none_or(|(_, best)| nearer(key, best).is_lt())
             {
-                winner = Some((at, key));
+                origin = Some((at, key));
             }
         }
-        let row = self.rows.as_ref().and_then(Rows::head);
-        let row_order = match (winner, row) {
+        let row = self.rows.as_ref().and_then(TreeRows::current);
+        let row_order = match (origin, row) {
             (_, None) => Ordering::Greater,
             (None, Some(_)) => Ordering::Less,
             (Some((_, best)), Some((key, _))) => nearer(key, best),
         };
-        self.row_is_spent = row_order.is_le();
-        let winner = winner.filter(|_| row_order.is_ge());
-        let Some((at, _)) = winner else {
-            return Winner::Row;
+        self.is_tree_row_consumed = row_order.is_le();
+        let origin = origin.filter(|_| row_order.is_ge());
+        let Some((at, _)) = origin else {
+            return RowOrigin::Tree;
         };
         // Those before it are newer: they would have won with the same key.
-        if let Some((winner, older)) = self.layers[at..].split_first_mut() {
-            let key = winner.head().map(|(key, _)| key);
+        if let Some((origin, older)) = self.layers[at..].split_first_mut() {
+            let key = origin.current().map(|(key, _)| key);
             for layer in older {
-                layer.is_spent = layer.head().map(|(key, _)| key) == key;
+                layer.is_consumed = layer.current().map(|(key, _)| key) == key;
             }
-            winner.is_spent = true;
+            origin.is_consumed = true;
         }
-        Winner::Layer(at)
+        RowOrigin::Layer(at)
     }
 }
 
 /// The B-tree's part of the range, block by block.
-struct Rows {
+struct TreeRows {
     space: SpaceId,
     low: Bound<BoundKey>,
     high: Bound<BoundKey>,
     block: Option<Arc<Block>>,
-    /// The row that is lent, and the rows of the block that are in the range.
+    /// The current row, and the rows of the block that are in the range.
     at: usize,
     within: Range<usize>,
 }
 
-impl Rows {
-    fn new(space: SpaceId, (low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Rows {
-        Rows {
+impl TreeRows {
+    fn new(space: SpaceId, (low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> TreeRows {
+        TreeRows {
             space,
             low: low.map(BoundKey::from_slice),
             high: high.map(BoundKey::from_slice),
@@ -199,7 +202,7 @@ impl Rows {
     }
 
     #[inline]
-    fn head(&self) -> Option<(&[u8], &[u8])> {
+    fn current(&self) -> Option<(&[u8], &[u8])> {
         Some(self.block.as_ref()?.row(self.at))
     }
 
@@ -237,12 +240,13 @@ impl Rows {
                 Bound::Unbounded => None,
             },
             (None, Direction::Backward) => match high {
-                // The block of the key itself, or the one before it: either way its rows are sorted out below.
+                // The block of the key itself, or the one before it: either way rows outside the
+                // range are left out below.
                 Bound::Included(key) | Bound::Excluded(key) => Some(key),
                 Bound::Unbounded => None,
             },
             (Some(block), Direction::Forward) => match block.high() {
-                Some(next) if !past_high(next, high) => Some(next),
+                Some(next) if !is_past_high(next, high) => Some(next),
                 _ => return Ok(false),
             },
             (Some(block), Direction::Backward) => match (block.low(), low) {
@@ -254,16 +258,16 @@ impl Rows {
             },
         };
         let seeks_key_itself = self.block.is_none() && matches!(high, Bound::Included(_));
-        let base = &snapshot.epoch.base;
+        let base = &snapshot.epoch.tree;
         let block = match direction {
-            // Rows up to and with a key: the block that speaks for the key has the last of them.
+            // Rows up to and with a key: the block that covers the key has the last of them.
             Direction::Backward if seeks_key_itself => {
                 base.block(self.space, from, Direction::Forward)?
             }
             direction => base.block(self.space, from, direction)?,
         };
         let Some(block) = block else { return Ok(false) };
-        // Others may have cut the blocks anew: go on exactly where the last one ended.
+        // The blocks may have been replaced: go on exactly where the last one ended.
         let (low, high) = match (&self.block, from, direction) {
             (Some(_), Some(from), Direction::Forward) => (Bound::Included(from), high),
             (Some(_), Some(from), Direction::Backward) => (low, Bound::Excluded(from)),
@@ -291,49 +295,51 @@ fn as_slice(bound: &Bound<BoundKey>) -> Bound<&[u8]> {
 
 /// One layer's part of the range.
 struct LayerCursor {
-    walk: Walk,
-    is_spent: bool,
+    cursor: LayerSource,
+    is_consumed: bool,
 }
 
-enum Walk {
-    Overlay(OverlayWalk),
-    Versions(VersionWalk),
+enum LayerSource {
+    Overlay(OverlayCursor),
+    Versions(VersionCursor),
 }
 
 impl LayerCursor {
     fn new(layer: Layer, bounds: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Self {
-        let walk = match layer {
-            Layer::Overlay(writes) => Walk::Overlay(OverlayWalk::new(writes, bounds, direction)),
+        let cursor = match layer {
+            Layer::Overlay(writes) => {
+                LayerSource::Overlay(OverlayCursor::new(writes, bounds, direction))
+            }
             Layer::Versions(versions, ts) => {
-                Walk::Versions(VersionWalk::new(versions, bounds, direction, ts))
+                LayerSource::Versions(VersionCursor::new(versions, bounds, direction, ts))
             }
         };
         LayerCursor {
-            walk,
-            is_spent: false,
+            cursor,
+            is_consumed: false,
         }
     }
 
     #[inline]
-    fn head(&self) -> Option<(&[u8], Option<&[u8]>)> {
-        match &self.walk {
-            Walk::Overlay(walk) => walk.head(),
-            Walk::Versions(walk) => walk.head(),
+    fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        match &self.cursor {
+            LayerSource::Overlay(cursor) => cursor.current(),
+            LayerSource::Versions(cursor) => cursor.current(),
         }
     }
 
-    fn advance_if_spent(&mut self) {
-        if std::mem::take(&mut self.is_spent) {
-            match &mut self.walk {
-                Walk::Overlay(walk) => walk.advance(),
-                Walk::Versions(walk) => walk.advance(),
+    fn advance_if_consumed(&mut self) {
+        if std::mem::take(&mut self.is_consumed) {
+            match &mut self.cursor {
+                LayerSource::Overlay(cursor) => cursor.advance(),
+                LayerSource::Versions(cursor) => cursor.advance(),
             }
         }
     }
 }
 
 /// The transaction's own writes, read ahead in batches.
-struct OverlayWalk {
+struct OverlayCursor {
     writes: Arc<Writes>,
     low: Bound<Key>,
     high: Bound<Key>,
@@ -344,13 +350,13 @@ struct OverlayWalk {
     is_last_batch: bool,
 }
 
-impl OverlayWalk {
+impl OverlayCursor {
     fn new(
         writes: Arc<Writes>,
         (low, high): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-    ) -> OverlayWalk {
-        let mut walk = OverlayWalk {
+    ) -> OverlayCursor {
+        let mut cursor = OverlayCursor {
             writes,
             low: low.map(Key::from),
             high: high.map(Key::from),
@@ -360,11 +366,11 @@ impl OverlayWalk {
             batch_len: FIRST_BATCH,
             is_last_batch: false,
         };
-        walk.fill();
-        walk
+        cursor.fill();
+        cursor
     }
 
-    fn head(&self) -> Option<(&[u8], Option<&[u8]>)> {
+    fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
         let (key, value) = self.batch.get(self.at)?;
         Some((key, value.as_deref()))
     }

@@ -2,7 +2,7 @@
 //!
 //! Log, tree and lock file reach the operating system through a [`Disk`] and nothing else, hence a
 //! test can put a disk of its own below a store: one that loses what was not synced, writes half,
-//! or refuses. [`OsDisk`] is the real one, and what [`Options`](crate::Options) carry unless told.
+//! or fails. [`OsDisk`] is the real one, and the default of [`Options`](crate::Options).
 //!
 //! What storage may expect of a disk, and what it may not:
 //!
@@ -12,9 +12,9 @@
 //! | `open` that creates, `rename`, `remove`, `create_folder` | seen by everybody | after `sync_folder` of the folder that holds the name |
 //!
 //! Until then a power cut may keep any part of it: single sectors of a write, a length without the
-//! bytes, one rename of two. A file's sync says nothing about its name, and a folder's nothing about
-//! the files' bytes. A sync that failed may have dropped what it was to write, and the next one then
-//! succeeds without it: nothing in a file can be relied on after its sync has failed.
+//! bytes, one rename of two. A file's sync says nothing about its name, and a folder's nothing
+//! about the files' bytes. A sync that failed may have dropped what it was to write, and the next
+//! one then succeeds without it: nothing in a file can be relied on after its sync has failed.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -25,24 +25,24 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where files lie.
+/// A file system. Errors are the system's.
 pub trait Disk: Debug + Send + Sync + 'static {
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Gives a file another name, taking that name from the file that had it.
+    /// Gives a file another name, replacing the file that had it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file's name. The file lives on for those who have it open.
+    /// Removes a file's name. The file stays for those who have it open.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// The names in a folder, in no order.
     fn list(&self, folder: &Path) -> io::Result<Vec<OsString>>;
 
-    /// What lies at a path.
-    fn find(&self, path: &Path) -> io::Result<Option<Found>>;
+    /// What lies at a path; `None` if nothing does.
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>>;
 
-    /// Makes a folder in one that is there.
+    /// Makes a folder in an existing one.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
 
     /// Opens a folder, to sync it later without another descriptor.
@@ -53,7 +53,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
         self.open_folder(folder)?.sync()
     }
 
-    /// The room that is left on a folder's or file's disk, if that can be told.
+    /// The free room on the disk of a folder or file, in bytes; `None` if it can't be told.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
 
     /// Makes this process the only user of what the file at `path` stands for.
@@ -68,15 +68,16 @@ pub trait DiskFolder: Debug + Send + Sync + 'static {
 
 /// A file that is open for reading and writing.
 pub trait DiskFile: Debug + Send + Sync + 'static {
-    /// Reads what one call to the system gives; 0 at the end of the file.
+    /// One read of the system: how many bytes it gave; 0 at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes what one call to the system takes.
+    /// One write of the system: how many bytes it took.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Cuts the file, or lets it grow by zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// The file's length in bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Waits until the bytes, and the length that it takes to read them, are on disk.
@@ -85,6 +86,7 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     /// Waits until all of the file is on disk, but not its name.
     fn sync_all(&self) -> io::Result<()>;
 
+    /// Whether the length is 0.
     fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)
     }
@@ -130,29 +132,37 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     }
 }
 
-/// What an open does about a file that is there, or is not.
+/// What an open does about a file that exists, or doesn't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
-    /// It must be there.
+    /// The file must exist.
     Existing,
-    /// It is made anew, whatever was there.
+    /// The file is created, or truncated if it exists.
     Truncated,
 }
 
 /// What lies at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    File { len: u64 },
+pub enum Metadata {
+    /// A file.
+    File {
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// A folder.
     Folder,
 }
 
-/// What came of a try to lock a folder.
+/// The outcome of a try to lock a folder.
 #[derive(Debug)]
 pub enum LockOutcome {
-    /// It is this process's until this is dropped.
+    /// Locked by this process until this is dropped.
     Held(Box<dyn Any + Send + Sync>),
-    /// Another process has it, whose id this is if it has left one.
-    InUse { pid: Option<u32> },
+    /// Another process has it.
+    InUse {
+        /// Its id, if it has left one.
+        pid: Option<u32>,
+    },
 }
 
 /// The operating system's files.
@@ -182,10 +192,10 @@ impl Disk for OsDisk {
             .collect()
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
         match fs::metadata(path) {
-            Ok(found) if found.is_dir() => Ok(Some(Found::Folder)),
-            Ok(found) => Ok(Some(Found::File { len: found.len() })),
+            Ok(found) if found.is_dir() => Ok(Some(Metadata::Folder)),
+            Ok(found) => Ok(Some(Metadata::File { len: found.len() })),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
@@ -218,7 +228,8 @@ impl Disk for OsDisk {
             }
             Err(fs::TryLockError::Error(e)) => return Err(e),
         }
-        // Who holds it is told to people; the lock itself lasts as long as the file is open.
+        // The process's id is for people to read; the lock itself lasts as long as the file is
+        // open.
         file.set_len(0)?;
         file.rewind()?;
         writeln!(file, "{}", std::process::id())?;

@@ -1,14 +1,13 @@
 //! A store's first start, and what may be left of one that was cut short.
 //!
 //! ```text
-//! 1. log-0000000000000000   made whole under another name, synced, renamed, folder synced
-//! 2. tree.redb              the same, with the identity that the segment has
+//! 1. log-0000000000000000   completed under another name, synced, renamed, folder synced
+//! 2. tree.redb              the same, with the segment's store identity
 //! ```
 //!
-//! The tree's name is what makes a store: whoever finds it must find the log, too. A folder with
-//! nothing but an unwritten log is one whose first start didn't get there; nothing was ever
-//! acknowledged, and it starts anew. A folder with a log that was written to and no tree has lost
-//! it.
+//! A folder that has the tree is a store, and must have the log, too. A folder with nothing but an
+//! unwritten log is one whose first start was cut short; nothing was ever acknowledged, and it
+//! starts anew. A folder with a log that was written to and no tree has lost it.
 
 use std::io;
 use std::path::Path;
@@ -16,9 +15,9 @@ use std::sync::Arc;
 
 use crate::checkpoint;
 use crate::disk::{Disk, OpenMode};
-use crate::log::{begin_log, remove_unused_log, sync_folder};
+use crate::log::{create_log, remove_unused_log, sync_folder};
 use crate::options::Options;
-use crate::page_sums::{PAGE_BYTES, StoreId};
+use crate::page_checksums::{PAGE_BYTES, StoreId};
 use crate::tree::Tree;
 use crate::tree_file::CheckedFile;
 use crate::{Error, Result};
@@ -26,35 +25,35 @@ use crate::{Error, Result};
 pub(crate) const TREE: &str = "tree.redb";
 const TREE_UNFINISHED: &str = "tree.redb.unfinished";
 
-/// The share of the cache for pages of checksums, each of which is for 2 MiB of the tree.
-const SUMS_SHARE: usize = 64;
-const SUMS_ROOM_MIN: usize = 64;
+/// The share of the cache for pages of checksums, each of which covers 2 MiB of the tree.
+const CHECKSUM_CACHE_SHARE: usize = 64;
+const CHECKSUM_PAGES_CACHED_MIN: usize = 64;
 
-/// The file of the folder's tree, made if the folder is new.
-pub(crate) fn tree_file(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
+/// The file of the folder's tree, created if the folder is new.
+pub(crate) fn open_tree_file(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
     let disk = &*options.disk;
     let path = folder.join(TREE);
     if disk
-        .find(&path)
+        .metadata(&path)
         .map_err(Error::io("read", &path))?
         .is_none()
     {
-        return make_store(options, folder);
+        return create_store(options, folder);
     }
     let file = disk.open(&path, OpenMode::Existing);
     let file = file.map_err(Error::io("open", &path))?;
-    CheckedFile::open(file, &path, sums_room(options)).map(Arc::new)
+    CheckedFile::open(file, &path, cached_checksum_pages(options)).map(Arc::new)
 }
 
-fn make_store(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
+fn create_store(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
     let disk = &*options.disk;
     let (path, unfinished) = (folder.join(TREE), folder.join(TREE_UNFINISHED));
     remove_unused_log(disk, folder, &path)?;
     let id = StoreId::random();
-    begin_log(&options.disk, folder, id, options.log_segment_bytes)?;
+    create_log(&options.disk, folder, id, options.log_segment_bytes)?;
     let file = disk.open(&unfinished, OpenMode::Truncated);
     let file = file.map_err(Error::io("create", &unfinished))?;
-    let checked = CheckedFile::create(Arc::clone(&file), &path, id, sums_room(options));
+    let checked = CheckedFile::create(Arc::clone(&file), &path, id, cached_checksum_pages(options));
     let checked = Arc::new(checked);
     let tree = Tree::open(Some(&checked), tree_cache_bytes(options))?;
     checkpoint::open_tree(&tree, &path)?;
@@ -63,44 +62,44 @@ fn make_store(options: &Options, folder: &Path) -> Result<Arc<CheckedFile>> {
         .and_then(|()| disk.rename(&unfinished, &path))
         .map_err(Error::io("create", &path))?;
     sync_folder(disk, folder)?;
-    sync_above(disk, folder)?;
+    sync_ancestors(disk, folder)?;
     Ok(checked)
 }
 
 /// The folder may have been made by a start that was killed before its name was on disk.
-fn sync_above(disk: &dyn Disk, folder: &Path) -> Result<()> {
+fn sync_ancestors(disk: &dyn Disk, folder: &Path) -> Result<()> {
     match folder.parent() {
         None => Ok(()),
         Some(parent) => {
-            let parent = or_current(parent);
+            let parent = current_if_empty(parent);
             match disk.sync_folder(parent) {
                 Err(e) if e.kind() != io::ErrorKind::PermissionDenied => {
                     return Err(Error::io("sync", parent)(e));
                 }
                 _ => {}
             }
-            // Those further up are old, as a rule, and may be closed to this user.
+            // Those further up are old, as a rule, and this user may have no right to open them.
             for above in parent.ancestors().skip(1) {
-                let _ = disk.sync_folder(or_current(above));
+                let _ = disk.sync_folder(current_if_empty(above));
             }
             Ok(())
         }
     }
 }
 
-/// A relative path's first folder lies in the current one.
-pub(crate) fn or_current(folder: &Path) -> &Path {
+/// The current folder, if a relative path has no parent left.
+pub(crate) fn current_if_empty(folder: &Path) -> &Path {
     match folder.as_os_str().is_empty() {
         true => Path::new("."),
         false => folder,
     }
 }
 
-/// The B-tree's own share of the cache, for checkpoints; readers have their blocks.
+/// The B-tree's own share of the cache, for checkpoints; readers have blocks. In bytes.
 pub(crate) fn tree_cache_bytes(options: &Options) -> usize {
     options.cache_bytes / 12
 }
 
-fn sums_room(options: &Options) -> usize {
-    (options.cache_bytes / SUMS_SHARE / PAGE_BYTES).max(SUMS_ROOM_MIN)
+fn cached_checksum_pages(options: &Options) -> usize {
+    (options.cache_bytes / CHECKSUM_CACHE_SHARE / PAGE_BYTES).max(CHECKSUM_PAGES_CACHED_MIN)
 }

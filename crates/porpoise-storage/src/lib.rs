@@ -1,15 +1,16 @@
 //! Ordered spaces of byte keys and byte values, transactional and durable.
 //!
-//! It is a write-ahead log that commits fast, versions in memory that let readers never wait, and a
-//! B-tree (redb) that holds everything else. It is not a relational store: it knows nothing of SQL,
-//! tables, types or constraints, and keeps what it is given in the order of the keys' bytes. It
-//! checks no row lock before a write either; locking first is the caller's business.
+//! It is a write-ahead log that commits fast, multi-version memtables that let readers never wait,
+//! and a B-tree (redb) that holds everything else. It is not a relational store: it knows nothing
+//! of SQL, tables, types or constraints, and keeps what it is given in the order of the keys'
+//! bytes. It doesn't check before a write that the row is locked either; locking first is the
+//! caller's business.
 //!
 //! In the order in which a row meets them:
 //!
 //! | type | what it is |
 //! | --- | --- |
-//! | [`Store`] | an open database; hands out everything else |
+//! | [`Store`] | an open database; creates everything else |
 //! | [`Transaction`] | a unit of work: its own writes, its read view, its row locks |
 //! | [`Snapshot`] | everything committed up to one moment |
 //! | [`Cursor`] | the rows of a range, one after another, either way |
@@ -19,17 +20,26 @@
 //!  begin ─► Transaction ── put ──► overlay            get, range
 //!                │ commit                                  │
 //!                ▼                                         ▼
-//!     queue ─► log record ─► fdatasync ─► publish ─► versions in memory
+//!     queue ─► log record ─► fdatasync ─► publish ─►   memtable
 //!                                                          │ checkpoint     ▲ then below
 //!                                                          ▼                │
 //!                                                        redb ──────────────┘
 //! ```
 //!
-//! Where to read on: `commit.rs` tells the life of a commit and who syncs for whom, `log.rs` has the
-//! files byte by byte, `versions.rs` and `snapshot.rs` how readers see one moment, `blocks.rs` what
-//! they read of the B-tree, `checkpoint.rs` how memory and log are kept short, `locks.rs` who waits
-//! for whom, `disk.rs` what is asked of the system and may be expected of it, `recovery.rs` how a
-//! store goes on when its disk does.
+//! Where to read on:
+//!
+//! | module | what it explains |
+//! | --- | --- |
+//! | `group_commit` | the life of a commit, and which thread syncs |
+//! | `log` | the log's files, byte by byte |
+//! | `memtable`, `snapshot` | how readers see one moment |
+//! | `blocks` | the cache of rows that readers have of the B-tree |
+//! | `checkpoint` | how memory and log are kept short |
+//! | `locks` | who waits for whom |
+//! | `disk` | what storage expects of a file system |
+//! | `recovery` | how a store goes on after its disk has failed |
+//! | `page_checksums`, `tree_file` | how damage of the B-tree is noticed |
+//! | `salvage` | what can be saved of a damaged store |
 //!
 //! ```
 //! use porpoise_storage::{Direction, LockMode, Options, Store, Wait};
@@ -58,7 +68,8 @@
 //! # Ok::<(), porpoise_storage::Error>(())
 //! ```
 
-mod base;
+#![warn(missing_docs)]
+
 mod block;
 mod blocks;
 mod checkpoint;
@@ -67,12 +78,15 @@ mod cursor;
 mod disk;
 mod error;
 mod first_start;
+mod group_commit;
 mod ids;
+mod little_endian;
 mod locks;
 mod log;
+mod memtable;
 mod options;
 mod overlay;
-mod page_sums;
+mod page_checksums;
 mod pages;
 mod payload;
 mod prefetch;
@@ -85,19 +99,20 @@ mod store;
 mod transaction;
 mod tree;
 mod tree_file;
+mod tree_snapshot;
 mod verify;
 mod version_map;
-mod versions;
 
-pub use commit::{Commit, LeadHook};
+pub use commit::Commit;
 pub use cursor::Cursor;
-pub use disk::{Disk, DiskFile, DiskFolder, Found, LockOutcome, OpenMode, OsDisk};
+pub use disk::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, OsDisk};
 pub use error::{DamagedPlace, Error, LockError, Result, SpaceOwner};
+pub use group_commit::LeaderHook;
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
-pub use locks::{BlockHook, Blocking, Interrupt, LockMode, Locked, OuterWaits, Wait};
+pub use locks::{ExternalWaits, Interrupt, LockMode, Locked, Wait, WaitHook, WaitPhase};
 pub use options::{Background, Flush, FlushPolicy, Location, Options, Work};
 pub use overlay::Savepoint;
-pub use page_sums::StoreId;
+pub use page_checksums::StoreId;
 pub use salvage::{Gap, Salvage, SalvageProgress, SavedSpace, salvage};
 pub use snapshot::Snapshot;
 pub use store::{Stats, Store};
@@ -105,9 +120,11 @@ pub use transaction::Transaction;
 pub use tree::SpaceNames;
 pub use verify::Verified;
 
-/// Which way a cursor goes.
+/// The order in which a cursor gives its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
+    /// Ascending keys.
     Forward,
+    /// Descending keys.
     Backward,
 }

@@ -4,26 +4,28 @@
 //! exist to be locked: what is locked is the pair of space and key, known here by its hash alone
 //! (two rows of one hash, one pair in 2^64, would merely wait for each other).
 //!
-//! A key that was looked for and isn't there can be held as absent. Any number of transactions may hold it so;
-//! only who is about to insert the key waits for them ([`LockMode`] says who waits for whom).
+//! A key that was looked for and isn't there can be locked as absent. Any number of transactions
+//! may hold it so; only one that is about to insert the key waits for them ([`LockMode`] says who
+//! waits for whom).
 //!
-//! Waiters queue in arrival order; only a holder that wants more (shared to exclusive) goes ahead. Who asks
-//! for an absent key gets it before those that wait, or not at all.
+//! Waiters queue in arrival order; only a holder that upgrades its lock (shared to exclusive) goes
+//! ahead. A lock on an absent key is granted before those that wait, or not at all.
 //!
 //! ```text
 //! t1 ── holds ──► row 7 ◄── waits ── t2
 //!  └─── waits ──► row 9 ◄── holds ───┘     a cycle: the cheaper of the two is refused
 //! ```
 //!
-//! Whoever is about to sleep first searches for a cycle: from its row to those in its way, to the
-//! rows they wait for, and so on. The search takes one shard's mutex at a time, so what it sees is
-//! not one moment. It is enough: a transaction keeps what it holds while it waits, and releases it at its end, so a cycle
-//! once closed stays closed, and the last to join it sees all of it. (A lock that is given back at once, because there was
-//! nothing to lock after all, can at worst show a cycle that is none.) The victim is the transaction on the
-//! cycle that has written least; among equals, the one who closed it.
+//! A transaction that is about to sleep first searches for a cycle: from its row to the
+//! transactions that block it, to the rows they wait for, and so on. The search takes one shard's
+//! mutex at a time, so what it sees is not one moment. It is enough: a transaction keeps what it
+//! holds while it waits, and releases it at its end, so a cycle once closed stays closed, and the
+//! last to join it sees all of it. (A lock that is released at once, because there was nothing to
+//! lock after all, can at worst show a cycle that is none.) The victim is the transaction on the
+//! cycle that has written least; among equals, the one that closed it.
 //!
-//! Transactions wait for other things than rows, too, of which nothing is known here. Whoever knows is asked
-//! ([`OuterWaits`]) where the search goes on.
+//! Transactions wait for other things than rows, too, which are unknown here: at a transaction that
+//! waits for no row the search goes on with [`ExternalWaits`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,9 +42,11 @@ use crate::{LockError, SpaceId, TxnId};
 
 const SHARDS: usize = 64;
 
-/// From weak to strong: each keeps out whom the one before it does, and more.
+/// How strongly a row is locked, from weak to strong: each mode conflicts with all that the one
+/// before conflicts with, and more. InnoDB's record locks are the model (MySQL 8.4 manual, 17.7.1);
+/// `Absent` and `Insert` take the place of gap locks.
 ///
-/// | held | keeps out |
+/// | held | conflicts with |
 /// | --- | --- |
 /// | `Absent` | `Insert` |
 /// | `Shared` | `Exclusive`, `Insert` |
@@ -50,16 +54,19 @@ const SHARDS: usize = 64;
 /// | `Insert` | all |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LockMode {
-    /// The key isn't there, and shall stay so. Never waited for: while somebody has the key to insert it, it is busy.
+    /// The key isn't there, and stays absent while the lock is held. Never waited for: while
+    /// another transaction holds the key to insert it, the answer is [`LockError::Busy`].
     Absent,
+    /// The row may be read, and doesn't change.
     Shared,
+    /// The row may be changed.
     Exclusive,
     /// Exclusive, to write a key that isn't there.
     Insert,
 }
 
 impl LockMode {
-    fn keeps_out(self, other: LockMode) -> bool {
+    fn conflicts_with(self, other: LockMode) -> bool {
         match (self.min(other), self.max(other)) {
             (_, LockMode::Insert) => true,
             (LockMode::Absent, _) => false,
@@ -71,52 +78,61 @@ impl LockMode {
 /// How long to wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
+    /// At most so long.
     Timeout(Duration),
+    /// Not at all.
     NoWait,
 }
 
+/// How a row lock was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// Newly held.
     Granted,
-    /// Held more strongly than before.
-    Strengthened,
+    /// Held in a stronger mode than before.
+    Upgraded,
     /// The transaction had it already.
     AlreadyHeld,
 }
 
-/// Called on the thread that is about to sleep for a lock, and when it woke.
+/// What a thread is about to do, or has done, when the wait hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocking {
+pub enum WaitPhase {
+    /// It is about to sleep for a lock.
     Begin,
+    /// It has woken.
     End,
 }
 
-/// Asked where a transaction that waits for no row goes on: the transactions that it waits for otherwise.
-pub type OuterWaits = Arc<dyn Fn(TxnId) -> Vec<TxnId> + Send + Sync>;
+/// Gives the transactions that a transaction waits for, other than for a row.
+pub type ExternalWaits = Arc<dyn Fn(TxnId) -> Vec<TxnId> + Send + Sync>;
 
-pub type BlockHook = Arc<dyn Fn(Blocking) + Send + Sync>;
+/// Called on a thread that is about to sleep for a row lock, and again when it has woken.
+pub type WaitHook = Arc<dyn Fn(WaitPhase) + Send + Sync>;
 
-/// A way to end a transaction's wait from outside (`KILL`). Once set, waits end at once, those to
-/// come too, until it is cleared.
+/// Ends a transaction's wait from outside (`KILL`). Once set, waits end at once with
+/// [`LockError::Interrupted`], later ones too, until it is cleared.
 #[derive(Default)]
 pub struct Interrupt {
     is_set: AtomicBool,
-    waiting: Mutex<Option<Arc<Sleeper>>>,
+    waiting: Mutex<Option<Arc<Waiter>>>,
 }
 
 impl Interrupt {
+    /// Ends the current wait, and all later ones.
     pub fn set(&self) {
         self.is_set.store(true, Ordering::SeqCst);
-        if let Some(sleeper) = &*self.waiting.lock() {
-            sleeper.wake(Outcome::Refused(LockError::Interrupted));
+        if let Some(waiter) = &*self.waiting.lock() {
+            waiter.wake(Outcome::Refused(LockError::Interrupted));
         }
     }
 
+    /// Allows waits again.
     pub fn clear(&self) {
         self.is_set.store(false, Ordering::SeqCst);
     }
 
+    /// Whether waits end at once.
     pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::SeqCst)
     }
@@ -124,11 +140,11 @@ impl Interrupt {
 
 /// The hash that stands for a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Row(u64);
+struct RowHash(u64);
 
-impl Row {
-    fn of(space: SpaceId, key: &[u8]) -> Row {
-        Row(XxHash3_64::oneshot_with_seed(u64::from(space.0) + 1, key))
+impl RowHash {
+    fn of(space: SpaceId, key: &[u8]) -> RowHash {
+        RowHash(XxHash3_64::oneshot_with_seed(u64::from(space.0) + 1, key))
     }
 
     fn shard(self) -> usize {
@@ -142,13 +158,13 @@ enum Outcome {
     Refused(LockError),
 }
 
-/// A thread asleep for a lock. The first outcome given to it stands.
-struct Sleeper {
+/// A thread that sleeps for a lock. The first outcome given to it stands.
+struct Waiter {
     outcome: Mutex<Option<Outcome>>,
     woken: Condvar,
 }
 
-impl Sleeper {
+impl Waiter {
     fn wake(&self, outcome: Outcome) -> bool {
         let mut slot = self.outcome.lock();
         let is_first = slot.is_none();
@@ -160,24 +176,24 @@ impl Sleeper {
     }
 }
 
-struct Waiter {
+struct QueuedRequest {
     txn: TxnId,
     mode: LockMode,
     is_upgrade: bool,
-    sleeper: Arc<Sleeper>,
+    waiter: Arc<Waiter>,
 }
 
 #[derive(Default)]
-struct Entry {
+struct LockEntry {
     holders: SmallVec<[(TxnId, LockMode); 2]>,
-    queue: VecDeque<Waiter>,
+    queue: VecDeque<QueuedRequest>,
 }
 
-impl Entry {
+impl LockEntry {
     fn admits(&self, txn: TxnId, mode: LockMode) -> bool {
         self.holders
             .iter()
-            .all(|&(holder, held)| holder == txn || !held.keeps_out(mode))
+            .all(|&(holder, held)| holder == txn || !held.conflicts_with(mode))
     }
 
     fn hold(&mut self, txn: TxnId, mode: LockMode) {
@@ -187,7 +203,30 @@ impl Entry {
         }
     }
 
-    /// Grants what the head of the queue waits for, as far as it goes.
+    /// Queues a request of a transaction that holds the row in the mode `own`, if it holds it.
+    fn enqueue(&mut self, txn: TxnId, mode: LockMode, own: Option<LockMode>) -> Arc<Waiter> {
+        let waiter = Arc::new(Waiter {
+            outcome: Mutex::new(None),
+            woken: Condvar::new(),
+        });
+        let request = QueuedRequest {
+            txn,
+            mode,
+            is_upgrade: own.is_some(),
+            waiter: Arc::clone(&waiter),
+        };
+        if let Some(own) = own {
+            // Behind earlier upgrades, but ahead of those that wait for what this transaction holds.
+            let is_ahead = |w: &&QueuedRequest| w.is_upgrade && !own.conflicts_with(w.mode);
+            let place = self.queue.iter().take_while(is_ahead).count();
+            self.queue.insert(place, request);
+        } else {
+            self.queue.push_back(request);
+        }
+        waiter
+    }
+
+    /// Grants what the queued requests ask for, in order, up to the first that conflicts.
     fn grant_waiters(&mut self) {
         while let Some(first) = self.queue.front() {
             if !self.admits(first.txn, first.mode) {
@@ -196,34 +235,36 @@ impl Entry {
             let Some(first) = self.queue.pop_front() else {
                 return;
             };
-            if first.sleeper.wake(Outcome::Granted) {
+            if first.waiter.wake(Outcome::Granted) {
                 self.hold(first.txn, first.mode);
             }
         }
     }
 
-    /// Who has to be gone before the waiter `txn` gets its turn. Those ahead of it in the queue are in
-    /// its way too, but for no reason that the holders wouldn't tell; of them only `start` is looked for.
-    fn in_the_way_of(&self, txn: TxnId, start: TxnId) -> Obstacles {
-        let mut found = Obstacles::default();
+    /// The transactions that must finish before the waiter `txn` is granted its lock. Those ahead
+    /// of it in the queue block it too, but what they wait for is found through the holders; of
+    /// them only `start` is looked for.
+    fn blockers_of(&self, txn: TxnId, start: TxnId) -> Blockers {
+        let mut found = Blockers::default();
         let Some(place) = self.queue.iter().position(|w| w.txn == txn) else {
             return found;
         };
         let mode = self.queue[place].mode;
-        // Behind the last waiter ahead that conflicts, one waits for all that it waits for.
+        // Behind the last conflicting request ahead, `txn` waits for all that this request waits
+        // for.
         let last_ahead = (0..place)
             .rev()
-            .find(|&at| self.queue[at].mode.keeps_out(mode));
+            .find(|&at| self.queue[at].mode.conflicts_with(mode));
         let ahead = last_ahead.map_or(0, |at| at + 1);
         let waits_for = |held: LockMode| {
-            held.keeps_out(mode)
+            held.conflicts_with(mode)
                 || self
                     .queue
                     .iter()
                     .take(ahead)
-                    .any(|w| held.keeps_out(w.mode))
+                    .any(|w| held.conflicts_with(w.mode))
         };
-        found.start_is_ahead = self.queue.iter().take(ahead).any(|w| w.txn == start);
+        found.is_start_ahead = self.queue.iter().take(ahead).any(|w| w.txn == start);
         found.holders = self
             .holders
             .iter()
@@ -235,35 +276,35 @@ impl Entry {
 }
 
 #[derive(Default)]
-struct Obstacles {
+struct Blockers {
     holders: SmallVec<[TxnId; 8]>,
-    start_is_ahead: bool,
+    is_start_ahead: bool,
     /// The row that the transaction waits for, if it waits for one.
-    row: Option<Row>,
+    row: Option<RowHash>,
 }
 
 /// A transaction on a cycle of waits, and the row that it waited for when the cycle was found.
-struct Link {
+struct CycleLink {
     txn: TxnId,
-    row: Option<Row>,
+    row: Option<RowHash>,
 }
 
 /// What a waiting transaction waits for, and what its rollback would cost.
 struct Waiting {
-    row: Row,
+    row: RowHash,
     weight: usize,
-    sleeper: Arc<Sleeper>,
+    waiter: Arc<Waiter>,
 }
 
 #[repr(align(64))]
 #[derive(Default)]
-struct Shard(Mutex<HashMap<Row, Entry>>);
+struct Shard(Mutex<HashMap<RowHash, LockEntry>>);
 
 pub(crate) struct LockTable {
     shards: [Shard; SHARDS],
     waiting: Mutex<HashMap<TxnId, Waiting>>,
-    hook: ArcSwapOption<BlockHook>,
-    outer: ArcSwapOption<OuterWaits>,
+    hook: ArcSwapOption<WaitHook>,
+    external: ArcSwapOption<ExternalWaits>,
     pub waits: AtomicU64,
     pub deadlocks: AtomicU64,
 }
@@ -271,7 +312,7 @@ pub(crate) struct LockTable {
 /// The locks of one transaction.
 pub(crate) struct HeldLocks {
     txn: TxnId,
-    rows: SmallVec<[Row; 8]>,
+    rows: SmallVec<[RowHash; 8]>,
 }
 
 impl HeldLocks {
@@ -286,9 +327,9 @@ impl HeldLocks {
         self.rows.len()
     }
 
-    fn granted(&mut self, row: Row, is_upgrade: bool) -> Locked {
+    fn granted(&mut self, row: RowHash, is_upgrade: bool) -> Locked {
         if is_upgrade {
-            return Locked::Strengthened;
+            return Locked::Upgraded;
         }
         self.rows.push(row);
         Locked::Granted
@@ -301,23 +342,23 @@ impl LockTable {
             shards: std::array::from_fn(|_| Shard::default()),
             waiting: Mutex::default(),
             hook: ArcSwapOption::empty(),
-            outer: ArcSwapOption::empty(),
+            external: ArcSwapOption::empty(),
             waits: AtomicU64::new(0),
             deadlocks: AtomicU64::new(0),
         }
     }
 
-    pub fn set_hook(&self, hook: Option<BlockHook>) {
+    pub fn set_hook(&self, hook: Option<WaitHook>) {
         self.hook.store(hook.map(Arc::new));
     }
 
-    pub fn set_outer_waits(&self, outer: Option<OuterWaits>) {
-        self.outer.store(outer.map(Arc::new));
+    pub fn set_external_waits(&self, external: Option<ExternalWaits>) {
+        self.external.store(external.map(Arc::new));
     }
 
-    /// The transactions in the way of one that waits for a row; none, if it doesn't.
-    pub fn obstacles(&self, txn: TxnId) -> Vec<TxnId> {
-        self.in_the_way_of(txn, txn).holders.into_vec()
+    /// The transactions that block one that waits for a row; none, if it doesn't.
+    pub fn blockers(&self, txn: TxnId) -> Vec<TxnId> {
+        self.blockers_of(txn, txn).holders.into_vec()
     }
 
     pub fn currently_waiting(&self) -> usize {
@@ -333,9 +374,9 @@ impl LockTable {
         weight: usize,
         interrupt: &Interrupt,
     ) -> Result<Locked, LockError> {
-        let row = Row::of(space, key);
+        let row = RowHash::of(space, key);
         let txn = held.txn;
-        let (sleeper, timeout, is_upgrade) = {
+        let (waiter, timeout, is_upgrade) = {
             let mut shard = self.shards[row.shard()].0.lock();
             let entry = shard.entry(row).or_default();
             let own = entry
@@ -356,71 +397,54 @@ impl LockTable {
                 Wait::Timeout(timeout) if mode != LockMode::Absent => timeout,
                 Wait::Timeout(_) | Wait::NoWait => return Err(LockError::Busy),
             };
-            let sleeper = Arc::new(Sleeper {
-                outcome: Mutex::new(None),
-                woken: Condvar::new(),
-            });
-            let waiter = Waiter {
-                txn,
-                mode,
-                is_upgrade,
-                sleeper: Arc::clone(&sleeper),
-            };
-            if let Some(own) = own {
-                // Behind those that wanted more before, but for who waits for what this one holds.
-                let is_ahead = |w: &&Waiter| w.is_upgrade && !own.keeps_out(w.mode);
-                let place = entry.queue.iter().take_while(is_ahead).count();
-                entry.queue.insert(place, waiter);
-            } else {
-                entry.queue.push_back(waiter);
-            }
+            let waiter = entry.enqueue(txn, mode, own);
             self.waiting.lock().insert(
                 txn,
                 Waiting {
                     row,
                     weight,
-                    sleeper: Arc::clone(&sleeper),
+                    waiter: Arc::clone(&waiter),
                 },
             );
-            (sleeper, timeout, is_upgrade)
+            (waiter, timeout, is_upgrade)
         };
         self.waits.fetch_add(1, Ordering::Relaxed);
-        self.break_cycle(txn);
-        let outcome = self.sleep(&sleeper, timeout, interrupt);
+        self.resolve_deadlock(txn);
+        let outcome = self.sleep(&waiter, timeout, interrupt);
         self.waiting.lock().remove(&txn);
         match outcome {
             Outcome::Granted => Ok(held.granted(row, is_upgrade)),
             Outcome::Refused(error) => {
-                self.leave_queue(row, &sleeper);
+                self.leave_queue(row, &waiter);
                 Err(error)
             }
         }
     }
 
-    fn sleep(&self, sleeper: &Arc<Sleeper>, timeout: Duration, interrupt: &Interrupt) -> Outcome {
-        *interrupt.waiting.lock() = Some(Arc::clone(sleeper));
+    fn sleep(&self, waiter: &Arc<Waiter>, timeout: Duration, interrupt: &Interrupt) -> Outcome {
+        *interrupt.waiting.lock() = Some(Arc::clone(waiter));
         if interrupt.is_set() {
-            sleeper.wake(Outcome::Refused(LockError::Interrupted));
+            waiter.wake(Outcome::Refused(LockError::Interrupted));
         }
         let hook = self
             .hook
             .load_full()
-            .filter(|_| sleeper.outcome.lock().is_none());
+            .filter(|_| waiter.outcome.lock().is_none());
         if let Some(hook) = &hook {
-            hook(Blocking::Begin);
+            hook(WaitPhase::Begin);
         }
-        // A timeout too long for the clock is as good as none.
+        // A timeout beyond the clock's range is no timeout.
         let deadline = Instant::now().checked_add(timeout);
         let outcome = {
-            let mut outcome = sleeper.outcome.lock();
+            let mut outcome = waiter.outcome.lock();
             loop {
                 if let Some(outcome) = *outcome {
                     break outcome;
                 }
                 let is_late = match deadline {
-                    Some(at) => sleeper.woken.wait_until(&mut outcome, at).timed_out(),
+                    Some(at) => waiter.woken.wait_until(&mut outcome, at).timed_out(),
                     None => {
-                        sleeper.woken.wait(&mut outcome);
+                        waiter.woken.wait(&mut outcome);
                         false
                     }
                 };
@@ -432,15 +456,15 @@ impl LockTable {
         };
         *interrupt.waiting.lock() = None;
         if let Some(hook) = &hook {
-            hook(Blocking::End);
+            hook(WaitPhase::End);
         }
         outcome
     }
 
-    fn leave_queue(&self, row: Row, sleeper: &Arc<Sleeper>) {
+    fn leave_queue(&self, row: RowHash, waiter: &Arc<Waiter>) {
         let mut shard = self.shards[row.shard()].0.lock();
         if let Some(entry) = shard.get_mut(&row) {
-            entry.queue.retain(|w| !Arc::ptr_eq(&w.sleeper, sleeper));
+            entry.queue.retain(|w| !Arc::ptr_eq(&w.waiter, waiter));
             entry.grant_waiters();
             if entry.holders.is_empty() && entry.queue.is_empty() {
                 shard.remove(&row);
@@ -456,14 +480,14 @@ impl LockTable {
 
     /// Releases one lock before the others.
     pub fn unlock(&self, held: &mut HeldLocks, (space, key): (SpaceId, &[u8])) {
-        let row = Row::of(space, key);
+        let row = RowHash::of(space, key);
         if let Some(place) = held.rows.iter().rposition(|&known| known == row) {
             held.rows.swap_remove(place);
             self.release_row(held.txn, row);
         }
     }
 
-    fn release_row(&self, txn: TxnId, row: Row) {
+    fn release_row(&self, txn: TxnId, row: RowHash) {
         let mut shard = self.shards[row.shard()].0.lock();
         if let Some(entry) = shard.get_mut(&row) {
             entry.holders.retain(|(holder, _)| *holder != txn);
@@ -474,20 +498,22 @@ impl LockTable {
         }
     }
 
-    /// Searches for a cycle through `start`, and refuses the cheapest transaction on it, `start` among equals.
-    fn break_cycle(&self, start: TxnId) {
+    /// Searches for a cycle through `start`, and refuses the transaction on it that has written
+    /// least, `start` among equals.
+    fn resolve_deadlock(&self, start: TxnId) {
         while let Some(cycle) = self.find_cycle(start) {
             let waiting = self.waiting.lock();
             let has_outcome = |txn: TxnId| {
                 let wait = waiting.get(&txn);
-                wait.is_some_and(|wait| wait.sleeper.outcome.lock().is_some())
+                wait.is_some_and(|wait| wait.waiter.outcome.lock().is_some())
             };
             if has_outcome(start) {
                 return;
             }
-            // Whoever closed it at the same time has broken it already: somebody is about to leave its queue, or has left it
-            // and not yet given back what it holds.
-            let is_broken = |link: &Link| {
+            // Another thread that closed the cycle at the same time has broken it already: one of
+            // its transactions is about to leave its queue, or has left it and not yet released its
+            // locks.
+            let is_broken = |link: &CycleLink| {
                 has_outcome(link.txn) || waiting.get(&link.txn).map(|wait| wait.row) != link.row
             };
             if cycle.iter().any(is_broken) {
@@ -502,32 +528,32 @@ impl LockTable {
             let Some((victim, victim_txn)) = victim else {
                 return;
             };
-            if !victim.sleeper.wake(Outcome::Refused(LockError::Deadlock)) {
+            if !victim.waiter.wake(Outcome::Refused(LockError::Deadlock)) {
                 // It got an outcome meanwhile, so this is no cycle any more; there may be another.
                 drop(waiting);
                 std::thread::yield_now();
                 continue;
             }
             self.deadlocks.fetch_add(1, Ordering::Relaxed);
-            let (row, sleeper) = (victim.row, Arc::clone(&victim.sleeper));
+            let (row, waiter) = (victim.row, Arc::clone(&victim.waiter));
             drop(waiting);
             if victim_txn == start {
                 return;
             }
-            // Out of the queue at once, or the next search would find it again.
-            self.leave_queue(row, &sleeper);
+            // It must leave the queue at once, or the next search would find it again.
+            self.leave_queue(row, &waiter);
         }
     }
 
     /// The transactions of a cycle through `start`.
-    fn find_cycle(&self, start: TxnId) -> Option<Vec<Link>> {
+    fn find_cycle(&self, start: TxnId) -> Option<Vec<CycleLink>> {
         let mut seen = HashSet::new();
-        let first = self.in_the_way_of(start, start);
-        let mut path = vec![Link {
+        let first = self.blockers_of(start, start);
+        let mut path = vec![CycleLink {
             txn: start,
             row: first.row,
         }];
-        // Beside each transaction of the path, those in its way that are still to be visited.
+        // For each transaction of the path, its blockers that are still to be visited.
         let mut frames = vec![first.holders];
         while let Some(rest) = frames.last_mut() {
             let Some(next) = rest.pop() else {
@@ -539,32 +565,32 @@ impl LockTable {
                 return Some(path);
             }
             if seen.insert(next) {
-                let obstacles = self.in_the_way_of(next, start);
-                path.push(Link {
+                let blockers = self.blockers_of(next, start);
+                path.push(CycleLink {
                     txn: next,
-                    row: obstacles.row,
+                    row: blockers.row,
                 });
-                if obstacles.start_is_ahead {
+                if blockers.is_start_ahead {
                     return Some(path);
                 }
-                frames.push(obstacles.holders);
+                frames.push(blockers.holders);
             }
         }
         None
     }
 
-    fn in_the_way_of(&self, txn: TxnId, start: TxnId) -> Obstacles {
+    fn blockers_of(&self, txn: TxnId, start: TxnId) -> Blockers {
         let Some(row) = self.waiting.lock().get(&txn).map(|w| w.row) else {
-            let outer = self.outer.load_full().filter(|_| txn != start);
-            return Obstacles {
-                holders: outer.map_or_else(SmallVec::new, |outer| outer(txn).into()),
-                start_is_ahead: false,
+            let external = self.external.load_full().filter(|_| txn != start);
+            return Blockers {
+                holders: external.map_or_else(SmallVec::new, |external| external(txn).into()),
+                is_start_ahead: false,
                 row: None,
             };
         };
         let shard = self.shards[row.shard()].0.lock();
-        let found = shard.get(&row).map(|entry| entry.in_the_way_of(txn, start));
-        Obstacles {
+        let found = shard.get(&row).map(|entry| entry.blockers_of(txn, start));
+        Blockers {
             row: Some(row),
             ..found.unwrap_or_default()
         }

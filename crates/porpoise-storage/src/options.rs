@@ -10,35 +10,38 @@ use crate::disk::{Disk, OsDisk};
 /// Where a store lives.
 #[derive(Clone, Debug)]
 pub enum Location {
-    /// A folder of its own; made if it isn't there.
+    /// A folder of its own; made if it doesn't exist.
     Path(PathBuf),
-    /// Nowhere: gone when the last handle is.
+    /// In memory: gone when the last clone of the store is dropped.
     Memory,
 }
 
-/// What a commit waits for, numbered as `innodb_flush_log_at_trx_commit` is.
+/// What a commit waits for, numbered as `innodb_flush_log_at_trx_commit` is (MySQL 8.4 manual,
+/// 17.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flush {
     /// 0: for nothing. The log is written and synced each second.
     EachSecond,
-    /// 1: for the disk. What was acknowledged survives the machine.
+    /// 1: for the disk. What was acknowledged survives a crash of the machine.
     AtCommit,
-    /// 2: for the operating system. What was acknowledged survives the process; the disk follows
-    /// each second.
+    /// 2: for the operating system. What was acknowledged survives a crash of the process; the disk
+    /// follows each second.
     WriteAtCommit,
 }
 
-/// The flush policy of a store, shared with whoever may change it while it runs.
+/// The flush policy of a store. Clones share it, and it may change while the store runs.
 #[derive(Clone, Debug)]
 pub struct FlushPolicy(Arc<AtomicU8>);
 
 impl FlushPolicy {
+    /// A policy of its own.
     pub fn new(flush: Flush) -> FlushPolicy {
         let policy = FlushPolicy(Arc::new(AtomicU8::new(0)));
         policy.set(flush);
         policy
     }
 
+    /// Changes the policy, for commits from now on.
     pub fn set(&self, flush: Flush) {
         let number = match flush {
             Flush::EachSecond => 0,
@@ -48,6 +51,7 @@ impl FlushPolicy {
         self.0.store(number, Ordering::Release);
     }
 
+    /// The policy now.
     pub fn get(&self) -> Flush {
         match self.0.load(Ordering::Acquire) {
             0 => Flush::EachSecond,
@@ -63,13 +67,13 @@ impl Default for FlushPolicy {
     }
 }
 
-/// Who syncs once a second, makes spare log segments and checkpoints, and has a store that refused
-/// writing go on.
+/// Which threads sync once a second, preallocate log segments, make checkpoints, and end the state
+/// in which writing is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
-    /// Two threads of the store's own.
+    /// Two threads of the store.
     Threads,
-    /// Whoever calls [`Store::work`](crate::Store::work) and `Store::checkpoint`: a simulation, in
+    /// The caller of [`Store::work`](crate::Store::work) and `Store::checkpoint`: a simulation, in
     /// which everything happens in an order that can be repeated.
     Manual,
 }
@@ -79,41 +83,46 @@ pub enum Background {
 pub enum Work {
     /// Syncs what no commit has waited for.
     Sync,
-    /// Makes the next log segment, if it is time to.
-    Spare,
+    /// Preallocates the next log segment, if it is time to.
+    PreallocateSegment,
     /// Ends the state in which writing is refused, if what caused it is over.
     Recover,
 }
 
-/// How a store is opened. `Options::path` and `Options::memory` give the usual ones.
+/// How a store is opened. [`Options::path`] and [`Options::memory`] give the usual values.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Where the store lives.
     pub location: Location,
+    /// What a commit waits for.
     pub flush: FlushPolicy,
-    /// Memory for what is read from the B-tree: a twelfth for its pages, the rest for blocks of rows.
+    /// Memory for what is read from the B-tree, in bytes: a twelfth for its pages, the rest for
+    /// blocks of rows.
     pub cache_bytes: usize,
-    /// A checkpoint starts when so much log has been written since the last.
+    /// A checkpoint starts when so many bytes of log have been written since the last.
     pub checkpoint_log_bytes: u64,
-    /// A checkpoint starts when versions in memory take so much.
+    /// A checkpoint starts when versions in memory take so many bytes.
     pub checkpoint_version_bytes: u64,
-    /// A checkpoint starts when nothing was committed for so long, to give memory back.
+    /// A checkpoint starts when nothing was committed for so long, to free memory.
     pub checkpoint_idle: Duration,
-    /// How many checkpoints in a row may fail because the disk refuses to read a place, before the place counts as damaged. One
-    /// is tried every other second.
+    /// How many checkpoints in a row may fail because the disk can't read a place, before the place
+    /// counts as damaged. One is tried every other second.
     pub checkpoint_read_tries: u32,
-    /// The length of a log file.
+    /// The length of a log file, in bytes.
     pub log_segment_bytes: u64,
-    /// Who does what no commit waits for.
+    /// Which threads do the work that no commit waits for.
     pub background: Background,
-    /// What the folder lies on.
+    /// The file system that the folder is in.
     pub disk: Arc<dyn Disk>,
 }
 
 impl Options {
+    /// A store in a folder, which is made if it doesn't exist.
     pub fn path(folder: impl Into<PathBuf>) -> Options {
         Options::at(Location::Path(folder.into()))
     }
 
+    /// A store in memory.
     pub fn memory() -> Options {
         Options::at(Location::Memory)
     }

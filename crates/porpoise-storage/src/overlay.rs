@@ -1,11 +1,12 @@
 //! What a transaction has written and not committed.
 //!
 //! A space's writes are an ordered map behind a reference count. A cursor takes the map as it is; a
-//! later write of the same transaction copies the map if a cursor still holds it. So a statement that
-//! reads a range while it writes to it never meets its own writes, and a cursor borrows nothing.
+//! later write of the same transaction copies the map if a cursor still holds it. So a statement
+//! that reads a range while it writes to it never meets its own writes, and a cursor borrows
+//! nothing.
 //!
-//! Every write leaves in `undo` what it replaced. A savepoint is the length of that list; going back
-//! to it puts back what was written since, newest first.
+//! Every write leaves in `undo` what it replaced. A savepoint is the length of that list; going
+//! back to it puts back what was written since, newest first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::SpaceId;
-use crate::versions::{Key, Value};
+use crate::memtable::{Key, Value};
 
 pub(crate) type Writes = BTreeMap<Key, Value>;
 

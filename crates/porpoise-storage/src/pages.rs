@@ -1,17 +1,18 @@
-//! redb's pages, read without redb: past its caches, and past what is damaged.
+//! redb's pages, read without redb: directly from disk, and beyond what is damaged.
 //!
-//! `CHECK TABLE` walks every page of a table as it lies on disk, and `recover` goes on where redb
-//! would give up. Both only read. The format is redb's, version 3 (its `docs/design.md`):
+//! `CHECK TABLE` reads every page of a table as it lies on disk, and `recover` goes on where redb
+//! would fail. Both only read. The format is redb's, version 3 (its `docs/design.md`):
 //!
 //! ```text
 //! header   9  u8  bit 0: which commit slot is the last one
 //!         16  u32 pages of a region's header   20  u32 pages of a region's data
-//!         64  commit slot, 192 the other one: u8 × 2 at 1: there is a root of tables, of system tables;
-//!             at 8 and 40 these roots: u64 page, 16 bytes checksum, u64 length
+//!         64  commit slot, 192 the other one: u8 × 2 at 1: there is a root of tables, of system
+//!             tables; at 8 and 40 these roots: u64 page, 16 bytes checksum, u64 length
 //!
 //! page     0  u8 kind: 1 leaf, 2 branch        2  u16 count
 //! leaf     4  u32 × count ends of keys, u32 × count ends of values, keys, values
-//! branch   8  16 bytes × (count + 1) checksums, u64 × (count + 1) pages, u32 × count ends of keys, keys
+//! branch   8  16 bytes × (count + 1) checksums, u64 × (count + 1) pages, u32 × count ends of keys,
+//!             keys
 //! ```
 //!
 //! Ends count from the page's beginning, and are left out where all keys, or values, have one
@@ -22,8 +23,10 @@ use std::sync::Arc;
 
 use twox_hash::XxHash3_128;
 
-use crate::page_sums::PAGE_BYTES;
-use crate::tree_file::{CheckedFile, Damage};
+use crate::DamagedPlace;
+use crate::little_endian::{u16_at, u32_at, u64_at};
+use crate::page_checksums::PAGE_BYTES;
+use crate::tree_file::CheckedFile;
 
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
@@ -49,29 +52,29 @@ impl PageRef {
     }
 }
 
-/// How a table lies in the tree.
+/// A table's root and size, from the list of tables.
 #[derive(Clone, Debug)]
 pub(crate) struct TableEntry {
     pub name: String,
     pub root: Option<PageRef>,
     pub rows: u64,
-    pub shape: Shape,
+    pub lengths: FixedLengths,
 }
 
 /// The lengths of keys and values, where all have one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Shape {
+pub(crate) struct FixedLengths {
     pub key: Option<usize>,
     pub value: Option<usize>,
 }
 
-/// What a walk comes by.
-pub(crate) enum Step<'a> {
+/// What a walk meets.
+pub(crate) enum Visit<'a> {
     Branch(PageRef),
     Leaf(PageRef, Leaf<'a>),
     /// A page that can't be read, and with it all keys above the first bound and up to the second.
     Damaged {
-        damage: Damage,
+        damage: DamagedPlace,
         low: Option<&'a [u8]>,
         high: Option<&'a [u8]>,
     },
@@ -82,17 +85,17 @@ pub(crate) enum Step<'a> {
 pub(crate) struct Leaf<'a> {
     bytes: &'a [u8],
     count: usize,
-    shape: Shape,
+    lengths: FixedLengths,
 }
 
 impl<'a> Leaf<'a> {
-    /// A page's rows, if it looks like a leaf through and through.
-    pub fn parse(bytes: &'a [u8], shape: Shape) -> Option<Leaf<'a>> {
+    /// A page's rows; `None` unless all of the page is a valid leaf.
+    pub fn parse(bytes: &'a [u8], lengths: FixedLengths) -> Option<Leaf<'a>> {
         let count = usize::from(u16_at(bytes, 2)?);
         let leaf = Leaf {
             bytes,
             count,
-            shape,
+            lengths,
         };
         let is_sound = bytes.first() == Some(&LEAF)
             && count > 0
@@ -105,12 +108,13 @@ impl<'a> Leaf<'a> {
     }
 
     fn keys_at(self) -> usize {
-        let ends = usize::from(self.shape.key.is_none()) + usize::from(self.shape.value.is_none());
+        let ends =
+            usize::from(self.lengths.key.is_none()) + usize::from(self.lengths.value.is_none());
         4 + 4 * self.count * ends
     }
 
     fn key_end(self, row: usize) -> Option<usize> {
-        match self.shape.key {
+        match self.lengths.key {
             Some(len) => Some(self.keys_at() + len * (row + 1)),
             None => u32_at(self.bytes, 4 + 4 * row).map(|end| end as usize),
         }
@@ -125,10 +129,10 @@ impl<'a> Leaf<'a> {
     }
 
     fn value_end(self, row: usize) -> Option<usize> {
-        match self.shape.value {
+        match self.lengths.value {
             Some(len) => Some(self.key_end(self.count - 1)? + len * (row + 1)),
             None => {
-                let ends = 4 + 4 * self.count * usize::from(self.shape.key.is_none());
+                let ends = 4 + 4 * self.count * usize::from(self.lengths.key.is_none());
                 u32_at(self.bytes, ends + 4 * row).map(|end| end as usize)
             }
         }
@@ -144,7 +148,7 @@ impl<'a> Leaf<'a> {
 }
 
 /// The tree as its last commit left it.
-pub(crate) struct Pages {
+pub(crate) struct PageReader {
     file: Arc<CheckedFile>,
     region_header_bytes: u64,
     region_bytes: u64,
@@ -152,9 +156,9 @@ pub(crate) struct Pages {
     system_tables: Option<PageRef>,
 }
 
-impl Pages {
-    /// Whatever the header that was last written says.
-    pub fn new(file: Arc<CheckedFile>) -> Pages {
+impl PageReader {
+    /// The tree that the header describes which was written last.
+    pub fn new(file: Arc<CheckedFile>) -> PageReader {
         let header = file.redb_header();
         let page = PAGE_BYTES as u64;
         let number = |at| u64::from(u32_at(&header, at).unwrap_or_default());
@@ -163,7 +167,7 @@ impl Pages {
             let is_there = header[slot + exists] != 0;
             u64_at(&header, slot + at).filter(|_| is_there).map(PageRef)
         };
-        Pages {
+        PageReader {
             region_header_bytes: number(16) * page,
             region_bytes: (number(16) + number(20)) * page,
             tables: root(1, 8),
@@ -180,8 +184,8 @@ impl Pages {
         (before / page_bytes + page.index() * len, len)
     }
 
-    /// A leaf that lies at a page that nothing may lead to, of any order that fits; with its
-    /// extent.
+    /// Reads the leaf that begins at a page, of any order that fits; its length in pages. For pages
+    /// that no branch may lead to.
     pub fn leaf_at(&self, first: u64, read: &mut Vec<u8>) -> Option<u64> {
         let in_region = (first * PAGE_BYTES as u64)
             .checked_sub(PAGE_BYTES as u64 + self.region_header_bytes)?
@@ -197,25 +201,25 @@ impl Pages {
             if read.first() != Some(&LEAF) {
                 return None;
             }
-            if Leaf::parse(read, Shape::default()).is_some() {
+            if Leaf::parse(read, FixedLengths::default()).is_some() {
                 return Some(len);
             }
         }
         None
     }
 
-    /// All pages of 4 KiB that redb may have.
+    /// The number of 4 KiB pages that redb may have.
     pub fn len(&self) -> u64 {
         self.file.pages()
     }
 
-    /// Where a region's page lies.
+    /// Where a region's page lies, among redb's pages of 4 KiB.
     pub fn page_of_region(&self, region: u64, index: u64) -> u64 {
         let page = PAGE_BYTES as u64;
         (page + region * self.region_bytes + self.region_header_bytes) / page + index
     }
 
-    fn read(&self, page: PageRef) -> Result<Vec<u8>, Damage> {
+    fn read(&self, page: PageRef) -> Result<Vec<u8>, DamagedPlace> {
         let (first, len) = self.extent(page);
         if first + len > self.file.pages() {
             return Err(self
@@ -227,51 +231,55 @@ impl Pages {
         Ok(bytes)
     }
 
-    /// The tables of spaces and those of the store's own, by name; `damaged` is told of parts of
+    /// The tables of spaces and those of the store's own, by name; `damaged` is called for parts of
     /// the list that can't be read.
-    pub fn tables(&self, damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
+    pub fn tables(&self, damaged: impl FnMut(DamagedPlace)) -> Vec<TableEntry> {
         self.list(self.tables, damaged)
     }
 
-    /// redb's own.
-    pub fn system_tables(&self, damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
+    /// As [`tables`](PageReader::tables), of redb's own tables.
+    pub fn system_tables(&self, damaged: impl FnMut(DamagedPlace)) -> Vec<TableEntry> {
         self.list(self.system_tables, damaged)
     }
 
-    fn list(&self, root: Option<PageRef>, mut damaged: impl FnMut(Damage)) -> Vec<TableEntry> {
+    fn list(
+        &self,
+        root: Option<PageRef>,
+        mut damaged: impl FnMut(DamagedPlace),
+    ) -> Vec<TableEntry> {
         let mut tables = Vec::new();
-        self.walk(root, Shape::default(), &mut |step| {
-            match step {
-                Step::Branch(_) => {}
-                Step::Leaf(_, leaf) => {
+        self.walk(root, FixedLengths::default(), &mut |visit| {
+            match visit {
+                Visit::Branch(_) => {}
+                Visit::Leaf(_, leaf) => {
                     tables.extend(
                         leaf.rows()
                             .filter_map(|(name, entry)| table_entry(name, entry)),
                     );
                 }
-                Step::Damaged { damage, .. } => damaged(damage),
+                Visit::Damaged { damage, .. } => damaged(damage),
             }
             true
         });
         tables
     }
 
-    /// Every page of a list of tables.
-    pub fn list_pages(&self, step: &mut dyn FnMut(Step<'_>) -> bool) {
+    /// Visits every page of both lists of tables.
+    pub fn walk_lists(&self, visitor: &mut dyn FnMut(Visit<'_>) -> bool) {
         for root in [self.tables, self.system_tables] {
-            self.walk(root, Shape::default(), step);
+            self.walk(root, FixedLengths::default(), visitor);
         }
     }
 
-    /// Goes through the pages of a table in the order of its keys, for as long as `step` says true.
+    /// Visits the pages of a table in the order of its keys, for as long as `visitor` returns true.
     pub fn walk(
         &self,
         root: Option<PageRef>,
-        shape: Shape,
-        step: &mut dyn FnMut(Step<'_>) -> bool,
+        lengths: FixedLengths,
+        visitor: &mut dyn FnMut(Visit<'_>) -> bool,
     ) -> bool {
         match root {
-            Some(root) => self.walk_below(root, shape, (None, None), 0, step),
+            Some(root) => self.walk_below(root, lengths, (None, None), 0, visitor),
             None => true,
         }
     }
@@ -279,31 +287,31 @@ impl Pages {
     fn walk_below(
         &self,
         page: PageRef,
-        shape: Shape,
+        lengths: FixedLengths,
         (low, high): (Option<&[u8]>, Option<&[u8]>),
         depth: u32,
-        step: &mut dyn FnMut(Step<'_>) -> bool,
+        visitor: &mut dyn FnMut(Visit<'_>) -> bool,
     ) -> bool {
-        let damaged = |damage| Step::Damaged { damage, low, high };
+        let damaged = |damage| Visit::Damaged { damage, low, high };
         let bytes = match self.read(page) {
             Ok(bytes) => bytes,
-            Err(damage) => return step(damaged(damage)),
+            Err(damage) => return visitor(damaged(damage)),
         };
-        if let Some(leaf) = Leaf::parse(&bytes, shape) {
-            return step(Step::Leaf(page, leaf));
+        if let Some(leaf) = Leaf::parse(&bytes, lengths) {
+            return visitor(Visit::Leaf(page, leaf));
         }
-        let children = children(&bytes, shape).filter(|_| depth < DEPTH_MAX);
+        let children = children(&bytes, lengths).filter(|_| depth < DEPTH_MAX);
         let Some(children) = children else {
             let (first, _) = self.extent(page);
-            return step(damaged(self.file.damage(first, "it is no page of a table")));
+            return visitor(damaged(self.file.damage(first, "it is no page of a table")));
         };
-        if !step(Step::Branch(page)) {
+        if !visitor(Visit::Branch(page)) {
             return false;
         }
         let mut above = low;
         for (child, up_to) in children {
             let up_to = up_to.or(high);
-            if !self.walk_below(child, shape, (above, up_to), depth + 1, step) {
+            if !self.walk_below(child, lengths, (above, up_to), depth + 1, visitor) {
                 return false;
             }
             above = up_to;
@@ -328,15 +336,15 @@ fn last_slot(header: &[u8]) -> usize {
 }
 
 /// A branch's children, each with the key that its keys are not above; the last has none.
-fn children(bytes: &[u8], shape: Shape) -> Option<Vec<(PageRef, Option<&[u8]>)>> {
+fn children(bytes: &[u8], lengths: FixedLengths) -> Option<Vec<(PageRef, Option<&[u8]>)>> {
     let count = usize::from(u16_at(bytes, 2)?);
     if bytes.first() != Some(&BRANCH) || count == 0 {
         return None;
     }
     let pages_at = 8 + 16 * (count + 1);
     let ends_at = pages_at + 8 * (count + 1);
-    let keys_at = ends_at + 4 * count * usize::from(shape.key.is_none());
-    let key_end = |key: usize| match shape.key {
+    let keys_at = ends_at + 4 * count * usize::from(lengths.key.is_none());
+    let key_end = |key: usize| match lengths.key {
         Some(len) => Some(keys_at + len * (key + 1)),
         None => u32_at(bytes, ends_at + 4 * key).map(|end| end as usize),
     };
@@ -366,22 +374,23 @@ fn table_entry(name: &[u8], entry: &[u8]) -> Option<TableEntry> {
         name: std::str::from_utf8(name).ok()?.to_string(),
         root: (entry[9] != 0).then_some(root),
         rows: u64_at(entry, 1)?,
-        shape: Shape {
+        lengths: FixedLengths {
             key: fixed(42)?,
             value: fixed(47)?,
         },
     })
 }
 
-/// The pages of a region that are free, of what redb saves of its allocator: ranges of pages.
+/// The pages of a region that are free, from the state of redb's allocator: ranges of pages.
 ///
 /// ```text
 /// 0  u8 highest order   4  u32 pages   8  u32 × (orders) ends of bitmaps, bitmaps
-/// bitmap   0  u32 height   4  u32 × height ends of layers, layers: u32 bits, u64 words; the last layer counts
+/// bitmap   0  u32 height   4  u32 × height ends of layers, layers: u32 bits, u64 words; the last layer
+///          counts
 /// ```
 ///
 /// A bit is set for what is *not* free.
-pub(crate) fn free_pages(allocator: &[u8]) -> Option<Vec<std::ops::Range<u64>>> {
+pub(crate) fn parse_free_pages(allocator: &[u8]) -> Option<Vec<std::ops::Range<u64>>> {
     let orders = usize::from(*allocator.first()?) + 1;
     let mut free = Vec::new();
     let mut begin = 8 + 4 * orders;
@@ -407,21 +416,9 @@ pub(crate) fn free_pages(allocator: &[u8]) -> Option<Vec<std::ops::Range<u64>>> 
 }
 
 /// The pages in one of redb's lists of pages.
-pub(crate) fn page_list(value: &[u8]) -> Vec<PageRef> {
+pub(crate) fn parse_page_list(value: &[u8]) -> Vec<PageRef> {
     let count = usize::from(u16_at(value, 0).unwrap_or_default());
     (0..count)
         .filter_map(|page| u64_at(value, 2 + 8 * page).map(PageRef))
         .collect()
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }

@@ -1,8 +1,9 @@
-//! The first bytes of a key as a number: nearly always enough to tell two keys apart, in one comparison.
+//! The first bytes of a key as a number: nearly always enough to compare two keys, in one
+//! instruction.
 
 use std::cmp::Ordering;
 
-/// The first eight bytes, the first of them the highest; where there are fewer, zeros.
+/// The first eight bytes, big-endian; a shorter key is padded with zeros.
 #[inline]
 pub(crate) fn prefix(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk::<8>() {
@@ -38,18 +39,18 @@ impl Probe<'_> {
         self.prefix
     }
 
-    /// How a key lies to the probe.
+    /// How a key compares with the probe's.
     #[inline]
     pub fn compare(&self, found: &[u8]) -> Ordering {
         self.compare_with(prefix(found), || found)
     }
 
-    /// How the key of this prefix lies to the probe.
+    /// How the key of this prefix compares with the probe's.
     #[inline]
     pub fn compare_with<'f>(&self, prefix: u64, found: impl FnOnce() -> &'f [u8]) -> Ordering {
         prefix.cmp(&self.prefix).then_with(|| {
             let found = found();
-            // Of short keys the prefix says all but whether zeros at the end are theirs.
+            // Short keys of equal prefixes differ at most in the zeros at their ends.
             match found.len().max(self.key.len()) {
                 0..=8 => found.len().cmp(&self.key.len()),
                 _ => found.cmp(self.key),

@@ -4,18 +4,18 @@
 //! tree   list of tables ─► each space's pages ─► rows          damaged pages: the keys between their
 //!                                │                             neighbours are lost, nothing else
 //!                                └─ below a damaged branch: leaves that nothing leads to (orphans)
-//! beside rows that a checkpoint could not put into a damaged space          go over those of the tree
-//! log    every whole record behind the tree's position                      goes over both
+//! side   rows that a checkpoint could not put into a damaged space          replace those of the tree
+//! log    every whole record behind the tree's position                      replaces both
 //! ```
 //!
 //! Nothing is ever written to the damaged folder: its files are opened for reading. Spaces keep
 //! their numbers. Everything that was not saved is in the report, by file and position.
 //!
 //! **Orphans.** The pages below a branch that can't be read are in use as far as redb's allocator
-//! knows, nothing leads to them, and they are on no list of pages to be freed. Such a leaf is taken
-//! for the space whose gap has room for all its keys, if there is only one such gap; what isn't
-//! plain is left alone, and counted. Without the allocator's state, or with a gap in the list of
-//! tables, none is taken: it might be a page that was freed long ago.
+//! knows, nothing leads to them, and they are on no list of pages to be freed. Such a leaf is
+//! assigned to the space whose gap has room for all its keys, if there is only one such gap;
+//! ambiguous ones are left alone, and counted. Without the allocator's state, or with a gap in the
+//! list of tables, none is used: it might be a page that was freed long ago.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -25,27 +25,31 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::table_name;
-use crate::checkpoint::kept_name;
+use crate::checkpoint::side_table_name;
 use crate::disk::DiskFile;
 use crate::first_start::TREE;
-use crate::log::{Salvaged, salvage_log};
+use crate::log::{SalvagedSegment, salvage_log};
 use crate::options::{Flush, Options};
-use crate::pages::{Pages, Shape, Step, TableEntry, free_pages, page_list};
+use crate::pages::{
+    FixedLengths, PageReader, TableEntry, Visit, parse_free_pages, parse_page_list,
+};
 use crate::payload::{Operation, decode};
 use crate::store::Store;
-use crate::tree_file::{CheckedFile, Damage};
-use crate::{Error, Lsn, Result, SpaceId, StoreId};
+use crate::tree_file::CheckedFile;
+use crate::tree_snapshot::table_name;
+use crate::{DamagedPlace, Error, Lsn, Result, SpaceId, StoreId};
 
-/// A commit into the new store takes so many bytes of rows.
+/// A commit into the new store has so many bytes of rows, about.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What became of a damaged store.
+/// The report of a salvage.
 #[derive(Debug, Default)]
 pub struct Salvage {
+    /// The spaces that were found, but for dropped ones.
     pub spaces: BTreeMap<SpaceId, SavedSpace>,
-    /// What is lost, or may be, beside rows of known spaces.
+    /// What is lost, or may be, beside rows of known spaces: a sentence each.
     pub losses: Vec<String>,
+    /// Commits that the log had and the tree lacked.
     pub commits_from_log: u64,
 }
 
@@ -59,20 +63,24 @@ impl Salvage {
 /// What was saved of a space.
 #[derive(Debug, Default)]
 pub struct SavedSpace {
+    /// Rows that were saved.
     pub rows: u64,
-    /// Rows that the tree had by its own account, before what came later.
+    /// Rows that the tree had by its own count, without side tables and log.
     pub rows_in_tree: u64,
     /// Rows saved from below a branch that couldn't be read.
     pub rows_of_orphans: u64,
+    /// Where rows could not be read.
     pub gaps: Vec<Gap>,
 }
 
 /// Keys whose rows could not be read.
 #[derive(Clone, Debug)]
 pub struct Gap {
+    /// File, position and what is wrong there, in words.
     pub place: String,
-    /// Keys above this one, and up to the other; `None`: from the first, to the last.
+    /// Lost are keys greater than this one, up to and with `up_to`; `None`: from the first key on.
     pub above: Option<Vec<u8>>,
+    /// The greatest key that may be lost; `None`: to the last key.
     pub up_to: Option<Vec<u8>>,
 }
 
@@ -86,18 +94,26 @@ impl Gap {
 /// How far a salvage has come.
 #[derive(Clone, Copy, Debug)]
 pub struct SalvageProgress {
+    /// The space that is being saved.
     pub space: SpaceId,
+    /// Spaces that were saved before it.
     pub spaces_done: usize,
+    /// Spaces that are to be saved.
     pub spaces: usize,
+    /// Rows that were saved so far.
     pub rows: u64,
 }
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
-/// What came after the tree: the newest value of each key, or that it was deleted.
+/// Changes later than the tree: the newest value of each key, or `None` if it was deleted.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// Saves what can be read of the store in `from` into a new one, as `into` says. That folder must
-/// be new.
+/// Saves what can be read of the store in the folder `from` into a new one, opened as `into` says.
+/// That folder must be new. Calls `progress` now and then.
+///
+/// Fails with [`Error::InUse`] if a process has the damaged store open, with [`Error::OlderFormat`]
+/// or [`Error::NewerFormat`] if another version has written it, and if there is neither a tree nor
+/// a log.
 pub fn salvage(
     from: &Path,
     into: &Options,
@@ -105,7 +121,7 @@ pub fn salvage(
 ) -> Result<Salvage> {
     refuse_folder_in_use(from)?;
     let mut found = Salvage::default();
-    let mut source = Source::open(from, &mut found)?;
+    let mut source = DamagedStore::open(from, &mut found)?;
     let later = source.read_log(&mut found)?;
     let store = Store::open(into)?;
     store.flush_policy().set(Flush::EachSecond);
@@ -152,13 +168,13 @@ fn refuse_folder_in_use(folder: &Path) -> Result<()> {
 
 /// What the log has beyond the tree.
 #[derive(Default)]
-struct Later {
+struct LogChanges {
     changes: BTreeMap<SpaceId, Changes>,
     dropped: BTreeSet<SpaceId>,
     counters: BTreeMap<SpaceId, u64>,
 }
 
-impl Later {
+impl LogChanges {
     fn apply(&mut self, payload: &[u8]) -> Result<(), String> {
         for operation in decode(payload) {
             match operation? {
@@ -189,29 +205,29 @@ impl Later {
 }
 
 /// A damaged store.
-struct Source {
+struct DamagedStore {
     folder: PathBuf,
     /// `None` if there is no file of a tree.
-    pages: Option<Pages>,
+    pages: Option<PageReader>,
     tables: BTreeMap<String, TableEntry>,
-    /// Whether every table is in the list.
-    lists_all: bool,
+    /// Whether the list of tables could be read as a whole.
+    has_all_tables: bool,
     counters: BTreeMap<SpaceId, u64>,
-    /// The store's, if its tree tells.
+    /// The store's identity, if its tree tells.
     id: Option<StoreId>,
-    /// From where on the log is wanted.
+    /// The position from which on the log is needed.
     lsn: Lsn,
-    log: Vec<Salvaged>,
+    log: Vec<SalvagedSegment>,
 }
 
-impl Source {
-    fn open(folder: &Path, found: &mut Salvage) -> Result<Source> {
+impl DamagedStore {
+    fn open(folder: &Path, found: &mut Salvage) -> Result<DamagedStore> {
         let log = salvage_log(folder)?;
-        let mut source = Source {
+        let mut source = DamagedStore {
             folder: folder.to_path_buf(),
             pages: None,
             tables: BTreeMap::new(),
-            lists_all: true,
+            has_all_tables: true,
             counters: BTreeMap::new(),
             id: None,
             lsn: Lsn(0),
@@ -219,11 +235,11 @@ impl Source {
         };
         source.read_tree(found)?;
         if source.pages.is_none() && source.log.is_empty() {
-            return Err(Error::Corrupt {
-                path: folder.to_path_buf(),
-                offset: 0,
-                what: "there is neither a tree nor a log".to_string(),
-            });
+            return Err(Error::corrupt(
+                folder,
+                0,
+                "there is neither a tree nor a log",
+            ));
         }
         Ok(source)
     }
@@ -231,25 +247,25 @@ impl Source {
     fn read_tree(&mut self, found: &mut Salvage) -> Result<()> {
         let path = self.folder.join(TREE);
         let file = match File::open(&path) {
-            Ok(file) => Arc::new(ReadOnly(file)),
+            Ok(file) => Arc::new(ReadOnlyFile(file)),
             Err(error) => {
                 found.losses.push(format!("{}: {error}", path.display()));
-                self.lists_all = false;
+                self.has_all_tables = false;
                 return Ok(());
             }
         };
         let id = self.log.iter().find_map(|segment| segment.id);
         let (file, error) = CheckedFile::salvage(file, &path, id);
-        if let Some(error @ (Error::NewerFormat { .. } | Error::OlderFormat { .. })) = error {
-            return Err(error);
+        if let Some(error) = error.as_ref().filter(|error| error.is_other_format()) {
+            return Err(error.clone());
         }
         self.id = error.is_none().then_some(file.id());
         found.losses.extend(error.map(|error| error.to_string()));
-        let pages = Pages::new(Arc::new(file));
+        let pages = PageReader::new(Arc::new(file));
         let tables = pages.tables(|damage| {
             let what = "of the tables listed there nothing is saved but what the log has";
             found.losses.push(format!("{damage}; {what}"));
-            self.lists_all = false;
+            self.has_all_tables = false;
         });
         self.tables = tables
             .into_iter()
@@ -291,8 +307,8 @@ impl Source {
         names.filter_map(|name| name.strip_prefix('s')?.parse().ok().map(SpaceId))
     }
 
-    fn read_log(&mut self, found: &mut Salvage) -> Result<Later> {
-        let mut later = Later::default();
+    fn read_log(&mut self, found: &mut Salvage) -> Result<LogChanges> {
+        let mut later = LogChanges::default();
         let mut is_covered = false;
         for segment in std::mem::take(&mut self.log) {
             if let (Some(own), Some(owner)) = (self.id, segment.id)
@@ -343,15 +359,15 @@ impl Source {
         if let (Some(pages), Some(table)) = (&self.pages, self.tables.get(&table_name(space))) {
             saved.rows_in_tree = table.rows;
             let mut failure = None;
-            pages.walk(table.root, table.shape, &mut |step| {
-                match step {
-                    Step::Branch(_) => {}
-                    Step::Leaf(_, leaf) => {
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                match visit {
+                    Visit::Branch(_) => {}
+                    Visit::Leaf(_, leaf) => {
                         let rows = leaf.rows().filter(|(key, _)| !changes.contains_key(*key));
                         failure = writer.write(rows).err();
                         tell(writer.rows);
                     }
-                    Step::Damaged { damage, low, high } => saved.gaps.push(Gap {
+                    Visit::Damaged { damage, low, high } => saved.gaps.push(Gap {
                         place: damage.to_string(),
                         above: low.map(<[u8]>::to_vec),
                         up_to: high.map(<[u8]>::to_vec),
@@ -377,7 +393,7 @@ impl Source {
         Ok(saved)
     }
 
-    /// What goes over the rows of the tree: what a checkpoint put beside them, and what the log
+    /// What replaces rows of the tree: what a checkpoint put into the side table, and what the log
     /// has.
     fn changes_above(
         &self,
@@ -388,7 +404,7 @@ impl Source {
         let mut changes = Changes::new();
         if let Some(pages) = &self.pages {
             let mut damaged = Vec::new();
-            let kept = self.tables.get(&kept_name(space));
+            let kept = self.tables.get(&side_table_name(space));
             each_row(pages, kept, &mut damaged, |key, value| {
                 let value = value.split_first().filter(|(is_there, _)| **is_there != 0);
                 changes.insert(key.to_vec(), value.map(|(_, value)| value.to_vec()));
@@ -405,27 +421,27 @@ impl Source {
         changes
     }
 
-    /// Looks for leaves that nothing leads to any more.
+    /// Finds leaves that nothing leads to any more.
     fn orphans(&self, found: &mut Salvage) -> Orphans {
         let mut orphans = Orphans::default();
         let Some(pages) = &self.pages else {
             return orphans;
         };
-        let mut census = Census::default();
-        pages.list_pages(&mut |step| census.visit(pages, None, step));
+        let mut reachable = ReachablePages::default();
+        pages.walk_lists(&mut |visit| reachable.visit(pages, None, visit));
         for table in self.tables.values() {
             let space = table.name.strip_prefix('s').and_then(|n| n.parse().ok());
             let space = space.map(SpaceId);
-            pages.walk(table.root, table.shape, &mut |step| {
-                census.visit(pages, space, step)
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                reachable.visit(pages, space, visit)
             });
         }
-        if census.gaps.is_empty() {
+        if reachable.gaps.is_empty() {
             return orphans;
         }
         let Some(in_use) = self
-            .pages_in_use(pages, &mut census)
-            .filter(|_| self.lists_all)
+            .pages_in_use(pages, &mut reachable)
+            .filter(|_| self.has_all_tables)
         else {
             let what = "redb's list of tables or of free pages is damaged, too";
             found.losses.push(format!(
@@ -436,18 +452,18 @@ impl Source {
         let mut bytes = Vec::new();
         let mut unclear = 0u64;
         for first in in_use {
-            if census.reached.contains(&first) {
+            if reachable.reached.contains(&first) {
                 continue;
             }
             let Some(len) = pages.leaf_at(first, &mut bytes) else {
                 continue;
             };
-            census.reached.extend(first..first + len);
-            let Some(leaf) = crate::pages::Leaf::parse(&bytes, Shape::default()) else {
+            reachable.reached.extend(first..first + len);
+            let Some(leaf) = crate::pages::Leaf::parse(&bytes, FixedLengths::default()) else {
                 continue;
             };
             let fits = |gap: &Gap| leaf.rows().all(|(key, _)| gap.has(key));
-            let mut owners = census.gaps.iter().filter(|(_, gap)| fits(gap));
+            let mut owners = reachable.gaps.iter().filter(|(_, gap)| fits(gap));
             match (owners.next(), owners.next()) {
                 (Some((Some(space), _)), None) => {
                     let rows = leaf
@@ -468,70 +484,89 @@ impl Source {
         orphans
     }
 
-    /// The pages that redb holds for used, less those that it is about to free.
-    fn pages_in_use(&self, pages: &Pages, census: &mut Census) -> Option<BTreeSet<u64>> {
+    /// The pages that are in use for redb's allocator, less those that it is about to free.
+    fn pages_in_use(
+        &self,
+        pages: &PageReader,
+        reachable: &mut ReachablePages,
+    ) -> Option<BTreeSet<u64>> {
         let mut is_damaged = false;
         let system = pages.system_tables(|_| is_damaged = true);
-        let mut free: Vec<Range<u64>> = Vec::new();
-        let mut regions = 0;
+        let mut free = FreePages::default();
         for table in &system {
-            pages.walk(table.root, table.shape, &mut |step| {
-                is_damaged |= matches!(step, Step::Damaged { .. });
-                if let Step::Leaf(_, leaf) = &step {
+            pages.walk(table.root, table.lengths, &mut |visit| {
+                is_damaged |= matches!(visit, Visit::Damaged { .. });
+                if let Visit::Leaf(_, leaf) = &visit {
                     for (key, value) in leaf.rows() {
-                        match (&*table.name, key) {
-                            ("allocator_state", &[3, a, b, c, d]) => {
-                                let region = u64::from(u32::from_le_bytes([a, b, c, d]));
-                                let ranges = free_pages(value).unwrap_or_default();
-                                regions += u32::from(!ranges.is_empty());
-                                let at = |index| pages.page_of_region(region, index);
-                                free.extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
-                            }
-                            (name, _) if name.ends_with("pages_unreachable") => {
-                                for page in page_list(value) {
-                                    let (first, len) = pages.extent(page);
-                                    free.push(first..first + len);
-                                }
-                            }
-                            _ => {}
-                        }
+                        free.note_row(pages, &table.name, key, value);
                     }
                 }
-                census.visit(pages, None, step)
+                reachable.visit(pages, None, visit)
             });
         }
-        if is_damaged || regions == 0 {
+        if is_damaged || free.regions == 0 {
             return None;
         }
         let mut in_use: BTreeSet<u64> = (1..pages.len()).collect();
-        for page in free.into_iter().flatten() {
+        for page in free.ranges.into_iter().flatten() {
             in_use.remove(&page);
         }
         Some(in_use)
     }
 }
 
-/// Rows of leaves that nothing leads to, by the space they are taken for.
+/// The pages that redb's own tables say are free, or about to be freed.
+#[derive(Default)]
+struct FreePages {
+    ranges: Vec<Range<u64>>,
+    /// How many regions the allocator's state has free pages of.
+    regions: u32,
+}
+
+impl FreePages {
+    /// Notes the free pages in a row of one of redb's own tables.
+    fn note_row(&mut self, pages: &PageReader, table: &str, key: &[u8], value: &[u8]) {
+        match (table, key) {
+            ("allocator_state", &[3, a, b, c, d]) => {
+                let region = u64::from(u32::from_le_bytes([a, b, c, d]));
+                let ranges = parse_free_pages(value).unwrap_or_default();
+                self.regions += u32::from(!ranges.is_empty());
+                let at = |index| pages.page_of_region(region, index);
+                self.ranges
+                    .extend(ranges.iter().map(|r| at(r.start)..at(r.end)));
+            }
+            (name, _) if name.ends_with("pages_unreachable") => {
+                for page in parse_page_list(value) {
+                    let (first, len) = pages.extent(page);
+                    self.ranges.push(first..first + len);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Rows of leaves that nothing leads to, by the space that they are assigned to.
 #[derive(Default)]
 struct Orphans {
     by_space: BTreeMap<SpaceId, Rows>,
 }
 
-/// Which pages tables lead to, and where they end.
+/// Which pages tables lead to, and which key ranges can't be read.
 #[derive(Default)]
-struct Census {
+struct ReachablePages {
     reached: BTreeSet<u64>,
     gaps: Vec<(Option<SpaceId>, Gap)>,
 }
 
-impl Census {
-    fn visit(&mut self, pages: &Pages, space: Option<SpaceId>, step: Step<'_>) -> bool {
-        match step {
-            Step::Branch(page) | Step::Leaf(page, _) => {
+impl ReachablePages {
+    fn visit(&mut self, pages: &PageReader, space: Option<SpaceId>, visit: Visit<'_>) -> bool {
+        match visit {
+            Visit::Branch(page) | Visit::Leaf(page, _) => {
                 let (first, len) = pages.extent(page);
                 self.reached.extend(first..first + len);
             }
-            Step::Damaged { damage, low, high } => {
+            Visit::Damaged { damage, low, high } => {
                 let gap = Gap {
                     place: damage.to_string(),
                     above: low.map(<[u8]>::to_vec),
@@ -545,23 +580,23 @@ impl Census {
 }
 
 fn each_row(
-    pages: &Pages,
+    pages: &PageReader,
     table: Option<&TableEntry>,
-    damaged: &mut Vec<Damage>,
+    damaged: &mut Vec<DamagedPlace>,
     mut row: impl FnMut(&[u8], &[u8]),
 ) {
     let Some(table) = table else { return };
-    pages.walk(table.root, table.shape, &mut |step| {
-        match step {
-            Step::Branch(_) => {}
-            Step::Leaf(_, leaf) => leaf.rows().for_each(|(key, value)| row(key, value)),
-            Step::Damaged { damage, .. } => damaged.push(damage),
+    pages.walk(table.root, table.lengths, &mut |visit| {
+        match visit {
+            Visit::Branch(_) => {}
+            Visit::Leaf(_, leaf) => leaf.rows().for_each(|(key, value)| row(key, value)),
+            Visit::Damaged { damage, .. } => damaged.push(damage),
         }
         true
     });
 }
 
-/// Writes rows into the new store, many to a commit.
+/// Writes rows into the new store, many in a commit.
 struct Writer<'a> {
     store: &'a Store,
     space: SpaceId,
@@ -624,9 +659,9 @@ fn save_counters(
 
 /// A file that can't be written to.
 #[derive(Debug)]
-pub(crate) struct ReadOnly(pub File);
+pub(crate) struct ReadOnlyFile(pub File);
 
-impl DiskFile for ReadOnly {
+impl DiskFile for ReadOnlyFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(&self.0, bytes, offset)
     }

@@ -1,35 +1,34 @@
 //! A consistent view of everything committed up to one moment.
 //!
-//! An **epoch** names what there is to read: the generations of versions, newest first, and the redb
-//! read transaction below them. A checkpoint replaces the epoch; a snapshot holds on to its own.
-//! Taking a snapshot is cloning a pointer to the epoch and reading the timestamp of the newest
-//! visible commit from the epoch's newest generation. Since that timestamp lives in the generation
-//! and not beside it, the pair always fits: whatever is visible through a generation is in it, or
-//! below.
+//! An **epoch** names what there is to read: the memtables, newest first, and the tree snapshot
+//! below them. A checkpoint replaces the epoch; a snapshot keeps its own. Taking a snapshot is
+//! cloning a pointer to the epoch and reading the timestamp of the newest visible commit from the
+//! epoch's newest memtable. Since that timestamp lives in the memtable and not beside it, the pair
+//! always fits: whatever is visible through a memtable is in it, or below.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::base::Base;
 use crate::cursor::{Cursor, Layer};
-use crate::versions::{Dropped, Generation, KeyHash, SpaceVersions};
+use crate::memtable::{Dropped, KeyHash, Memtable, SpaceVersions};
+use crate::tree_snapshot::TreeSnapshot;
 use crate::{CommitTs, Direction, Result, SpaceId};
 
 pub(crate) struct Epoch {
     /// Newest first; never empty.
-    pub generations: SmallVec<[Arc<Generation>; 2]>,
-    pub base: Arc<Base>,
-    /// The tree has the oldest generation already, but not every block in memory does.
-    pub is_oldest_in_tree: bool,
+    pub memtables: SmallVec<[Arc<Memtable>; 2]>,
+    pub tree: Arc<TreeSnapshot>,
+    /// The tree has the oldest memtable's rows already, but not every block does.
+    pub is_oldest_merged: bool,
 }
 
 impl Epoch {
-    pub fn newest(&self) -> &Arc<Generation> {
-        self.generations
+    pub fn newest(&self) -> &Arc<Memtable> {
+        self.memtables
             .first()
-            .expect("an epoch has a generation that takes commits")
+            .expect("an epoch has a memtable that takes commits")
     }
 }
 
@@ -52,7 +51,7 @@ impl Snapshot {
         self.ts
     }
 
-    /// Reads one value where it lies.
+    /// Calls `read` with the value of a key, if there is one, without copying it.
     pub fn get<R>(
         &self,
         space: SpaceId,
@@ -60,12 +59,12 @@ impl Snapshot {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let mut hash = None;
-        for generation in &self.epoch.generations {
-            if generation.spaces.get(space).is_none() {
+        for memtable in &self.epoch.memtables {
+            if memtable.spaces.get(space).is_none() {
                 continue;
             }
             let hash = *hash.get_or_insert_with(|| KeyHash::of(space, key));
-            match generation.versions_of(space, hash, self.ts) {
+            match memtable.versions_of(space, hash, self.ts) {
                 Err(Dropped) => return Ok(None),
                 Ok(None) => {}
                 Ok(Some(versions)) => {
@@ -75,7 +74,7 @@ impl Snapshot {
                 }
             }
         }
-        self.epoch.base.get(space, key, read)
+        self.epoch.tree.get(space, key, read)
     }
 
     /// The space's rows within the bounds, in the direction's order.
@@ -96,8 +95,8 @@ impl Snapshot {
         direction: Direction,
     ) -> Result<Cursor> {
         let mut layers: SmallVec<[Layer; 3]> = overlay.into_iter().collect();
-        for generation in &self.epoch.generations {
-            let Some(versions) = generation.spaces.get(space) else {
+        for memtable in &self.epoch.memtables {
+            let Some(versions) = memtable.spaces.get(space) else {
                 continue;
             };
             if versions.is_dropped(self.ts) {
@@ -109,25 +108,25 @@ impl Snapshot {
         Ok(Cursor::new(self.clone(), layers, rows, bounds, direction))
     }
 
-    /// Rows in the space, more or less.
+    /// The number of rows in the space, approximately.
     pub(crate) fn approximate_len(&self, space: SpaceId) -> Result<u64> {
         use std::sync::atomic::Ordering;
         let mut layers: SmallVec<[&Arc<SpaceVersions>; 2]> = SmallVec::new();
-        for generation in &self.epoch.generations {
-            if let Some(versions) = generation.spaces.get(space) {
+        for memtable in &self.epoch.memtables {
+            if let Some(versions) = memtable.spaces.get(space) {
                 if versions.is_dropped(self.ts) {
                     return Ok(0);
                 }
                 layers.push(versions);
             }
         }
-        if self.epoch.is_oldest_in_tree
-            && let Some(oldest) = self.epoch.generations.last()
+        if self.epoch.is_oldest_merged
+            && let Some(oldest) = self.epoch.memtables.last()
             && oldest.spaces.get(space).is_some()
         {
             layers.pop();
         }
-        let base = self.epoch.base.len(space)?;
+        let base = self.epoch.tree.len(space)?;
         if base == 0 {
             return Ok(layers.iter().map(|v| v.entries() as u64).sum());
         }

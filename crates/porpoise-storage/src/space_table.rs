@@ -1,7 +1,7 @@
 //! A table from space number to something, read without a lock.
 //!
-//! Spaces are numbered from zero upwards, so the table is an array that grows: bucket 0 has room for
-//! 32 spaces, each next bucket for twice as many. A bucket is allocated when its first space
+//! Spaces are numbered from zero upwards, so the table is an array that grows: bucket 0 has room
+//! for 32 spaces, each next bucket for twice as many. A bucket is allocated when its first space
 //! appears and never moves, hence a reader needs two loads and no lock.
 //!
 //! ```text
@@ -30,12 +30,12 @@ impl<T> SpaceTable<T> {
     }
 
     pub fn get(&self, space: SpaceId) -> Option<&T> {
-        let (bucket, slot, _) = place(space);
+        let (bucket, slot, _) = position(space);
         self.buckets[bucket].get()?[slot].get()
     }
 
     pub fn get_or_insert_with(&self, space: SpaceId, make: impl FnOnce() -> T) -> &T {
-        let (bucket, slot, len) = place(space);
+        let (bucket, slot, len) = position(space);
         let bucket =
             self.buckets[bucket].get_or_init(|| (0..len).map(|_| OnceLock::new()).collect());
         bucket[slot].get_or_init(make)
@@ -59,7 +59,7 @@ impl<T> SpaceTable<T> {
 }
 
 /// Bucket, slot within it, and the bucket's length.
-fn place(space: SpaceId) -> (usize, usize, usize) {
+fn position(space: SpaceId) -> (usize, usize, usize) {
     let shifted = u64::from(space.0) + FIRST_BUCKET_LEN;
     let bucket = (shifted / FIRST_BUCKET_LEN).ilog2();
     let len = FIRST_BUCKET_LEN << bucket;
@@ -71,10 +71,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_space_has_a_place_of_its_own() {
+    fn every_space_has_a_slot_of_its_own() {
         let mut expected = (0usize, 0usize);
         for space in 0..100_000 {
-            let (bucket, slot, len) = place(SpaceId(space));
+            let (bucket, slot, len) = position(SpaceId(space));
             assert_eq!((bucket, slot), expected);
             expected = if slot + 1 == len {
                 (bucket + 1, 0)
@@ -82,7 +82,7 @@ mod tests {
                 (bucket, slot + 1)
             };
         }
-        let (bucket, slot, len) = place(SpaceId(u32::MAX));
+        let (bucket, slot, len) = position(SpaceId(u32::MAX));
         assert!(bucket < BUCKETS && slot < len);
     }
 

@@ -9,15 +9,16 @@
 //! taken. `latest_get` and `latest_range` see what is committed now, as a statement must that has
 //! locked a row to change it. Both see the transaction's own writes first.
 //!
-//! Nothing here checks that a row was locked before it was written: two transactions that write a row
-//! without locking it both commit, and the later commit stands.
+//! Nothing here checks that a row was locked before it was written: if two transactions write a row
+//! without locking it, both commit, and the later commit wins.
 
 use std::cell::OnceCell;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::commit::{Commit, Need};
+use crate::commit::Commit;
 use crate::cursor::{Cursor, Layer};
+use crate::group_commit::Durability;
 use crate::locks::{HeldLocks, Interrupt, LockMode, Locked, Wait};
 use crate::overlay::{Overlay, Savepoint, SpaceChange};
 use crate::snapshot::Snapshot;
@@ -48,6 +49,7 @@ impl Transaction {
         }
     }
 
+    /// Its number, by which row locks and deadlock detection know it.
     pub fn id(&self) -> TxnId {
         self.id
     }
@@ -57,41 +59,44 @@ impl Transaction {
         !self.overlay.is_empty() || !self.counters.is_empty()
     }
 
-    /// How many rows it holds locked.
+    /// How many rows it has locked.
     pub fn locks_held(&self) -> usize {
         self.locks.len()
     }
 
-    /// Ends this transaction's waits from outside.
+    /// What ends this transaction's waits from outside.
     pub fn interrupt(&self) -> &Arc<Interrupt> {
         &self.interrupt
     }
 
-    /// Shares an interrupt that outlives the transaction: a session's.
+    /// Uses an interrupt that outlives the transaction, such as a session's.
     pub fn set_interrupt(&mut self, interrupt: Arc<Interrupt>) {
         self.interrupt = interrupt;
     }
 
-    /// What `get` and `range` read from, taken now if there is none.
+    /// The snapshot that `get` and `range` read from, taken now if there is none.
     pub fn read_view(&self) -> &Snapshot {
         self.view.get_or_init(|| self.shared.snapshot())
     }
 
+    /// Whether a read view was taken and is kept.
     pub fn has_read_view(&self) -> bool {
         self.view.get().is_some()
     }
 
-    /// Takes a new read view: READ COMMITTED does so for each statement.
+    /// Takes a new read view, as READ COMMITTED does for each statement.
     pub fn refresh_view(&mut self) -> &Snapshot {
         self.view = OnceCell::new();
         self.read_view()
     }
 
-    /// Gives the read view up; the next read takes a new one.
+    /// Drops the read view; the next read takes a new one.
     pub fn forget_view(&mut self) {
         self.view = OnceCell::new();
     }
 
+    /// Calls `read` with the value of a key, if there is one, as the transaction's own writes and its
+    /// read view have it.
     pub fn get<R>(
         &self,
         space: SpaceId,
@@ -104,6 +109,8 @@ impl Transaction {
         }
     }
 
+    /// The space's rows within the bounds, as the transaction's own writes and its read view have
+    /// them.
     pub fn range(
         &self,
         space: SpaceId,
@@ -114,7 +121,7 @@ impl Transaction {
             .range_under(self.own_layer(space), space, bounds, direction)
     }
 
-    /// Reads what is committed now, not what the read view shows.
+    /// As [`get`](Transaction::get), but reads what is committed now, not what the read view shows.
     pub fn latest_get<R>(
         &self,
         space: SpaceId,
@@ -127,7 +134,8 @@ impl Transaction {
         }
     }
 
-    /// Reads what is committed at this call, not what the read view shows.
+    /// As [`range`](Transaction::range), but reads what is committed at this call, not what the
+    /// read view shows.
     pub fn latest_range(
         &self,
         space: SpaceId,
@@ -145,32 +153,34 @@ impl Transaction {
             .map(|writes| Layer::Overlay(Arc::clone(writes)))
     }
 
-    /// Writes a row, there or not.
+    /// Writes a row, whether it exists or not.
     pub fn put(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
         self.overlay.write(space, key, Some(value.into()), 0);
     }
 
-    /// Writes a row that the caller knows to be new, which keeps `Store::approximate_len` near.
+    /// Writes a row that the caller knows to be new, which keeps `Store::approximate_len` accurate.
     pub fn insert(&mut self, space: SpaceId, key: &[u8], value: &[u8]) {
         self.overlay.write(space, key, Some(value.into()), 1);
     }
 
+    /// Deletes a row. Does nothing if there is none, but for `Store::approximate_len`.
     pub fn delete(&mut self, space: SpaceId, key: &[u8]) {
         self.overlay.write(space, key, None, -1);
     }
 
-    /// Makes the space known at commit. Rows may be written to it before.
+    /// Creates the space at commit. Rows may be written to it before.
     pub fn create_space(&mut self, space: SpaceId) {
         self.overlay.change(space, SpaceChange::Create);
     }
 
-    /// Drops the space and all in it at commit. The time it takes doesn't grow with its rows.
+    /// Drops the space and all in it at commit. The time it takes doesn't depend on the number of
+    /// its rows.
     pub fn drop_space(&mut self, space: SpaceId) {
         self.overlay.change(space, SpaceChange::Drop);
     }
 
-    /// Raises the space's counter to at least `value`: at once for all to see, durable with the
-    /// commit or soon after the rollback, never taken back (`AUTO_INCREMENT`).
+    /// Raises the space's counter to at least `value`: visible to all at once, durable with the
+    /// commit or soon after the rollback, never lowered (`AUTO_INCREMENT`).
     pub fn set_counter(&mut self, space: SpaceId, value: u64) {
         self.shared.raise_counter(space, value);
         match self.counters.iter_mut().find(|(known, _)| *known == space) {
@@ -179,7 +189,8 @@ impl Transaction {
         }
     }
 
-    /// Locks a row to the end of the transaction, whether there is such a row or not.
+    /// Locks a row to the end of the transaction, whether there is such a row or not. Fails as
+    /// [`LockError`] says; the transaction is as before then.
     pub fn lock(
         &mut self,
         space: SpaceId,
@@ -189,16 +200,19 @@ impl Transaction {
     ) -> Result<Locked, LockError> {
         match (self.try_lock(space, key, mode, Wait::NoWait), wait) {
             (Err(LockError::Busy), Wait::Timeout(_)) => {
-                // The holder may be a commit that only waits for somebody to sync it.
-                self.shared.group.lead(&self.shared, Need::Publish);
+                // The holder may be a commit that only waits for a thread to sync it.
+                self.shared
+                    .group
+                    .lead_group_commit(&self.shared, Durability::Published);
                 self.try_lock(space, key, mode, wait)
             }
             (outcome, _) => outcome,
         }
     }
 
-    /// Gives back a lock that was granted to no purpose: what was to be locked is not there (any more). Only for a lock that
-    /// came as [`Locked::Granted`], with nothing written and nothing waited for since.
+    /// Releases a lock that turned out to be of no use: the row that was to be locked doesn't exist
+    /// (any more). Only for a lock that was [`Locked::Granted`], with nothing written and nothing
+    /// waited for since.
     pub fn unlock(&mut self, space: SpaceId, key: &[u8]) {
         self.shared.locks.unlock(&mut self.locks, (space, key));
     }
@@ -227,8 +241,11 @@ impl Transaction {
         self.overlay.rollback_to(savepoint);
     }
 
-    /// Makes the writes one, and hands them to the log. Others see them, and the row locks are free,
-    /// once the returned `Commit` is done. On an error nothing was written.
+    /// Hands the writes to the log as one commit. Others see them, and the row locks are released,
+    /// once the returned `Commit` is done. On an error nothing was written:
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly),
+    /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge), a full disk, or
+    /// [`Error::Closed`](crate::Error::Closed).
     pub fn commit(mut self) -> Result<Commit> {
         let overlay = std::mem::take(&mut self.overlay);
         let counters = std::mem::take(&mut self.counters);

@@ -1,10 +1,10 @@
-//! The redb database, and how to have it anew.
+//! The redb database, how it is opened anew after a failure, and which spaces are damaged.
 //!
-//! redb gives itself up at the first I/O error, reads included, and a write transaction that a
-//! panic went through leaves pages behind that nobody frees. So after a checkpoint that failed the
-//! database is opened anew over the same file: it is the tree of the last commit then, and nothing
-//! else is lost. The old one is cut off from the file first. Who still reads from it is sent on to
-//! the new one (`base.rs`).
+//! redb fails every operation after its first I/O error, reads included, and a write transaction
+//! that a panic went through leaves pages behind that nobody frees. So after a checkpoint that
+//! failed the database is opened anew over the same file: it is the tree of the last commit then,
+//! and nothing else is lost. The old database is detached from the file first. Those who still read
+//! from it go on with the new one ([`tree_snapshot`](crate::tree_snapshot)).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use redb::ReadableDatabase;
 
-use crate::tree_file::{CheckedFile, HandleState, TreeFile, catch_damage, catch_panic};
+use crate::tree_file::{CheckedFile, DatabaseState, TreeFile, catch_damage, catch_panic};
 use crate::{Error, Result, SpaceId, SpaceOwner};
 
 /// The tables that the tree has beside those of spaces.
@@ -24,14 +24,14 @@ pub(crate) mod tables {
     /// What the tree says about itself.
     pub const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
     pub const COUNTERS: TableDefinition<u32, u64> = TableDefinition::new("counters");
-    /// Spaces that a checkpoint couldn't write to, and where they are damaged.
+    /// Spaces that a checkpoint couldn't write to: the offset of the damage, and what it is.
     pub const DAMAGED: TableDefinition<u32, (u64, &str)> = TableDefinition::new("damaged");
 }
 
 pub(crate) struct Tree {
     database: Option<redb::Database>,
     /// `None` in memory.
-    handle: Option<Arc<HandleState>>,
+    database_state: Option<Arc<DatabaseState>>,
 }
 
 impl Tree {
@@ -40,11 +40,11 @@ impl Tree {
         let mut builder = redb::Builder::new();
         builder.set_cache_size(cache_bytes);
         catch_panic(|| {
-            let (database, handle) = match file {
+            let (database, database_state) = match file {
                 Some(file) => {
                     let file = TreeFile::new(Arc::clone(file));
-                    let handle = Arc::clone(file.state());
-                    (builder.create_with_backend(file)?, Some(handle))
+                    let database_state = Arc::clone(file.state());
+                    (builder.create_with_backend(file)?, Some(database_state))
                 }
                 None => {
                     let backend = redb::backends::InMemoryBackend::new();
@@ -53,7 +53,7 @@ impl Tree {
             };
             Ok(Tree {
                 database: Some(database),
-                handle,
+                database_state,
             })
         })
     }
@@ -62,8 +62,8 @@ impl Tree {
         self.database.as_ref().ok_or(Error::Closed)
     }
 
-    pub fn handle(&self) -> Option<&Arc<HandleState>> {
-        self.handle.as_ref()
+    pub fn database_state(&self) -> Option<&Arc<DatabaseState>> {
+        self.database_state.as_ref()
     }
 
     pub fn begin_read(&self) -> Result<redb::ReadTransaction> {
@@ -71,17 +71,17 @@ impl Tree {
     }
 
     /// A transaction whose commit is on disk before anything refers to it, with redb's allocator
-    /// state: opening the tree again after a crash takes no walk through it.
+    /// state: opening the tree again after a crash takes no scan of it.
     pub fn begin_write(&self) -> Result<redb::WriteTransaction> {
         let mut writing = self.database()?.begin_write()?;
         writing.set_quick_repair(true);
         Ok(writing)
     }
 
-    /// Lets go of the file without writing to it any more.
+    /// Closes the database without writing to the file any more.
     pub fn abandon(self) {
-        if let Some(handle) = &self.handle {
-            handle.cut_off();
+        if let Some(database_state) = &self.database_state {
+            database_state.detach();
         }
     }
 }
@@ -89,7 +89,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         let database = self.database.take();
-        // A panic that went through redb once may have left locks behind that make it panic again.
+        // A panic that went through redb may have left locks behind that make it panic again.
         let closed = catch_panic(|| {
             drop(database);
             Ok(())
@@ -100,35 +100,36 @@ impl Drop for Tree {
     }
 }
 
-/// Tells what a space is, if it is anything.
+/// Gives the table or index that a space belongs to; `None` if it is unknown.
 pub type SpaceNames = Arc<dyn Fn(SpaceId) -> Option<SpaceOwner> + Send + Sync>;
 
-/// What is known of damage.
+/// Spaces that are damaged, and damage that was met.
 #[derive(Default)]
 pub(crate) struct DamagedSpaces {
-    /// The spaces that are damaged where a checkpoint had to write. They are refused as a whole
-    /// from then on: what the tree has of them is older than what was committed.
+    /// The spaces that are damaged where a checkpoint had to write. All of their reads fail from
+    /// then on: what the tree has of them is older than what was committed.
     refused: Mutex<BTreeMap<SpaceId, Error>>,
-    /// What keeps the tree from being opened anew, if it can't be.
-    of_all: Mutex<Option<Error>>,
-    /// Places that the log tells of already.
+    /// Why the tree couldn't be opened anew, while it can't.
+    whole_tree: Mutex<Option<Error>>,
+    /// The offsets of damage that was logged already.
     reported: Mutex<HashSet<u64>>,
-    /// Checkpoints since the last good one that the disk refused to read something for.
-    refused_folds: AtomicU32,
-    /// How many there may be.
-    pub refused_folds_max: u32,
+    /// Checkpoints since the last good one that the disk failed to read something for.
+    failed_read_checkpoints: AtomicU32,
+    /// How many there may be until what can't be read counts as damaged.
+    pub checkpoint_read_tries: u32,
     names: ArcSwapOption<SpaceNames>,
 }
 
 impl DamagedSpaces {
-    /// A checkpoint was made.
-    pub fn note_fold(&self) {
-        self.refused_folds.store(0, Ordering::Relaxed);
+    /// Notes that a checkpoint was made.
+    pub fn note_checkpoint(&self) {
+        self.failed_read_checkpoints.store(0, Ordering::Relaxed);
     }
 
-    /// The disk refused to read something for a checkpoint: whether to wait for it to give it yet.
-    pub fn may_pass(&self) -> bool {
-        self.refused_folds.fetch_add(1, Ordering::Relaxed) < self.refused_folds_max
+    /// Notes that the disk failed to read something for a checkpoint. Gives whether the checkpoint
+    /// is to be tried again.
+    pub fn may_retry_reads(&self) -> bool {
+        self.failed_read_checkpoints.fetch_add(1, Ordering::Relaxed) < self.checkpoint_read_tries
     }
 
     pub fn get(&self, space: SpaceId) -> Option<Error> {
@@ -143,22 +144,22 @@ impl DamagedSpaces {
         self.refused.lock().contains_key(&space)
     }
 
-    /// Notes whether the tree could be opened anew.
-    pub fn note_of_all(&self, error: Option<Error>) {
-        *self.of_all.lock() = error;
+    /// Notes why the tree couldn't be opened anew; `None` if it was opened.
+    pub fn set_whole_tree(&self, error: Option<Error>) {
+        *self.whole_tree.lock() = error;
     }
 
-    pub fn of_all(&self) -> Option<Error> {
-        self.of_all.lock().clone()
+    pub fn whole_tree(&self) -> Option<Error> {
+        self.whole_tree.lock().clone()
     }
 
     pub fn set_names(&self, names: Option<SpaceNames>) {
         self.names.store(names.map(Arc::new));
     }
 
-    /// An error that was met on behalf of a space, with the space named. Damage is logged once for
-    /// each place.
-    pub fn met(&self, error: Error, space: SpaceId) -> Error {
+    /// Adds a space and its owner to an error of damage, and logs it once for each place. Other
+    /// errors stay as they are.
+    pub fn attribute(&self, error: Error, space: SpaceId) -> Error {
         let Error::Damaged(place) = error else {
             return error;
         };

@@ -1,7 +1,7 @@
 //! The file that redb keeps its pages in, and the checksums that redb doesn't see.
 //!
-//! redb asks for its file through [`redb::StorageBackend`]; [`TreeFile`] is that trait over a
-//! [`CheckedFile`], which verifies every page that is read against its checksum ([`page_sums`]
+//! redb accesses its file through [`redb::StorageBackend`]; [`TreeFile`] is that trait over a
+//! [`CheckedFile`], which verifies every page that is read against its checksum ([`page_checksums`]
 //! has the layout). redb never gets a damaged byte.
 //!
 //! ```text
@@ -16,22 +16,22 @@
 //! ```
 //!
 //! The header has to be written in one piece: it is, as long as a disk writes a sector of 512 bytes
-//! or doesn't. A longer file than the header tells is what a power cut leaves of a file that was
+//! or doesn't. A file that is longer than its header says is left by a power cut while the file was
 //! growing; a shorter one has been cut, since the length in the header shrinks before the file
 //! does.
 //!
-//! **Damage is no I/O error to redb.** redb gives itself up at the first error its file returns,
-//! and with it every table. So a read that meets damage, or a sector that can't be read, leaves
-//! redb by unwinding, up to [`catch_damage`], through which all reading calls go. (redb holds no
-//! lock while it reads a page for a read transaction.) A write transaction that is unwound leaves
-//! pages behind that nobody frees; there the error is returned, and whoever folds opens the tree
-//! anew (`checkpoint.rs`). Where a program is compiled to abort on panics, an error is returned
-//! everywhere.
+//! **Damage is no I/O error to redb.** After the first error that its file returns, redb fails
+//! every operation on every table. So a read that meets damage, or a sector that can't be read,
+//! leaves redb by unwinding, up to [`catch_damage`], through which all reading calls go. (redb
+//! holds no lock while it reads a page for a read transaction.) A write transaction that is unwound
+//! leaves pages behind that nobody frees; there the error is returned, and the checkpoint opens the
+//! tree anew ([`checkpoint`](crate::checkpoint)). Where a program is compiled to abort on panics,
+//! an error is returned everywhere.
 //!
-//! redb's own file locks are left unanswered: the folder's `LOCK` keeps other processes out before
+//! redb's own file locks are not implemented: the folder's `LOCK` keeps other processes out before
 //! the tree is opened.
 //!
-//! [`page_sums`]: crate::page_sums
+//! [`page_checksums`]: crate::page_checksums
 
 use std::any::Any;
 use std::cell::Cell;
@@ -46,9 +46,9 @@ use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
 use crate::disk::DiskFile;
-use crate::page_sums::{
-    Group, Groups, PAGE_BYTES, StoreId, file_len, group_of, page_offset, run_from, sum_of,
-    sums_offset,
+use crate::page_checksums::{
+    ChecksumCache, ChecksumPage, PAGE_BYTES, StoreId, checksum_of, checksum_page_of,
+    checksum_page_offset, file_len, page_offset, run_from,
 };
 use crate::{DamagedPlace, Error, Result};
 
@@ -59,63 +59,27 @@ pub(crate) const REDB_HEADER: usize = 320;
 const MAGIC: &[u8; 8] = b"PORPTREE";
 const REDB_MAGIC: &[u8; 4] = b"redb";
 
-/// A place of a file that doesn't hold what was written to it, or can't be read.
-#[derive(Clone, Debug)]
-pub(crate) struct Damage {
-    pub path: PathBuf,
-    pub offset: u64,
-    pub what: String,
-    /// The system refused to read it; it may be there another time.
-    pub is_refused: bool,
-}
-
-impl std::fmt::Display for Damage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path = self.path.display();
-        write!(
-            f,
-            "{path} is damaged at offset {}: {}",
-            self.offset, self.what
-        )
-    }
-}
-
-impl std::error::Error for Damage {}
-
-impl From<Damage> for Error {
-    fn from(damage: Damage) -> Error {
-        Error::Damaged(Arc::new(DamagedPlace {
-            path: damage.path,
-            offset: damage.offset,
-            what: damage.what,
-            is_refused: damage.is_refused,
-            space: None,
-            owner: None,
-        }))
-    }
-}
-
 thread_local! {
     static IS_CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something that reads through redb. Damage that it meets, and a panic inside redb, become
-/// errors.
+/// Runs something that reads through redb. Turns damage that it meets, and a panic inside redb,
+/// into errors.
 pub(crate) fn catch_damage<R>(read: impl FnOnce() -> Result<R>) -> Result<R> {
     let before = IS_CATCHING.replace(true);
     let outcome = catch_unwind(AssertUnwindSafe(read));
     IS_CATCHING.set(before);
-    outcome.unwrap_or_else(|payload| Err(error_of_panic(payload)))
+    outcome.unwrap_or_else(|payload| Err(error_from_panic(payload)))
 }
 
-/// Runs something that writes through redb, or opens it. A panic inside redb becomes an error.
+/// Runs something that writes through redb, or opens it. Turns a panic inside redb into an error.
 pub(crate) fn catch_panic<R>(write: impl FnOnce() -> Result<R>) -> Result<R> {
     let outcome = catch_unwind(AssertUnwindSafe(write));
-    outcome.unwrap_or_else(|payload| Err(error_of_panic(payload)))
+    outcome.unwrap_or_else(|payload| Err(error_from_panic(payload)))
 }
 
-fn error_of_panic(payload: Box<dyn Any + Send>) -> Error {
-    let payload = match payload.downcast::<Damage>() {
+fn error_from_panic(payload: Box<dyn Any + Send>) -> Error {
+    let payload = match payload.downcast::<DamagedPlace>() {
         Ok(damage) => return (*damage).into(),
         Err(payload) => payload,
     };
@@ -137,7 +101,7 @@ pub(crate) struct CheckedFile {
     path: PathBuf,
     id: StoreId,
     header: Mutex<Header>,
-    groups: Mutex<Groups>,
+    checksums: Mutex<ChecksumCache>,
 }
 
 #[derive(Clone, Debug)]
@@ -148,37 +112,44 @@ struct Header {
 }
 
 impl CheckedFile {
-    /// A new file, empty so far. `group_room` pages of checksums are kept in memory.
+    /// A new file, empty so far. `cached_checksum_pages` pages of checksums are kept in memory.
     pub fn create(
         file: Arc<dyn DiskFile>,
         path: &Path,
         id: StoreId,
-        group_room: usize,
+        cached_checksum_pages: usize,
     ) -> CheckedFile {
         let header = Header {
             redb: [0; REDB_HEADER],
             len: 0,
         };
-        CheckedFile::new(file, path, id, header, group_room)
+        CheckedFile::new(file, path, id, header, cached_checksum_pages)
     }
 
-    /// A file that is there, if its header is sound and it is as long as its header says.
-    pub fn open(file: Arc<dyn DiskFile>, path: &Path, group_room: usize) -> Result<CheckedFile> {
+    /// An existing file. Fails unless its header is sound and it is as long as its header says.
+    pub fn open(
+        file: Arc<dyn DiskFile>,
+        path: &Path,
+        cached_checksum_pages: usize,
+    ) -> Result<CheckedFile> {
         let (id, header) = read_header(&*file, path)?;
         let found = file.len().map_err(Error::io("read", path))?;
         if found < file_len(header.len) {
             let expected = file_len(header.len);
-            return Err(Error::Corrupt {
-                path: path.to_path_buf(),
-                offset: found,
-                what: format!("it ends here, and was {expected} bytes long"),
-            });
+            let what = format!("it ends here, and was {expected} bytes long");
+            return Err(Error::corrupt(path, found, what));
         }
-        Ok(CheckedFile::new(file, path, id, header, group_room))
+        Ok(CheckedFile::new(
+            file,
+            path,
+            id,
+            header,
+            cached_checksum_pages,
+        ))
     }
 
     /// A file to be salvaged: its header is taken as it is, and the file as long as it is. `id` is
-    /// the store's if the header doesn't tell. Also what is wrong with the header.
+    /// the store's if the header doesn't tell. Gives also what is wrong with the header.
     pub fn salvage(
         file: Arc<dyn DiskFile>,
         path: &Path,
@@ -197,8 +168,8 @@ impl CheckedFile {
                 )
             }
         };
-        // Pages of checksums counted in: more than there are, and those that aren't there can't be
-        // read.
+        // This counts pages of checksums in: the length is too large then, and pages that aren't
+        // there can't be read.
         header.len = header.len.max(pages * PAGE);
         (CheckedFile::new(file, path, id, header, 1 << 12), error)
     }
@@ -208,14 +179,14 @@ impl CheckedFile {
         path: &Path,
         id: StoreId,
         header: Header,
-        group_room: usize,
+        cached_checksum_pages: usize,
     ) -> CheckedFile {
         CheckedFile {
             file,
             path: path.to_path_buf(),
             id,
             header: Mutex::new(header),
-            groups: Mutex::new(Groups::new(group_room)),
+            checksums: Mutex::new(ChecksumCache::new(cached_checksum_pages)),
         }
     }
 
@@ -233,22 +204,18 @@ impl CheckedFile {
         self.header.lock().len / PAGE
     }
 
-    pub fn damage(&self, page: u64, what: impl Into<String>) -> Damage {
-        Damage {
-            path: self.path.clone(),
-            offset: page_offset(page),
-            what: what.into(),
-            is_refused: false,
-        }
+    /// What to report of one of redb's pages that isn't as it was written.
+    pub fn damage(&self, page: u64, what: impl Into<String>) -> DamagedPlace {
+        DamagedPlace::new(&self.path, page_offset(page), what)
     }
 
-    /// Has checksums come from disk again.
-    pub fn forget_sums(&self) {
-        self.groups.lock().forget_unchanged();
+    /// Reads checksums from disk again.
+    pub fn forget_checksums(&self) {
+        self.checksums.lock().forget_unchanged();
     }
 
     /// Reads pages, from this one on, and verifies each.
-    pub fn read_pages(&self, first: u64, out: &mut [u8]) -> Result<(), Damage> {
+    pub fn read_pages(&self, first: u64, out: &mut [u8]) -> Result<(), DamagedPlace> {
         let (mut page, mut rest) = (first, out);
         while !rest.is_empty() {
             let run = run_from(page).min(rest.len() as u64 / PAGE).max(1);
@@ -259,58 +226,62 @@ impl CheckedFile {
         Ok(())
     }
 
-    fn read_run(&self, first: u64, out: &mut [u8]) -> Result<(), Damage> {
+    fn read_run(&self, first: u64, out: &mut [u8]) -> Result<(), DamagedPlace> {
         self.read_raw(first, out)?;
-        let (number, place) = group_of(first);
+        let (number, place) = checksum_page_of(first);
         let expected: SmallVec<[u64; 4]> = {
-            let groups = self.group(number)?;
-            let (mut groups, count) = (groups, out.len() / PAGE_BYTES);
-            let group = groups.get(number);
+            let checksums = self.group(number)?;
+            let (mut checksums, count) = (checksums, out.len() / PAGE_BYTES);
+            let group = checksums.get(number);
             (place..place + count)
                 .map(|place| group.map_or(0, |group| group.get(place)))
                 .collect()
         };
         for (at, bytes) in out.chunks_mut(PAGE_BYTES).enumerate() {
             let page = first + at as u64;
-            if sum_of(self.id, page, bytes) == expected[at] {
+            if checksum_of(self.id, page, bytes) == expected[at] {
                 continue;
             }
-            // What comes wrong once may have gone wrong on its way.
+            // What was read wrong once may have been damaged in transfer.
             self.read_raw(page, bytes)?;
-            if sum_of(self.id, page, bytes) != expected[at] {
+            if checksum_of(self.id, page, bytes) != expected[at] {
                 return Err(self.damage(page, describe(expected[at], bytes)));
             }
         }
         Ok(())
     }
 
-    fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<(), Damage> {
+    fn read_raw(&self, first: u64, out: &mut [u8]) -> Result<(), DamagedPlace> {
         let read = self.file.read_exact_at(out, page_offset(first));
         read.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => self.damage(first, "the file ends before it"),
-            _ => Damage {
-                is_refused: true,
+            _ => DamagedPlace {
+                is_unreadable: true,
                 ..self.damage(first, format!("it can't be read: {error}"))
             },
         })
     }
 
-    /// The groups, with this one among them.
-    fn group(&self, number: u64) -> Result<MutexGuard<'_, Groups>, Damage> {
-        let mut groups = self.groups.lock();
-        if groups.get(number).is_none() {
+    /// The cache of checksums, with this page of checksums in it.
+    fn group(&self, number: u64) -> Result<MutexGuard<'_, ChecksumCache>, DamagedPlace> {
+        let mut checksums = self.checksums.lock();
+        if checksums.get(number).is_none() {
             let mut bytes = [0; PAGE_BYTES];
-            let read = self.file.read_exact_at(&mut bytes, sums_offset(number));
-            read.map_err(|error| Damage {
-                path: self.path.clone(),
-                offset: sums_offset(number),
-                what: format!("the checksums here can't be read: {error}"),
-                is_refused: error.kind() != io::ErrorKind::UnexpectedEof,
+            let read = self
+                .file
+                .read_exact_at(&mut bytes, checksum_page_offset(number));
+            read.map_err(|error| DamagedPlace {
+                is_unreadable: error.kind() != io::ErrorKind::UnexpectedEof,
+                ..DamagedPlace::new(
+                    &self.path,
+                    checksum_page_offset(number),
+                    format!("the checksums here can't be read: {error}"),
+                )
             })?;
             // Read under the lock: an older state can't take the place of a newer one.
-            groups.admit(number, Group::from_bytes(&bytes));
+            checksums.admit(number, ChecksumPage::from_bytes(&bytes));
         }
-        Ok(groups)
+        Ok(checksums)
     }
 
     fn write_pages(&self, first: u64, data: &[u8]) -> io::Result<()> {
@@ -319,15 +290,15 @@ impl CheckedFile {
             let run = run_from(page).min(rest.len() as u64 / PAGE).max(1);
             let (now, later) = rest.split_at((run as usize * PAGE_BYTES).min(rest.len()));
             self.file.write_all_at(now, page_offset(page))?;
-            let (number, place) = group_of(page);
+            let (number, place) = checksum_page_of(page);
             let sums: SmallVec<[u64; 4]> = now
                 .chunks(PAGE_BYTES)
                 .zip(page..)
-                .map(|(bytes, page)| sum_of(self.id, page, bytes))
+                .map(|(bytes, page)| checksum_of(self.id, page, bytes))
                 .collect();
-            let mut groups = self.group(number).map_err(io::Error::other)?;
+            let mut checksums = self.group(number).map_err(io::Error::other)?;
             for (sum, place) in sums.into_iter().zip(place..) {
-                groups.set(number, place, sum);
+                checksums.set(number, place, sum);
             }
             (page, rest) = (page + run, later);
         }
@@ -342,17 +313,18 @@ impl CheckedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let changed = self.groups.lock().changed();
+        let changed = self.checksums.lock().changed();
         let mut all_written = Vec::with_capacity(changed.len());
         for group in changed {
-            let Some((written, bytes)) = self.groups.lock().to_write(group) else {
+            let Some((written, bytes)) = self.checksums.lock().bytes_to_write(group) else {
                 continue;
             };
-            self.file.write_all_at(&bytes, sums_offset(group))?;
+            self.file
+                .write_all_at(&bytes, checksum_page_offset(group))?;
             all_written.push(written);
         }
         self.file.sync_data()?;
-        self.groups.lock().note_synced(&all_written);
+        self.checksums.lock().note_synced(&all_written);
         Ok(())
     }
 
@@ -361,7 +333,7 @@ impl CheckedFile {
         let is_cut = len < header.len;
         header.len = len;
         if is_cut {
-            // The length in the header is the least that the file may have.
+            // The file must never be shorter than the header says.
             self.write_header(header)?;
             self.sync()?;
         } else {
@@ -394,11 +366,7 @@ impl Header {
 }
 
 fn read_header(file: &dyn DiskFile, path: &Path) -> Result<(StoreId, Header)> {
-    let corrupt = |offset, what: &str| Error::Corrupt {
-        path: path.to_path_buf(),
-        offset,
-        what: what.to_string(),
-    };
+    let corrupt = |offset, what: &str| Error::corrupt(path, offset, what);
     let mut sector = [0; SECTOR];
     match file.read_exact_at(&mut sector, 0) {
         Ok(()) => {}
@@ -411,11 +379,7 @@ fn read_header(file: &dyn DiskFile, path: &Path) -> Result<(StoreId, Header)> {
     if word(504) == XxHash3_64::oneshot(&sector[..504]) && &sector[320..328] == MAGIC {
         let found = word(328) as u32;
         if found > FORMAT_VERSION {
-            return Err(Error::NewerFormat {
-                path: path.to_path_buf(),
-                found,
-                supported: FORMAT_VERSION,
-            });
+            return Err(Error::newer_format(path, found, FORMAT_VERSION));
         }
         let mut redb = [0; REDB_HEADER];
         redb.copy_from_slice(&sector[..REDB_HEADER]);
@@ -427,11 +391,7 @@ fn read_header(file: &dyn DiskFile, path: &Path) -> Result<(StoreId, Header)> {
     }
     let has_no_sums = sector[REDB_HEADER..].iter().all(|byte| *byte == 0);
     if has_no_sums && sector.starts_with(REDB_MAGIC) {
-        return Err(Error::OlderFormat {
-            path: path.to_path_buf(),
-            found: 1,
-            supported: FORMAT_VERSION,
-        });
+        return Err(Error::older_format(path, 1, FORMAT_VERSION));
     }
     match &sector[320..328] == MAGIC || sector.starts_with(REDB_MAGIC) {
         true => Err(corrupt(0, "the checksum of its header is wrong")),
@@ -439,31 +399,31 @@ fn read_header(file: &dyn DiskFile, path: &Path) -> Result<(StoreId, Header)> {
     }
 }
 
-/// A [`CheckedFile`] as one `redb::Database` has it.
+/// A [`CheckedFile`] as one `redb::Database` uses it.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeFile {
     file: Arc<CheckedFile>,
-    state: Arc<HandleState>,
+    state: Arc<DatabaseState>,
 }
 
-/// How it stands with a database's hold of the file.
+/// Whether a database can still use the file.
 #[derive(Debug, Default)]
-pub(crate) struct HandleState {
-    /// An error was returned: the database has given itself up.
+pub(crate) struct DatabaseState {
+    /// An error was returned: the database fails every operation from then on.
     has_failed: AtomicBool,
-    /// Another database has the file now.
-    is_cut_off: AtomicBool,
+    /// Another database uses the file now.
+    is_detached: AtomicBool,
 }
 
-impl HandleState {
-    /// Whether the database can do no more.
-    pub fn is_spent(&self) -> bool {
-        self.has_failed.load(Ordering::Acquire) || self.is_cut_off.load(Ordering::Acquire)
+impl DatabaseState {
+    /// Whether every operation of the database fails.
+    pub fn is_unusable(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire) || self.is_detached.load(Ordering::Acquire)
     }
 
-    /// Keeps the database from the file from here on.
-    pub fn cut_off(&self) {
-        self.is_cut_off.store(true, Ordering::Release);
+    /// Refuses all further operations of the database.
+    pub fn detach(&self) {
+        self.is_detached.store(true, Ordering::Release);
     }
 }
 
@@ -475,12 +435,12 @@ impl TreeFile {
         }
     }
 
-    pub fn state(&self) -> &Arc<HandleState> {
+    pub fn state(&self) -> &Arc<DatabaseState> {
         &self.state
     }
 
-    fn noting<R>(&self, act: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-        if self.state.is_cut_off.load(Ordering::Acquire) {
+    fn check_and_note<R>(&self, act: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        if self.state.is_detached.load(Ordering::Acquire) {
             return Err(io::Error::other("the tree was opened anew"));
         }
         let outcome = act();
@@ -504,7 +464,7 @@ impl redb::StorageBackend for TreeFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.noting(|| {
+        self.check_and_note(|| {
             if offset == 0 && out.len() <= REDB_HEADER {
                 out.copy_from_slice(&self.file.header.lock().redb[..out.len()]);
                 return Ok(());
@@ -521,15 +481,15 @@ impl redb::StorageBackend for TreeFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.noting(|| self.file.set_len(len))
+        self.check_and_note(|| self.file.set_len(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.noting(|| self.file.sync())
+        self.check_and_note(|| self.file.sync())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.noting(|| {
+        self.check_and_note(|| {
             if offset == 0 && data.len() == REDB_HEADER {
                 let mut header = self.file.header.lock().clone();
                 header.redb.copy_from_slice(data);

@@ -137,7 +137,8 @@ fn readers_see_whole_rows_while_checkpoints_replace_blocks_below_them() {
             scope.spawn(move || {
                 let mut random = fastrand::Rng::with_seed(seed);
                 while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                    // Every row of one commit carries its number, so a snapshot shows one number everywhere.
+                    // Every row of one commit carries its number, so a snapshot shows one number
+                    // everywhere.
                     let snapshot = store.snapshot();
                     let first = random.u32(0..KEYS - 200);
                     let (low, high) = (first.to_be_bytes(), (first + 200).to_be_bytes());

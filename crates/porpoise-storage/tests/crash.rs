@@ -1,9 +1,9 @@
 //! Kill -9 under load: nothing acknowledged is missing, nothing is there by half.
 //!
-//! A child process commits from several threads. Each transaction writes the same stamp to every key
-//! of its thread's group, and is reported through a pipe once it was acknowledged. The parent kills
-//! the child at a random moment, opens the store, and compares. `PORPOISE_CRASH_ROUNDS` sets how
-//! often (8 unless told).
+//! A child process commits from several threads. Each transaction writes the same stamp to every
+//! key of its thread's group, and is reported through a pipe once it was acknowledged. The parent
+//! kills the child at a random moment, opens the store, and compares. `PORPOISE_CRASH_ROUNDS` sets
+//! how often (8 unless told).
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -74,7 +74,8 @@ fn a_refused_commit_releases_its_row_locks() {
         .unwrap();
 }
 
-/// A small file system of its own, if this process may mount one; `PORPOISE_SMALL_DISK` names one that is there already.
+/// A small file system of its own, if this process may mount one; `PORPOISE_SMALL_DISK` names one
+/// that is there already.
 struct SmallDisk {
     folder: tempfile::TempDir,
     is_mounted: bool,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use porpoise_storage::{
-    Disk, DiskFile, DiskFolder, Error, Found, LockOutcome, OpenMode, Options, OsDisk, SpaceId,
+    Disk, DiskFile, DiskFolder, Error, LockOutcome, Metadata, OpenMode, Options, OsDisk, SpaceId,
     Store,
 };
 
@@ -62,8 +62,8 @@ impl Disk for BadSectors {
         self.disk.list(folder)
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
-        self.disk.find(path)
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        self.disk.metadata(path)
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {

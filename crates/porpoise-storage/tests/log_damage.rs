@@ -71,20 +71,38 @@ fn commits_in(store: &Store) -> u32 {
     count
 }
 
+/// Where and why a start is refused because of corruption.
+struct Refusal {
+    path: PathBuf,
+    offset: usize,
+    what: String,
+}
+
+fn refused_start(folder: &Path) -> Refusal {
+    match Store::open(&options(folder)).map(drop) {
+        Err(Error::Corrupt { path, offset, what }) => Refusal {
+            path,
+            offset: offset as usize,
+            what,
+        },
+        other => panic!("a corrupt store is to be refused: {other:?}"),
+    }
+}
+
 fn edit(log: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(log).unwrap();
     change(&mut bytes);
     fs::write(log, bytes).unwrap();
 }
 
-fn place_of(commit: u32) -> usize {
+fn offset_of(commit: u32) -> usize {
     (SEGMENT_HEADER_BYTES + RECORD_BYTES * u64::from(commit)) as usize
 }
 
 #[test]
 fn a_torn_tail_is_cut_and_never_comes_back() {
     let (folder, log) = crashed_store(Flush::AtCommit);
-    edit(&log, |bytes| bytes[place_of(COMMITS - 1) + 60] ^= 1);
+    edit(&log, |bytes| bytes[offset_of(COMMITS - 1) + 60] ^= 1);
     let store = Store::open(&options(folder.path())).unwrap();
     assert_eq!(commits_in(&store), COMMITS - 1);
     let mut work = store.begin();
@@ -104,15 +122,12 @@ fn a_corrupt_middle_is_reported_with_its_place_and_stops_the_start() {
     for damaged in [0, 7, COMMITS - 2] {
         for byte in [0, 5, 9, 17, 30, 34, 37, 41, 90] {
             let (folder, log) = crashed_store(Flush::AtCommit);
-            edit(&log, |bytes| bytes[place_of(damaged) + byte] ^= 0x10);
+            edit(&log, |bytes| bytes[offset_of(damaged) + byte] ^= 0x10);
             let before = fs::read(&log).unwrap();
-            match Store::open(&options(folder.path())).map(drop) {
-                Err(Error::Corrupt { path, offset, .. }) => {
-                    assert_eq!(path, log);
-                    assert_eq!(offset as usize, place_of(damaged));
-                }
-                other => panic!("byte {byte} of commit {damaged}: {other:?}"),
-            }
+            let refusal = refused_start(folder.path());
+            assert_eq!(refusal.path, log);
+            let offset = offset_of(damaged);
+            assert_eq!(refusal.offset, offset, "byte {byte} of commit {damaged}");
             assert_eq!(
                 fs::read(&log).unwrap(),
                 before,
@@ -124,9 +139,10 @@ fn a_corrupt_middle_is_reported_with_its_place_and_stops_the_start() {
 
 #[test]
 fn without_a_sync_between_a_lost_middle_is_a_torn_tail() {
-    // No record says that an earlier one was on disk: the machine may have written them in any order.
+    // No record says that an earlier one was on disk: the machine may have written them in any
+    // order.
     let (folder, log) = crashed_store(Flush::EachSecond);
-    edit(&log, |bytes| bytes[place_of(7)] ^= 1);
+    edit(&log, |bytes| bytes[offset_of(7)] ^= 1);
     let store = Store::open(&options(folder.path())).unwrap();
     assert_eq!(commits_in(&store), 7);
     drop(store);
@@ -136,8 +152,8 @@ fn without_a_sync_between_a_lost_middle_is_a_torn_tail() {
     );
 }
 
-#[test]
-fn a_missing_log_segment_stops_the_start() {
+/// A folder with a log of several segments.
+fn store_of_many_segments() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&options(folder.path())).unwrap();
     for number in 0..10u32 {
@@ -145,25 +161,20 @@ fn a_missing_log_segment_stops_the_start() {
         work.put(SPACE, &number.to_be_bytes(), &[7; 3000]);
         work.commit().unwrap().wait().unwrap();
     }
-    drop(store);
+    folder
+}
+
+#[test]
+fn a_missing_log_segment_stops_the_start() {
+    let folder = store_of_many_segments();
     fs::remove_file(folder.path().join("log-0000000000002000")).unwrap();
-    let error = Store::open(&options(folder.path())).err().unwrap();
-    assert!(
-        matches!(&error, Error::Corrupt { what, .. } if what.contains("missing")),
-        "{error}"
-    );
+    let what = refused_start(folder.path()).what;
+    assert!(what.contains("missing"), "{what}");
 }
 
 #[test]
 fn a_segment_missing_at_the_end_stops_the_start() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&options(folder.path())).unwrap();
-    for number in 0..10u32 {
-        let mut work = store.begin();
-        work.put(SPACE, &number.to_be_bytes(), &[7; 3000]);
-        work.commit().unwrap().wait().unwrap();
-    }
-    drop(store);
+    let folder = store_of_many_segments();
     let mut logs: Vec<PathBuf> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -172,13 +183,9 @@ fn a_segment_missing_at_the_end_stops_the_start() {
     logs.sort();
     while let Some(last) = logs.pop() {
         fs::remove_file(&last).unwrap();
-        match Store::open(&options(folder.path())).map(drop) {
-            Err(Error::Corrupt { path, what, .. }) => {
-                assert_eq!(path, last);
-                assert!(what.contains("this log segment is missing"), "{what}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let Refusal { path, what, .. } = refused_start(folder.path());
+        assert_eq!(path, last);
+        assert!(what.contains("this log segment is missing"), "{what}");
     }
 }
 
@@ -187,10 +194,7 @@ fn a_log_cut_short_stops_the_start() {
     for len in [2300, 1024, 100, 0, 8191] {
         let (folder, log) = crashed_store(Flush::AtCommit);
         edit(&log, |bytes| bytes.truncate(len));
-        match Store::open(&options(folder.path())).map(drop) {
-            Err(Error::Corrupt { path, .. }) => assert_eq!(path, log),
-            other => panic!("{len} bytes: {other:?}"),
-        }
+        assert_eq!(refused_start(folder.path()).path, log, "{len} bytes");
         assert_eq!(fs::metadata(&log).unwrap().len(), len as u64);
     }
 }
@@ -200,13 +204,9 @@ fn a_segment_of_another_store_stops_the_start() {
     let (folder, log) = crashed_store(Flush::AtCommit);
     let (_other, others) = crashed_store(Flush::AtCommit);
     fs::copy(others, &log).unwrap();
-    match Store::open(&options(folder.path())).map(drop) {
-        Err(Error::Corrupt { path, what, .. }) => {
-            assert_eq!(path, log);
-            assert!(what.contains("another store"), "{what}");
-        }
-        other => panic!("{other:?}"),
-    }
+    let Refusal { path, what, .. } = refused_start(folder.path());
+    assert_eq!(path, log);
+    assert!(what.contains("another store"), "{what}");
 }
 
 #[test]
@@ -215,18 +215,11 @@ fn a_tree_of_another_store_or_none_at_all_stops_the_start() {
     let (other, _) = crashed_store(Flush::AtCommit);
     let tree = folder.path().join("tree.redb");
     fs::copy(other.path().join("tree.redb"), &tree).unwrap();
-    assert!(matches!(
-        Store::open(&options(folder.path())).map(drop),
-        Err(Error::Corrupt { .. })
-    ));
+    refused_start(folder.path());
     fs::remove_file(&tree).unwrap();
-    match Store::open(&options(folder.path())).map(drop) {
-        Err(Error::Corrupt { path, what, .. }) => {
-            assert_eq!(path, tree);
-            assert!(what.contains("it is missing"), "{what}");
-        }
-        other => panic!("{other:?}"),
-    }
+    let Refusal { path, what, .. } = refused_start(folder.path());
+    assert_eq!(path, tree);
+    assert!(what.contains("it is missing"), "{what}");
     assert!(log.exists(), "the evidence is left alone");
 }
 
@@ -257,14 +250,11 @@ fn two_seconds_after_a_commit_its_record_can_not_be_lost_unnoticed() {
     for damage in [Damage::Flip, Damage::Zeros] {
         let (folder, log) = crashed_after(Flush::AtCommit, quiet);
         edit(&log, |bytes| match damage {
-            Damage::Flip => bytes[place_of(COMMITS - 1) + 60] ^= 1,
+            Damage::Flip => bytes[offset_of(COMMITS - 1) + 60] ^= 1,
             // The mark, too.
             Damage::Zeros => bytes[512..].fill(0),
         });
-        match Store::open(&options(folder.path())).map(drop) {
-            Err(Error::Corrupt { path, .. }) => assert_eq!(path, log),
-            other => panic!("{other:?}"),
-        }
+        assert_eq!(refused_start(folder.path()).path, log);
     }
 }
 
@@ -295,15 +285,9 @@ fn a_newer_format_is_refused_by_name() {
 fn a_file_that_is_no_log_is_refused() {
     let (folder, log) = crashed_store(Flush::AtCommit);
     edit(&log, |bytes| bytes[..8].copy_from_slice(b"notalog!"));
-    assert!(matches!(
-        Store::open(&options(folder.path())),
-        Err(Error::Corrupt { .. })
-    ));
+    refused_start(folder.path());
     edit(&log, |bytes| bytes.truncate(10));
-    assert!(matches!(
-        Store::open(&options(folder.path())),
-        Err(Error::Corrupt { .. })
-    ));
+    refused_start(folder.path());
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use porpoise_storage::LockMode::{Absent, Exclusive, Insert, Shared};
-use porpoise_storage::{Blocking, LockError, Locked, Options, SpaceId, Store, Transaction, Wait};
+use porpoise_storage::{LockError, Locked, Options, SpaceId, Store, Transaction, Wait, WaitPhase};
 
 const SPACE: SpaceId = SpaceId(1);
 const LONG: Wait = Wait::Timeout(Duration::from_secs(20));
@@ -65,7 +65,7 @@ fn shared_locks_coexist_and_keep_an_exclusive_one_out() {
     drop(b);
     assert_eq!(
         a.lock(SPACE, b"x", Exclusive, Wait::NoWait),
-        Ok(Locked::Strengthened)
+        Ok(Locked::Upgraded)
     );
     assert_eq!(
         a.lock(SPACE, b"x", Shared, Wait::NoWait),
@@ -85,7 +85,7 @@ fn shared_locks_coexist_and_keep_an_exclusive_one_out() {
 #[test]
 fn each_mode_keeps_out_whom_the_table_says() {
     let store = store();
-    for (held, keeps_out) in [
+    for (held, conflicts_with) in [
         (Absent, [false, false, false, true]),
         (Shared, [false, false, true, true]),
         (Exclusive, [false, true, true, true]),
@@ -93,7 +93,7 @@ fn each_mode_keeps_out_whom_the_table_says() {
     ] {
         for (wanted, is_kept_out) in [Absent, Shared, Exclusive, Insert]
             .into_iter()
-            .zip(keeps_out)
+            .zip(conflicts_with)
         {
             let (mut a, mut b) = (store.begin(), store.begin());
             a.lock(SPACE, b"x", held, Wait::NoWait).unwrap();
@@ -128,7 +128,7 @@ fn an_absent_key_is_locked_by_many_and_inserted_by_one() {
         Err(LockError::Deadlock)
     );
     drop(younger);
-    assert_eq!(older.recv().unwrap().0, Ok(Locked::Strengthened));
+    assert_eq!(older.recv().unwrap().0, Ok(Locked::Upgraded));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn two_holders_that_both_want_more_are_a_deadlock() {
         Err(LockError::Deadlock)
     );
     drop(younger);
-    assert_eq!(older.recv().unwrap().0, Ok(Locked::Strengthened));
+    assert_eq!(older.recv().unwrap().0, Ok(Locked::Upgraded));
 }
 
 #[test]
@@ -324,10 +324,10 @@ fn the_block_hook_surrounds_a_wait_and_only_a_wait() {
     let store = store();
     let balance = Arc::new((AtomicI32::new(0), AtomicI32::new(0)));
     let seen = Arc::clone(&balance);
-    store.set_block_hook(Some(Arc::new(move |blocking| {
+    store.set_wait_hook(Some(Arc::new(move |blocking| {
         match blocking {
-            Blocking::Begin => &seen.0,
-            Blocking::End => &seen.1,
+            WaitPhase::Begin => &seen.0,
+            WaitPhase::End => &seen.1,
         }
         .fetch_add(1, Ordering::SeqCst);
     })));

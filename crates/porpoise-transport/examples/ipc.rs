@@ -4,11 +4,12 @@
 //! cargo run --release -p porpoise-transport --example ipc -- CLIENTS [SECONDS]
 //! ```
 //!
-//! One server thread serves all clients, each a process of its own, the way the server's event loop does: it looks at the
-//! rings of those it heard from lately, and sleeps in epoll when there is nothing for a while.
+//! One server thread serves all clients, each a process of its own, the way the server's event loop
+//! does: it looks at the rings of those it heard from lately, and sleeps in epoll when there is
+//! nothing for a while.
 
 use porpoise_transport::spin::Spin;
-use porpoise_transport::{ServerEnd, SharedMemory, Wants};
+use porpoise_transport::{RingInterest, ServerEnd, SharedMemory};
 use rustix::event::epoll;
 use std::error::Error;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -67,10 +68,10 @@ fn main() -> Outcome<()> {
         lost += next()?;
         client.wait()?;
     }
-    let (rung, spin) = server.join().map_err(|_| "the server panicked")??;
+    let (wakeups, spin) = server.join().map_err(|_| "the server panicked")??;
     println!(
         "shared memory clients={clients} {:.0} round trips/s, {:.2} us each; \
-         clients' spins won {won} lost {lost}, woken {rung}; server's won {} lost {}",
+         clients' spins won {won} lost {lost}, woken {wakeups}; server's won {} lost {}",
         calls as f64 / seconds as f64,
         clients as f64 * seconds as f64 * 1e6 / calls as f64,
         spin.won(),
@@ -109,7 +110,7 @@ fn serve(listener: &UnixListener, clients: usize) -> Outcome<(u64, Spin)> {
     let mut spin = Spin::default();
     let mut request = [0; 4096];
     let mut events = Vec::with_capacity(64);
-    let mut rung = 0;
+    let mut wakeups = 0;
     let mut left = clients;
     // Those that the system said something about: their client may be gone.
     let mut told = vec![false; clients];
@@ -117,12 +118,12 @@ fn serve(listener: &UnixListener, clients: usize) -> Outcome<(u64, Spin)> {
         let mut served = false;
         for (place, told) in ends.iter_mut().zip(&mut told) {
             let Some(end) = place else { continue };
-            if !end.is_ready(Wants::BYTES) && !std::mem::take(told) {
+            if !end.is_ready(RingInterest::READABLE) && !std::mem::take(told) {
                 continue;
             }
             match end.read(&mut request) {
                 Ok(0) => {
-                    rung += end.take_rung();
+                    wakeups += end.take_wakeups();
                     *place = None;
                     left -= 1;
                 }
@@ -136,11 +137,15 @@ fn serve(listener: &UnixListener, clients: usize) -> Outcome<(u64, Spin)> {
                 Err(error) => return Err(error.into()),
             }
         }
-        let ready = || ends.iter().flatten().any(|end| end.is_ready(Wants::BYTES));
+        let ready = || {
+            ends.iter()
+                .flatten()
+                .any(|end| end.is_ready(RingInterest::READABLE))
+        };
         if served || spin.wait(ready) {
             continue;
         }
-        let arm = |ready, end: &mut ServerEnd| end.arm(Wants::BYTES) | ready;
+        let arm = |ready, end: &mut ServerEnd| end.arm(RingInterest::READABLE) | ready;
         if left == 0 || ends.iter_mut().flatten().fold(false, arm) {
             continue;
         }
@@ -154,5 +159,5 @@ fn serve(listener: &UnixListener, clients: usize) -> Outcome<(u64, Spin)> {
             told[event.data.u64() as usize] = true;
         }
     }
-    Ok((rung, spin))
+    Ok((wakeups, spin))
 }

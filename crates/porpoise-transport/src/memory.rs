@@ -1,89 +1,79 @@
-//! The rings' memory: how words and rings lie in a mapping, and the only place that follows pointers into it.
+//! The rings' memory: how words and rings lie in a mapping, and the only module that follows
+//! pointers into it.
 //!
 //! ```text
 //!        0 ┌──────────────────────┐
-//!          │ the client's Side    │ 128 bytes
-//!          │ the server's Side    │ 128 bytes
+//!          │ client's ControlBlock│ 128 bytes
+//!          │ server's ControlBlock│ 128 bytes
 //!   1 page ├──────────────────────┤
-//!          │ ring client ► server │ [`Shape::up`] bytes
+//!          │ ring client ► server │ [`RingSizes::up`] bytes
 //!          ├──────────────────────┤
-//!          │ ring server ► client │ [`Shape::down`] bytes
+//!          │ ring server ► client │ [`RingSizes::down`] bytes
 //!          └──────────────────────┘
 //! ```
 //!
-//! The other end may write anywhere in it at any time. So nothing in it is ever borrowed but the words, which are atomic;
-//! bytes are copied in and out, once. A peer that writes while they are copied decides what is copied, and no more.
+//! The other end may write anywhere in it at any time. So nothing in it is ever borrowed but the
+//! words, which are atomic; bytes are copied in and out, once. A peer that writes while they are
+//! copied decides what is copied, and no more.
 
-use crate::ring::{Atomics, Cursor, Flags, Memory, Side};
+use crate::ring::{Atomics, ControlBlock, RingMemory, impl_words};
 use crate::sys::Mapping;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The processor's own words.
+/// The processor's atomics.
 #[derive(Debug, Default)]
-pub struct Native;
+pub struct NativeAtomics;
 
-impl Atomics for Native {
-    type Cursor = AtomicU64;
-    type Flags = AtomicU32;
+impl Atomics for NativeAtomics {
+    type Word64 = AtomicU64;
+    type Word32 = AtomicU32;
 
     fn fence() {
         fence(Ordering::SeqCst);
     }
 }
 
-impl Cursor for AtomicU64 {
-    fn load(&self, order: Ordering) -> u64 {
-        AtomicU64::load(self, order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        AtomicU64::store(self, value, order);
-    }
-}
-
-impl Flags for AtomicU32 {
-    fn load(&self, order: Ordering) -> u32 {
-        AtomicU32::load(self, order)
-    }
-
-    fn store(&self, value: u32, order: Ordering) {
-        AtomicU32::store(self, value, order);
-    }
-}
+impl_words!(AtomicU64, AtomicU32);
 
 const PAGE: usize = 4096;
-const SIDES: usize = 2 * size_of::<Side<Native>>();
-const _: () = assert!(SIDES <= PAGE && PAGE.is_multiple_of(align_of::<Side<Native>>()));
+const CONTROL_BYTES: usize = 2 * size_of::<ControlBlock<NativeAtomics>>();
+const _: () = assert!(
+    CONTROL_BYTES <= PAGE && PAGE.is_multiple_of(align_of::<ControlBlock<NativeAtomics>>())
+);
 
 /// The rings' capacities in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RingSizes {
     /// Of the ring from the client to the server.
-    pub up: usize,
+    pub to_server: usize,
     /// Of the ring from the server to the client.
-    pub down: usize,
+    pub to_client: usize,
 }
 
-/// Most of what goes in or out fits at once; what doesn't goes in turns. Pages that no byte ever lay in cost nothing.
-pub const SHAPE: Shape = Shape {
-    up: 16 << 10,
-    down: 64 << 10,
+/// Most messages fit at once; a longer one goes in parts. Pages that no byte ever lay in cost
+/// nothing.
+pub const DEFAULT_SIZES: RingSizes = RingSizes {
+    to_server: 16 << 10,
+    to_client: 64 << 10,
 };
 
 const CAPACITY_MIN: usize = PAGE;
 const CAPACITY_MAX: usize = 1 << 30;
 
-impl Shape {
-    /// The length of the memory; an error if the rings' capacities are none.
+impl RingSizes {
+    /// The length of the memory, in bytes.
+    ///
+    /// # Errors
+    /// If a capacity isn't a power of two between a page and a gigabyte.
     pub fn length(self) -> io::Result<usize> {
         let is_capacity = |bytes: usize| {
             bytes.is_power_of_two() && (CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes)
         };
-        if is_capacity(self.up) && is_capacity(self.down) {
-            Ok(PAGE + self.up + self.down)
+        if is_capacity(self.to_server) && is_capacity(self.to_client) {
+            Ok(PAGE + self.to_server + self.to_client)
         } else {
             Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -93,67 +83,69 @@ impl Shape {
     }
 }
 
-/// Whose view of the memory it is.
+/// Which of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It connected.
+    /// The one that connected.
     Client,
-    /// It made the memory.
+    /// The one that made the memory.
     Server,
 }
 
 /// One end's view of mapped memory.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedRings {
     mapping: Mapping,
-    shape: Shape,
+    sizes: RingSizes,
     role: Role,
 }
 
-impl Mapped {
-    /// Maps `memory`, which is as long as `shape` says and can't shrink.
-    pub(crate) fn new(memory: &OwnedFd, shape: Shape, role: Role) -> io::Result<Mapped> {
-        let mapping = Mapping::new(memory, shape.length()?)?;
-        Ok(Mapped {
+impl MappedRings {
+    /// Maps `memory`, which is as long as `sizes` says and can't shrink.
+    pub(crate) fn new(memory: &OwnedFd, sizes: RingSizes, role: Role) -> io::Result<MappedRings> {
+        let mapping = Mapping::new(memory, sizes.length()?)?;
+        Ok(MappedRings {
             mapping,
-            shape,
+            sizes,
             role,
         })
     }
 
     /// Both ends' views of memory that no other process has.
     #[cfg(test)]
-    pub(crate) fn pair_in_heap(shape: Shape) -> [Mapped; 2] {
-        let [client, server] = Mapping::pair_in_heap(shape.length().expect("a shape"));
-        [(client, Role::Client), (server, Role::Server)].map(|(mapping, role)| Mapped {
+    pub(crate) fn pair_in_heap(sizes: RingSizes) -> [MappedRings; 2] {
+        let [client, server] = Mapping::pair_in_heap(sizes.length().expect("a sizes"));
+        [(client, Role::Client), (server, Role::Server)].map(|(mapping, role)| MappedRings {
             mapping,
-            shape,
+            sizes,
             role,
         })
     }
 
-    fn side(&self, whose: Role) -> &Side<Native> {
+    fn control(&self, whose: Role) -> &ControlBlock<NativeAtomics> {
         let at = match whose {
             Role::Client => 0,
-            Role::Server => size_of::<Side<Native>>(),
+            Role::Server => size_of::<ControlBlock<NativeAtomics>>(),
         };
-        // SAFETY: both sides lie in the first page, aligned, zeroed at first; they are atomics, for which every value is
-        // valid and which others may change; they live as long as the mapping, which `self` owns.
+        // SAFETY: both control blocks lie in the first page, aligned, zeroed at first; they are
+        // atomics, for which every value is valid and which others may change; they live as long as
+        // the mapping, which `self` owns.
         unsafe { self.mapping.base().byte_add(at).cast().as_ref() }
     }
 
     /// `length` bytes from `index` of the ring that `whose` end writes.
     fn ring(&self, whose: Role, index: usize, length: usize) -> NonNull<u8> {
         let (begin, capacity) = match whose {
-            Role::Client => (PAGE, self.shape.up),
-            Role::Server => (PAGE + self.shape.up, self.shape.down),
+            Role::Client => (PAGE, self.sizes.to_server),
+            Role::Server => (PAGE + self.sizes.to_server, self.sizes.to_client),
         };
         assert!(
             index <= capacity && length <= capacity - index,
             "a position in the ring"
         );
         debug_assert!(begin + index + length <= self.mapping.length());
-        // SAFETY: by the assertion it points into the mapping, which `Shape::length` is the length of.
+        // SAFETY: by the assertion it points into the mapping, which `RingSizes::length` is the
+        // length of.
         unsafe { self.mapping.base().byte_add(begin + index) }
     }
 
@@ -166,23 +158,23 @@ impl Mapped {
 
     fn capacity(&self, whose: Role) -> usize {
         match whose {
-            Role::Client => self.shape.up,
-            Role::Server => self.shape.down,
+            Role::Client => self.sizes.to_server,
+            Role::Server => self.sizes.to_client,
         }
     }
 }
 
-impl Memory for Mapped {
-    type Atomics = Native;
+impl RingMemory for MappedRings {
+    type Atomics = NativeAtomics;
 
     #[inline]
-    fn mine(&self) -> &Side<Native> {
-        self.side(self.role)
+    fn own(&self) -> &ControlBlock<NativeAtomics> {
+        self.control(self.role)
     }
 
     #[inline]
-    fn theirs(&self) -> &Side<Native> {
-        self.side(self.other())
+    fn peers(&self) -> &ControlBlock<NativeAtomics> {
+        self.control(self.other())
     }
 
     #[inline]
@@ -198,15 +190,17 @@ impl Memory for Mapped {
     #[inline]
     fn put(&mut self, index: usize, bytes: &[u8]) {
         let to = self.ring(self.role, index, bytes.len());
-        // SAFETY: `ring` has checked the bounds; the bytes lie in memory of our own, so they can't overlap. The rules give these
-        // bytes of the ring to this end alone until `sent` covers them; a peer that breaks the rules only spoils what it reads.
+        // SAFETY: `ring` has checked the bounds; the bytes lie in memory of our own, so they can't
+        // overlap. The rules give these bytes of the ring to this end alone until `sent` covers
+        // them; a peer that breaks the rules only spoils what it reads.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 
     #[inline]
     fn get(&self, index: usize, bytes: &mut [u8]) {
         let from = self.ring(self.other(), index, bytes.len());
-        // SAFETY: as for `put`. The rules give these bytes to this end until `taken` covers them; any bytes are valid ones.
+        // SAFETY: as for `put`. The rules give these bytes to this end until `taken` covers them;
+        // any bytes are valid ones.
         unsafe { from.copy_to_nonoverlapping(NonNull::from(&mut *bytes).cast(), bytes.len()) };
     }
 }

@@ -1,88 +1,124 @@
 //! A pair of byte rings between two ends that don't trust each other.
 //!
-//! Each end owns one [`Side`]: four words on a cache line of its own, which it alone writes, but for `wants`, which
-//! the other end clears when it rings. Bytes go through two rings, one a direction.
+//! Each end owns one [`ControlBlock`]: four words on a cache line of its own, which only it writes,
+//! but for `interest`, which the other end clears when it wakes it. Bytes go through two rings, one
+//! a direction.
 //!
 //! ```text
-//!            ┌ Side of A ───────────────┐            ┌ Side of B ───────────────┐
+//!            ┌ ControlBlock of A ───────┐            ┌ ControlBlock of B ───────┐
 //!   end A    │ sent   origin   taken    │            │ sent   origin   taken    │    end B
-//!            │ wants                    │            │ wants                    │
+//!            │ interest                 │            │ interest                 │
 //!            └──────────────────────────┘            └──────────────────────────┘
 //!              A.sent ─►  ░░░░░████████░░░░░░░░░  ring A to B  ◄─ B.taken
 //!              A.taken ─► ░░░░░░░░░░░░░░░░░░░░░░  ring B to A  ◄─ B.sent
 //! ```
 //!
-//! **Cursors only grow.** `sent` counts the bytes ever put into a ring, `taken` those taken out of it; the difference is
-//! what lies in it. Byte number n lies at `(n - origin) mod capacity`. Whoever writes into an empty ring moves its `origin`, so
-//! that short messages always go through the same few cache lines, and an idle connection has touched one page.
+//! **Cursors only grow.** `sent` counts the bytes ever put into a ring, `taken` those taken out of
+//! it; the difference is what lies in it. Byte number n lies at `(n - origin) mod capacity`. An end
+//! that writes into an empty ring moves its `origin`, so that short messages always go through the
+//! same few cache lines, and an idle connection has touched one page.
 //!
-//! **Nobody trusts anybody.** Each end counts for itself and reads the other's cursor only to learn the difference, which
-//! must lie between 0 and the capacity: anything else is [`Broken`], and the connection is over. Positions are taken modulo
-//! the capacity, so that no cursor, whatever it says, points outside the ring.
+//! **Neither end trusts the other.** Each end counts for itself and reads the other's cursor only
+//! to learn the difference, which must lie between 0 and the capacity: anything else is
+//! [`CorruptRing`], and the connection is over. Positions are taken modulo the capacity, so that no
+//! cursor, whatever its value, points outside the ring.
 //!
-//! **Who sleeps says so first.** An end that finds nothing to do [`arm`](End::arm)s: it writes into `wants` what it waits
-//! for, and looks once more. An end that publishes a cursor looks at the other's `wants` afterwards, and rings its [`Bell`] if
-//! this is what it waits for. Between the store and the look each has a sequentially consistent fence, so at least one of the two
-//! sees what the other did: no wake-up is lost. While both are busy nobody makes a system call.
+//! **An end announces that it sleeps.** An end that finds nothing to do [`arm`](RingEnd::arm)s: it
+//! stores in `interest` what it waits for, and checks once more. An end that publishes a cursor
+//! loads the other's `interest` afterwards, and [wakes](Wake) it if it waits for that. Between the
+//! store and the load each has a sequentially consistent fence, so at least one of the two sees
+//! what the other did: no wake-up is lost. While both are busy neither makes a system call.
 //!
 //! ```text
-//!   sleeper:  wants = BYTES ── fence ── look at sent: nothing ── sleep
-//!   sender:   sent += n     ── fence ── look at wants: BYTES  ── wants = 0, ring
+//!   sleeper:  interest = READABLE ── fence ── load sent: nothing ─────── sleep
+//!   sender:   sent += n           ── fence ── load interest: READABLE ── interest = 0, wake
 //! ```
 //!
-//! `taken` isn't published for every read but together with the next reply, when a quarter of the ring was taken, and before
-//! sleeping: it shares its cache line with `sent`, so that a request and its reply move one line each way.
+//! `taken` isn't published for every read but together with the next reply, when a quarter of the
+//! ring was taken, and before sleeping: it shares its cache line with `sent`, so that a request and
+//! its reply move one line each way.
 
 use std::sync::atomic::Ordering;
 
 /// A 64-bit word in shared memory.
-pub trait Cursor {
-    /// Reads it.
+pub trait Word64 {
+    /// Loads its value.
     fn load(&self, order: Ordering) -> u64;
-    /// Writes it.
+    /// Stores a value.
     fn store(&self, value: u64, order: Ordering);
 }
 
 /// A 32-bit word in shared memory.
-pub trait Flags {
-    /// Reads it.
+pub trait Word32 {
+    /// Loads its value.
     fn load(&self, order: Ordering) -> u32;
-    /// Writes it.
+    /// Stores a value.
     fn store(&self, value: u32, order: Ordering);
 }
 
-/// The kind of atomic words a ring is made of: the processor's, or a model checker's.
+/// Implements the words by the atomics of a library, which have methods of the same names.
+macro_rules! impl_words {
+    ($word64:ty, $word32:ty) => {
+        impl $crate::ring::Word64 for $word64 {
+            #[inline]
+            fn load(&self, order: Ordering) -> u64 {
+                <$word64>::load(self, order)
+            }
+
+            #[inline]
+            fn store(&self, value: u64, order: Ordering) {
+                <$word64>::store(self, value, order);
+            }
+        }
+
+        impl $crate::ring::Word32 for $word32 {
+            #[inline]
+            fn load(&self, order: Ordering) -> u32 {
+                <$word32>::load(self, order)
+            }
+
+            #[inline]
+            fn store(&self, value: u32, order: Ordering) {
+                <$word32>::store(self, value, order);
+            }
+        }
+    };
+}
+pub(crate) use impl_words;
+
+/// The atomics that a ring is made of: the processor's, or a model checker's.
 pub trait Atomics {
-    /// 64 bits.
-    type Cursor: Cursor;
-    /// 32 bits.
-    type Flags: Flags;
+    /// A 64-bit word.
+    type Word64: Word64;
+    /// A 32-bit word.
+    type Word32: Word32;
     /// A sequentially consistent fence.
     fn fence();
 }
 
-/// What one end tells the other.
+/// The words that one end publishes to the other.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
-pub struct Side<A: Atomics> {
+pub struct ControlBlock<A: Atomics> {
     /// Bytes it has put into its ring, ever.
-    pub sent: A::Cursor,
+    pub sent: A::Word64,
     /// The byte number that lies at its ring's beginning.
-    pub origin: A::Cursor,
+    pub origin: A::Word64,
     /// Bytes it has taken out of the other's ring, ever.
-    pub taken: A::Cursor,
-    /// What it waits for: [`Wants`], or 0.
-    pub wants: A::Flags,
+    pub taken: A::Word64,
+    /// What it waits for: [`RingInterest`], or 0.
+    pub interest: A::Word32,
 }
 
-/// The memory both ends share, as one of them sees it. Indices are below the capacity, and so are their sums with lengths.
-pub trait Memory {
-    /// What its words are.
+/// The memory that both ends share, as one of them sees it. An index plus a length never exceeds
+/// the capacity.
+pub trait RingMemory {
+    /// The kind of its words.
     type Atomics: Atomics;
     /// This end's words.
-    fn mine(&self) -> &Side<Self::Atomics>;
+    fn own(&self) -> &ControlBlock<Self::Atomics>;
     /// The other end's words.
-    fn theirs(&self) -> &Side<Self::Atomics>;
+    fn peers(&self) -> &ControlBlock<Self::Atomics>;
     /// Bytes in the ring that this end writes; a power of two.
     fn capacity_out(&self) -> usize;
     /// Bytes in the ring that the other end writes; a power of two.
@@ -93,79 +129,80 @@ pub trait Memory {
     fn get(&self, index: usize, bytes: &mut [u8]);
 }
 
-/// Wakes the other end. It must be safe to ring for nothing.
-pub trait Bell {
-    /// Wakes it. Failing to is nothing to report: an end that is gone is noticed by other means.
-    fn ring(&self);
+/// How an end wakes the other one. It must be safe to wake an end that isn't asleep.
+pub trait Wake {
+    /// Wakes the other end. A failure isn't reported: an end that is gone is noticed by other
+    /// means.
+    fn wake(&self);
 }
 
-/// The other end wrote cursors that can't be.
+/// The other end has stored cursors that are impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
+pub struct CorruptRing;
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for CorruptRing {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("the other end of the shared memory broke its rules")
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for CorruptRing {}
 
-impl From<Broken> for std::io::Error {
-    fn from(broken: Broken) -> Self {
+impl From<CorruptRing> for std::io::Error {
+    fn from(broken: CorruptRing) -> Self {
         std::io::Error::new(std::io::ErrorKind::InvalidData, broken)
     }
 }
 
-/// What an end waits for; a set of bits.
+/// What an end waits for: a set of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wants(u32);
+pub struct RingInterest(u32);
 
-impl Wants {
+impl RingInterest {
     /// Bytes to read.
-    pub const BYTES: Wants = Wants(1);
+    pub const READABLE: RingInterest = RingInterest(1);
     /// Room to write: half of the ring.
-    pub const ROOM: Wants = Wants(2);
-    /// Whichever comes first.
-    pub const EITHER: Wants = Wants(3);
+    pub const WRITABLE: RingInterest = RingInterest(2);
+    /// Bytes or room, whichever comes first.
+    pub const EITHER: RingInterest = RingInterest(3);
 
-    fn includes(self, other: Wants) -> bool {
+    fn includes(self, other: RingInterest) -> bool {
         self.0 & other.0 != 0
     }
 }
 
 /// One end of the pair of rings. It never blocks.
 #[derive(Debug)]
-pub struct End<M: Memory, B: Bell> {
+pub struct RingEnd<M: RingMemory, B: Wake> {
     memory: M,
-    bell: B,
+    waker: B,
     sent: u64,
     origin: u64,
     taken: u64,
     /// As much of `taken` as the other end knows.
-    taken_published: u64,
-    rung: u64,
+    published_taken: u64,
+    wakeups: u64,
 }
 
-impl<M: Memory, B: Bell> End<M, B> {
+impl<M: RingMemory, B: Wake> RingEnd<M, B> {
     /// An end of new rings, whose words are all 0.
-    pub fn new(memory: M, bell: B) -> Self {
+    pub fn new(memory: M, waker: B) -> Self {
         debug_assert!(memory.capacity_in().is_power_of_two());
         debug_assert!(memory.capacity_out().is_power_of_two());
         Self {
             memory,
-            bell,
+            waker,
             sent: 0,
             origin: 0,
             taken: 0,
-            taken_published: 0,
-            rung: 0,
+            published_taken: 0,
+            wakeups: 0,
         }
     }
 
     /// What it wakes the other end with.
-    pub fn bell(&self) -> &B {
-        &self.bell
+    pub fn waker(&self) -> &B {
+        &self.waker
     }
 
     /// The memory it lies in.
@@ -173,42 +210,42 @@ impl<M: Memory, B: Bell> End<M, B> {
         &self.memory
     }
 
-    /// How often it woke the other end since this was last asked.
-    pub fn take_rung(&mut self) -> u64 {
-        std::mem::take(&mut self.rung)
+    /// How often it woke the other end since the last call.
+    pub fn take_wakeups(&mut self) -> u64 {
+        std::mem::take(&mut self.wakeups)
     }
 
-    /// Bytes there are to read.
-    pub fn readable(&self) -> Result<usize, Broken> {
-        let sent = self.memory.theirs().sent.load(Ordering::Acquire);
-        within(sent.wrapping_sub(self.taken), self.memory.capacity_in())
+    /// The number of bytes there are to read.
+    pub fn readable(&self) -> Result<usize, CorruptRing> {
+        let sent = self.memory.peers().sent.load(Ordering::Acquire);
+        check_difference(sent.wrapping_sub(self.taken), self.memory.capacity_in())
     }
 
-    /// Bytes there is room for.
-    pub fn writable(&self) -> Result<usize, Broken> {
+    /// The number of bytes there is room for.
+    pub fn writable(&self) -> Result<usize, CorruptRing> {
         let capacity = self.memory.capacity_out();
-        let taken = self.memory.theirs().taken.load(Ordering::Acquire);
-        Ok(capacity - within(self.sent.wrapping_sub(taken), capacity)?)
+        let taken = self.memory.peers().taken.load(Ordering::Acquire);
+        Ok(capacity - check_difference(self.sent.wrapping_sub(taken), capacity)?)
     }
 
-    /// Whether one of `wants` is there. A broken ring is: who looks closer finds out.
-    pub fn is_ready(&self, wants: Wants) -> bool {
-        (wants.includes(Wants::BYTES) && self.readable() != Ok(0))
-            || (wants.includes(Wants::ROOM)
+    /// Whether one of `interest` is there. True for a corrupt ring: a read or a write tells.
+    pub fn is_ready(&self, interest: RingInterest) -> bool {
+        (interest.includes(RingInterest::READABLE) && self.readable() != Ok(0))
+            || (interest.includes(RingInterest::WRITABLE)
                 && self
                     .writable()
                     .map_or(true, |room| room >= self.memory.capacity_out() / 2))
     }
 
     /// Takes bytes: as many as there are, up to the length of `into`; 0 if there are none.
-    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, Broken> {
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, CorruptRing> {
         let capacity = self.memory.capacity_in();
         let count = self.readable()?.min(into.len());
         if count == 0 {
             return Ok(0);
         }
         // As new as the bytes: the other end moves it only while everything is taken.
-        let origin = self.memory.theirs().origin.load(Ordering::Relaxed);
+        let origin = self.memory.peers().origin.load(Ordering::Relaxed);
         let index = position(self.taken, origin, capacity);
         let (first, rest) = into[..count].split_at_mut(count.min(capacity - index));
         self.memory.get(index, first);
@@ -216,14 +253,14 @@ impl<M: Memory, B: Bell> End<M, B> {
             self.memory.get(0, rest);
         }
         self.taken = self.taken.wrapping_add(count as u64);
-        if self.taken.wrapping_sub(self.taken_published) >= (capacity / 4) as u64 {
+        if self.taken.wrapping_sub(self.published_taken) >= (capacity / 4) as u64 {
             self.publish_taken();
         }
         Ok(count)
     }
 
     /// Puts bytes: as many as there is room for; 0 if there is none.
-    pub fn write(&mut self, from: &[u8]) -> Result<usize, Broken> {
+    pub fn write(&mut self, from: &[u8]) -> Result<usize, CorruptRing> {
         let capacity = self.memory.capacity_out();
         let room = self.writable()?;
         let count = room.min(from.len());
@@ -233,7 +270,7 @@ impl<M: Memory, B: Bell> End<M, B> {
         if room == capacity {
             self.origin = self.sent;
             self.memory
-                .mine()
+                .own()
                 .origin
                 .store(self.origin, Ordering::Relaxed);
         }
@@ -244,73 +281,78 @@ impl<M: Memory, B: Bell> End<M, B> {
             self.memory.put(0, rest);
         }
         self.sent = self.sent.wrapping_add(count as u64);
-        let mine = self.memory.mine();
-        let mut news = Wants::BYTES;
-        if self.taken != self.taken_published {
-            self.taken_published = self.taken;
-            mine.taken.store(self.taken, Ordering::Release);
-            news = Wants::EITHER;
+        let own = self.memory.own();
+        let mut published = RingInterest::READABLE;
+        if self.taken != self.published_taken {
+            self.published_taken = self.taken;
+            own.taken.store(self.taken, Ordering::Release);
+            published = RingInterest::EITHER;
         }
-        mine.sent.store(self.sent, Ordering::Release);
-        self.wake(news);
+        own.sent.store(self.sent, Ordering::Release);
+        self.wake_peer(published);
         Ok(count)
     }
 
-    /// Says that this end is about to sleep until one of `wants`. True: it is there already, and nobody will ring for it.
-    pub fn arm(&mut self, wants: Wants) -> bool {
+    /// Announces that this end is about to sleep until one of `interest` is there. True if it is
+    /// there already: then nobody wakes this end for it.
+    pub fn arm(&mut self, interest: RingInterest) -> bool {
         self.publish_taken();
-        self.memory.mine().wants.store(wants.0, Ordering::Relaxed);
+        self.memory
+            .own()
+            .interest
+            .store(interest.0, Ordering::Relaxed);
         M::Atomics::fence();
-        let ready = self.is_ready(wants);
+        let ready = self.is_ready(interest);
         if ready {
             self.disarm();
         }
         ready
     }
 
-    /// Says that this end is awake. It may be rung for once more.
+    /// Announces that this end is awake. It may be woken once more.
     pub fn disarm(&mut self) {
-        self.memory.mine().wants.store(0, Ordering::Relaxed);
+        self.memory.own().interest.store(0, Ordering::Relaxed);
     }
 
     fn publish_taken(&mut self) {
-        if self.taken != self.taken_published {
-            self.taken_published = self.taken;
-            self.memory
-                .mine()
-                .taken
-                .store(self.taken, Ordering::Release);
-            self.wake(Wants::ROOM);
+        if self.taken != self.published_taken {
+            self.published_taken = self.taken;
+            self.memory.own().taken.store(self.taken, Ordering::Release);
+            self.wake_peer(RingInterest::WRITABLE);
         }
     }
 
-    /// After publishing: rings if the other end sleeps for what is new.
-    fn wake(&mut self, news: Wants) {
+    /// After publishing: wakes the other end if it sleeps for what was published.
+    fn wake_peer(&mut self, published: RingInterest) {
         M::Atomics::fence();
-        let theirs = self.memory.theirs();
-        let wants = Wants(theirs.wants.load(Ordering::Relaxed));
-        let wakes = (news.includes(Wants::BYTES) && wants.includes(Wants::BYTES))
-            || (news.includes(Wants::ROOM) && wants.includes(Wants::ROOM) && self.has_made_room());
+        let peers = self.memory.peers();
+        let interest = RingInterest(peers.interest.load(Ordering::Relaxed));
+        let wakes = (published.includes(RingInterest::READABLE)
+            && interest.includes(RingInterest::READABLE))
+            || (published.includes(RingInterest::WRITABLE)
+                && interest.includes(RingInterest::WRITABLE)
+                && self.has_freed_half());
         if wakes {
-            // It may have woken and armed again meanwhile: then it is rung for nothing. Rung it is, after this.
-            theirs.wants.store(0, Ordering::Relaxed);
-            self.rung += 1;
-            self.bell.ring();
+            // It may have woken and armed again meanwhile: then it is woken for nothing, but it is
+            // woken.
+            peers.interest.store(0, Ordering::Relaxed);
+            self.wakeups += 1;
+            self.waker.wake();
         }
     }
 
     /// Half of the other end's ring is free, as far as it knows: worth waking it for.
-    fn has_made_room(&self) -> bool {
-        let sent = self.memory.theirs().sent.load(Ordering::Relaxed);
-        sent.wrapping_sub(self.taken_published) <= (self.memory.capacity_in() / 2) as u64
+    fn has_freed_half(&self) -> bool {
+        let sent = self.memory.peers().sent.load(Ordering::Relaxed);
+        sent.wrapping_sub(self.published_taken) <= (self.memory.capacity_in() / 2) as u64
     }
 }
 
-fn within(difference: u64, capacity: usize) -> Result<usize, Broken> {
+fn check_difference(difference: u64, capacity: usize) -> Result<usize, CorruptRing> {
     if difference <= capacity as u64 {
         Ok(difference as usize)
     } else {
-        Err(Broken)
+        Err(CorruptRing)
     }
 }
 
@@ -321,54 +363,58 @@ fn position(cursor: u64, origin: u64, capacity: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Mapped, Native, Role, Shape};
+    use crate::memory::{MappedRings, NativeAtomics, RingSizes, Role};
     use crate::sys;
     use proptest::prelude::*;
     use std::cell::Cell;
     use std::collections::VecDeque;
     use std::rc::Rc;
 
-    const SHAPE: Shape = Shape {
-        up: 4096,
-        down: 8192,
+    const DEFAULT_SIZES: RingSizes = RingSizes {
+        to_server: 4096,
+        to_client: 8192,
     };
 
     #[derive(Default, Clone)]
-    struct Counting(Rc<Cell<u32>>);
+    struct CountingWaker(Rc<Cell<u32>>);
 
-    impl Bell for Counting {
-        fn ring(&self) {
+    impl Wake for CountingWaker {
+        fn wake(&self) {
             self.0.set(self.0.get() + 1);
         }
     }
 
-    type TestEnd = End<Mapped, Counting>;
+    type TestRingEnd = RingEnd<MappedRings, CountingWaker>;
 
-    fn pair() -> (TestEnd, TestEnd) {
+    fn pair() -> (TestRingEnd, TestRingEnd) {
         let [client, server] = if cfg!(miri) {
-            Mapped::pair_in_heap(SHAPE)
+            MappedRings::pair_in_heap(DEFAULT_SIZES)
         } else {
-            let memory = sys::create_memory(SHAPE.length().unwrap()).unwrap();
-            [Role::Client, Role::Server].map(|role| Mapped::new(&memory, SHAPE, role).unwrap())
+            let memory = sys::create_memory(DEFAULT_SIZES.length().unwrap()).unwrap();
+            [Role::Client, Role::Server]
+                .map(|role| MappedRings::new(&memory, DEFAULT_SIZES, role).unwrap())
         };
         (
-            End::new(client, Counting::default()),
-            End::new(server, Counting::default()),
+            RingEnd::new(client, CountingWaker::default()),
+            RingEnd::new(server, CountingWaker::default()),
         )
     }
 
-    struct Silent;
+    struct SilentWaker;
 
-    impl Bell for Silent {
-        fn ring(&self) {}
+    impl Wake for SilentWaker {
+        fn wake(&self) {}
     }
 
     /// Under miri, which reports a byte that one thread writes while the other reads it.
     #[test]
     fn two_threads_pass_bytes_without_a_race() {
         let turns = if cfg!(miri) { 100 } else { 500 };
-        let [client, server] = Mapped::pair_in_heap(SHAPE);
-        let (mut client, mut server) = (End::new(client, Silent), End::new(server, Silent));
+        let [client, server] = MappedRings::pair_in_heap(DEFAULT_SIZES);
+        let (mut client, mut server) = (
+            RingEnd::new(client, SilentWaker),
+            RingEnd::new(server, SilentWaker),
+        );
         let answering = std::thread::spawn(move || {
             let mut got = 0;
             while got < turns * 300 {
@@ -427,9 +473,9 @@ mod tests {
             let mut next = 0u8;
             for (by_client, step) in steps {
                 let (end, out, into, room) = if by_client {
-                    (&mut client, &mut up, &mut down, SHAPE.up)
+                    (&mut client, &mut up, &mut down, DEFAULT_SIZES.to_server)
                 } else {
-                    (&mut server, &mut down, &mut up, SHAPE.down)
+                    (&mut server, &mut down, &mut up, DEFAULT_SIZES.to_client)
                 };
                 match step {
                     Step::Write(length) => {
@@ -444,9 +490,9 @@ mod tests {
                         prop_assert_eq!(count, length.min(into.len()));
                         prop_assert!(bytes[..count].iter().copied().eq(into.drain(..count)));
                     }
-                    Step::Arm(wants) => {
-                        let ready = end.arm(Wants(wants));
-                        prop_assert!(!ready || wants != 0);
+                    Step::Arm(interest) => {
+                        let ready = end.arm(RingInterest(interest));
+                        prop_assert!(!ready || interest != 0);
                     }
                     Step::Disarm => end.disarm(),
                 }
@@ -455,8 +501,8 @@ mod tests {
             }
         }
 
-        /// Whatever a peer writes into its words and into the rings: an end answers with bytes or with [`Broken`], and never
-        /// moves more bytes than its rings hold.
+        /// Whatever a peer writes into its words and into the rings: an end answers with bytes or
+        /// with [`CorruptRing`], and never moves more bytes than its rings hold.
         #[test]
         fn a_peer_that_writes_anything_gets_bytes_or_an_error(
             words in prop::collection::vec((0usize..5, prop_oneof![any::<u64>(), 0u64..20_000]), 1..STEPS / 2),
@@ -464,61 +510,66 @@ mod tests {
         ) {
             let (mut hostile, mut server) = pair();
             for ((word, value), length) in words.into_iter().zip(lengths) {
-                let theirs = hostile.memory().mine();
+                let peers = hostile.memory().own();
                 match word {
-                    0 => theirs.sent.store(value, Ordering::Relaxed),
-                    1 => theirs.taken.store(value, Ordering::Relaxed),
-                    2 => theirs.origin.store(value, Ordering::Relaxed),
-                    3 => theirs.wants.store(value as u32, Ordering::Relaxed),
+                    0 => peers.sent.store(value, Ordering::Relaxed),
+                    1 => peers.taken.store(value, Ordering::Relaxed),
+                    2 => peers.origin.store(value, Ordering::Relaxed),
+                    3 => peers.interest.store(value as u32, Ordering::Relaxed),
                     // The server's own words are in its reach, too.
                     _ => {
-                        let mine = hostile.memory().theirs();
-                        mine.sent.store(value, Ordering::Relaxed);
-                        mine.taken.store(value, Ordering::Relaxed);
-                        mine.wants.store(value as u32, Ordering::Relaxed);
+                        let own = hostile.memory().peers();
+                        own.sent.store(value, Ordering::Relaxed);
+                        own.taken.store(value, Ordering::Relaxed);
+                        own.interest.store(value as u32, Ordering::Relaxed);
                     }
                 }
                 let _ = hostile.write(&[7; 100]);
                 let mut bytes = vec![0; length];
                 if let Ok(count) = server.read(&mut bytes) {
-                    prop_assert!(count <= length.min(SHAPE.up));
+                    prop_assert!(count <= length.min(DEFAULT_SIZES.to_server));
                 }
                 if let Ok(count) = server.write(&bytes) {
-                    prop_assert!(count <= length.min(SHAPE.down));
+                    prop_assert!(count <= length.min(DEFAULT_SIZES.to_client));
                 }
-                server.arm(Wants(value as u32 & 3));
-                server.is_ready(Wants::EITHER);
-                prop_assert!(server.take_rung() <= 4);
+                server.arm(RingInterest(value as u32 & 3));
+                server.is_ready(RingInterest::EITHER);
+                prop_assert!(server.take_wakeups() <= 4);
             }
         }
     }
 
     #[test]
-    fn a_cursor_beyond_the_ring_is_told() {
+    fn a_cursor_beyond_the_ring_is_an_error() {
         let (client, mut server) = pair();
-        let theirs = client.memory().mine();
-        theirs.sent.store(SHAPE.up as u64 + 1, Ordering::Relaxed);
-        assert_eq!(server.read(&mut [0; 10]), Err(Broken));
-        assert!(server.is_ready(Wants::BYTES));
-        theirs.taken.store(1, Ordering::Relaxed);
-        assert_eq!(server.write(&[0; 10]), Err(Broken));
-        assert!(server.is_ready(Wants::ROOM));
+        let peers = client.memory().own();
+        peers
+            .sent
+            .store(DEFAULT_SIZES.to_server as u64 + 1, Ordering::Relaxed);
+        assert_eq!(server.read(&mut [0; 10]), Err(CorruptRing));
+        assert!(server.is_ready(RingInterest::READABLE));
+        peers.taken.store(1, Ordering::Relaxed);
+        assert_eq!(server.write(&[0; 10]), Err(CorruptRing));
+        assert!(server.is_ready(RingInterest::WRITABLE));
     }
 
     #[test]
     fn only_a_sleeper_is_woken_and_only_for_what_it_waits_for() {
         let (mut client, mut server) = pair();
-        let rings = client.bell().0.clone();
+        let wakeups = client.waker().0.clone();
         client.write(&[1; 100]).unwrap();
-        assert_eq!(rings.get(), 0, "the server is awake");
-        assert!(server.arm(Wants::BYTES), "there are bytes already");
+        assert_eq!(wakeups.get(), 0, "the server is awake");
+        assert!(
+            server.arm(RingInterest::READABLE),
+            "there are bytes already"
+        );
         server.read(&mut [0; 200]).unwrap();
-        assert!(!server.arm(Wants::BYTES));
+        assert!(!server.arm(RingInterest::READABLE));
         client.write(&[1; 100]).unwrap();
-        assert_eq!(rings.get(), 1);
+        assert_eq!(wakeups.get(), 1);
         client.write(&[1; 100]).unwrap();
-        assert_eq!(rings.get(), 1, "once is enough");
-        assert_eq!(client.take_rung(), 1);
+        assert_eq!(wakeups.get(), 1, "once is enough");
+        assert_eq!(client.take_wakeups(), 1);
     }
 
     #[test]
@@ -526,12 +577,12 @@ mod tests {
         let (mut client, mut server) = pair();
         assert_eq!(client.write(&[1; 5000]).unwrap(), 4096);
         assert_eq!(client.write(&[1; 1]).unwrap(), 0);
-        assert!(!client.arm(Wants::ROOM));
-        let rings = server.bell().0.clone();
+        assert!(!client.arm(RingInterest::WRITABLE));
+        let wakeups = server.waker().0.clone();
         server.read(&mut [0; 1500]).unwrap();
-        assert_eq!(rings.get(), 0);
+        assert_eq!(wakeups.get(), 0);
         server.read(&mut [0; 1500]).unwrap();
-        assert_eq!(rings.get(), 1);
+        assert_eq!(wakeups.get(), 1);
     }
 
     #[test]
@@ -552,7 +603,7 @@ mod tests {
     /// The processor's words are the default; a model checker's are used below.
     #[test]
     fn a_side_has_a_cache_line_of_its_own() {
-        assert_eq!(size_of::<Side<Native>>(), 128);
+        assert_eq!(size_of::<ControlBlock<NativeAtomics>>(), 128);
     }
 }
 
@@ -565,43 +616,26 @@ mod interleavings {
     use loom::thread;
 
     #[derive(Debug, Default)]
-    struct Modelled;
+    struct ModelAtomics;
 
-    impl Atomics for Modelled {
-        type Cursor = AtomicU64;
-        type Flags = AtomicU32;
+    impl Atomics for ModelAtomics {
+        type Word64 = AtomicU64;
+        type Word32 = AtomicU32;
 
         fn fence() {
             fence(Ordering::SeqCst);
         }
     }
 
-    impl Cursor for AtomicU64 {
-        fn load(&self, order: Ordering) -> u64 {
-            AtomicU64::load(self, order)
-        }
-
-        fn store(&self, value: u64, order: Ordering) {
-            AtomicU64::store(self, value, order);
-        }
-    }
-
-    impl Flags for AtomicU32 {
-        fn load(&self, order: Ordering) -> u32 {
-            AtomicU32::load(self, order)
-        }
-
-        fn store(&self, value: u32, order: Ordering) {
-            AtomicU32::store(self, value, order);
-        }
-    }
+    impl_words!(AtomicU64, AtomicU32);
 
     const CAPACITY: usize = 4;
 
     #[derive(Default)]
     struct Shared {
-        sides: [Side<Modelled>; 2],
-        /// A byte a cell: touching one that the other end may touch is a race that the checker reports.
+        controls: [ControlBlock<ModelAtomics>; 2],
+        /// A byte a cell: touching one that the other end may touch is a race that the checker
+        /// reports.
         rings: [[loom::cell::UnsafeCell<u8>; CAPACITY]; 2],
     }
 
@@ -612,15 +646,15 @@ mod interleavings {
     struct View(Arc<Shared>, usize);
 
     #[allow(unsafe_code)]
-    impl Memory for View {
-        type Atomics = Modelled;
+    impl RingMemory for View {
+        type Atomics = ModelAtomics;
 
-        fn mine(&self) -> &Side<Modelled> {
-            &self.0.sides[self.1]
+        fn own(&self) -> &ControlBlock<ModelAtomics> {
+            &self.0.controls[self.1]
         }
 
-        fn theirs(&self) -> &Side<Modelled> {
-            &self.0.sides[1 - self.1]
+        fn peers(&self) -> &ControlBlock<ModelAtomics> {
+            &self.0.controls[1 - self.1]
         }
 
         fn capacity_out(&self) -> usize {
@@ -646,45 +680,49 @@ mod interleavings {
         }
     }
 
-    /// Stays rung until somebody waits for it.
+    /// Stays woken until an end waits for it.
     #[derive(Default)]
-    struct Gong(Mutex<bool>, Condvar);
+    struct ModelWaker(Mutex<bool>, Condvar);
 
-    impl Gong {
+    impl ModelWaker {
         fn wait(&self) {
-            let mut rung = self.0.lock().unwrap();
-            while !*rung {
-                rung = self.1.wait(rung).unwrap();
+            let mut is_woken = self.0.lock().unwrap();
+            while !*is_woken {
+                is_woken = self.1.wait(is_woken).unwrap();
             }
-            *rung = false;
+            *is_woken = false;
         }
     }
 
-    impl Bell for Arc<Gong> {
-        fn ring(&self) {
+    impl Wake for Arc<ModelWaker> {
+        fn wake(&self) {
             *self.0.lock().unwrap() = true;
             self.1.notify_one();
         }
     }
 
-    type ModelEnd = End<View, Arc<Gong>>;
+    type ModelRingEnd = RingEnd<View, Arc<ModelWaker>>;
 
-    fn pair() -> [(ModelEnd, Arc<Gong>); 2] {
+    fn pair() -> [(ModelRingEnd, Arc<ModelWaker>); 2] {
         let shared = Arc::new(Shared::default());
-        let bells = [Arc::new(Gong::default()), Arc::new(Gong::default())];
+        let wakers = [
+            Arc::new(ModelWaker::default()),
+            Arc::new(ModelWaker::default()),
+        ];
         [0, 1].map(|me| {
-            let end = End::new(View(shared.clone(), me), bells[1 - me].clone());
-            (end, bells[me].clone())
+            let end = RingEnd::new(View(shared.clone(), me), wakers[1 - me].clone());
+            (end, wakers[me].clone())
         })
     }
 
-    fn read(end: &mut ModelEnd, bell: &Gong, into: &mut [u8]) -> usize {
+    fn read(end: &mut ModelRingEnd, waker: &ModelWaker, into: &mut [u8]) -> usize {
         loop {
             match end.read(into).unwrap() {
-                0 if end.arm(Wants::BYTES) => {}
-                // A wake-up that is lost leaves it here for ever, which the checker reports as a deadlock.
+                0 if end.arm(RingInterest::READABLE) => {}
+                // A wake-up that is lost leaves it here for ever, which the checker reports as a
+                // deadlock.
                 0 => {
-                    bell.wait();
+                    waker.wait();
                     end.disarm();
                 }
                 count => return count,
@@ -692,12 +730,12 @@ mod interleavings {
         }
     }
 
-    fn write_all(end: &mut ModelEnd, bell: &Gong, mut from: &[u8]) {
+    fn write_all(end: &mut ModelRingEnd, waker: &ModelWaker, mut from: &[u8]) {
         while !from.is_empty() {
             match end.write(from).unwrap() {
-                0 if end.arm(Wants::ROOM) => {}
+                0 if end.arm(RingInterest::WRITABLE) => {}
                 0 => {
-                    bell.wait();
+                    waker.wait();
                     end.disarm();
                 }
                 count => from = &from[count..],
@@ -714,18 +752,18 @@ mod interleavings {
     #[test]
     fn a_request_and_its_reply_are_never_slept_through() {
         check(|| {
-            let [(mut client, client_bell), (mut server, server_bell)] = pair();
+            let [(mut client, client_waker), (mut server, server_waker)] = pair();
             let serving = thread::spawn(move || {
                 for _ in 0..2 {
                     let mut request = [0];
-                    read(&mut server, &server_bell, &mut request);
-                    write_all(&mut server, &server_bell, &[request[0] + 100]);
+                    read(&mut server, &server_waker, &mut request);
+                    write_all(&mut server, &server_waker, &[request[0] + 100]);
                 }
             });
             for turn in 0..2 {
-                write_all(&mut client, &client_bell, &[turn]);
+                write_all(&mut client, &client_waker, &[turn]);
                 let mut reply = [0];
-                read(&mut client, &client_bell, &mut reply);
+                read(&mut client, &client_waker, &mut reply);
                 assert_eq!(reply, [turn + 100]);
             }
             serving.join().unwrap();
@@ -735,14 +773,14 @@ mod interleavings {
     #[test]
     fn a_message_longer_than_the_ring_goes_through_with_both_ends_sleeping_for_each_other() {
         check(|| {
-            let [(mut writer, writer_bell), (mut reader, reader_bell)] = pair();
+            let [(mut writer, writer_waker), (mut reader, reader_waker)] = pair();
             let writing = thread::spawn(move || {
-                write_all(&mut writer, &writer_bell, &[1, 2, 3, 4, 5, 6, 7]);
+                write_all(&mut writer, &writer_waker, &[1, 2, 3, 4, 5, 6, 7]);
             });
             let mut got = Vec::new();
             while got.len() < 7 {
                 let mut bytes = [0; 3];
-                let count = read(&mut reader, &reader_bell, &mut bytes);
+                let count = read(&mut reader, &reader_waker, &mut bytes);
                 got.extend_from_slice(&bytes[..count]);
             }
             assert_eq!(got, [1, 2, 3, 4, 5, 6, 7]);

@@ -1,25 +1,30 @@
-//! How long to look for something before sleeping for it.
+//! How long to spin for something before sleeping for it.
 //!
-//! Waking a sleeper costs tens of microseconds; seeing a word change costs tenths of one. So looking pays when what is
-//! waited for comes soon and a core is free to look with, and wastes the core otherwise. Two things decide:
+//! To wake a sleeper takes tens of microseconds; to see a word change takes tenths of one. So
+//! spinning pays when what is waited for comes soon and a core is free to spin on, and wastes the
+//! core otherwise. Two things decide:
 //!
-//! - *How long it took lately*, whether a look sufficed or a sleep was needed (less what the wake itself cost). While this is
-//!   shorter than a sleep and a wake, looking goes on for that long; when it is longer, a glance is all.
-//! - *Whether there are cores to spare.* Whoever looks for longer than a few microseconds offers the core to others between
-//!   looks, which costs little while nobody wants it. Where threads wait for a core, a look takes the time of whoever is waited for.
-//!   Then the core is given up after the shortest of glances, again and again: those who share it, the one waited for among
-//!   them, take turns, each of which does what there is to do, and a turn costs a tenth of a sleep and a wake. But who gets the
-//!   core may also be somebody who computes for milliseconds; where giving up is dear, there is one short look and then
-//!   sleep. A thread notices a crowd by how long it has to wait for a core itself ([`Crowd`]).
+//! - *How long waits took lately*, whether spinning sufficed or a sleep was needed (less what the
+//!   wake itself cost). While this is shorter than a sleep and a wake, a wait spins for that long;
+//!   when it is longer, it polls a few times only.
+//! - *Whether there are cores to spare.* A wait of more than a few microseconds yields the core
+//!   between polls, which costs little while no other thread wants it. Where threads wait for a
+//!   core, a poll takes the time of the thread that is waited for. Then the core is yielded after a
+//!   few first polls, again and again: the threads that share it, the one waited for among them,
+//!   take turns, each of which does what there is to do, and a turn costs a tenth of a sleep and a
+//!   wake. But the core may also go to a thread that computes for milliseconds; where yielding is
+//!   expensive, a wait spins for a short time and then sleeps. A thread notices contention by how
+//!   long it has to wait for a core itself ([`Contention`]).
 //!
 //! ```text
-//!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► look for 100 µs
-//!     in a crowd                                              ─► glance, yield, look, yield, … 40 times, or look for 5 µs
-//!                  900  2000  40  1500 …                      ─► glance, sleep
+//!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► spin for 100 µs
+//!     contended                                               ─► first polls, then yield and poll 40 times, or spin for 5 µs
+//!                  900  2000  40  1500 …                      ─► first polls, sleep
 //! ```
 //!
-//! Two that wait for each other on one core crowd each other, though there may be a core for each; nothing parts them while they
-//! only give it up. So when the system says that a core is idle, a thread in a crowd sleeps once, and is put there when it wakes.
+//! Two threads that wait for each other on one core contend for it, though there may be a core for
+//! each; while they only yield, nothing separates them. So when the system says that a core is
+//! idle, a thread that finds contention sleeps once: the system puts it on that core when it wakes.
 
 use crate::sys;
 use std::cell::Cell;
@@ -28,136 +33,140 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Looks that are always affordable, before the first look at the clock.
-const GLANCE: u32 = 40;
-/// The same where others wait for the core, who had better have it. With half as many, clients that get their answers in a third of a
-/// microsecond gave the core up before them: a quarter of the round trips.
-const GLANCE_CROWDED: u32 = 6;
-/// After so many glances in vain, one look is all: the other end needs this core, and a look costs as much as 30 ns.
-const GLANCES_IN_VAIN_MAX: u32 = 16;
-/// Who looks once has a glance again, now and then: the other end may have found another core.
-const WAITS_BETWEEN_GLANCES: u32 = 64;
-/// Looks from one look at the clock to the next.
-const LOOKS_A_CLOCK: u32 = 32;
-/// The longest time with cores to spare: about as long as two ends take to wake each other.
-const LONGEST: Duration = Duration::from_micros(100);
-/// The longest waits that are worth giving up the core for, again and again, instead of sleeping.
-const LONGEST_GIVING_UP: Duration = Duration::from_millis(1);
-/// How often the core is given up in a crowd.
+/// Polls that are always affordable, before the first reading of the clock.
+const FIRST_POLLS: u32 = 40;
+/// The same where other threads wait for the core. With half as many, clients whose replies take a
+/// third of a microsecond yielded the core before they came, in a quarter of the round trips.
+const FIRST_POLLS_CONTENDED: u32 = 6;
+/// After so many waits whose first polls failed, a wait polls once: the other end needs this core,
+/// and a poll costs up to 30 ns.
+const FAILED_FIRST_POLLS_MAX: u32 = 16;
+/// Then one wait in so many has all its first polls: the other end may have found another core.
+const WAITS_BETWEEN_RETRIES: u32 = 64;
+/// Polls from one reading of the clock to the next.
+const POLLS_PER_CLOCK: u32 = 32;
+/// The longest spin with cores to spare: about as long as two ends take to wake each other.
+const SPIN_MAX: Duration = Duration::from_micros(100);
+/// The longest waits in which yielding again and again is better than sleeping.
+const YIELDING_MAX: Duration = Duration::from_millis(1);
+/// How often the core is yielded under contention.
 const YIELDS: u32 = 40;
-/// Who keeps the core for longer, given up to it, computes: those who wait for each other have turns of microseconds.
+/// A thread that keeps the yielded core for longer computes: threads that wait for each other have
+/// turns of microseconds.
 const TURN_MAX: Duration = Duration::from_micros(500);
-/// What longer turns may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which met none.
+/// What such turns may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of
+/// which met none.
 const YIELD_COST_MAX: Duration = Duration::from_micros(25);
 const WAITS_AVERAGED: u32 = 512;
-/// Of so many waits in a crowd one is timed: a look at the clock costs as much as one at the ring.
-const WAITS_A_TIMED: u32 = 8;
-/// The longest time when there are none.
-const LONGEST_CROWDED: Duration = Duration::from_micros(5);
+/// Of so many waits under contention one is timed: reading the clock costs as much as a poll.
+const WAITS_PER_TIMED: u32 = 8;
+/// The longest spin without cores to spare.
+const SPIN_CONTENDED_MAX: Duration = Duration::from_micros(5);
 /// About what a sleep and a wake add to a wait.
 const WAKE_COST: Duration = Duration::from_micros(50);
-/// Who loses looks at the clock, whether it is time to ask the system again; who wins, only so often.
-const WINS_BETWEEN_SURVEYS: u64 = 256;
+/// Waits that succeed by spinning until contention is measured again; one that doesn't measures
+/// each time.
+const WINS_PER_MEASUREMENT: u64 = 256;
 
-/// One waiter's experience.
+/// What a waiter has learned from its waits.
 #[derive(Debug)]
 pub struct Spin {
-    /// Moving average of how long it took lately.
+    /// Moving average of how long waits took lately.
     gap: Duration,
-    /// How long it took when it was last timed.
+    /// How long the last timed wait took.
     took: Duration,
-    /// Waits, as far as they fit.
+    /// The number of waits; it wraps.
     waits: u32,
-    /// Glances in a crowd that were in vain, since one wasn't.
-    in_vain: u32,
-    /// When the look that was in vain ended.
+    /// Waits in a row whose first polls failed.
+    failed_first_polls: u32,
+    /// When the last wait began that ended in sleep.
     lost_at: Option<Instant>,
-    /// Moving average of what a wait cost in giving up the core to those who compute.
+    /// Moving average of what a wait cost in yielding the core to threads that compute.
     yield_cost: Duration,
     won: u64,
     lost: u64,
-    crowd: Crowd,
+    contention: Contention,
 }
 
 impl Default for Spin {
     fn default() -> Self {
-        let crowded = Crowd::lately(Instant::now()).unwrap_or_default();
-        Spin::begin(crowded)
+        let is_contended = Contention::lately(Instant::now()).unwrap_or_default();
+        Spin::begin(is_contended)
     }
 }
 
 impl Spin {
-    fn begin(crowded: bool) -> Self {
+    fn begin(is_contended: bool) -> Self {
         Spin {
-            gap: LONGEST / 2,
+            gap: SPIN_MAX / 2,
             took: Duration::ZERO,
             waits: 0,
-            in_vain: 0,
+            failed_first_polls: 0,
             lost_at: None,
             yield_cost: Duration::ZERO,
             won: 0,
             lost: 0,
-            crowd: Crowd {
-                crowded,
-                sleeps_apart: false,
+            contention: Contention {
+                is_contended,
+                sleeps_once: false,
             },
         }
     }
 }
 
 impl Spin {
-    /// Looks with `there` until it says true, or until this isn't worth it any longer: then false. Who sleeps after that
-    /// tells when it [`woke`](Self::woke).
+    /// Polls `is_ready` until it returns true, or until this isn't worth it any longer: then false.
+    /// A caller that sleeps after that calls [`woke`](Self::woke).
     #[inline]
-    pub fn wait(&mut self, mut there: impl FnMut() -> bool) -> bool {
+    pub fn wait(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
         self.waits = self.waits.wrapping_add(1);
-        if self.waits.is_multiple_of(WAITS_A_TIMED) && !self.yield_cost.is_zero() {
-            self.yield_cost -= self.yield_cost * WAITS_A_TIMED / WAITS_AVERAGED;
+        if self.waits.is_multiple_of(WAITS_PER_TIMED) && !self.yield_cost.is_zero() {
+            self.yield_cost -= self.yield_cost * WAITS_PER_TIMED / WAITS_AVERAGED;
         }
-        if look(self.glance(), &mut there) {
-            self.in_vain = 0;
+        if poll_times(self.first_polls(), &mut is_ready) {
+            self.failed_first_polls = 0;
             self.win(Some(Duration::ZERO));
             return true;
         }
-        self.in_vain = self.in_vain.saturating_add(1);
+        self.failed_first_polls = self.failed_first_polls.saturating_add(1);
         let mut budget = self.budget();
-        if std::mem::take(&mut self.crowd.sleeps_apart) {
+        if std::mem::take(&mut self.contention.sleeps_once) {
             budget = Duration::ZERO;
         }
         if self.yields(budget) {
-            return self.give_up(&mut there);
+            return self.yield_until(&mut is_ready);
         }
         let began = Instant::now();
         let mut took = Duration::ZERO;
         while took < budget {
-            let won = look(LOOKS_A_CLOCK, &mut there);
+            let won = poll_times(POLLS_PER_CLOCK, &mut is_ready);
             took = began.elapsed();
             if won {
                 self.win(Some(took));
                 return true;
             }
-            if took > LONGEST_CROWDED {
-                // Nobody may have wanted the core a moment ago, and somebody now: the one waited for, perhaps.
+            if took > SPIN_CONTENDED_MAX {
+                // The thread that is waited for may want the core by now.
                 sys::yield_core();
             }
         }
         self.lose(began)
     }
 
-    /// Gives the core up, again and again, until `there` says true.
+    /// Yields the core again and again, until `is_ready` returns true.
     #[inline]
-    fn give_up(&mut self, there: &mut impl FnMut() -> bool) -> bool {
-        let began = (self.waits.is_multiple_of(WAITS_A_TIMED)).then(Instant::now);
+    fn yield_until(&mut self, is_ready: &mut impl FnMut() -> bool) -> bool {
+        let began = (self.waits.is_multiple_of(WAITS_PER_TIMED)).then(Instant::now);
         let mut took = Duration::ZERO;
         for _ in 0..YIELDS {
             sys::yield_core();
-            // Whoever had the core has done what there was to do.
-            let won = look(1, there);
+            // The thread that had the core has done what there was to do.
+            let won = poll_times(1, is_ready);
             if let Some(began) = began {
                 let before = std::mem::replace(&mut took, began.elapsed());
                 let turn = took - before;
                 if turn > TURN_MAX {
-                    self.yield_cost += turn * WAITS_A_TIMED / WAITS_AVERAGED;
+                    self.yield_cost += turn * WAITS_PER_TIMED / WAITS_AVERAGED;
                 }
             }
             if won {
@@ -168,83 +177,83 @@ impl Spin {
         self.lose(began.unwrap_or_else(Instant::now))
     }
 
-    /// A sleep for what was looked for in vain has ended.
+    /// The sleep after a failed [`wait`](Self::wait) has ended.
     pub fn woke(&mut self) {
         if let Some(lost_at) = self.lost_at.take() {
             self.learn(lost_at.elapsed().saturating_sub(WAKE_COST));
         }
     }
 
-    /// `took`: if it was timed.
+    /// A wait succeeded by spinning; `took` if it was timed.
     fn win(&mut self, took: Option<Duration>) {
         self.won += 1;
         self.took = took.unwrap_or(self.took);
         self.learn(self.took);
-        if self.won.is_multiple_of(WINS_BETWEEN_SURVEYS) {
-            self.crowd.survey();
+        if self.won.is_multiple_of(WINS_PER_MEASUREMENT) {
+            self.contention.measure();
         }
     }
 
     fn lose(&mut self, began: Instant) -> bool {
         self.lost += 1;
         self.lost_at = Some(began);
-        self.crowd.survey();
+        self.contention.measure();
         false
     }
 
-    /// How many looks to begin with.
-    fn glance(&self) -> u32 {
-        let is_hopeless = self.in_vain >= GLANCES_IN_VAIN_MAX
-            && !self.waits.is_multiple_of(WAITS_BETWEEN_GLANCES);
-        match self.crowd.crowded {
-            true if is_hopeless => 1,
-            true => GLANCE_CROWDED,
-            false => GLANCE,
+    /// How many polls to begin with.
+    fn first_polls(&self) -> u32 {
+        let skips_first_polls = self.failed_first_polls >= FAILED_FIRST_POLLS_MAX
+            && !self.waits.is_multiple_of(WAITS_BETWEEN_RETRIES);
+        match self.contention.is_contended {
+            true if skips_first_polls => 1,
+            true => FIRST_POLLS_CONTENDED,
+            false => FIRST_POLLS,
         }
     }
 
-    /// Whether to give up the core between glances.
+    /// Whether to yield the core between polls.
     fn yields(&self, budget: Duration) -> bool {
-        self.crowd.crowded && !budget.is_zero() && self.yield_cost <= YIELD_COST_MAX
+        self.contention.is_contended && !budget.is_zero() && self.yield_cost <= YIELD_COST_MAX
     }
 
-    /// How long to look without giving the core up.
+    /// How long to spin without yielding at each poll.
     fn budget(&self) -> Duration {
-        match self.crowd.crowded {
-            true if self.gap > LONGEST_GIVING_UP => Duration::ZERO,
-            true => LONGEST_CROWDED,
-            false if self.gap > LONGEST => Duration::ZERO,
-            false => LONGEST,
+        match self.contention.is_contended {
+            true if self.gap > YIELDING_MAX => Duration::ZERO,
+            true => SPIN_CONTENDED_MAX,
+            false if self.gap > SPIN_MAX => Duration::ZERO,
+            false => SPIN_MAX,
         }
     }
 
     fn learn(&mut self, took: Duration) {
-        let worth = if self.crowd.crowded {
-            LONGEST_GIVING_UP
+        let worth = if self.contention.is_contended {
+            YIELDING_MAX
         } else {
-            LONGEST
+            SPIN_MAX
         };
         // A long wait weighs no more than some short ones.
         self.gap = (self.gap * 7 + took.min(worth * 4)) / 8;
     }
 
-    /// Waits that a look sufficed for.
+    /// The number of waits in which spinning sufficed.
     pub fn won(&self) -> u64 {
         self.won
     }
 
-    /// Waits that looking was in vain for.
+    /// The number of waits in which spinning failed.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 }
 
-/// Whether one of so many looks says true.
+/// Whether one of so many polls returns true.
 #[inline]
-fn look(times: u32, there: &mut impl FnMut() -> bool) -> bool {
+fn poll_times(times: u32, is_ready: &mut impl FnMut() -> bool) -> bool {
     let mut left = times;
     loop {
-        if there() {
+        if is_ready() {
             return true;
         }
         left -= 1;
@@ -255,94 +264,101 @@ fn look(times: u32, there: &mut impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether there are cores to spare, as a thread has experienced it: the system tells how long it was ready to run and had
-/// to wait for a core.
+/// Whether threads wait for cores, as a thread has experienced it: the system tells how long it was
+/// ready to run and had to wait for a core.
 ///
-/// Asking costs as much as a short sleep. So a thread asks now and then for all that it waits on; and where hundreds of threads
-/// wait by turns, one in a while asks, and the others, and those who have just come, take its word.
+/// To measure costs as much as a short sleep. So a thread measures now and then for all that it
+/// waits for; and where hundreds of threads wait by turns, one measures now and then for all of
+/// them, and for new threads.
 #[derive(Clone, Copy, Debug, Default)]
-struct Crowd {
-    crowded: bool,
-    /// There is a core for everybody, and some share one all the same: this one is to sleep, once.
-    sleeps_apart: bool,
+struct Contention {
+    is_contended: bool,
+    /// A core is idle, though threads share one: this thread is to sleep once.
+    sleeps_once: bool,
 }
 
-const SURVEY_EVERY: Duration = Duration::from_millis(10);
-const PROCESS_SURVEYS_EVERY: Duration = Duration::from_millis(1);
-/// How long what was found counts.
-const COUNTS_FOR: Duration = Duration::from_millis(100);
-/// A thread that waits for a core for more than this part of its time is in a crowd.
-const WAITS_PART: u32 = 4;
+const MEASURE_INTERVAL: Duration = Duration::from_millis(10);
+const PROCESS_MEASURE_INTERVAL: Duration = Duration::from_millis(1);
+/// How long a measurement is valid.
+const VALID_FOR: Duration = Duration::from_millis(100);
+/// A thread that waits for a core for more than one part in so many of its time finds contention.
+const WAIT_FRACTION: u32 = 4;
 
-/// What a thread was told when it last asked.
+/// A thread's last measurement.
 #[derive(Clone, Copy)]
-struct Survey {
+struct Measurement {
     at: Instant,
     waited: Duration,
-    crowded: bool,
+    is_contended: bool,
 }
 
 thread_local! {
-    static LAST: Cell<Option<Survey>> = const { Cell::new(None) };
+    static LAST: Cell<Option<Measurement>> = const { Cell::new(None) };
 }
 
-/// What the thread of this process that asked last has found, and when: microseconds since [`epoch`], doubled, and a bit.
-static WORD: AtomicU64 = AtomicU64::new(0);
+/// The last measurement of any thread of this process: microseconds since [`epoch`], doubled, and a
+/// bit for contention; 0 for none.
+static PROCESS_MEASUREMENT: AtomicU64 = AtomicU64::new(0);
 
-/// Before anybody asked.
+/// A time before the first measurement.
 fn epoch() -> Instant {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// When a thread of this process asked last, and what it has found.
-fn word() -> Option<(Instant, bool)> {
-    match WORD.load(Ordering::Relaxed) {
+/// When a thread of this process measured last, and what it has found.
+fn process_measurement() -> Option<(Instant, bool)> {
+    match PROCESS_MEASUREMENT.load(Ordering::Relaxed) {
         0 => None,
         word => Some((epoch() + Duration::from_micros(word >> 1), word & 1 == 1)),
     }
 }
 
-fn tell(at: Instant, crowded: bool) {
+fn publish(at: Instant, is_contended: bool) {
     let since = at.saturating_duration_since(epoch()).as_micros() as u64;
-    WORD.store(since.max(1) << 1 | u64::from(crowded), Ordering::Relaxed);
+    PROCESS_MEASUREMENT.store(
+        since.max(1) << 1 | u64::from(is_contended),
+        Ordering::Relaxed,
+    );
 }
 
-impl Crowd {
-    /// As this thread, or another of the process, has lately found it.
+impl Contention {
+    /// What this thread, or another of the process, has measured lately.
     fn lately(now: Instant) -> Option<bool> {
-        let counts = |at: Instant| now.saturating_duration_since(at) < COUNTS_FOR;
-        let own = LAST.get().map(|own| (own.at, own.crowded));
-        let found = own.filter(|(at, _)| counts(*at)).or_else(word);
+        let is_valid = |at: Instant| now.saturating_duration_since(at) < VALID_FOR;
+        let own = LAST.get().map(|own| (own.at, own.is_contended));
+        let found = own
+            .filter(|(at, _)| is_valid(*at))
+            .or_else(process_measurement);
         found
-            .filter(|(at, _)| counts(*at))
-            .map(|(_, crowded)| crowded)
+            .filter(|(at, _)| is_valid(*at))
+            .map(|(_, is_contended)| is_contended)
     }
 
-    fn survey(&mut self) {
+    fn measure(&mut self) {
         let now = Instant::now();
         let passed = |at: Instant| now.saturating_duration_since(at);
         let own = LAST.get();
-        let is_early = own.is_some_and(|own| passed(own.at) < SURVEY_EVERY)
-            || word().is_some_and(|(at, _)| passed(at) < PROCESS_SURVEYS_EVERY);
+        let is_early = own.is_some_and(|own| passed(own.at) < MEASURE_INTERVAL)
+            || process_measurement().is_some_and(|(at, _)| passed(at) < PROCESS_MEASURE_INTERVAL);
         if is_early {
-            self.crowded = Crowd::lately(now).unwrap_or(self.crowded);
+            self.is_contended = Contention::lately(now).unwrap_or(self.is_contended);
             return;
         }
-        let waited = sys::waited_for_a_core().unwrap_or_default();
+        let waited = sys::run_queue_wait().unwrap_or_default();
         match own {
             Some(own) => {
                 let lately = waited.saturating_sub(own.waited);
-                self.crowded = lately * WAITS_PART > passed(own.at);
-                self.sleeps_apart = self.crowded && sys::has_idle_core();
+                self.is_contended = lately * WAIT_FRACTION > passed(own.at);
+                self.sleeps_once = self.is_contended && sys::has_idle_core();
             }
-            None => self.crowded = Crowd::lately(now).unwrap_or(self.crowded),
+            None => self.is_contended = Contention::lately(now).unwrap_or(self.is_contended),
         }
-        tell(now, self.crowded);
-        LAST.set(Some(Survey {
+        publish(now, self.is_contended);
+        LAST.set(Some(Measurement {
             at: now,
             waited,
-            crowded: self.crowded,
+            is_contended: self.is_contended,
         }));
     }
 }
@@ -352,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looking_goes_on_while_waits_are_short_and_ends_when_they_are_long() {
+    fn spinning_goes_on_while_waits_are_short_and_ends_when_they_are_long() {
         let mut spin = Spin::begin(false);
         for _ in 0..40 {
             assert!(spin.wait(|| true));
@@ -360,24 +376,24 @@ mod tests {
         assert_eq!((spin.won(), spin.lost()), (40, 0));
         // One long wait doesn't end it.
         spin.learn(Duration::from_secs(1));
-        assert!(spin.budget() >= LONGEST_CROWDED);
+        assert!(spin.budget() >= SPIN_CONTENDED_MAX);
         for _ in 0..40 {
             spin.learn(Duration::from_millis(3));
         }
         assert_eq!(spin.budget(), Duration::ZERO);
-        let mut looked = 0;
+        let mut polled = 0;
         assert!(!spin.wait(|| {
-            looked += 1;
+            polled += 1;
             false
         }));
-        assert_eq!(looked, GLANCE);
+        assert_eq!(polled, FIRST_POLLS);
     }
 
     #[test]
-    fn the_core_is_given_up_in_a_crowd_while_that_is_cheap() {
+    fn the_core_is_yielded_under_contention_while_that_is_cheap() {
         let mut spin = Spin::begin(false);
-        assert!(!spin.yields(spin.budget()), "nobody else wants it");
-        spin.crowd.crowded = true;
+        assert!(!spin.yields(spin.budget()), "nobody else interest it");
+        spin.contention.is_contended = true;
         assert!(spin.yields(spin.budget()));
         spin.yield_cost = YIELD_COST_MAX * 2;
         assert!(!spin.yields(spin.budget()));
@@ -385,54 +401,54 @@ mod tests {
         for _ in 0..2 * WAITS_AVERAGED {
             spin.wait(|| true);
         }
-        spin.crowd.crowded = true;
+        spin.contention.is_contended = true;
         assert!(spin.yields(spin.budget()));
     }
 
     #[test]
-    fn who_is_crowded_beside_an_idle_core_sleeps_once() {
+    fn a_thread_in_contention_beside_an_idle_core_sleeps_once() {
         let mut spin = Spin::begin(false);
-        spin.crowd.crowded = true;
-        spin.crowd.sleeps_apart = true;
-        let mut looked = 0;
+        spin.contention.is_contended = true;
+        spin.contention.sleeps_once = true;
+        let mut polled = 0;
         let mut wait = |spin: &mut Spin| {
-            looked = 0;
+            polled = 0;
             assert!(!spin.wait(|| {
-                looked += 1;
+                polled += 1;
                 false
             }));
-            looked
+            polled
         };
-        assert_eq!(wait(&mut spin), GLANCE_CROWDED);
-        spin.crowd.crowded = true;
-        assert_eq!(wait(&mut spin), GLANCE_CROWDED + YIELDS);
+        assert_eq!(wait(&mut spin), FIRST_POLLS_CONTENDED);
+        spin.contention.is_contended = true;
+        assert_eq!(wait(&mut spin), FIRST_POLLS_CONTENDED + YIELDS);
     }
 
     #[test]
-    fn who_glances_in_vain_in_a_crowd_looks_once_until_a_glance_suffices_again() {
+    fn after_failed_first_polls_one_poll_is_made_until_they_suffice_again() {
         let mut spin = Spin::begin(true);
-        let looks_to_win = |spin: &mut Spin, at: u32| {
-            spin.crowd.crowded = true;
-            let mut looked = 0;
+        let polls_to_win = |spin: &mut Spin, at: u32| {
+            spin.contention.is_contended = true;
+            let mut polled = 0;
             assert!(spin.wait(|| {
-                looked += 1;
-                looked == at
+                polled += 1;
+                polled == at
             }));
-            spin.in_vain
+            spin.failed_first_polls
         };
-        // Found at the first look after the core was given up.
-        for turn in 1..=GLANCES_IN_VAIN_MAX {
-            assert_eq!(looks_to_win(&mut spin, GLANCE_CROWDED + 1), turn);
+        // Found at the first poll after the core was yielded.
+        for turn in 1..=FAILED_FIRST_POLLS_MAX {
+            assert_eq!(polls_to_win(&mut spin, FIRST_POLLS_CONTENDED + 1), turn);
         }
-        assert_eq!(spin.glance(), 1);
-        // The other end is somewhere else by now, and quick: it is noticed in a while.
-        let waits = (0..).take_while(|_| looks_to_win(&mut spin, 2) > 0).count();
-        assert!(waits <= WAITS_BETWEEN_GLANCES as usize, "{waits}");
-        assert_eq!(spin.glance(), GLANCE_CROWDED);
+        assert_eq!(spin.first_polls(), 1);
+        // The other end is on another core by now, and quick: that is noticed after a while.
+        let waits = (0..).take_while(|_| polls_to_win(&mut spin, 2) > 0).count();
+        assert!(waits <= WAITS_BETWEEN_RETRIES as usize, "{waits}");
+        assert_eq!(spin.first_polls(), FIRST_POLLS_CONTENDED);
     }
 
     #[test]
-    fn sleeps_that_end_soon_bring_looking_back() {
+    fn short_sleeps_bring_spinning_back() {
         let mut spin = Spin::begin(false);
         for _ in 0..40 {
             spin.learn(Duration::from_secs(1));
@@ -442,6 +458,6 @@ mod tests {
             assert!(!spin.wait(|| false));
             spin.woke();
         }
-        assert!(spin.budget() >= LONGEST_CROWDED);
+        assert!(spin.budget() >= SPIN_CONTENDED_MAX);
     }
 }

@@ -1,15 +1,16 @@
 //! The client's end of a Unix socket.
 //!
-//! Who sleeps in a `recv` on a Unix socket is woken twice for each reply. Linux wakes all who sleep on a socket
-//! when its peer takes what was sent, as there is room to write then, and only who sleeps in `poll` says that this is not
-//! what is waited for:
+//! A thread that sleeps in `recv` on a Unix socket is woken twice for each reply. Linux wakes all
+//! threads that sleep on a socket when its peer takes what was sent, as there is room to write
+//! then; only a thread that sleeps in `poll` says that it waits for something else:
 //!
 //! ```text
 //!   client:  send ── recv: sleeps ────── woken for nothing, sleeps ────── woken
 //!   server:             takes the request ──┘           sends the reply ───┘
 //! ```
 //!
-//! Each wake costs two changes of threads, and an interrupt if it crosses cores. So reading polls first.
+//! Each wake costs two context switches, and an interrupt if it crosses cores. So reading polls
+//! first.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -23,9 +24,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::{Stream, timespec, write_or_read};
+use crate::Stream;
+use crate::stream::{timespec, write_or_read};
 
-/// A blocking stream.
+/// A Unix socket, as a blocking stream.
 #[derive(Debug)]
 pub struct UnixSocket {
     stream: UnixStream,
@@ -35,19 +37,19 @@ pub struct UnixSocket {
 }
 
 impl UnixSocket {
-    /// Refused or accepted at once: a Unix socket has no way to wait but a full backlog.
+    /// Connects to the socket at `path`. It succeeds or fails at once, unless the backlog is full.
     pub(crate) fn connect(path: &Path) -> io::Result<UnixSocket> {
         let address = SocketAddr::from_pathname(path)?;
         Ok(UnixStream::connect_addr(&address)?.into())
     }
 
-    /// The socket, for whoever has another use for it.
+    /// The socket itself.
     pub(crate) fn into_stream(self) -> UnixStream {
         self.stream
     }
 }
 
-/// Of a socket that has no timeouts yet.
+/// From a socket that has no timeouts yet.
 impl From<UnixStream> for UnixSocket {
     fn from(stream: UnixStream) -> UnixSocket {
         UnixSocket {
@@ -60,11 +62,11 @@ impl From<UnixStream> for UnixSocket {
 
 impl Read for UnixSocket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let patience = self.read_timeout.get().map(timespec);
+        let timeout = self.read_timeout.get().map(timespec);
         loop {
             if !std::mem::take(&mut self.more) {
                 let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
-                match poll(&mut polled, patience.as_ref()) {
+                match poll(&mut polled, timeout.as_ref()) {
                     Ok(0) => return Err(io::ErrorKind::WouldBlock.into()),
                     Ok(_) => {}
                     Err(error) => return Err(error.into()),
@@ -131,7 +133,7 @@ impl Stream for UnixSocket {
         Some(self.stream.as_fd())
     }
 
-    fn read_now(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    fn try_read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         Ok(recv(&self.stream, into, RecvFlags::DONTWAIT)?.0)
     }
 }
@@ -146,20 +148,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        let near = UnixSocket::connect(&path).unwrap();
-        (near, listener.accept().unwrap().0)
+        let local = UnixSocket::connect(&path).unwrap();
+        (local, listener.accept().unwrap().0)
     }
 
     #[test]
     fn bytes_come_whole_whatever_the_room_for_them() {
-        let (mut near, mut far) = pair();
+        let (mut local, mut peer) = pair();
         let sent: Vec<u8> = (0..=255).cycle().take(100_000).collect();
         let expected = sent.clone();
-        let sender = std::thread::spawn(move || far.write_all(&sent));
+        let sender = std::thread::spawn(move || peer.write_all(&sent));
         let mut received = Vec::new();
         let mut part = [0; 1000];
         loop {
-            match near.read(&mut part).unwrap() {
+            match local.read(&mut part).unwrap() {
                 0 => break,
                 count => received.extend_from_slice(&part[..count]),
             }
@@ -170,20 +172,20 @@ mod tests {
 
     #[test]
     fn a_read_waits_no_longer_than_it_may() {
-        let (mut near, mut far) = pair();
-        let patience = Duration::from_millis(50);
-        near.set_read_timeout(Some(patience)).unwrap();
+        let (mut local, mut peer) = pair();
+        let timeout = Duration::from_millis(50);
+        local.set_read_timeout(Some(timeout)).unwrap();
         let began = Instant::now();
-        let error = near.read(&mut [0; 10]).unwrap_err();
+        let error = local.read(&mut [0; 10]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        assert!(began.elapsed() >= patience);
-        far.write_all(b"late").unwrap();
+        assert!(began.elapsed() >= timeout);
+        peer.write_all(b"late").unwrap();
         let mut bytes = [0; 4];
-        assert_eq!(near.read(&mut bytes).unwrap(), 4);
+        assert_eq!(local.read(&mut bytes).unwrap(), 4);
         // It filled the room, and there is no more.
-        let error = near.read(&mut bytes).unwrap_err();
+        let error = local.read(&mut bytes).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        drop(far);
-        assert_eq!(near.read(&mut bytes).unwrap(), 0);
+        drop(peer);
+        assert_eq!(local.read(&mut bytes).unwrap(), 0);
     }
 }

@@ -1,18 +1,24 @@
 //! Character sets: how texts cross the edges of the database.
 //!
-//! Inside, every text is UTF-8. A client or a column may declare another character set; then its bytes are decoded
-//! on the way in, encoded on the way out, and what the set can't hold becomes `?` and is counted.
-//! `latin1` is MySQL's: Windows code page 1252, with the five bytes that code page leaves undefined mapped to the
-//! control characters of the same number.
+//! Inside, every text is UTF-8. A client or a column may declare another character set; then its
+//! bytes are decoded on the way in, encoded on the way out, and what the set can't hold becomes `?`
+//! and is counted. `latin1` is MySQL's: Windows code page 1252, with the five bytes that code page
+//! leaves undefined mapped to the control characters of the same number.
 
 use std::borrow::Cow;
 
+/// A character set that MySQL has and this crate converts (MySQL 8.4 manual, 12.9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Charset {
+    /// `utf8mb4`: UTF-8 of up to four bytes a character.
     Utf8mb4,
+    /// `utf8mb3`: UTF-8 of up to three bytes a character.
     Utf8mb3,
+    /// `latin1`: Windows code page 1252, with its five gaps filled.
     Latin1,
+    /// `ascii`: seven bits.
     Ascii,
+    /// `binary`: bytes that are no text.
     Binary,
 }
 
@@ -88,6 +94,7 @@ pub(crate) fn latin1_byte(c: char) -> Option<u8> {
 }
 
 impl Charset {
+    /// All of them.
     pub const ALL: [Charset; 5] = [
         Charset::Utf8mb4,
         Charset::Utf8mb3,
@@ -113,14 +120,17 @@ impl Charset {
             .map(|r| r.charset)
     }
 
+    /// MySQL's name of it.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
+    /// The text that SHOW CHARACTER SET has of it.
     pub fn description(self) -> &'static str {
         self.row().description
     }
 
+    /// The collation of texts that name none.
     pub fn default_collation(self) -> crate::Collation {
         crate::Collation::by_id(self.row().default_collation)
             .expect("every default collation is in the table")
@@ -131,6 +141,7 @@ impl Charset {
         self.row().max_len
     }
 
+    /// Whether it has this character.
     pub fn can_hold(self, c: char) -> bool {
         match self {
             Charset::Utf8mb4 | Charset::Binary => true,
@@ -147,8 +158,8 @@ impl Charset {
             || text.chars().all(|c| self.can_hold(c))
     }
 
-    /// Bytes of this character set to UTF-8. `Err` holds the offset of the first byte that is not valid in it.
-    /// `binary` is read as UTF-8.
+    /// Bytes of this character set to UTF-8. `Err` holds the offset of the first byte that is not
+    /// valid in it. `binary` is read as UTF-8.
     pub fn decode(self, bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
         match self {
             Charset::Utf8mb4 | Charset::Binary => std::str::from_utf8(bytes)
@@ -174,7 +185,8 @@ impl Charset {
         }
     }
 
-    /// UTF-8 text to bytes of this character set, appended to `out`; returns how many characters became `?`.
+    /// UTF-8 text to bytes of this character set, appended to `out`; returns how many characters
+    /// became `?`.
     pub fn encode(self, text: &str, out: &mut Vec<u8>) -> usize {
         if matches!(self, Charset::Utf8mb4 | Charset::Binary) || text.is_ascii() {
             out.extend_from_slice(text.as_bytes());

@@ -1,7 +1,8 @@
 //! Collations: how texts compare, sort, hash, fold and match (MySQL 8.4 manual, chapter 12).
 //!
-//! Texts come as UTF-8 bytes whatever the collation's character set; bytes that are not UTF-8 compare as characters
-//! above all others. A collation turns a text into weights and compares those. Three families do all of them:
+//! Texts come as UTF-8 bytes whatever the collation's character set; bytes that are not UTF-8
+//! compare as characters above all others. A collation turns a text into weights and compares
+//! those. Three families do all of them:
 //!
 //! ```text
 //! folded    one weight a character, from a table of upper cases    general_ci, latin1, ascii, bin
@@ -11,11 +12,11 @@
 //!
 //! ASCII, which is most of what databases compare, never leaves a loop over one 128-byte table.
 //!
-//! **PAD SPACE** collations compare as if the shorter text went on with spaces for ever; then `'a' = 'a  '` and
-//! `'a\t' < 'a'`. **NO PAD** collations don't.
+//! **PAD SPACE** collations compare as if the shorter text went on with spaces for ever; then
+//! `'a' = 'a  '` and `'a\t' < 'a'`. **NO PAD** collations don't.
 //!
-//! **Sort keys** order as the texts do when compared byte by byte, are equal for texts that compare equal, and know
-//! their own end. A key of a PAD SPACE collation writes each run of n spaces as
+//! **Sort keys** order as the texts do when compared byte by byte, are equal for texts that compare
+//! equal, and know their own end. A key of a PAD SPACE collation writes each run of n spaces as
 //!
 //! ```text
 //! space  1  n        what follows is less than a space
@@ -23,11 +24,13 @@
 //! space  3  ~n       what follows is greater than a space
 //! ```
 //!
-//! which is exactly how padded texts order. The other keys end with 0x00 (after each level) or 00 00.
+//! which is exactly how padded texts order. The other keys end with 0x00 (after each level) or 00
+//! 00.
 //!
-//! The weights of the `0900` collations are Unicode's own (UCA 9.0.0, in `unicode/`), contractions between adjacent
-//! characters included. The `unicode_ci` and `unicode_520_ci` collations, which MySQL bases on UCA 4.0.0 and 5.2.0,
-//! use the same weights here: letters assigned or reordered by Unicode since then may sort differently.
+//! The weights of the `0900` collations are Unicode's own (UCA 9.0.0, in `unicode/`), contractions
+//! between adjacent characters included. The `unicode_ci` and `unicode_520_ci` collations, which
+//! MySQL bases on UCA 4.0.0 and 5.2.0, use the same weights here: letters assigned or reordered by
+//! Unicode since then may sort differently.
 
 mod fold;
 mod matching;
@@ -51,30 +54,46 @@ pub enum Kind {
     /// The text's bytes or code points.
     Binary,
     /// Unicode collation algorithm, this many levels.
-    Uca { levels: u8 },
+    Uca {
+        /// 1: letters; 2: accents, too; 3: case, too.
+        levels: u8,
+    },
     /// One weight a code point: its upper case without accent.
     GeneralCi,
     /// One weight a Latin-1 character.
-    Latin1 { table: Latin1Table },
+    Latin1 {
+        /// Which weights.
+        table: Latin1Table,
+    },
     /// ASCII, case folded.
     AsciiCi,
 }
 
+/// A table of weights of Latin-1 characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Latin1Table {
+    /// `latin1_swedish_ci`.
     Swedish,
+    /// `latin1_general_ci`.
     General,
 }
 
 /// One row of the collation table.
 #[derive(Debug)]
 pub struct CollationRow {
+    /// MySQL's number of it.
     pub id: u16,
+    /// MySQL's name of it.
     pub name: &'static str,
+    /// The character set whose texts it compares.
     pub charset: Charset,
+    /// Whether it is its character set's default.
     pub is_default: bool,
+    /// Whether texts compare as if the shorter one went on with spaces (PAD SPACE).
     pub pad_space: bool,
+    /// What SHOW COLLATION has as `Sortlen`.
     pub sort_length: u8,
+    /// How it compares.
     pub kind: Kind,
 }
 
@@ -125,16 +144,26 @@ static ROW_OF_ID: [u8; 512] = {
 };
 
 impl Collation {
+    /// `utf8mb4_0900_ai_ci`, MySQL's default.
     pub const UTF8MB4_0900_AI_CI: Collation = Collation(255);
+    /// `utf8mb4_0900_as_cs`.
     pub const UTF8MB4_0900_AS_CS: Collation = Collation(278);
+    /// `utf8mb4_0900_bin`.
     pub const UTF8MB4_0900_BIN: Collation = Collation(309);
+    /// `utf8mb4_general_ci`.
     pub const UTF8MB4_GENERAL_CI: Collation = Collation(45);
+    /// `utf8mb4_bin`.
     pub const UTF8MB4_BIN: Collation = Collation(46);
+    /// `utf8mb3_general_ci`, of names of tables and columns.
     pub const UTF8MB3_GENERAL_CI: Collation = Collation(33);
+    /// `utf8mb3_bin`.
     pub const UTF8MB3_BIN: Collation = Collation(83);
+    /// `latin1_swedish_ci`, the default of latin1.
     pub const LATIN1_SWEDISH_CI: Collation = Collation(8);
+    /// `binary`: bytes compare as numbers.
     pub const BINARY: Collation = Collation(63);
 
+    /// The collation of MySQL's number; `None` if there is no such.
     pub fn by_id(id: u16) -> Option<Collation> {
         match ROW_OF_ID.get(id as usize) {
             None | Some(255) => None,
@@ -160,30 +189,37 @@ impl Collation {
         (0..512).filter_map(Collation::by_id)
     }
 
+    /// MySQL's number of it.
     pub fn id(self) -> u16 {
         self.0
     }
 
+    /// Its row in the table of collations.
     pub fn row(self) -> &'static CollationRow {
         &COLLATIONS[ROW_OF_ID[self.0 as usize] as usize]
     }
 
+    /// MySQL's name of it.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
+    /// The character set whose texts it compares.
     pub fn charset(self) -> Charset {
         self.row().charset
     }
 
+    /// Whether it is its character set's default.
     pub fn is_default(self) -> bool {
         self.row().is_default
     }
 
+    /// Whether texts compare as if the shorter one went on with spaces (PAD SPACE).
     pub fn pads_space(self) -> bool {
         self.row().pad_space
     }
 
+    /// Whether it is [`Collation::BINARY`].
     pub fn is_binary(self) -> bool {
         self == Collation::BINARY
     }
@@ -198,12 +234,13 @@ impl Collation {
         }
     }
 
+    /// Whether two texts compare equal.
     pub fn eq(self, a: &[u8], b: &[u8]) -> bool {
         a == b || (self != Collation::BINARY && self.compare(a, b).is_eq())
     }
 
-    /// Appends a key whose byte order is this collation's order; equal exactly when `compare` says equal, and
-    /// self-delimiting: see [`Collation::sort_key_len`].
+    /// Appends a key whose byte order is this collation's order; equal exactly when `compare` says
+    /// equal, and self-delimiting: see [`Collation::sort_key_len`].
     pub fn sort_key(self, text: &[u8], out: &mut impl KeySink) {
         let row = self.row();
         match row.kind {
@@ -216,8 +253,9 @@ impl Collation {
         }
     }
 
-    /// Appends what the keys of all texts that begin with `text` begin with: the lower end of the range of
-    /// `LIKE 'text%'`. It may be shorter than `text` asks for, so that the range holds more.
+    /// Appends what the keys of all texts that begin with `text` begin with: the lower end of the
+    /// range of `LIKE 'text%'`. It may be shorter than `text` asks for, so that the range holds
+    /// more.
     pub fn sort_key_prefix(self, text: &[u8], out: &mut impl KeySink) {
         let row = self.row();
         let mut text = text;
@@ -228,7 +266,8 @@ impl Collation {
         match row.kind {
             Kind::Binary if !row.pad_space => write_escaped(text, out),
             Kind::Uca { .. } => {
-                // What follows could contract with the last character, unless that is ASCII and not an L.
+                // What follows could contract with the last character, unless that is ASCII and not
+                // an L.
                 while text
                     .last()
                     .is_some_and(|b| !b.is_ascii() || matches!(b, b'l' | b'L'))
@@ -244,7 +283,8 @@ impl Collation {
         }
     }
 
-    /// The length of a key written by [`Collation::sort_key`] at the start of `key`; `None` if it is cut off.
+    /// The length of a key written by [`Collation::sort_key`] at the start of `key`; `None` if it
+    /// is cut off.
     pub fn sort_key_len(self, key: &[u8]) -> Option<usize> {
         let row = self.row();
         match row.kind {
@@ -289,7 +329,8 @@ impl Collation {
         }
     }
 
-    /// Where `needle` first occurs in `text` at or after the byte `from`, comparing character by character.
+    /// Where `needle` first occurs in `text` at or after the byte `from`, comparing character by
+    /// character.
     pub fn find(self, text: &[u8], needle: &[u8], from: usize) -> Option<Range<usize>> {
         matching::find(self, text, needle, from)
     }
@@ -305,7 +346,7 @@ impl Collation {
         text.chars()
             .map(|c| match c {
                 '\u{130}' => 'i',
-                _ => single(c.to_lowercase(), c),
+                _ => single_char_or(c.to_lowercase(), c),
             })
             .collect()
     }
@@ -322,7 +363,7 @@ impl Collation {
         let held = |upper: char| self.charset().can_hold(upper);
         text.chars()
             .map(|c| {
-                Some(single(c.to_uppercase(), c))
+                Some(single_char_or(c.to_uppercase(), c))
                     .filter(|upper| held(*upper))
                     .unwrap_or(c)
             })
@@ -330,7 +371,7 @@ impl Collation {
     }
 }
 
-fn single(mut mapped: impl ExactSizeIterator<Item = char>, own: char) -> char {
+fn single_char_or(mut mapped: impl ExactSizeIterator<Item = char>, own: char) -> char {
     if mapped.len() == 1 {
         mapped.next().unwrap_or(own)
     } else {
@@ -346,7 +387,9 @@ impl std::fmt::Debug for Collation {
 
 /// What a key is written into.
 pub trait KeySink {
+    /// Appends a byte.
     fn put(&mut self, byte: u8);
+    /// Appends bytes.
     fn append(&mut self, bytes: &[u8]);
 }
 

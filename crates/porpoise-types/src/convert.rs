@@ -1,6 +1,8 @@
-//! Conversions between kinds of values, in MySQL's lenient way: every one gives a value, and tells what was lost.
+//! Conversions between kinds of values, in MySQL's lenient way: every one gives a value, and tells
+//! what was lost.
 //!
-//! The engine decides what a [`Loss`] means: nothing, a note, a warning or, in strict mode, an error.
+//! The engine decides what a [`Loss`] means: nothing, a note, a warning or, in strict mode, an
+//! error.
 
 use crate::temporal::parse;
 use crate::{
@@ -11,9 +13,11 @@ use crate::{
 /// What a conversion lost, in order of severity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Loss {
+    /// Nothing was lost.
     #[default]
     None,
-    /// Digits after the point, or a time of day, were dropped or rounded: note 1265 (1292 for temporals).
+    /// Digits after the point, or a time of day, were dropped or rounded: note 1265 (1292 for
+    /// temporals).
     Rounded,
     /// Only trailing spaces were cut: note 1265.
     SpacesCut,
@@ -34,6 +38,7 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// Whether nothing was lost.
     pub fn is_none(self) -> bool {
         self == Loss::None
     }
@@ -49,13 +54,15 @@ impl Loss {
 pub struct ConvertContext {
     /// The statement's date, for TIME to DATETIME.
     pub today: Date,
+    /// Which invalid dates are taken (`sql_mode`).
     pub dates: DateMode,
     /// `TIME_TRUNCATE_FRACTIONAL`: cut fractions of a second instead of rounding.
     pub truncate_fractions: bool,
 }
 
-/// The whole number nearest to a value, and what was lost: wide enough for every integer type, and for telling how
-/// far a value lies outside. Decimals and texts round half away from zero, doubles half to even.
+/// The whole number nearest to a value, and what was lost: wide enough for every integer type, and
+/// for telling how far a value lies outside. Decimals and texts round half away from zero, doubles
+/// half to even.
 pub fn to_wide(value: &Value) -> (i128, Loss) {
     match value {
         Value::Null => (0, Loss::None),
@@ -96,7 +103,8 @@ pub fn to_uint(value: &Value) -> (u64, Loss) {
     }
 }
 
-/// The integer a text begins with, as `CAST('12.9abc' AS SIGNED)` reads it: 12, and the rest `Truncated`.
+/// The integer a text begins with, as `CAST('12.9abc' AS SIGNED)` reads it: 12, and the rest
+/// `Truncated`.
 pub fn integer_prefix(text: &[u8]) -> (i128, Loss) {
     let text = text.trim_ascii();
     let (negative, digits) = match text.first() {
@@ -116,8 +124,8 @@ pub fn integer_prefix(text: &[u8]) -> (i128, Loss) {
     (if negative { -magnitude } else { magnitude }, loss)
 }
 
-/// The number a text begins with, exponent included. `NotANumber` if there is none, `Truncated` if more than
-/// spaces follow.
+/// The number a text begins with, exponent included. `NotANumber` if there is none, `Truncated` if
+/// more than spaces follow.
 pub fn text_to_double(text: &[u8]) -> (f64, Loss) {
     let start = text.iter().take_while(|b| b.is_ascii_whitespace()).count();
     let text = &text[start..];
@@ -194,6 +202,7 @@ fn temporal_decimal(whole: i64, micros: u32) -> Decimal {
     Decimal::from_i128(whole as i128 * 1_000_000 + micros, 6)
 }
 
+/// The double nearest to a value; of a text the number that it begins with, 0 if there is none.
 pub fn to_double(value: &Value) -> (f64, Loss) {
     match value {
         Value::Null => (0.0, Loss::None),
@@ -267,8 +276,8 @@ pub fn to_bool(value: &Value) -> Option<bool> {
     }
 }
 
-/// Appends a value as a result prints it; `ty` tells ENUM, SET, BIT, fraction digits and ZEROFILL. NULL appends
-/// nothing.
+/// Appends a value as a result prints it; `ty` tells ENUM, SET, BIT, fraction digits and ZEROFILL.
+/// NULL appends nothing.
 pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     if ty.is_zerofill() {
         return write_zerofilled(value, ty, out);
@@ -358,14 +367,15 @@ pub fn to_compact_text(value: &Value, ty: &DataType) -> CompactString {
     CompactString::from_utf8_lossy(&out)
 }
 
+/// The bytes of a value as a result prints it; see [`write_text`].
 pub fn to_bytes(value: &Value, ty: &DataType) -> Vec<u8> {
     let mut out = Vec::new();
     write_text(value, ty, &mut out);
     out
 }
 
-/// The date of a value; `None` where MySQL gives NULL, with the loss that caused it. A time of day that is dropped
-/// says `Rounded`; a TIME is a time of today.
+/// The date of a value; `None` where MySQL gives NULL, with the loss that caused it. A time of day
+/// that is dropped says `Rounded`; a TIME is a time of today.
 pub fn to_date(value: &Value, cx: &ConvertContext) -> (Option<Date>, Loss) {
     if let Value::Date(d) = value {
         return (Some(*d).filter(|d| d.is_allowed(cx.dates)), Loss::None);
@@ -412,8 +422,8 @@ pub fn to_time(value: &Value, _: &ConvertContext) -> (Option<Time>, Loss) {
 pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Loss) {
     let found = match value {
         Value::Null => return (None, Loss::None),
-        Value::DateTime(t) => allowed(*t, cx),
-        Value::Date(d) => allowed(d.at_midnight(), cx),
+        Value::DateTime(t) => apply_date_mode(*t, cx),
+        Value::Date(d) => apply_date_mode(d.at_midnight(), cx),
         Value::Time(t) => {
             match DateTime::from_linear_micros(
                 cx.today
@@ -443,7 +453,8 @@ pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Los
     ((found.1 != Loss::BadTemporal).then_some(found.0), found.1)
 }
 
-fn allowed(at: DateTime, cx: &ConvertContext) -> (DateTime, Loss) {
+/// The moment, or the zero one if `sql_mode` doesn't take its date.
+fn apply_date_mode(at: DateTime, cx: &ConvertContext) -> (DateTime, Loss) {
     if at.date().is_allowed(cx.dates) {
         (at, Loss::None)
     } else {

@@ -1,24 +1,32 @@
-//! `DataType`: the static type of a column or an expression, and the one place that knows a type's rules.
+//! `DataType`: the static type of a column or an expression, and the one place that knows a type's
+//! rules.
 //!
-//! What a type's values may be is in [`store`](crate::store()); how they lie in a row is in [`row`](crate::row);
-//! here are their names, classes, and the lengths MySQL reports in result-set metadata
-//! (MySQL 8.4 manual, chapter 13).
+//! What a type's values may be is in [`store`](crate::store()); how they lie in a row is in
+//! [`row`](crate::row); here are their names, classes, and the lengths MySQL reports in result-set
+//! metadata (MySQL 8.4 manual, chapter 13).
 
 use crate::{Charset, Collation};
 use compact_str::CompactString;
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// The size of an integer type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum IntWidth {
+    /// `TINYINT`: 1 byte.
     Tiny,
+    /// `SMALLINT`: 2 bytes.
     Small,
+    /// `MEDIUMINT`: 3 bytes.
     Medium,
+    /// `INT`: 4 bytes.
     Int,
+    /// `BIGINT`: 8 bytes.
     Big,
 }
 
 impl IntWidth {
+    /// How many bits a value has.
     pub fn bits(self) -> u32 {
         match self {
             IntWidth::Tiny => 8,
@@ -39,6 +47,7 @@ impl IntWidth {
         }
     }
 
+    /// The type's name in lower case, without UNSIGNED.
     pub fn sql_name(self) -> &'static str {
         match self {
             IntWidth::Tiny => "tinyint",
@@ -67,13 +76,18 @@ impl IntWidth {
 /// The four sizes of TEXT and BLOB, by the width of their length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum BlobSize {
+    /// `TINYTEXT`, `TINYBLOB`.
     Tiny,
+    /// `TEXT`, `BLOB`.
     Normal,
+    /// `MEDIUMTEXT`, `MEDIUMBLOB`.
     Medium,
+    /// `LONGTEXT`, `LONGBLOB`.
     Long,
 }
 
 impl BlobSize {
+    /// The longest value, in bytes.
     pub fn max_octets(self) -> u64 {
         match self {
             BlobSize::Tiny => 255,
@@ -93,10 +107,13 @@ impl BlobSize {
     }
 }
 
-/// The members of an ENUM or a SET, in definition order; member `i` is index `i + 1` (ENUM) or bit `i` (SET).
+/// The members of an ENUM or a SET, in definition order; member `i` is index `i + 1` (ENUM) or bit
+/// `i` (SET).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EnumDef {
+    /// The members, in definition order.
     pub members: Vec<CompactString>,
+    /// By which members are found in texts.
     pub collation: Collation,
 }
 
@@ -148,99 +165,143 @@ impl EnumDef {
     }
 }
 
+/// The type of a column or an expression (MySQL 8.4 manual, chapter 13).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum DataType {
     /// The type of a bare `NULL`.
     Null,
+    /// `TINYINT` to `BIGINT`.
     Int {
+        /// Its size.
         width: IntWidth,
+        /// `UNSIGNED`.
         unsigned: bool,
+        /// `ZEROFILL`: printed with zeros up to the display width.
         zerofill: bool,
+        /// The display width, if it was written.
         display_width: Option<u8>,
     },
     /// 1 to 64 bits.
     Bit(u8),
+    /// `DECIMAL(precision, scale)`.
     Decimal {
+        /// Digits in all, 1 to 65.
         precision: u8,
+        /// Digits after the point, 0 to 30.
         scale: u8,
+        /// `UNSIGNED`.
         unsigned: bool,
+        /// `ZEROFILL`: printed with zeros up to the precision.
         zerofill: bool,
     },
+    /// `FLOAT`.
     Float {
+        /// `UNSIGNED`.
         unsigned: bool,
+        /// `ZEROFILL`: printed with zeros up to the display width.
         zerofill: bool,
+        /// `FLOAT(M,D)`: digits in all, and after the point.
         digits: Option<(u8, u8)>,
     },
+    /// `DOUBLE`.
     Double {
+        /// `UNSIGNED`.
         unsigned: bool,
+        /// `ZEROFILL`: printed with zeros up to the display width.
         zerofill: bool,
+        /// `DOUBLE(M,D)`: digits in all, and after the point.
         digits: Option<(u8, u8)>,
     },
     /// Length in characters.
     Char {
+        /// At most so many characters.
         length: u32,
+        /// By which its texts compare.
         collation: Collation,
     },
     /// Length in characters.
     Varchar {
+        /// At most so many characters.
         length: u32,
+        /// By which its texts compare.
         collation: Collation,
     },
+    /// `TINYTEXT` to `LONGTEXT`.
     Text {
+        /// How long it may be.
         size: BlobSize,
+        /// By which its texts compare.
         collation: Collation,
     },
     /// Length in bytes; padded with zero bytes.
     Binary(u32),
     /// Length in bytes.
     Varbinary(u32),
+    /// `TINYBLOB` to `LONGBLOB`.
     Blob(BlobSize),
+    /// `DATE`.
     Date,
+    /// `TIME(fsp)`.
     Time {
+        /// Digits of a fraction of a second, 0 to 6.
         fsp: u8,
     },
+    /// `DATETIME(fsp)`.
     DateTime {
+        /// Digits of a fraction of a second, 0 to 6.
         fsp: u8,
     },
+    /// `TIMESTAMP(fsp)`.
     Timestamp {
+        /// Digits of a fraction of a second, 0 to 6.
         fsp: u8,
     },
+    /// `YEAR`.
     Year,
+    /// `ENUM(…)`: the value is the number of a member, 0 for the empty error value.
     Enum(Arc<EnumDef>),
+    /// `SET(…)`: the value is a bit for each member.
     Set(Arc<EnumDef>),
+    /// `JSON`.
     Json,
 }
 
 impl DataType {
+    /// `BIGINT`.
     pub const BIGINT: DataType = DataType::Int {
         width: IntWidth::Big,
         unsigned: false,
         zerofill: false,
         display_width: None,
     };
+    /// `BIGINT UNSIGNED`.
     pub const BIGINT_UNSIGNED: DataType = DataType::Int {
         width: IntWidth::Big,
         unsigned: true,
         zerofill: false,
         display_width: None,
     };
+    /// `INT`.
     pub const INT: DataType = DataType::Int {
         width: IntWidth::Int,
         unsigned: false,
         zerofill: false,
         display_width: None,
     };
+    /// `DOUBLE`.
     pub const DOUBLE: DataType = DataType::Double {
         unsigned: false,
         zerofill: false,
         digits: None,
     };
+    /// `FLOAT`.
     pub const FLOAT: DataType = DataType::Float {
         unsigned: false,
         zerofill: false,
         digits: None,
     };
 
+    /// `VARCHAR(length)` of the default collation.
     pub fn varchar(length: u32) -> DataType {
         DataType::Varchar {
             length,
@@ -248,6 +309,7 @@ impl DataType {
         }
     }
 
+    /// `DECIMAL(precision, scale)`.
     pub fn decimal(precision: u8, scale: u8) -> DataType {
         DataType::Decimal {
             precision,
@@ -257,6 +319,7 @@ impl DataType {
         }
     }
 
+    /// Whether its values are whole numbers: TINYINT to BIGINT, BIT, YEAR.
     pub fn is_integer(&self) -> bool {
         matches!(
             self,
@@ -264,6 +327,7 @@ impl DataType {
         )
     }
 
+    /// Whether its values are numbers: integers, DECIMAL, FLOAT, DOUBLE, BIT, YEAR.
     pub fn is_numeric(&self) -> bool {
         self.is_integer()
             || matches!(
@@ -272,6 +336,7 @@ impl DataType {
             )
     }
 
+    /// Whether its numbers are never negative: UNSIGNED, BIT, YEAR, ENUM, SET.
     pub fn is_unsigned(&self) -> bool {
         match self {
             DataType::Int { unsigned, .. }
@@ -283,6 +348,7 @@ impl DataType {
         }
     }
 
+    /// Whether it is a numeric type with ZEROFILL.
     pub fn is_zerofill(&self) -> bool {
         match self {
             DataType::Int { zerofill, .. }
@@ -308,6 +374,7 @@ impl DataType {
         )
     }
 
+    /// Whether it is DATE, TIME, DATETIME or TIMESTAMP.
     pub fn is_temporal(&self) -> bool {
         matches!(
             self,
@@ -318,6 +385,8 @@ impl DataType {
         )
     }
 
+    /// Whether its values are bytes that are no text: BINARY, VARBINARY, BLOB, and texts of the
+    /// collation `binary`.
     pub fn is_binary_string(&self) -> bool {
         match self {
             DataType::Binary(_) | DataType::Varbinary(_) | DataType::Blob(_) => true,
@@ -336,7 +405,8 @@ impl DataType {
         )
     }
 
-    /// The collation of texts of this type; `binary` for everything that has none, utf8mb4_bin for JSON.
+    /// The collation of texts of this type; `binary` for everything that has none, utf8mb4_bin for
+    /// JSON.
     pub fn collation(&self) -> Collation {
         match self {
             DataType::Char { collation, .. }

@@ -1,7 +1,9 @@
-//! Exact decimal numbers: up to 65 digits, up to 30 of them after the point (MySQL 8.4 manual, 14.24).
+//! Exact decimal numbers: up to 65 digits, up to 30 of them after the point (MySQL 8.4 manual,
+//! 14.24).
 //!
-//! A decimal is a mantissa and a scale: 12.50 is 1250 at scale 2. Mantissas that fit an `i64` (every price anybody
-//! ever paid) live inline and are added and multiplied as machine integers; longer ones are boxed big integers.
+//! A decimal is a mantissa and a scale: 12.50 is 1250 at scale 2. Mantissas that fit an `i64`
+//! (every price anybody ever paid) live inline and are added and multiplied as machine integers;
+//! longer ones are boxed big integers.
 //!
 //! ```text
 //! Small { mantissa: 1250, scale: 2 }            "12.50"
@@ -19,7 +21,8 @@ use std::hash::{Hash, Hasher};
 pub const MAX_DIGITS: u32 = 65;
 /// The most digits after the point.
 pub const MAX_SCALE: u8 = 30;
-/// How many digits a division adds to the dividend's scale (`div_precision_increment`) unless told otherwise.
+/// How many digits a division adds to the dividend's scale (`div_precision_increment`) unless told
+/// otherwise.
 pub const DIV_PRECISION_INCREMENT: u8 = 4;
 
 const POW10: [i64; 19] = {
@@ -47,9 +50,13 @@ const _: () = assert!(size_of::<Decimal>() <= 16);
 /// How a decimal is cut to fewer digits after the point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
+    /// To the nearest; a half away from zero: 2.5 to 3, -2.5 to -3.
     HalfAwayFromZero,
+    /// Towards zero.
     Truncate,
+    /// Towards minus infinity.
     Floor,
+    /// Towards plus infinity.
     Ceiling,
 }
 
@@ -93,10 +100,12 @@ fn count_digits(m: &BigInt) -> u32 {
 }
 
 impl Decimal {
+    /// 0, at scale 0.
     pub const ZERO: Decimal = Decimal(Repr::Small {
         mantissa: 0,
         scale: 0,
     });
+    /// 1, at scale 0.
     pub const ONE: Decimal = Decimal(Repr::Small {
         mantissa: 1,
         scale: 0,
@@ -111,6 +120,7 @@ impl Decimal {
         }
     }
 
+    /// The number `mantissa` / 10^`scale`.
     pub fn from_i128(mantissa: i128, scale: u8) -> Decimal {
         match i64::try_from(mantissa) {
             Ok(m) => Decimal::new(m, scale),
@@ -175,6 +185,7 @@ impl Decimal {
         )
     }
 
+    /// Digits after the point.
     pub fn scale(&self) -> u8 {
         match &self.0 {
             Repr::Small { scale, .. } => *scale,
@@ -204,10 +215,12 @@ impl Decimal {
         matches!(&self.0, Repr::Big(_)) && self.digits() > MAX_DIGITS
     }
 
+    /// Whether it is 0, at any scale.
     pub fn is_zero(&self) -> bool {
         matches!(&self.0, Repr::Small { mantissa: 0, .. })
     }
 
+    /// Whether it is less than 0.
     pub fn is_negative(&self) -> bool {
         match &self.0 {
             Repr::Small { mantissa, .. } => *mantissa < 0,
@@ -215,6 +228,7 @@ impl Decimal {
         }
     }
 
+    /// The number with the other sign.
     #[must_use]
     pub fn neg(&self) -> Decimal {
         match &self.0 {
@@ -229,6 +243,7 @@ impl Decimal {
         }
     }
 
+    /// The number without its sign.
     #[must_use]
     pub fn abs(&self) -> Decimal {
         if self.is_negative() {
@@ -279,9 +294,10 @@ impl Decimal {
             return Some(Decimal(Repr::Small { mantissa, scale }));
         }
         let (a, b, scale) = self.aligned(other);
-        Decimal::bounded(a + b, scale as u32)
+        Decimal::from_big_checked(a + b, scale as u32)
     }
 
+    /// The difference; `None` if it has too many digits.
     pub fn checked_sub(&self, other: &Decimal) -> Option<Decimal> {
         if let Some((a, b, scale)) = self.aligned_small(other)
             && let Some(mantissa) = a.checked_sub(b)
@@ -289,7 +305,7 @@ impl Decimal {
             return Some(Decimal(Repr::Small { mantissa, scale }));
         }
         let (a, b, scale) = self.aligned(other);
-        Decimal::bounded(a - b, scale as u32)
+        Decimal::from_big_checked(a - b, scale as u32)
     }
 
     /// The product, at the sum of the scales but no more than 30.
@@ -313,11 +329,11 @@ impl Decimal {
             }));
         }
         let ((a, sa), (b, sb)) = (self.parts(), other.parts());
-        Decimal::bounded(a * b, sa as u32 + sb as u32)
+        Decimal::from_big_checked(a * b, sa as u32 + sb as u32)
     }
 
-    /// The quotient, at the dividend's scale plus `increment` (no more than 30), rounded half away from zero.
-    /// `None` for a zero divisor or too many digits.
+    /// The quotient, at the dividend's scale plus `increment` (no more than 30), rounded half away
+    /// from zero. `None` for a zero divisor or too many digits.
     pub fn checked_div(&self, other: &Decimal, increment: u8) -> Option<Decimal> {
         if other.is_zero() {
             return None;
@@ -326,9 +342,10 @@ impl Decimal {
         self.divided(other, scale, Rounding::HalfAwayFromZero)
     }
 
-    /// The quotient as `/` and AVG compute it, of which `shown` digits after the point will be shown. MySQL divides
-    /// in groups of nine digits and keeps all digits of the last group, cut not rounded, for what is computed
-    /// further: `1/7*100` is 14.2857. `None` for a zero divisor or overflow.
+    /// The quotient as `/` and AVG compute it, of which `shown` digits after the point will be
+    /// shown. MySQL divides in groups of nine digits and keeps all digits of the last group, cut
+    /// not rounded, for what is computed further: `1/7*100` is 14.2857. `None` for a zero divisor
+    /// or overflow.
     pub fn quotient(&self, other: &Decimal, shown: u8) -> Option<Decimal> {
         const GROUP: u8 = 9;
         let grouped = |digits: u8| digits.div_ceil(GROUP) * GROUP;
@@ -353,7 +370,7 @@ impl Decimal {
         } else {
             divide_rounded(&a, &(b * pow10(-shift as u32)), rounding)
         };
-        Decimal::bounded(q, scale as u32)
+        Decimal::from_big_checked(q, scale as u32)
     }
 
     /// The integer part of the quotient (`DIV`). `None` for a zero divisor.
@@ -362,7 +379,7 @@ impl Decimal {
             return None;
         }
         let (a, b, _) = self.aligned(other);
-        Decimal::bounded(a / b, 0)
+        Decimal::from_big_checked(a / b, 0)
     }
 
     /// The remainder, with the dividend's sign, at the larger scale. `None` for a zero divisor.
@@ -371,10 +388,10 @@ impl Decimal {
             return None;
         }
         let (a, b, scale) = self.aligned(other);
-        Decimal::bounded(a % b, scale as u32)
+        Decimal::from_big_checked(a % b, scale as u32)
     }
 
-    fn bounded(m: BigInt, scale: u32) -> Option<Decimal> {
+    fn from_big_checked(m: BigInt, scale: u32) -> Option<Decimal> {
         let d = Decimal::from_big(m, scale);
         (!d.overflows()).then_some(d)
     }
@@ -428,19 +445,22 @@ impl Decimal {
         Decimal::from_big(divide_pow10(&m, drop + s as u32, rounding) * pow10(drop), 0)
     }
 
+    /// The greatest whole number that is not greater, at scale 0.
     #[must_use]
     pub fn floor(&self) -> Decimal {
         self.rescale(0, Rounding::Floor)
     }
 
+    /// The least whole number that is not less, at scale 0.
     #[must_use]
     pub fn ceiling(&self) -> Decimal {
         self.rescale(0, Rounding::Ceiling)
     }
 
-    /// Parses digits with an optional sign, point and exponent, after leading spaces. Returns the number and how many
-    /// bytes were read; `None` if there is no digit. More than 30 digits after the point are rounded; more than
-    /// 65 in all become the largest number, which [`ParsedDecimal::overflow`] tells.
+    /// Parses digits with an optional sign, point and exponent, after leading spaces. Returns the
+    /// number and how many bytes were read; `None` if there is no digit. More than 30 digits after
+    /// the point are rounded; more than 65 in all become the largest number, which
+    /// [`ParsedDecimal::overflow`] tells.
     pub fn parse_prefix(text: &[u8]) -> Option<ParsedDecimal> {
         let mut at = text.iter().take_while(|b| b.is_ascii_whitespace()).count();
         let negative = match text.get(at) {
@@ -512,7 +532,8 @@ impl Decimal {
             let max = Decimal::max(MAX_DIGITS as u8, 0);
             if negative { max.neg() } else { max }
         };
-        // Digits further right than scale 31 can't change the rounded result; further left they overflow.
+        // Digits further right than scale 31 can't change the rounded result; further left they
+        // overflow.
         let digits: Vec<u8> = integer.iter().chain(fraction).copied().collect();
         let mut scale = fraction.len() as i64 - exponent;
         let keep = digits.len() as i64 - (scale - (MAX_SCALE as i64 + 1)).max(0);
@@ -555,6 +576,8 @@ impl Decimal {
         }
     }
 
+    /// The shortest decimal that reads as this double; `None` if it isn't finite or has too many
+    /// digits.
     pub fn from_f64(v: f64) -> Option<Decimal> {
         if !v.is_finite() {
             return None;
@@ -568,6 +591,7 @@ impl Decimal {
             .map(|p| p.value)
     }
 
+    /// The nearest double.
     pub fn to_f64(&self) -> f64 {
         match &self.0 {
             // Both are exact in a double, so the quotient is correctly rounded.
@@ -583,6 +607,7 @@ impl Decimal {
         self.to_i128().and_then(|v| i64::try_from(v).ok())
     }
 
+    /// The nearest whole number, a half away from zero; `None` if `u64` doesn't hold it.
     pub fn to_u64(&self) -> Option<u64> {
         self.to_i128().and_then(|v| u64::try_from(v).ok())
     }
@@ -630,13 +655,15 @@ impl Decimal {
         }
     }
 
-    /// Appends bytes that sort as the numbers do and are equal for equal numbers, whatever their scales.
+    /// Appends bytes that sort as the numbers do and are equal for equal numbers, whatever their
+    /// scales.
     ///
     /// ```text
     /// sign and exponent (1 byte)   significant digits, two a byte as (pair + 1)   0x00
     /// ```
     ///
-    /// The exponent counts digit pairs before the point; all bytes of a negative number are inverted.
+    /// The exponent counts digit pairs before the point; all bytes of a negative number are
+    /// inverted.
     pub fn write_key(&self, out: &mut impl Extend<u8>) {
         if self.is_zero() {
             out.extend([0x80]);
@@ -673,7 +700,8 @@ impl Decimal {
         out.extend([flip]);
     }
 
-    /// The number of a key written by [`Decimal::write_key`], at a scale; `None` if the key is corrupt.
+    /// The number of a key written by [`Decimal::write_key`], at a scale; `None` if the key is
+    /// corrupt.
     pub fn read_key(key: &[u8], scale: u8) -> Option<Decimal> {
         let first = *key.first()?;
         if first == 0x80 {
@@ -708,6 +736,7 @@ impl Decimal {
 /// What [`Decimal::parse_prefix`] read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedDecimal {
+    /// The number.
     pub value: Decimal,
     /// Bytes read, leading spaces included.
     pub read: usize,

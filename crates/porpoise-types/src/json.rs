@@ -1,13 +1,14 @@
 //! JSON values (MySQL 8.4 manual, 13.5).
 //!
-//! A [`Json`] is shared and immutable: cloning it is counting a reference. Objects keep their members sorted by key
-//! length, then bytes, which is the order MySQL prints them in.
+//! A [`Json`] is shared and immutable: cloning it is counting a reference. Objects keep their
+//! members sorted by key length, then bytes, which is the order MySQL prints them in.
 
 //!
 //! - [`parse`](Json::parse): text to value, with the position of the first error
 //! - [`path`]: `$.a[0]`, and what `JSON_EXTRACT`, `JSON_SET` and their kin do with it
 //!
-//! Values order by kind first, from NULL up to BLOB, then within their kind (manual, "Comparison and Ordering").
+//! Values order by kind first, from NULL up to BLOB, then within their kind (manual, "Comparison
+//! and Ordering").
 
 mod parser;
 pub mod path;
@@ -17,27 +18,42 @@ use compact_str::CompactString;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// A JSON document. Clones share it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Json(Arc<JsonValue>);
 
+/// A value in a JSON document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonValue {
+    /// `null`.
     Null,
+    /// `true`, `false`.
     Bool(bool),
+    /// A whole number that fits `i64`.
     Int(i64),
+    /// A whole number that fits only `u64`.
     UInt(u64),
+    /// A number with a point or an exponent.
     Double(f64),
+    /// A DECIMAL of SQL.
     Decimal(Decimal),
+    /// A text.
     String(CompactString),
+    /// An array.
     Array(Vec<JsonValue>),
     /// Sorted by key length, then key bytes; no key twice.
     Object(Vec<(CompactString, JsonValue)>),
+    /// A DATE of SQL.
     Date(Date),
+    /// A TIME of SQL.
     Time(Time),
+    /// A DATETIME or TIMESTAMP of SQL.
     DateTime(DateTime),
     /// Bytes of a column type (`base64:type252:…`).
     Opaque {
+        /// MySQL's number of the column type.
         type_code: u8,
+        /// The value's bytes.
         bytes: Vec<u8>,
     },
 }
@@ -45,7 +61,9 @@ pub enum JsonValue {
 /// Invalid JSON text (error 3140/3141), at a byte offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
+    /// What is wrong, in MySQL's words.
     pub message: &'static str,
+    /// Where in the text, in bytes.
     pub position: usize,
 }
 
@@ -61,10 +79,12 @@ impl std::error::Error for JsonError {}
 pub const DEPTH_MAX: usize = 100;
 
 impl Json {
+    /// A document of this value.
     pub fn new(value: JsonValue) -> Json {
         Json(Arc::new(value))
     }
 
+    /// The document's value.
     pub fn value(&self) -> &JsonValue {
         &self.0
     }
@@ -74,6 +94,7 @@ impl Json {
         Arc::try_unwrap(self.0).unwrap_or_else(|shared| (*shared).clone())
     }
 
+    /// Reads JSON text (RFC 8259); fails at the first byte that is out of place.
     pub fn parse(text: &str) -> Result<Json, JsonError> {
         parser::parse(text).map(Json::new)
     }
@@ -141,6 +162,7 @@ fn compare_keys(a: &str, b: &str) -> Ordering {
 }
 
 impl JsonValue {
+    /// Appends the document as MySQL prints it.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         self.write(out, None)
     }
@@ -279,7 +301,8 @@ impl JsonValue {
         }
     }
 
-    /// MySQL's order of JSON values. Objects are equal if their members are; their order otherwise is of no meaning.
+    /// MySQL's order of JSON values. Objects are equal if their members are; their order otherwise
+    /// is of no meaning.
     pub fn compare(&self, other: &JsonValue) -> Ordering {
         match (self, other) {
             (JsonValue::Int(a), JsonValue::Int(b)) => a.cmp(b),
@@ -497,7 +520,8 @@ impl JsonValue {
         self.search_within(&[self], matches)
     }
 
-    /// As [`search`](Self::search), only at and below some of the document's values. Paths are still from the document's root.
+    /// As [`search`](Self::search), only at and below some of the document's values. Paths are
+    /// still from the document's root.
     pub fn search_within(
         &self,
         roots: &[&JsonValue],

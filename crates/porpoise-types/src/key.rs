@@ -1,7 +1,8 @@
 //! The key encoding: bytes that sort as the values do.
 //!
-//! One encoding serves index keys, sorting, grouping and hashing. A key is its parts one after the other; each part
-//! knows its own end, so parts can be skipped, and a prefix of the parts is a prefix of the key.
+//! One encoding serves index keys, sorting, grouping and hashing. A key is its parts one after the
+//! other; each part knows its own end, so parts can be skipped, and a prefix of the parts is a
+//! prefix of the key.
 //!
 //! ```text
 //! ├ 0x00 ┤                        a NULL, of a nullable column
@@ -34,8 +35,8 @@ pub type KeyBuf = SmallVec<[u8; 64]>;
 const NULL: u8 = 0;
 const NOT_NULL: u8 = 1;
 
-/// Appends one part of a key. Values should be of the column's type, as [`store`](crate::store()) makes them; others
-/// are converted first, and clamped to the type's range.
+/// Appends one part of a key. Values should be of the column's type, as [`store`](crate::store())
+/// makes them; others are converted first, and clamped to the type's range.
 ///
 /// `prefix_chars` cuts texts to so many characters and byte strings to so many bytes.
 pub fn encode_key_part(
@@ -59,11 +60,11 @@ pub fn encode_key_part(
 }
 
 /// Of a text that is longer, only so many bytes go into a key's head.
-const HEAD_TEXT_BYTES: usize = 24;
+const TEXT_PREFIX_BYTES: usize = 24;
 
-/// Appends what a part of a key with this text begins with: some eight bytes at least, of what [`encode_key_part`] writes.
-/// True if that is all of it.
-pub fn encode_text_head(
+/// Appends what a part of a key with this text begins with: some eight bytes at least, of what
+/// [`encode_key_part`] writes. True if that is all of it.
+pub fn encode_text_prefix(
     text: &[u8],
     collation: Collation,
     nullable: bool,
@@ -74,12 +75,12 @@ pub fn encode_text_head(
     if nullable {
         out.push(NOT_NULL);
     }
-    let is_whole = text.len() <= HEAD_TEXT_BYTES;
+    let is_whole = text.len() <= TEXT_PREFIX_BYTES;
     if is_whole {
         collation.sort_key(text, out);
     } else {
         let is_begun = |at: &usize| text[*at] & 0xC0 != 0x80 || collation.is_binary();
-        let cut = (1..=HEAD_TEXT_BYTES).rev().find(is_begun).unwrap_or(0);
+        let cut = (1..=TEXT_PREFIX_BYTES).rev().find(is_begun).unwrap_or(0);
         collation.sort_key_prefix(&text[..cut], out);
     }
     if descending {
@@ -357,8 +358,8 @@ fn variable_len(key: &[u8], ty: &DataType) -> Option<usize> {
     }
 }
 
-/// The value of the first part of `key` and the part's length. `None` where the encoding can't be inverted
-/// (texts of a collation, JSON) or the key is corrupt.
+/// The value of the first part of `key` and the part's length. `None` where the encoding can't be
+/// inverted (texts of a collation, JSON) or the key is corrupt.
 pub fn decode_key_part(
     key: &[u8],
     ty: &DataType,
@@ -510,14 +511,14 @@ mod tests {
         }
 
         #[test]
-        fn the_head_of_a_text_is_what_its_key_begins_with(
+        fn the_prefix_of_a_text_is_what_its_key_begins_with(
             text in "[a-zA-Z0-9 \u{300}\u{df}\u{e9}\u{4e00}l\u{b7}-]{0,60}",
             descending in any::<bool>(),
         ) {
             for name in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci"] {
                 let collation = Collation::by_name(name).unwrap();
                 let (mut head, mut key) = (KeyBuf::new(), KeyBuf::new());
-                let is_whole = encode_text_head(text.as_bytes(), collation, true, descending, &mut head);
+                let is_whole = encode_text_prefix(text.as_bytes(), collation, true, descending, &mut head);
                 let ty = DataType::Varchar { length: 100, collation };
                 encode_key_part(&Value::Text(text.clone().into()), &ty, true, descending, None, &mut key);
                 prop_assert!(key.starts_with(&head), "{name} {text:?}");

@@ -1,20 +1,22 @@
 //! What a value is: its kinds, its types, its order, its arithmetic and its bytes.
 //!
-//! Everything above this crate (planner, executor, storage, server) agrees on values through it. It knows no SQL, no
-//! session and no storage: what depends on `sql_mode` or the time zone is a parameter, and what a conversion loses is
-//! reported as a [`Loss`] for the caller to turn into a warning or an error.
+//! Everything above this crate (planner, executor, storage, server) agrees on values through it. It
+//! knows no SQL, no session and no storage: what depends on `sql_mode` or the time zone is a
+//! parameter, and what a conversion loses is reported as a [`Loss`] for the caller to turn into a
+//! warning or an error.
 //!
 //! The main types, in the order data meets them:
 //!
 //! 1. [`Charset`] turns a client's bytes into UTF-8, and back. Inside, all text is UTF-8.
-//! 2. [`Value`] is one SQL value: a number, a text, a date, a document.
-//!    [`Decimal`], [`Date`], [`Time`], [`DateTime`] and [`Json`] are its larger kinds.
+//! 2. [`Value`] is one SQL value: a number, a text, a date, a document. [`Decimal`], [`Date`],
+//!    [`Time`], [`DateTime`] and [`Json`] are its larger kinds.
 //! 3. [`DataType`] is the static type beside it: what a column may hold, how it prints.
-//! 4. [`convert`] takes values from kind to kind as expressions need; [`store()`] takes them into columns, with range
-//!    checks and rounding. [`temporal`] has the clock, the calendar, intervals, formats and time zones.
+//! 4. [`convert`] takes values from kind to kind as expressions need; [`store()`] takes them into
+//!    columns, with range checks and rounding. [`temporal`] has the clock, the calendar, intervals,
+//!    formats and time zones.
 //! 5. [`Collation`] compares, sorts and matches texts.
-//! 6. [`RowLayout`] lays a row's values into bytes, and reads one column back in nanoseconds; [`stored`] reads raw
-//!    columns without making a [`Value`].
+//! 6. [`RowLayout`] lays a row's values into bytes, and reads one column back in nanoseconds;
+//!    [`stored`] reads raw columns without making a [`Value`].
 //! 7. [`encode_key_part`] writes bytes that sort as values do: index keys, `ORDER BY`, `GROUP BY`.
 //!
 //! A value's way into a row and an index:
@@ -48,6 +50,8 @@
 //! assert_eq!(key(&name), key(&Value::text("PORPOISE")));
 //! # Ok::<(), StoreError>(())
 //! ```
+
+#![warn(missing_docs)]
 
 pub mod charset;
 pub mod collation;

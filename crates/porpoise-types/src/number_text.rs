@@ -1,16 +1,18 @@
 //! Numbers as MySQL prints them, straight into a byte buffer.
 //!
-//! A DOUBLE prints the shortest digits that read back as the same number, plainly from 1e-15 up to 1e15 and with an
-//! exponent beyond: `0.1`, `0.000001`, `100000000000000`, `1e15`, `1.5e-16`. A FLOAT prints six significant digits
-//! in the same manner.
+//! A DOUBLE prints the shortest digits that read back as the same number, plainly from 1e-15 up to
+//! 1e15 and with an exponent beyond: `0.1`, `0.000001`, `100000000000000`, `1e15`, `1.5e-16`. A
+//! FLOAT prints six significant digits in the same manner.
 
 /// The powers of ten between which numbers print without an exponent.
 const PLAIN: std::ops::Range<i32> = -15..15;
 
+/// Appends a number in decimal digits.
 pub fn write_int(v: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
 }
 
+/// Appends a number in decimal digits.
 pub fn write_uint(v: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(v).as_bytes());
 }
@@ -23,7 +25,8 @@ pub fn write_padded(v: u64, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(digits);
 }
 
-/// The shortest text that reads back as the same double. Infinities and NaN, which SQL has not, print as 0.
+/// The shortest text that reads back as the same double. Infinities and NaN, which SQL has not,
+/// print as 0.
 pub fn write_double(v: f64, out: &mut Vec<u8>) {
     if v == 0.0 || !v.is_finite() {
         out.push(b'0');

@@ -8,8 +8,8 @@
 //!  │ c is NULL    │ fixed offset     │ column ends        │                     │
 //! ```
 //!
-//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep their room
-//! (zeros, or no bytes).
+//! A column's place is known from the table alone, so reading one is two loads. NULL columns keep
+//! their room (zeros, or no bytes).
 //!
 //! | type | stored as |
 //! | --- | --- |
@@ -83,6 +83,7 @@ fn fixed_width(ty: &DataType) -> Option<u32> {
 }
 
 impl RowLayout {
+    /// The layout of rows of these columns.
     pub fn new(types: &[DataType]) -> RowLayout {
         let mut at = types.len().div_ceil(8) as u32;
         let mut variables = 0;
@@ -108,12 +109,13 @@ impl RowLayout {
         }
     }
 
+    /// The columns' types.
     pub fn types(&self) -> &[DataType] {
         &self.types
     }
 
-    /// Appends the row's bytes to `out`. Values must be of their columns' types, as [`store`](crate::store()) makes
-    /// them; missing ones are NULL.
+    /// Appends the row's bytes to `out`. Values must be of their columns' types, as
+    /// [`store`](crate::store()) makes them; missing ones are NULL.
     pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) {
         debug_assert!(values.len() == self.types.len());
         let start = out.len();
@@ -149,6 +151,7 @@ impl RowLayout {
         }
     }
 
+    /// Whether a column of a row is NULL.
     #[inline]
     pub fn is_null(&self, row: &[u8], column: usize) -> bool {
         row.get(column / 8)
@@ -178,7 +181,7 @@ impl RowLayout {
 
     /// The first column that can't be what was stored: its bytes lie outside of the row, or are no
     /// text where one is due. Columns past the last stand for bytes that belong to none.
-    pub fn fault(&self, row: &[u8]) -> Option<usize> {
+    pub fn first_corrupt_column(&self, row: &[u8]) -> Option<usize> {
         let mut end = 0;
         for (column, slot) in self.slots.iter().enumerate() {
             if let Slot::Variable(n) = *slot {
@@ -261,8 +264,8 @@ fn widen(bytes: &[u8]) -> [u8; 32] {
     wide
 }
 
-/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong length, which only a
-/// corrupt row has, read as zero.
+/// Typed readers of a column's stored bytes (what [`RowLayout::raw`] gives). Bytes of a wrong
+/// length, which only a corrupt row has, read as zero.
 pub mod stored {
     use super::*;
 
@@ -276,6 +279,7 @@ pub mod stored {
         }
     }
 
+    /// A signed integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn signed(raw: &[u8]) -> i64 {
         match *raw {
@@ -287,6 +291,7 @@ pub mod stored {
         }
     }
 
+    /// An unsigned integer of 1, 2, 4 or 8 bytes.
     #[inline]
     pub fn uint(raw: &[u8]) -> u64 {
         match *raw {
@@ -308,6 +313,7 @@ pub mod stored {
         }
     }
 
+    /// A DECIMAL, whose digits after the point the column's type says.
     pub fn decimal(raw: &[u8], scale: u8) -> Decimal {
         match raw.len() {
             4 | 8 => Decimal::new(signed(raw), scale),
@@ -324,10 +330,12 @@ pub mod stored {
         std::str::from_utf8(raw).ok()
     }
 
+    /// A DATE; the zero date if the bytes are none.
     pub fn date(raw: &[u8]) -> Date {
         Date::from_packed(uint(raw) as u32).unwrap_or(Date::ZERO)
     }
 
+    /// A TIME, clamped to its range.
     pub fn time(raw: &[u8]) -> Time {
         Time::from_micros_clamped(signed(raw))
     }
@@ -410,15 +418,18 @@ mod tests {
         let values = [Value::UInt(7), Value::from("käse"), Value::Null];
         let mut row = Vec::new();
         layout.encode(&values, &mut row);
-        assert_eq!(layout.fault(&row), None);
+        assert_eq!(layout.first_corrupt_column(&row), None);
         for len in 0..row.len() {
-            assert!(layout.fault(&row[..len]).is_some(), "{len} bytes");
+            assert!(
+                layout.first_corrupt_column(&row[..len]).is_some(),
+                "{len} bytes"
+            );
         }
         let longer = [&row[..], b"x"].concat();
-        assert_eq!(layout.fault(&longer), Some(3));
+        assert_eq!(layout.first_corrupt_column(&longer), Some(3));
         let text_at = row.len() - "käse".len();
         row[text_at + 1] = 0xFF;
-        assert_eq!(layout.fault(&row), Some(1));
+        assert_eq!(layout.first_corrupt_column(&row), Some(1));
     }
 
     fn every_type() -> Vec<DataType> {

@@ -1,8 +1,10 @@
-//! `store`: a value on its way into a column. Range checks, rounding, lengths, members, dates that exist.
+//! `store`: a value on its way into a column. Range checks, rounding, lengths, members, dates that
+//! exist.
 //!
-//! What does not fit is made to fit, as MySQL does outside strict mode, and the [`Loss`] says how; in strict mode the
-//! engine turns the graver losses into errors (MySQL 8.4 manual, 7.1.11). A TIMESTAMP is still local time here:
-//! [`TimeZone::to_timestamp`](crate::TimeZone::to_timestamp) takes it to UTC and checks its range.
+//! What does not fit is made to fit, as MySQL does outside strict mode, and the [`Loss`] says how;
+//! in strict mode the engine turns the graver losses into errors (MySQL 8.4 manual, 7.1.11). A
+//! TIMESTAMP is still local time here: [`TimeZone::to_timestamp`](crate::TimeZone::to_timestamp)
+//! takes it to UTC and checks its range.
 
 use crate::{
     BlobSize, Collation, CompactString, ConvertContext, DataType, Date, DateTime, Decimal, EnumDef,
@@ -26,8 +28,8 @@ impl std::fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Converts a value of type `from` to a value of type `to`, as an assignment to a column does. NULL stays NULL:
-/// whether the column takes it is for the caller to check.
+/// Converts a value of type `from` to a value of type `to`, as an assignment to a column does. NULL
+/// stays NULL: whether the column takes it is for the caller to check.
 pub fn store(
     value: Value,
     from: &DataType,
@@ -109,7 +111,7 @@ pub fn store(
             let (v, loss) = convert::to_date(&value, cx);
             (
                 Value::Date(v.unwrap_or(Date::ZERO)),
-                refused(v.is_none(), loss),
+                loss_of_temporal(v.is_none(), loss),
             )
         }
         DataType::Time { fsp } => {
@@ -125,7 +127,10 @@ pub fn store(
             } else {
                 t.round(*fsp)
             };
-            (Value::Time(t), refused(v.is_none(), loss.or(dropped)))
+            (
+                Value::Time(t),
+                loss_of_temporal(v.is_none(), loss.or(dropped)),
+            )
         }
         DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
             let (v, loss) = convert::to_datetime(&value, cx);
@@ -136,7 +141,7 @@ pub fn store(
             };
             (
                 Value::DateTime(rounded.unwrap_or(DateTime::ZERO)),
-                refused(rounded.is_none(), loss),
+                loss_of_temporal(rounded.is_none(), loss),
             )
         }
         DataType::Year => store_year(&value),
@@ -161,7 +166,8 @@ pub fn store(
     })
 }
 
-fn refused(is_null: bool, loss: Loss) -> Loss {
+/// A temporal value that became NULL was no valid one.
+fn loss_of_temporal(is_null: bool, loss: Loss) -> Loss {
     if is_null {
         loss.or(Loss::BadTemporal)
     } else {

@@ -1,7 +1,7 @@
 //! Dates, times of day and moments, with microseconds (MySQL 8.4 manual, 13.2).
 //!
-//! Each is one packed integer, ordered as time is, and can hold MySQL's impossible dates (`0000-00-00`,
-//! `2024-02-00`): whether those are allowed is the caller's [`DateMode`].
+//! Each is one packed integer, ordered as time is, and can hold MySQL's impossible dates
+//! (`0000-00-00`, `2024-02-00`): whether those are allowed is the caller's [`DateMode`].
 //!
 //! ```text
 //! Date      u32   year << 9 | month << 5 | day
@@ -46,13 +46,17 @@ pub struct Time(i64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DateTime(u64);
 
+/// Microseconds in a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Microseconds in a day of 24 hours.
 pub const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
 
+/// Whether a year of the Gregorian calendar has a 29th of February.
 pub fn is_leap_year(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
+/// How many days a month has; 31 for numbers that are no month.
 pub fn days_in_month(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -63,21 +67,26 @@ pub fn days_in_month(year: u32, month: u32) -> u32 {
 }
 
 impl Date {
+    /// `0000-00-00`.
     pub const ZERO: Date = Date(0);
+    /// `9999-12-31`.
     pub const MAX: Date = Date(9999 << 9 | 12 << 5 | 31);
 
-    /// A date from its parts, impossible ones included; `None` if a part is out of its field's range
-    /// (year 9999, month 12, day 31).
+    /// A date from its parts, impossible ones included; `None` if a part is out of its field's
+    /// range (year 9999, month 12, day 31).
     pub fn new(year: u32, month: u32, day: u32) -> Option<Date> {
         (year <= 9999 && month <= 12 && day <= 31).then_some(Date(year << 9 | month << 5 | day))
     }
 
+    /// The year, 0 to 9999.
     pub fn year(self) -> u32 {
         self.0 >> 9
     }
+    /// The month, 1 to 12; 0 in a date without one.
     pub fn month(self) -> u32 {
         self.0 >> 5 & 15
     }
+    /// The day, 1 to 31; 0 in a date without one.
     pub fn day(self) -> u32 {
         self.0 & 31
     }
@@ -95,6 +104,7 @@ impl Date {
         self.month() > 0 && self.day() > 0 && self.day() <= days_in_month(self.year(), self.month())
     }
 
+    /// Whether it is `0000-00-00`.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -110,7 +120,8 @@ impl Date {
         mode.allow_invalid_dates || self.is_real()
     }
 
-    /// `TO_DAYS`: days since year 0; what impossible parts there are count as in MySQL's arithmetic.
+    /// `TO_DAYS`: days since year 0; what impossible parts there are count as in MySQL's
+    /// arithmetic.
     pub fn day_number(self) -> i64 {
         day_number(self.year() as i64, self.month() as i64, self.day() as i64)
     }
@@ -150,8 +161,9 @@ impl Date {
 
     /// `WEEK(date, mode)` with the year the week belongs to (`YEARWEEK` when mode has bit 2 set).
     ///
-    /// Bits of the mode: 1 = Monday first, 2 = weeks 1-53 (else 0-53), 4 = week 1 has the first "first weekday"
-    /// (else four days or more); as in the manual's table, bit 4 is flipped for Monday-first modes.
+    /// Bits of the mode: 1 = Monday first, 2 = weeks 1-53 (else 0-53), 4 = week 1 has the first
+    /// "first weekday" (else four days or more); as in the manual's table, bit 4 is flipped for
+    /// Monday-first modes.
     pub fn week(self, mode: u32) -> (u32, u32) {
         let mut mode = mode & 7;
         if mode & 1 == 0 {
@@ -191,10 +203,12 @@ impl Date {
         ((days / 7 + 1) as u32, year)
     }
 
+    /// The date at 00:00:00.
     pub fn at_midnight(self) -> DateTime {
         DateTime::from_parts(self, 0)
     }
 
+    /// Appends `2024-12-31`.
     pub fn write_text(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&date_text(self));
     }
@@ -285,8 +299,11 @@ fn round_micros(micros: i64, fsp: u8, truncate: bool) -> i64 {
 }
 
 impl Time {
+    /// `838:59:59`, the greatest.
     pub const MAX: Time = Time((838 * 3600 + 59 * 60 + 59) * MICROS_PER_SECOND);
+    /// `-838:59:59`, the least.
     pub const MIN: Time = Time(-Time::MAX.0);
+    /// `00:00:00`.
     pub const ZERO: Time = Time(0);
 
     /// A span of microseconds; `None` beyond 838:59:59.
@@ -301,6 +318,8 @@ impl Time {
         Time(micros.clamp(Time::MIN.0, Time::MAX.0))
     }
 
+    /// A time from its parts; `None` if a part is out of its field's range or the time out of
+    /// TIME's.
     pub fn new(
         negative: bool,
         hours: u32,
@@ -317,21 +336,27 @@ impl Time {
         Time::from_micros(if negative { -total } else { total })
     }
 
+    /// The time in microseconds, with its sign.
     pub fn micros(self) -> i64 {
         self.0
     }
+    /// Whether it is less than 0.
     pub fn is_negative(self) -> bool {
         self.0 < 0
     }
+    /// The hours, 0 to 838, without the sign.
     pub fn hours(self) -> u32 {
         (self.0.unsigned_abs() / 3_600_000_000) as u32
     }
+    /// The minute, 0 to 59.
     pub fn minute(self) -> u32 {
         (self.0.unsigned_abs() / 60_000_000 % 60) as u32
     }
+    /// The second, 0 to 59.
     pub fn second(self) -> u32 {
         (self.0.unsigned_abs() / 1_000_000 % 60) as u32
     }
+    /// The microsecond, 0 to 999,999.
     pub fn microsecond(self) -> u32 {
         (self.0.unsigned_abs() % 1_000_000) as u32
     }
@@ -342,11 +367,13 @@ impl Time {
         Time::from_micros_clamped(round_micros(self.0, fsp, false))
     }
 
+    /// The time with so many digits of a fraction of a second, the rest cut.
     #[must_use]
     pub fn truncate(self, fsp: u8) -> Time {
         Time(round_micros(self.0, fsp, true))
     }
 
+    /// Appends `-12:30:00`, with so many digits of a fraction of a second.
     pub fn write_text(self, fsp: u8, out: &mut Vec<u8>) {
         if self.0 < 0 {
             out.push(b'-');
@@ -367,8 +394,10 @@ impl Time {
 }
 
 impl DateTime {
+    /// `0000-00-00 00:00:00`.
     pub const ZERO: DateTime = DateTime(0);
 
+    /// A date with a time of day; `None` if a part is out of its field's range.
     pub fn new(date: Date, hour: u32, minute: u32, second: u32, micros: u32) -> Option<DateTime> {
         if hour > 23 || minute > 59 || second > 59 || micros > 999_999 {
             return None;
@@ -395,24 +424,31 @@ impl DateTime {
         )
     }
 
+    /// The date.
     pub fn date(self) -> Date {
         Date((self.0 >> 37) as u32)
     }
+    /// The hour, 0 to 23.
     pub fn hour(self) -> u32 {
         (self.0 >> 32 & 31) as u32
     }
+    /// The minute, 0 to 59.
     pub fn minute(self) -> u32 {
         (self.0 >> 26 & 63) as u32
     }
+    /// The second, 0 to 59.
     pub fn second(self) -> u32 {
         (self.0 >> 20 & 63) as u32
     }
+    /// The microsecond, 0 to 999,999.
     pub fn microsecond(self) -> u32 {
         (self.0 & 0xF_FFFF) as u32
     }
+    /// The packed integer: see the module's header.
     pub fn packed(self) -> u64 {
         self.0
     }
+    /// From a packed integer; `None` if its fields are out of range.
     pub fn from_packed(p: u64) -> Option<DateTime> {
         let date = Date::from_packed(u32::try_from(p >> 37).ok()?)?;
         DateTime::new(
@@ -429,6 +465,7 @@ impl DateTime {
         Time(self.micros_of_day())
     }
 
+    /// Microseconds since 00:00:00.
     pub fn micros_of_day(self) -> i64 {
         (self.hour() as i64 * 3600 + self.minute() as i64 * 60 + self.second() as i64)
             * MICROS_PER_SECOND
@@ -449,7 +486,8 @@ impl DateTime {
         ))
     }
 
-    /// To `fsp` digits after the second, half up; `None` if that leaves year 9999 or the date is impossible.
+    /// To `fsp` digits after the second, half up; `None` if that leaves year 9999 or the date is
+    /// impossible.
     pub fn round(self, fsp: u8) -> Option<DateTime> {
         let rounded = round_micros(self.microsecond() as i64, fsp, false);
         if rounded < MICROS_PER_SECOND {
@@ -463,11 +501,13 @@ impl DateTime {
         )
     }
 
+    /// The moment with so many digits of a fraction of a second, the rest cut.
     #[must_use]
     pub fn truncate(self, fsp: u8) -> DateTime {
         DateTime(self.0 & !0xF_FFFF | round_micros(self.microsecond() as i64, fsp, true) as u64)
     }
 
+    /// Appends `2024-12-31 12:30:00`, with so many digits of a fraction of a second.
     pub fn write_text(self, fsp: u8, out: &mut Vec<u8>) {
         let mut text = [b' '; 19];
         text[..10].copy_from_slice(&date_text(self.date()));
@@ -503,7 +543,8 @@ macro_rules! display {
     };
 }
 
-/// The fewest digits that show all of a fraction: 0 or 6, as MySQL prints values of unknown precision.
+/// The fewest digits that show all of a fraction: 0 or 6, as MySQL prints values of unknown
+/// precision.
 fn shown_fsp(micros: u32) -> u8 {
     if micros == 0 { 0 } else { 6 }
 }

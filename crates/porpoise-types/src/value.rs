@@ -1,9 +1,9 @@
 //! `Value`: one SQL value, owned and small.
 //!
-//! A value says what it is (an integer, a text, a date …) but not which column type it came from: an ENUM's
-//! index, a SET's bit mask, a BIT and a YEAR are all `UInt`, and only the static [`DataType`](crate::DataType)
-//! beside the value tells them apart. Text is always valid UTF-8, whatever the character set of its column;
-//! bytes of the character set `binary` are `Bytes`.
+//! A value says what it is (an integer, a text, a date …) but not which column type it came from:
+//! an ENUM's index, a SET's bit mask, a BIT and a YEAR are all `UInt`, and only the static
+//! [`DataType`](crate::DataType) beside the value tells them apart. Text is always valid UTF-8,
+//! whatever the character set of its column; bytes of the character set `binary` are `Bytes`.
 
 use crate::{Date, DateTime, Decimal, Json, Time};
 use compact_str::CompactString;
@@ -11,31 +11,45 @@ use compact_str::CompactString;
 /// One SQL value. At most 32 bytes; short texts and decimals live inline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
+    /// NULL.
     #[default]
     Null,
+    /// Signed integers, and the truth values 0 and 1.
     Int(i64),
     /// Unsigned integers, and the number behind ENUM, SET, BIT and YEAR.
     UInt(u64),
+    /// FLOAT and DOUBLE.
     Double(f64),
+    /// DECIMAL.
     Decimal(Decimal),
+    /// Texts.
     Text(CompactString),
+    /// Bytes of the character set `binary`.
     Bytes(Vec<u8>),
+    /// DATE.
     Date(Date),
+    /// TIME.
     Time(Time),
+    /// DATETIME and TIMESTAMP.
     DateTime(DateTime),
+    /// JSON.
     Json(Json),
 }
 
 const _: () = assert!(size_of::<Value>() <= 32);
 
 impl Value {
+    /// 1.
     pub const TRUE: Value = Value::Int(1);
+    /// 0.
     pub const FALSE: Value = Value::Int(0);
 
+    /// Whether it is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
+    /// A text.
     pub fn text(s: impl AsRef<str>) -> Value {
         Value::Text(CompactString::new(s))
     }

@@ -1,7 +1,7 @@
 //! Rows as an engine gives them: [slots](Slot), which [`porpoise_client::rows`] keeps and reads.
 
 use compact_str::CompactString;
-use porpoise_client::rows::{self, Form, ResultColumns};
+use porpoise_client::rows::{self, ResultColumns, RowFormat};
 use porpoise_engine::reply::ResultColumn;
 use porpoise_engine::{Error, Result};
 use porpoise_types as types;
@@ -119,14 +119,14 @@ impl std::ops::Deref for Columns {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slots;
 
-/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for as is error 1105, an unknown
-/// column 1054.
+/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for
+/// as is error 1105, an unknown column 1054.
 pub type Row<'a> = rows::Row<'a, Slots>;
 
 /// Rows that were collected.
 pub type Rows = rows::Rows<Slots>;
 
-impl Form for Slots {
+impl RowFormat for Slots {
     type Columns = Columns;
     type Cell = Slot;
     type Outcome = Outcome;
@@ -177,18 +177,18 @@ impl ResultColumns for Columns {
         self.position(name)
     }
 
-    fn no_place(&self, place: usize) -> Error {
+    fn no_column_at(&self, place: usize) -> Error {
         Error::unknown_column(place, "row")
     }
 
-    fn no_name(&self, name: &str) -> Error {
+    fn no_column_named(&self, name: &str) -> Error {
         Error::unknown_column(name, "row")
     }
 
-    fn misfit(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Error {
+    fn type_mismatch(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Error {
         let name = self.get(place).map_or("", Column::name);
         let words = format!("Column '{name}' holds {value:?}, which is no {wanted}");
-        Error::new(1105, "HY000", words)
+        Error::unknown_error(words)
     }
 }
 

@@ -28,7 +28,8 @@ fn kind(connection: &Connection) -> &'static str {
 fn a_client_that_asks_a_willing_server_moves_to_shared_memory() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let served = Served::start(address, true);
-        // One account per plugin: the second is asked for its password in the clear, which nobody else can read now.
+        // One account per plugin: the second is asked for its password in the clear, which nobody
+        // else can read now.
         for account in ["ann:secret", "eve:whispered"] {
             let mut connection = Connection::open(&url(&served, account, true)).unwrap();
             assert_eq!(kind(&connection), "shared memory");
@@ -158,7 +159,8 @@ fn an_impostor_who_offers_memory_to_every_client_gets_none() {
 struct Raw {
     tcp: TcpStream,
     reader: PacketReader,
-    /// All that the server sent, its greeting's random bytes and the connection's number made alike.
+    /// All that the server sent, its greeting's random bytes and the connection's number made
+    /// alike.
     seen: Vec<Vec<u8>>,
 }
 
@@ -189,7 +191,7 @@ impl Raw {
         .write(&mut alike);
         *raw.seen.last_mut().unwrap() = alike.bytes().to_vec();
         let plugin = auth::NATIVE_PASSWORD.as_bytes();
-        let answer = auth::answer(plugin, b"secret", &greeting.nonce, false).unwrap();
+        let answer = auth::respond(plugin, b"secret", &greeting.nonce, false).unwrap();
         let mut bytes = Vec::new();
         for (name, value) in attributes {
             put_attribute(&mut bytes, name, value);
@@ -276,8 +278,8 @@ fn clients_that_do_not_ask_see_plain_tcp_byte_for_byte() {
 #[test]
 fn a_client_that_cannot_take_the_memory_goes_on_over_tcp() {
     let served = Served::start("127.0.0.1:0", true);
-    let invitation = porpoise_transport::loopback::Invitation::open().unwrap();
-    let mut raw = Raw::log_in(&served, &[("_loopback_fast_path", invitation.name())]);
+    let listener = porpoise_transport::loopback::RingsListener::open().unwrap();
+    let mut raw = Raw::log_in(&served, &[("_loopback_fast_path", listener.name())]);
     let (sequence, packet) = raw.packet();
     let Ok(Some(AuthStep::More(ticket))) = AuthStep::parse(&packet) else {
         panic!("no ticket: {packet:?}");

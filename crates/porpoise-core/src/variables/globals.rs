@@ -31,6 +31,7 @@ pub struct GlobalVariables {
     connect_timeout_s: AtomicU64,
     loopback_fast_path: AtomicU64,
     max_user_connections: AtomicU64,
+    /// When the server started, in UTC microseconds since 1970.
     pub started_us: i64,
 }
 
@@ -119,14 +120,17 @@ impl GlobalVariables {
         self.values.load_full()
     }
 
+    /// A variable's global value; NULL if there is no variable of that name.
     pub fn get(&self, name: &str) -> Value {
         find(name).map_or(Value::Null, |position| self.at(position))
     }
 
+    /// A variable's global value as a number; 0 if there is none, or it isn't one.
     pub fn get_u64(&self, name: &str) -> u64 {
         unsigned(&self.get(name))
     }
 
+    /// A variable's global value as a text; empty if there is none, or it isn't one.
     pub fn get_text(&self, name: &str) -> CompactString {
         match self.get(name) {
             Value::Text(text) => text,
@@ -171,6 +175,7 @@ impl GlobalVariables {
         self.get_u64("innodb_redo_log_capacity")
     }
 
+    /// How many clients may be connected at a time, one for an administrator not counted.
     pub fn max_connections(&self) -> u64 {
         self.max_connections.load(Ordering::Relaxed)
     }
@@ -196,6 +201,7 @@ impl GlobalVariables {
         self.max_user_connections.load(Ordering::Relaxed)
     }
 
+    /// How long a client may take to log in, in seconds.
     pub fn connect_timeout(&self) -> u64 {
         self.connect_timeout_s.load(Ordering::Relaxed)
     }

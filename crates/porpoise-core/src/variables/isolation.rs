@@ -3,14 +3,19 @@
 /// How much a transaction sees of what others commit meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
+    /// Treated as READ COMMITTED: a snapshot never shows what isn't committed.
     ReadUncommitted,
+    /// Each statement reads a snapshot of its own.
     ReadCommitted,
+    /// All statements of a transaction read the snapshot that its first read took.
     #[default]
     RepeatableRead,
+    /// As REPEATABLE READ, and plain reads inside a transaction lock what they read.
     Serializable,
 }
 
 impl Isolation {
+    /// As `@@transaction_isolation` shows it.
     pub fn name(self) -> &'static str {
         match self {
             Isolation::ReadUncommitted => "READ-UNCOMMITTED",
@@ -20,6 +25,7 @@ impl Isolation {
         }
     }
 
+    /// Finds a level by its name in any case, its words joined by dashes or spaces.
     pub fn by_name(name: &str) -> Option<Isolation> {
         [
             Isolation::ReadUncommitted,

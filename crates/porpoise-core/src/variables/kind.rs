@@ -14,20 +14,29 @@ pub enum Kind {
     Bool,
     /// Clamped to the range with warning 1292.
     Int {
+        /// The least value; a negative one makes the variable signed.
         min: i64,
+        /// The greatest value.
         max: u64,
     },
+    /// A floating-point number, clamped to the range without a warning.
     Real {
+        /// The least value.
         min: f64,
+        /// The greatest value.
         max: f64,
     },
     /// One of a list, by name or by position.
     Choice(&'static [&'static str]),
+    /// Any text; NULL too.
     Text,
+    /// A list of SQL modes, or their bits as a number.
     SqlMode,
     /// The name of a character set; NULL allowed for `character_set_results`.
     Charset,
+    /// The name of a collation.
     Collation,
+    /// `SYSTEM`, an offset such as `+02:00`, or the name of a time zone.
     TimeZone,
     /// The language of days' and months' names.
     Locale,

@@ -19,27 +19,37 @@ use porpoise_types::{
 use crate::error::{Condition, Error, Level, Result};
 use crate::variables::{Isolation, SqlMode};
 
+/// What a session's statements read and change of it.
 pub struct SessionVars {
+    /// CONNECTION_ID().
     pub connection_id: u64,
     /// The current schema.
     pub schema: Option<CompactString>,
     /// USER(): the name and host the client came with.
     pub user: CompactString,
+    /// The host part of USER().
     pub host: CompactString,
+    /// `sql_mode`.
     pub sql_mode: SqlMode,
+    /// `time_zone`, of TIMESTAMP columns and NOW().
     pub time_zone: TimeZone,
     /// `collation_connection`: of literals.
     pub collation: Collation,
     /// `character_set_results`; `None` sends what is stored.
     pub results_charset: Option<Charset>,
+    /// `@name`: values, with the type that each was assigned as.
     pub user_variables: HashMap<CompactString, (Value, DataType)>,
+    /// LAST_INSERT_ID(): the first value that the last INSERT generated, or what the session set.
     pub last_insert_id: u64,
     /// LAST_INSERT_ID(expr) was called: the OK packet tells its value.
     pub last_insert_id_set: bool,
     /// RAND()'s state.
     pub random: u64,
+    /// ROW_COUNT() of the statement before; -1 after a query.
     pub row_count: i64,
+    /// FOUND_ROWS() of the last query.
     pub found_rows: u64,
+    /// What the running statement has warned of, at most `max_error_count`.
     pub warnings: Vec<(Level, Condition)>,
     /// Warnings of the statement, those not kept included.
     pub warnings_total: usize,
@@ -59,29 +69,47 @@ pub struct SessionVars {
     pub timed_out: Arc<AtomicBool>,
     /// `innodb_lock_wait_timeout`, in seconds.
     pub lock_wait_timeout_s: u64,
+    /// `auto_increment_increment`: the distance of generated values.
     pub auto_increment_increment: u64,
+    /// `auto_increment_offset`: the first of them.
     pub auto_increment_offset: u64,
+    /// `cte_max_recursion_depth`, in rounds.
     pub cte_max_recursion_depth: u64,
+    /// `div_precision_increment`: how many digits a quotient has more than its dividend.
     pub div_precision_increment: u8,
+    /// `group_concat_max_len`, in bytes.
     pub group_concat_max_len: u64,
+    /// `max_allowed_packet`, in bytes: no function's result is longer.
     pub max_allowed_packet: u64,
     /// `lc_time_names`: in which language days and months are named.
     pub locale: &'static Locale,
+    /// `autocommit`: a statement outside BEGIN is a transaction of its own.
     pub autocommit: bool,
     /// Every system variable's session value, in the table's order.
     pub variables: Arc<Vec<Value>>,
+    /// `character_set_client`: of statements' texts.
     pub client_charset: Charset,
+    /// `default_week_format`: WEEK()'s mode, 0 to 7.
     pub default_week_format: u8,
+    /// `max_error_count`: how many warnings are kept.
     pub max_error_count: usize,
     /// 0: no limit.
     pub max_execution_time_ms: u64,
+    /// `wait_timeout`: after how long without a statement the server closes the connection.
     pub wait_timeout_s: u64,
+    /// `interactive_timeout`: `wait_timeout` of clients that a person sits at.
     pub interactive_timeout_s: u64,
+    /// `net_read_timeout`: how long the rest of a packet may take to come.
     pub net_read_timeout_s: u64,
+    /// `net_write_timeout`: how long a client may leave a reply unread.
     pub net_write_timeout_s: u64,
+    /// `sql_notes`: notes are kept among the warnings.
     pub sql_notes: bool,
+    /// `sql_safe_updates`: UPDATE and DELETE need a key or a LIMIT (1175).
     pub sql_safe_updates: bool,
+    /// `sql_select_limit`: rows of a SELECT that has no LIMIT; `u64::MAX` for all.
     pub sql_select_limit: u64,
+    /// `foreign_key_checks`: changes of rows and definitions keep to foreign keys.
     pub foreign_key_checks: bool,
     /// A new foreign key must refer to a whole unique key.
     pub restrict_fk_on_non_standard_key: bool,
@@ -89,11 +117,13 @@ pub struct SessionVars {
     pub next_insert_id: u64,
     /// `timestamp`: what NOW() shall be.
     pub fixed_timestamp_us: Option<i64>,
+    /// `transaction_isolation`, of the transactions that begin from now on.
     pub isolation: Isolation,
     /// Whether the statement's plain reads lock what they read, as at SERIALIZABLE.
     pub reads_lock: bool,
     /// Whether a locking look-up by a whole unique key keeps the key locked that it doesn't find, as at REPEATABLE READ.
     pub keeps_absent_locks: bool,
+    /// `transaction_read_only`: transactions from now on may only read (1792).
     pub transaction_read_only: bool,
     /// `lock_wait_timeout`, in seconds: for metadata locks.
     pub metadata_lock_timeout_s: u64,
@@ -108,6 +138,7 @@ fn first_random(connection_id: u64) -> u64 {
 }
 
 impl SessionVars {
+    /// The values that a session has before any variable is applied: MySQL's defaults.
     pub fn new(connection_id: u64) -> SessionVars {
         SessionVars {
             connection_id,
@@ -194,6 +225,7 @@ impl SessionVars {
             .ok_or_else(Error::no_database_selected)
     }
 
+    /// Keeps a warning for SHOW WARNINGS; only counts it beyond `max_error_count`.
     pub fn warn(&mut self, level: Level, condition: Condition) {
         if level == Level::Note && !self.sql_notes {
             return;
@@ -219,7 +251,7 @@ impl SessionVars {
     }
 
     /// A condition that an expression met: an error where strict mode guards a change, else a warning.
-    pub fn complain(&mut self, error: Error) -> Result<()> {
+    pub fn warn_or_fail(&mut self, error: Error) -> Result<()> {
         if self.changes_rows && self.sql_mode.strict() && !self.ignore_errors {
             return Err(error);
         }
@@ -269,6 +301,7 @@ impl SessionVars {
         }
     }
 
+    /// Which incomplete and impossible dates the SQL mode lets pass.
     pub fn date_mode(&self) -> DateMode {
         DateMode {
             no_zero_date: self.sql_mode.no_zero_date(),
@@ -277,12 +310,14 @@ impl SessionVars {
         }
     }
 
+    /// The value of `@name`; NULL if it was never set.
     pub fn user_variable(&self, name: &str) -> Value {
         self.user_variables
             .get(name)
             .map_or(Value::Null, |(value, _)| value.clone())
     }
 
+    /// Sets `@name`, with the type its value was computed as.
     pub fn set_user_variable(&mut self, name: &str, value: Value, ty: DataType) {
         self.user_variables.insert(name.into(), (value, ty));
     }
@@ -290,7 +325,7 @@ impl SessionVars {
     /// A division by zero: NULL with a warning, or an error where a strict mode wants one.
     pub fn division_by_zero(&mut self) -> Result<()> {
         match self.sql_mode.error_for_division_by_zero() {
-            true => self.complain(Error::division_by_zero()),
+            true => self.warn_or_fail(Error::division_by_zero()),
             false => Ok(()),
         }
     }
@@ -300,10 +335,12 @@ impl SessionVars {
         random_step(&mut self.random)
     }
 
+    /// How long to wait for a row lock.
     pub fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(self.lock_wait_timeout_s)
     }
 
+    /// How long to wait for a metadata lock.
     pub fn metadata_lock_timeout(&self) -> Duration {
         Duration::from_secs(self.metadata_lock_timeout_s)
     }
@@ -313,6 +350,7 @@ impl SessionVars {
         self.warn(Level::Error, condition);
     }
 
+    /// How many rounds a recursive common table expression may take (3636).
     pub fn cte_max_recursion_depth(&self) -> u64 {
         self.cte_max_recursion_depth
     }
@@ -358,6 +396,7 @@ impl SessionVars {
 /// The conditions that a statement left.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
+    /// At most `max_error_count`, in the order they came.
     pub warnings: Vec<(Level, Condition)>,
     /// Those not kept included.
     pub total: usize,

@@ -16,8 +16,11 @@ use super::{Isolation, SessionVars};
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
+    /// One value, for all sessions.
     Global,
+    /// A value for each session, and none that they begin with.
     Session,
+    /// A value for each session, and a global one that they begin with.
     Both,
 }
 
@@ -36,10 +39,15 @@ pub enum Use {
 
 /// A row of the table.
 pub struct Variable {
+    /// In lower case, as SHOW VARIABLES prints it.
     pub name: &'static str,
+    /// Whether there is a global value, a session's, or both.
     pub scope: Scope,
+    /// What values it takes.
     pub kind: Kind,
+    /// The value before start-up options, spelled as one.
     pub default: &'static str,
+    /// Whether it may be set, and whether that does something.
     pub usage: Use,
     /// Puts a session's new value where the engine reads it.
     pub(super) apply: Option<fn(&mut SessionVars, &Value)>,

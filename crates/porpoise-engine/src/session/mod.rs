@@ -32,7 +32,7 @@ pub use porpoise_session::session_state::SessionState;
 pub use prepared::Prepared;
 
 use porpoise_catalog::{Catalog, Table};
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::Reply;
 use porpoise_core::variables::{Isolation, SqlMode};
 use porpoise_executor::{Exec, View, statement};
@@ -273,10 +273,8 @@ impl Session {
         let mut ran = run(self);
         for _ in 1..PLANS_MAX {
             let newest = self.shared.catalog.load().version;
-            let is_stale = |error: &Error| {
-                error.number() == porpoise_core::error::number::table_definition_changed
-                    && newest != version
-            };
+            let is_stale =
+                |error: &Error| error.is(ErrorKind::TableDefinitionChanged) && newest != version;
             if !ran.as_ref().is_err_and(is_stale) {
                 break;
             }
@@ -608,7 +606,7 @@ impl Session {
             false => MdlScope::Statement(&mut statement_tables),
         };
         if let Err(error) = lock_tables_of(plan.get(), &self.state, taker, &mut keeper) {
-            if error.number() == porpoise_core::error::number::deadlock {
+            if error.is(ErrorKind::Deadlock) {
                 self.transaction.rollback(control);
             }
             return Err(error);
@@ -674,7 +672,7 @@ impl Session {
                 }
             }
             Err(error) => {
-                if !in_transaction || error.number() == porpoise_core::error::number::deadlock {
+                if !in_transaction || error.is(ErrorKind::Deadlock) {
                     drop(storage);
                     self.transaction.rollback(&self.control);
                 } else {

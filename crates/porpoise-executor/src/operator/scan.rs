@@ -203,7 +203,7 @@ impl<'p> ScanOperator<'p> {
                 }
                 Ok(!is_there)
             }
-            Ok(Locked::Strengthened | Locked::AlreadyHeld) => Ok(true),
+            Ok(Locked::Upgraded | Locked::AlreadyHeld) => Ok(true),
             Err(LockError::Busy) => {
                 // A row that comes is wanted as rows are, and those that wait for it take turns from here on.
                 match lock(exec, space, key, mode, on_locked)? {
@@ -214,7 +214,7 @@ impl<'p> ScanOperator<'p> {
                             exec.transaction()?.unlock(space, key);
                         }
                     }
-                    Some(Locked::Strengthened | Locked::AlreadyHeld) => {}
+                    Some(Locked::Upgraded | Locked::AlreadyHeld) => {}
                 }
                 Ok(false)
             }

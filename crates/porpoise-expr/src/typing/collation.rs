@@ -15,13 +15,19 @@ use crate::{CastKind, Expr, ExprKind};
 /// How easily an operand gives way: the lower, the less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coercibility {
+    /// 0: `COLLATE`.
     Explicit,
     /// Two collations of the same strength met, in a text that is made of both.
     None,
+    /// 2: a column.
     Implicit,
+    /// 3: a constant of the server, such as USER()'s result.
     SystemConstant,
+    /// 4: a literal.
     Coercible,
+    /// 5: a number or a moment that is read as a text.
     Numeric,
+    /// 6: NULL.
     Ignorable,
 }
 
@@ -39,6 +45,7 @@ impl Coercibility {
     }
 }
 
+/// How easily an expression's collation gives way (MySQL 8.4 manual, 12.8.4).
 pub fn coercibility(expr: &Expr) -> Coercibility {
     strength(expr).1
 }

@@ -346,6 +346,7 @@ pub fn and(mut parts: Vec<Expr>) -> Expr {
     Expr::boolean(ExprKind::And(flat), nullable)
 }
 
+/// OR of conditions; one alone is itself.
 pub fn or(parts: Vec<Expr>) -> Expr {
     let nullable = parts.iter().any(|part| part.nullable);
     Expr::boolean(ExprKind::Or(parts), nullable)
@@ -475,6 +476,7 @@ pub fn not(operand: Expr) -> Expr {
     }
 }
 
+/// `operand IS [NOT] NULL`.
 pub fn is_null(operand: Expr, negated: bool) -> Result<Expr> {
     if width(&operand) != 1 {
         return Err(Error::operand_columns(1));
@@ -488,6 +490,7 @@ pub fn is_null(operand: Expr, negated: bool) -> Result<Expr> {
     ))
 }
 
+/// `operand IS [NOT] TRUE` or FALSE.
 pub fn is_truth(operand: Expr, truth: bool, negated: bool) -> Result<Expr> {
     if width(&operand) != 1 {
         return Err(Error::operand_columns(1));

@@ -20,9 +20,11 @@ const SET_MEMBERS_MAX: usize = 64;
 
 /// What a column's definition is read against.
 pub struct TypeContext<'a> {
+    /// For the SQL mode and the connection's collation; takes the warnings.
     pub session: &'a mut SessionVars,
     /// The table's collation.
     pub collation: Collation,
+    /// When the statement began, in UTC microseconds since 1970.
     pub now_us: i64,
 }
 
@@ -345,6 +347,7 @@ pub fn decode(bytes: &[u8], session: &SessionVars) -> Result<String> {
         .map_err(|_| Error::warn_invalid_character_string(charset.name(), hexadecimal(bytes)))
 }
 
+/// The first six bytes in hexadecimal, as error messages show what isn't a text.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes
         .iter()

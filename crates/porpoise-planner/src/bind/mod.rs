@@ -195,11 +195,7 @@ impl<'a> Binder<'a> {
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
         if self.depth >= DEPTH_MAX {
-            return Err(Error::new(
-                1436,
-                "HY000",
-                "Thread stack overrun: the statement is nested too deeply",
-            ));
+            return Err(Error::statement_too_deep());
         }
         self.depth += 1;
         let result = bind(self);
@@ -468,11 +464,7 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
         None => Ok(Vec::new()),
         Some(ast::SelectInto::Variables(targets)) => {
             if targets.len() != columns {
-                return Err(Error::new(
-                    1222,
-                    "21000",
-                    "The used SELECT statements have a different number of columns",
-                ));
+                return Err(Error::wrong_value_count());
             }
             let name = |target: &ast::IntoTarget| match target {
                 ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::View;
-use porpoise_core::error::{Error, Result, number};
+use porpoise_core::error::{Error, ErrorKind, Result};
 
 use crate::access::{AccessColumn, AccessId, Need};
 use crate::bind::from::Part;
@@ -101,10 +101,10 @@ impl Binder<'_> {
 /// Whether a view's text names something that isn't there.
 fn is_broken_reference(error: &Error) -> bool {
     matches!(
-        error.number(),
-        number::unknown_column
-            | number::no_such_table
-            | number::unknown_database
-            | number::view_invalid
+        error.kind(),
+        ErrorKind::UnknownColumn
+            | ErrorKind::NoSuchTable
+            | ErrorKind::UnknownDatabase
+            | ErrorKind::ViewInvalid
     )
 }

@@ -1,14 +1,15 @@
-//! `caching_sha2_password`: a salted slow hash on disk, a fast one in memory for accounts that have logged in.
+//! `caching_sha2_password`: a salted slow hash on disk, a fast one in memory for accounts that have
+//! logged in.
 //!
 //! ```text
 //! authentication_string   $A$005$ │ salt, 20 bytes │ digest, 43 letters
 //!                            └ thousands of rounds, hexadecimal: SHA-crypt with SHA-256
 //! ```
 
-use super::{equal, xor};
+use super::{constant_time_eq, xor};
 use sha2::{Digest, Sha256};
 
-/// The plugin's byte that says the fast answer was right; OK follows.
+/// The plugin's byte that says the fast response was right; OK follows.
 pub const FAST_AUTH_SUCCESS: u8 = 3;
 /// The plugin's byte that asks for the password itself.
 pub const FULL_AUTH_NEEDED: u8 = 4;
@@ -25,7 +26,7 @@ const ROUNDS_UNIT: u32 = 1000;
 const ROUNDS_DEFAULT: u32 = 5000;
 const ROUNDS_UNITS_MAX: u32 = 0xFFF;
 
-/// The client's answer to a nonce.
+/// The client's response to a nonce.
 pub fn scramble(password: &[u8], nonce: &[u8]) -> [u8; 32] {
     let once_hashed = sha256(&[password]);
     let twice_hashed = sha256(&[&once_hashed]);
@@ -33,7 +34,7 @@ pub fn scramble(password: &[u8], nonce: &[u8]) -> [u8; 32] {
 }
 
 /// The password as it goes over a secure channel.
-pub fn clear(password: &[u8]) -> Vec<u8> {
+pub fn cleartext_packet(password: &[u8]) -> Vec<u8> {
     let mut packet = password.to_vec();
     packet.push(0);
     packet
@@ -55,17 +56,17 @@ impl Cached {
         Self(sha256(&[&sha256(&[password])]))
     }
 
-    /// Takes as long to verify as any other, for whoever hasn't logged in yet. What it says means
-    /// nothing.
-    pub(crate) const NOBODYS: Self = Self([0; 32]);
+    /// Takes as long to verify as any other hash, for an account that has not logged in yet. The
+    /// result means nothing.
+    pub(crate) const PLACEHOLDER: Self = Self([0; 32]);
 
-    /// Whether `answer` to `nonce` was made of the password.
-    pub fn verify(&self, nonce: &[u8], answer: &[u8]) -> bool {
-        let Ok(answer) = <[u8; 32]>::try_from(answer) else {
+    /// Whether `response` to `nonce` was made of the password.
+    pub fn verify(&self, nonce: &[u8], response: &[u8]) -> bool {
+        let Ok(response) = <[u8; 32]>::try_from(response) else {
             return false;
         };
-        let once_hashed = xor(answer, &sha256(&[&self.0, nonce]));
-        equal(&sha256(&[&once_hashed]), &self.0)
+        let once_hashed = xor(response, &sha256(&[&self.0, nonce]));
+        constant_time_eq(&sha256(&[&once_hashed]), &self.0)
     }
 }
 
@@ -92,9 +93,9 @@ impl Stored {
         )
     }
 
-    /// Takes as long to verify as any other, for whoever has no password. What it says means
-    /// nothing.
-    pub(crate) const NOBODYS: Self = Self {
+    /// Takes as long to verify as any other hash, for an account without a password. The result
+    /// means nothing.
+    pub(crate) const PLACEHOLDER: Self = Self {
         rounds_units: ROUNDS_DEFAULT / ROUNDS_UNIT,
         salt: [0; SALT_BYTES],
         digest: [0; DIGEST_LETTERS],
@@ -145,7 +146,7 @@ impl Stored {
             return false;
         }
         let digest = sha_crypt(password, &self.salt, self.rounds_units * ROUNDS_UNIT);
-        equal(&digest, &self.digest)
+        constant_time_eq(&digest, &self.digest)
     }
 }
 
@@ -157,7 +158,8 @@ fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// SHA-crypt with SHA-256, by Ulrich Drepper's specification, except that the salt isn't cut to 16 bytes.
+/// SHA-crypt with SHA-256, by Ulrich Drepper's specification, except that the salt isn't cut to 16
+/// bytes.
 fn sha_crypt(password: &[u8], salt: &[u8], rounds: u32) -> [u8; DIGEST_LETTERS] {
     let repeat = |block: &[u8; 32], length: usize| -> Vec<u8> {
         block.iter().copied().cycle().take(length).collect()

@@ -1,7 +1,7 @@
-//! The server's side of a login, from the client's first answer to yes or no.
+//! The server's side of a login, from the client's first response to yes or no.
 //!
 //! ```text
-//! first answer ──► other plugin than the account's? ──► Switch, its answer
+//! first response ──► other plugin than the account's? ──► Switch, its response
 //!                                  │
 //!        native ◄──────────────────┴───────────────► caching_sha2
 //!        right or wrong                               cached and right? ──► "3", accepted
@@ -9,9 +9,9 @@
 //!                                                     right or wrong by the slow hash
 //! ```
 //!
-//! Whoever doesn't know the password sees the same packets, after the same work, whether there is
-//! an account or not ([`Credential::decoy`]), and whether it has a password, or has been logged in
-//! to.
+//! A client that doesn't know the password sees the same packets, after the same work, whether
+//! there is an account or not ([`Credential::decoy`]), and whether it has a password, or has been
+//! logged in to.
 
 use super::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, caching_sha2, native, public_key::ServerKey};
 use crate::Error;
@@ -54,61 +54,63 @@ impl Credential {
     }
 }
 
-/// What an answer led to.
+/// What a response led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The writer holds what to send; the client's next packet goes to [`Exchange::answer`].
+pub enum AuthOutcome {
+    /// The writer holds what to send; the client's next packet goes to
+    /// [`Exchange::handle_response`].
     Continue,
-    /// The password was right: send OK next. What to remember for the next login is there if it is new.
+    /// The password was right: send OK next. It holds the fast hash to cache for the next login, if
+    /// that is new.
     Accepted(Option<caching_sha2::Cached>),
     /// The password was wrong: send error 1045.
     Denied,
 }
 
-/// The end of an exchange with a client that is let in whatever it has answered, because something
-/// else than a password has proven who it is. A client waits for more than an OK if its plugin
+/// Ends an exchange with a client that is let in whatever its response, because something
+/// other than a password has authenticated it. A client waits for more than an OK if its plugin
 /// does.
 pub fn accept(
     client_plugin: Option<&[u8]>,
-    answer: &[u8],
+    response: &[u8],
     nonce: &[u8; NONCE_BYTES],
     writer: &mut PacketWriter,
-) -> Outcome {
+) -> AuthOutcome {
     const SHA2: &[u8] = CACHING_SHA2_PASSWORD.as_bytes();
     const NATIVE: &[u8] = NATIVE_PASSWORD.as_bytes();
     let plugin = client_plugin.unwrap_or(NATIVE);
     if plugin == SHA2 {
-        // With a password, OK has to follow the word that the fast answer was right; without one,
+        // With a password, OK has to follow the word that the fast response was right; without one,
         // nothing is waited for.
-        if !is_no_password(answer) {
+        if !is_no_password(response) {
             AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
         }
-        return Outcome::Accepted(None);
+        return AuthOutcome::Accepted(None);
     }
-    if plugin == NATIVE && !waits_first(client_plugin, answer) {
-        return Outcome::Accepted(None);
+    if plugin == NATIVE && !waits_first(client_plugin, response) {
+        return AuthOutcome::Accepted(None);
     }
     // Other plugins begin by waiting for a question. This one takes it, answers, and waits for OK.
     let plugin = NATIVE;
     AuthStep::Switch { plugin, nonce }.write(writer);
-    Outcome::Continue
+    AuthOutcome::Continue
 }
 
 /// A client that was told to use `mysql_native_password`, whatever the greeting says, may wait for
 /// a nonce that is for this plugin before it answers: libmariadb and libmysqlclient do. What it
 /// says meanwhile is the same as without a password.
-fn waits_first(client_plugin: Option<&[u8]>, answer: &[u8]) -> bool {
-    client_plugin == Some(NATIVE_PASSWORD.as_bytes()) && is_no_password(answer)
+fn waits_first(client_plugin: Option<&[u8]>, response: &[u8]) -> bool {
+    client_plugin == Some(NATIVE_PASSWORD.as_bytes()) && is_no_password(response)
 }
 
 /// Some clients say "no password" by a zero byte alone.
-fn is_no_password(answer: &[u8]) -> bool {
-    matches!(answer, [] | [0])
+fn is_no_password(response: &[u8]) -> bool {
+    matches!(response, [] | [0])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expecting {
-    PluginAnswer,
+    PluginResponse,
     PasswordOrKeyRequest,
     EncryptedPassword,
     Nothing,
@@ -124,122 +126,126 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// For an account's credential and the nonce of the greeting. `secure` is TLS, a Unix socket, shared memory
-    /// or the machine's own loopback: a channel over which the password may go as it is.
+    /// For an account's credential and the nonce of the greeting. `secure` is TLS, a Unix socket,
+    /// shared memory or the machine's own loopback: a channel over which the password may go as it
+    /// is.
     pub fn new(credential: Credential, nonce: [u8; NONCE_BYTES], secure: bool) -> Self {
         Self {
             credential,
             nonce,
             secure,
-            expecting: Expecting::PluginAnswer,
+            expecting: Expecting::PluginResponse,
         }
     }
 
-    /// The plugin that the client has to answer by.
+    /// The plugin that the client has to response by.
     pub fn plugin(&self) -> &'static str {
         self.credential.plugin()
     }
 
-    /// The first answer, as [`crate::handshake::Login`] or [`crate::handshake::ChangeUser`] brought it. `key` is called
-    /// only if the client asks for the public key or uses it.
+    /// The first response, as [`crate::handshake::Login`] or [`crate::handshake::ChangeUser`]
+    /// brought it. `key` is called only if the client asks for the public key or uses it.
     pub fn begin<'k>(
         &mut self,
         client_plugin: Option<&[u8]>,
-        answer: &[u8],
+        response: &[u8],
         writer: &mut PacketWriter,
         key: impl FnOnce() -> Result<&'k ServerKey, Error>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<AuthOutcome, Error> {
         let plugin = client_plugin.unwrap_or(NATIVE_PASSWORD.as_bytes());
-        if plugin != self.credential.plugin().as_bytes() || waits_first(client_plugin, answer) {
+        if plugin != self.credential.plugin().as_bytes() || waits_first(client_plugin, response) {
             AuthStep::Switch {
                 plugin: self.credential.plugin().as_bytes(),
                 nonce: &self.nonce,
             }
             .write(writer);
-            return Ok(Outcome::Continue);
+            return Ok(AuthOutcome::Continue);
         }
-        self.answer(answer, writer, key)
+        self.handle_response(response, writer, key)
     }
 
     /// The payload of each packet after that. Errors mean that the client broke the protocol.
-    pub fn answer<'k>(
+    pub fn handle_response<'k>(
         &mut self,
         packet: &[u8],
         writer: &mut PacketWriter,
         key: impl FnOnce() -> Result<&'k ServerKey, Error>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<AuthOutcome, Error> {
         match std::mem::replace(&mut self.expecting, Expecting::Nothing) {
-            Expecting::PluginAnswer => self.plugin_answer(packet, writer),
-            // A client that doesn't take the channel for secure asks for the key: a password ends in a zero byte.
+            Expecting::PluginResponse => self.check_response(packet, writer),
+            // A client that doesn't take the channel for secure asks for the key: a password ends
+            // in a zero byte.
             Expecting::PasswordOrKeyRequest if packet == [caching_sha2::PUBLIC_KEY_REQUEST] => {
                 AuthStep::More(key()?.public_pem().as_bytes()).write(writer);
                 self.expecting = Expecting::EncryptedPassword;
-                Ok(Outcome::Continue)
+                Ok(AuthOutcome::Continue)
             }
             Expecting::PasswordOrKeyRequest if self.secure => Ok(match packet.strip_suffix(&[0]) {
                 Some(password) => self.password(password),
-                None => Outcome::Denied,
+                None => AuthOutcome::Denied,
             }),
             Expecting::PasswordOrKeyRequest | Expecting::EncryptedPassword => {
                 Ok(match key()?.decrypt(packet, &self.nonce) {
                     Ok(password) => self.password(&password),
-                    Err(_) => Outcome::Denied,
+                    Err(_) => AuthOutcome::Denied,
                 })
             }
             Expecting::Nothing => Err(Error::Malformed("an answer that nothing asked for")),
         }
     }
 
-    fn plugin_answer(
+    fn check_response(
         &mut self,
-        answer: &[u8],
+        response: &[u8],
         writer: &mut PacketWriter,
-    ) -> Result<Outcome, Error> {
-        let is_empty = is_no_password(answer);
+    ) -> Result<AuthOutcome, Error> {
+        let is_empty = is_no_password(response);
         match &self.credential {
             Credential::Native(stored) if is_empty => Ok(accepted_if(stored.is_none())),
-            Credential::Native(_) if answer.len() != native::ANSWER_BYTES => Err(Error::Malformed(
-                "an answer of another length than the plugin's",
-            )),
+            Credential::Native(_) if response.len() != native::RESPONSE_BYTES => Err(
+                Error::Malformed("an answer of another length than the plugin's"),
+            ),
             Credential::Native(stored) => {
-                let known = stored.unwrap_or(native::Stored::NOBODYS);
-                let right = known.verify(&self.nonce, answer);
+                let known = stored.unwrap_or(native::Stored::PLACEHOLDER);
+                let right = known.verify(&self.nonce, response);
                 Ok(accepted_if(right && stored.is_some()))
             }
             Credential::CachingSha2 { stored, .. } if is_empty => Ok(accepted_if(stored.is_none())),
             Credential::CachingSha2 { cached, .. } => {
-                let known = cached.unwrap_or(caching_sha2::Cached::NOBODYS);
-                let right = known.verify(&self.nonce, answer);
+                let known = cached.unwrap_or(caching_sha2::Cached::PLACEHOLDER);
+                let right = known.verify(&self.nonce, response);
                 if right && cached.is_some() {
                     AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
-                    return Ok(Outcome::Accepted(None));
+                    return Ok(AuthOutcome::Accepted(None));
                 }
-                // A wrong fast answer gets the slow check too: the password may have changed since
-                // it was cached.
+                // A wrong fast response gets the slow check too: the password may have changed
+                // since it was cached.
                 AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
                 self.expecting = Expecting::PasswordOrKeyRequest;
-                Ok(Outcome::Continue)
+                Ok(AuthOutcome::Continue)
             }
         }
     }
 
-    fn password(&self, password: &[u8]) -> Outcome {
+    fn password(&self, password: &[u8]) -> AuthOutcome {
         let Credential::CachingSha2 { stored, .. } = &self.credential else {
-            return Outcome::Denied;
+            return AuthOutcome::Denied;
         };
-        let known = stored.as_ref().unwrap_or(&caching_sha2::Stored::NOBODYS);
+        let known = stored
+            .as_ref()
+            .unwrap_or(&caching_sha2::Stored::PLACEHOLDER);
         if known.verify(password) && stored.is_some() {
-            return Outcome::Accepted(Some(caching_sha2::Cached::of(password)));
+            return AuthOutcome::Accepted(Some(caching_sha2::Cached::of(password)));
         }
-        Outcome::Denied
+        AuthOutcome::Denied
     }
 }
 
-fn accepted_if(right: bool) -> Outcome {
+fn accepted_if(right: bool) -> AuthOutcome {
     if right {
-        Outcome::Accepted(None)
+        AuthOutcome::Accepted(None)
     } else {
-        Outcome::Denied
+        AuthOutcome::Denied
     }
 }
 
@@ -270,14 +276,14 @@ mod tests {
         let nonce = super::super::nonce();
         let credential = Credential::Native(Some(native::Stored::of(b"secret")));
         for (password, outcome) in [
-            (&b"secret"[..], Outcome::Accepted(None)),
-            (b"guess", Outcome::Denied),
+            (&b"secret"[..], AuthOutcome::Accepted(None)),
+            (b"guess", AuthOutcome::Denied),
         ] {
             let mut writer = PacketWriter::new();
-            let answer = native::scramble(password, &nonce);
+            let response = native::scramble(password, &nonce);
             let mut exchange = Exchange::new(credential.clone(), nonce, false);
             assert_eq!(
-                exchange.begin(None, &answer, &mut writer, no_key),
+                exchange.begin(None, &response, &mut writer, no_key),
                 Ok(outcome)
             );
             assert!(writer.is_empty());
@@ -299,7 +305,7 @@ mod tests {
             &mut writer,
             no_key,
         );
-        assert_eq!(outcome, Ok(Outcome::Continue));
+        assert_eq!(outcome, Ok(AuthOutcome::Continue));
         let AuthStep::Switch {
             plugin,
             nonce: sent,
@@ -308,10 +314,10 @@ mod tests {
             panic!("not a switch");
         };
         assert_eq!((plugin, sent), (NATIVE_PASSWORD.as_bytes(), &nonce[..]));
-        let answer = super::super::answer(plugin, b"secret", sent, false).unwrap();
+        let response = super::super::respond(plugin, b"secret", sent, false).unwrap();
         assert_eq!(
-            exchange.answer(&answer, &mut writer, no_key),
-            Ok(Outcome::Accepted(None))
+            exchange.handle_response(&response, &mut writer, no_key),
+            Ok(AuthOutcome::Accepted(None))
         );
     }
 
@@ -320,14 +326,14 @@ mod tests {
         let nonce = super::super::nonce();
         let mut writer = PacketWriter::new();
         let mut exchange = Exchange::new(sha2(b"secret", true), nonce, false);
-        let answer = caching_sha2::scramble(b"secret", &nonce);
+        let response = caching_sha2::scramble(b"secret", &nonce);
         let outcome = exchange.begin(
             Some(CACHING_SHA2_PASSWORD.as_bytes()),
-            &answer,
+            &response,
             &mut writer,
             no_key,
         );
-        assert_eq!(outcome, Ok(Outcome::Accepted(None)));
+        assert_eq!(outcome, Ok(AuthOutcome::Accepted(None)));
         assert_eq!(
             step(&writer),
             AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS])
@@ -340,11 +346,11 @@ mod tests {
         for (password, right) in [(&b"secret"[..], true), (b"guess", false)] {
             let mut writer = PacketWriter::new();
             let mut exchange = Exchange::new(sha2(b"secret", false), nonce, true);
-            let answer = caching_sha2::scramble(password, &nonce);
+            let response = caching_sha2::scramble(password, &nonce);
             exchange
                 .begin(
                     Some(CACHING_SHA2_PASSWORD.as_bytes()),
-                    &answer,
+                    &response,
                     &mut writer,
                     no_key,
                 )
@@ -354,15 +360,19 @@ mod tests {
                 AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED])
             );
             let outcome = exchange
-                .answer(&caching_sha2::clear(password), &mut writer, no_key)
+                .handle_response(
+                    &caching_sha2::cleartext_packet(password),
+                    &mut writer,
+                    no_key,
+                )
                 .unwrap();
             let cached = caching_sha2::Cached::of(b"secret");
             assert_eq!(
                 outcome,
                 if right {
-                    Outcome::Accepted(Some(cached))
+                    AuthOutcome::Accepted(Some(cached))
                 } else {
-                    Outcome::Denied
+                    AuthOutcome::Denied
                 }
             );
         }
@@ -373,18 +383,18 @@ mod tests {
         let nonce = super::super::nonce();
         let mut writer = PacketWriter::new();
         let mut exchange = Exchange::new(sha2(b"secret", false), nonce, false);
-        let answer = caching_sha2::scramble(b"secret", &nonce);
+        let response = caching_sha2::scramble(b"secret", &nonce);
         exchange
             .begin(
                 Some(CACHING_SHA2_PASSWORD.as_bytes()),
-                &answer,
+                &response,
                 &mut writer,
                 no_key,
             )
             .unwrap();
         writer.clear();
         exchange
-            .answer(&[caching_sha2::PUBLIC_KEY_REQUEST], &mut writer, || {
+            .handle_response(&[caching_sha2::PUBLIC_KEY_REQUEST], &mut writer, || {
                 Ok(&*KEY)
             })
             .unwrap();
@@ -392,8 +402,8 @@ mod tests {
             panic!("not a key");
         };
         let encrypted = super::super::public_key::encrypt(b"secret", &nonce, pem).unwrap();
-        let outcome = exchange.answer(&encrypted, &mut PacketWriter::new(), || Ok(&*KEY));
-        assert!(matches!(outcome, Ok(Outcome::Accepted(Some(_)))));
+        let outcome = exchange.handle_response(&encrypted, &mut PacketWriter::new(), || Ok(&*KEY));
+        assert!(matches!(outcome, Ok(AuthOutcome::Accepted(Some(_)))));
     }
 
     #[test]
@@ -404,14 +414,14 @@ mod tests {
             sha2(b"x", true),
         ] {
             let plugin = credential.plugin().as_bytes();
-            for answer in [&b""[..], b"\0"] {
+            for response in [&b""[..], b"\0"] {
                 let mut exchange = Exchange::new(credential.clone(), nonce, true);
                 let writer = &mut PacketWriter::new();
-                let mut outcome = exchange.begin(Some(plugin), answer, writer, no_key);
-                if outcome == Ok(Outcome::Continue) {
-                    outcome = exchange.answer(answer, writer, no_key);
+                let mut outcome = exchange.begin(Some(plugin), response, writer, no_key);
+                if outcome == Ok(AuthOutcome::Continue) {
+                    outcome = exchange.handle_response(response, writer, no_key);
                 }
-                assert_eq!(outcome, Ok(Outcome::Denied));
+                assert_eq!(outcome, Ok(AuthOutcome::Denied));
             }
         }
     }
@@ -425,13 +435,13 @@ mod tests {
             let mut exchange = Exchange::new(Credential::Native(stored), nonce, false);
             let mut writer = PacketWriter::new();
             let outcome = exchange.begin(Some(native), b"", &mut writer, no_key);
-            assert_eq!(outcome, Ok(Outcome::Continue));
+            assert_eq!(outcome, Ok(AuthOutcome::Continue));
             let plugin = native;
             let nonce = &nonce[..];
             assert_eq!(step(&writer), AuthStep::Switch { plugin, nonce });
-            let answer = super::super::answer(plugin, password, nonce, false).unwrap();
-            let outcome = exchange.answer(&answer, &mut writer, no_key);
-            assert_eq!(outcome, Ok(Outcome::Accepted(None)));
+            let response = super::super::respond(plugin, password, nonce, false).unwrap();
+            let outcome = exchange.handle_response(&response, &mut writer, no_key);
+            assert_eq!(outcome, Ok(AuthOutcome::Accepted(None)));
         }
     }
 
@@ -447,15 +457,15 @@ mod tests {
         let mut outcome = exchange.begin(plugin, said, &mut writer, || Ok(&*KEY));
         for _ in 0..5 {
             match outcome {
-                Ok(Outcome::Continue) => {}
-                Ok(Outcome::Denied) => writer.write(b"denied"),
-                Ok(Outcome::Accepted(_)) => writer.write(b"accepted"),
+                Ok(AuthOutcome::Continue) => {}
+                Ok(AuthOutcome::Denied) => writer.write(b"denied"),
+                Ok(AuthOutcome::Accepted(_)) => writer.write(b"accepted"),
                 Err(error) => writer.write(error.to_string().as_bytes()),
             }
-            if outcome != Ok(Outcome::Continue) {
+            if outcome != Ok(AuthOutcome::Continue) {
                 return writer.take();
             }
-            outcome = exchange.answer(said, &mut writer, || Ok(&*KEY));
+            outcome = exchange.handle_response(said, &mut writer, || Ok(&*KEY));
         }
         panic!("an exchange without an end");
     }
@@ -513,21 +523,21 @@ mod tests {
     #[test]
     fn who_is_known_otherwise_is_let_in_by_words_that_the_plugin_waits_for() {
         let nonce = super::super::nonce();
-        let hears = |plugin: Option<&str>, answer: &[u8]| {
+        let hears = |plugin: Option<&str>, response: &[u8]| {
             let mut writer = PacketWriter::new();
-            let outcome = accept(plugin.map(str::as_bytes), answer, &nonce, &mut writer);
+            let outcome = accept(plugin.map(str::as_bytes), response, &nonce, &mut writer);
             let packets = (!writer.is_empty()).then(|| writer.bytes()[4..].to_vec());
             (outcome, packets)
         };
-        let accepted = Outcome::Accepted(None);
-        for (plugin, answer) in [
+        let accepted = AuthOutcome::Accepted(None);
+        for (plugin, response) in [
             (None, &b""[..]),
             (None, &[7; 20]),
             (Some(NATIVE_PASSWORD), &[7; 20]),
             (Some(CACHING_SHA2_PASSWORD), b""),
             (Some(CACHING_SHA2_PASSWORD), b"\0"),
         ] {
-            assert_eq!(hears(plugin, answer), (accepted, None), "{plugin:?}");
+            assert_eq!(hears(plugin, response), (accepted, None), "{plugin:?}");
         }
         let right = Some(vec![1, caching_sha2::FAST_AUTH_SUCCESS]);
         assert_eq!(
@@ -542,7 +552,7 @@ mod tests {
             "",
         ] {
             let (outcome, packet) = hears(Some(plugin), b"");
-            assert_eq!(outcome, Outcome::Continue, "{plugin}");
+            assert_eq!(outcome, AuthOutcome::Continue, "{plugin}");
             let packet = packet.unwrap();
             let step = AuthStep::parse(&packet).unwrap().unwrap();
             let plugin = NATIVE_PASSWORD.as_bytes();
@@ -564,12 +574,12 @@ mod tests {
             )
             .unwrap();
         assert_eq!(
-            exchange.answer(&[7; 256], &mut writer, || Ok(&*KEY)),
-            Ok(Outcome::Denied)
+            exchange.handle_response(&[7; 256], &mut writer, || Ok(&*KEY)),
+            Ok(AuthOutcome::Denied)
         );
         assert!(
             exchange
-                .answer(&[7; 256], &mut writer, || Ok(&*KEY))
+                .handle_response(&[7; 256], &mut writer, || Ok(&*KEY))
                 .is_err()
         );
     }

@@ -1,20 +1,21 @@
-//! Who is there: the password plugins, both ends.
+//! Authentication: the password plugins, both ends.
 //!
 //! | plugin | the server keeps | the client answers the nonce with |
 //! | --- | --- | --- |
 //! | [`native`] | SHA1(SHA1(password)) | SHA1(password) ⊕ SHA1(nonce, SHA1(SHA1(password))) |
 //! | [`caching_sha2`] | a salted, slow hash; in memory, SHA256(SHA256(password)) | SHA256(password) ⊕ SHA256(SHA256(SHA256(password)), nonce) |
 //!
-//! `caching_sha2_password` can check that answer only once it has seen the password: the first login of an account
-//! after a start sends the password itself, over TLS or a Unix socket as it is, otherwise under the server's
-//! [`rsa`](public_key) key. [`Exchange`] is the server's side of all that, [`answer`] begins the client's.
+//! `caching_sha2_password` can check that response only once it has seen the password: the first
+//! login of an account after a start sends the password itself, over TLS or a Unix socket as it is,
+//! otherwise under the server's [`rsa`](public_key) key. [`Exchange`] is the server's side of all
+//! that, [`respond`] begins the client's.
 
 pub mod caching_sha2;
 mod exchange;
 pub mod native;
 pub mod public_key;
 
-pub use exchange::{Credential, Exchange, Outcome, accept};
+pub use exchange::{AuthOutcome, Credential, Exchange, accept};
 
 use crate::Error;
 use crate::handshake::NONCE_BYTES;
@@ -23,7 +24,8 @@ use crate::handshake::NONCE_BYTES;
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 /// `caching_sha2_password`, the default of MySQL 8.
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
-/// `mysql_clear_password`: the password and a zero byte. Only for a channel that nobody else can read.
+/// `mysql_clear_password`: the password and a zero byte. Only for a channel that nobody else can
+/// read.
 pub const CLEAR_PASSWORD: &str = "mysql_clear_password";
 
 /// A fresh nonce: random bytes that are printable ASCII, as some clients treat it as a string.
@@ -43,8 +45,13 @@ fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A client's answer to a nonce, by the plugin the server named. An empty password is answered with nothing.
-pub fn answer(
+/// A client's response to a nonce, by the plugin that the server named. The response to a nonce
+/// with an empty password is empty.
+///
+/// # Errors
+/// [`Error::UnknownAuthPlugin`], and [`Error::InsecureChannel`] for the bare password over a
+/// channel that isn't `secure`.
+pub fn respond(
     plugin: &[u8],
     password: &[u8],
     nonce: &[u8],
@@ -55,14 +62,14 @@ pub fn answer(
         NATIVE_PASSWORD | CACHING_SHA2_PASSWORD if password.is_empty() => Ok(Vec::new()),
         NATIVE_PASSWORD => Ok(native::scramble(password, nonce).to_vec()),
         CACHING_SHA2_PASSWORD => Ok(caching_sha2::scramble(password, nonce).to_vec()),
-        CLEAR_PASSWORD if secure => Ok(caching_sha2::clear(password)),
+        CLEAR_PASSWORD if secure => Ok(caching_sha2::cleartext_packet(password)),
         CLEAR_PASSWORD => Err(Error::InsecureChannel),
         _ => Err(Error::UnknownAuthPlugin),
     }
 }
 
-/// Compares secrets in a time that tells nothing of where they differ.
-pub(crate) fn equal(left: &[u8], right: &[u8]) -> bool {
+/// Compares secrets in a time that doesn't depend on where they differ.
+pub(crate) fn constant_time_eq(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
     }

@@ -1,10 +1,11 @@
-//! `mysql_native_password`: two rounds of SHA-1, no salt. Old, and still what many clients answer first.
+//! `mysql_native_password`: two rounds of SHA-1, no salt. Old, and still what many clients response
+//! first.
 
-use super::{equal, xor};
+use super::{constant_time_eq, xor};
 use sha1::{Digest, Sha1};
 
-/// The length of an answer to a nonce.
-pub const ANSWER_BYTES: usize = 20;
+/// The length of a response to a nonce.
+pub const RESPONSE_BYTES: usize = 20;
 
 /// What the server keeps: SHA1(SHA1(password)).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,9 +28,9 @@ impl Stored {
         Self(super::random())
     }
 
-    /// Takes as long to verify as any other, for whoever has no password. What it says means
-    /// nothing.
-    pub(crate) const NOBODYS: Self = Self([0; 20]);
+    /// Takes as long to verify as any other hash, for an account without a password. The result
+    /// means nothing.
+    pub(crate) const PLACEHOLDER: Self = Self([0; 20]);
 
     /// From `authentication_string`: a star and forty hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
@@ -55,17 +56,17 @@ impl Stored {
         text
     }
 
-    /// Whether `answer` to `nonce` was made of the password.
-    pub fn verify(&self, nonce: &[u8], answer: &[u8]) -> bool {
-        let Ok(answer) = <[u8; 20]>::try_from(answer) else {
+    /// Whether `response` to `nonce` was made of the password.
+    pub fn verify(&self, nonce: &[u8], response: &[u8]) -> bool {
+        let Ok(response) = <[u8; 20]>::try_from(response) else {
             return false;
         };
-        let once_hashed = xor(answer, &sha1(&[nonce, &self.0]));
-        equal(&sha1(&[&once_hashed]), &self.0)
+        let once_hashed = xor(response, &sha1(&[nonce, &self.0]));
+        constant_time_eq(&sha1(&[&once_hashed]), &self.0)
     }
 }
 
-/// The client's answer to a nonce.
+/// The client's response to a nonce.
 pub fn scramble(password: &[u8], nonce: &[u8]) -> [u8; 20] {
     let once_hashed = sha1(&[password]);
     let twice_hashed = sha1(&[&once_hashed]);

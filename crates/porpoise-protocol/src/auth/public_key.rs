@@ -1,7 +1,7 @@
 //! The server's RSA key, under which a password crosses a channel that others can read.
 //!
-//! The client asks for the key, XORs the password and its zero byte with the nonce, repeated, and encrypts
-//! that with RSA-OAEP (SHA-1).
+//! The client asks for the key, XORs the password and its zero byte with the nonce, repeated, and
+//! encrypts that with RSA-OAEP (SHA-1).
 
 use super::xor_repeated;
 use crate::Error;
@@ -25,7 +25,8 @@ impl std::fmt::Debug for ServerKey {
 }
 
 impl ServerKey {
-    /// A fresh key. Takes from a tenth of a second to several: not for a thread that others wait for.
+    /// A fresh key. Takes from a tenth of a second to several: not for a thread that others wait
+    /// for.
     pub fn generate() -> Result<Self, Error> {
         let private = RsaPrivateKey::new(&mut OsRng, KEY_BITS).map_err(|_| Error::PublicKey)?;
         let public_pem = private
@@ -61,7 +62,7 @@ impl ServerKey {
 pub fn encrypt(password: &[u8], nonce: &[u8], public_pem: &[u8]) -> Result<Vec<u8>, Error> {
     let pem = std::str::from_utf8(public_pem).map_err(|_| Error::PublicKey)?;
     let key = RsaPublicKey::from_public_key_pem(pem.trim()).map_err(|_| Error::PublicKey)?;
-    let mut packet = super::caching_sha2::clear(password);
+    let mut packet = super::caching_sha2::cleartext_packet(password);
     xor_repeated(&mut packet, nonce);
     key.encrypt(&mut OsRng, Oaep::new::<Sha1>(), &packet)
         .map_err(|_| Error::PublicKey)

@@ -1,14 +1,15 @@
-//! Decodes a stream of bytes every way there is, for the fuzz targets and for the test of their corpus. It tells how many
-//! packets made sense, so that a corpus that nothing reads any more is noticed.
+//! Decodes a stream of bytes every way there is, for the fuzz targets and for the test of their
+//! corpus. It tells how many packets made sense, so that a corpus that nothing reads any more is
+//! noticed.
 
 use porpoise_protocol::column::ColumnDefinition;
 use porpoise_protocol::command::Command;
 use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::PacketReader;
 use porpoise_protocol::handshake::{AuthStep, FirstPacket, Greeting};
-use porpoise_protocol::reply::{ErrPacket, FirstReply, OkPacket, RowReply};
+use porpoise_protocol::reply::{ErrPacket, OkPacket, ReplyHead, RowPacket};
 use porpoise_protocol::row::{BinaryRow, TextRow};
-use porpoise_protocol::statement::{Parameters, Prepared};
+use porpoise_protocol::statement::{Parameters, PrepareOk};
 use porpoise_protocol::value::ValueType;
 
 const MAX_ALLOWED_PACKET: usize = 1 << 20;
@@ -76,9 +77,9 @@ pub fn to_client(bytes: &[u8]) -> usize {
         for capabilities in [Capabilities::all(), Capabilities::PROTOCOL_41] {
             let _ = AuthStep::parse(payload);
             let _ = ErrPacket::parse(payload);
-            let _ = Prepared::parse(payload);
-            let _ = FirstReply::parse(payload, capabilities);
-            let _ = RowReply::parse(payload, capabilities);
+            let _ = PrepareOk::parse(payload);
+            let _ = ReplyHead::parse(payload, capabilities);
+            let _ = RowPacket::parse(payload, capabilities);
             if let Ok(ok) = OkPacket::parse(payload, capabilities) {
                 ok.state_changes().for_each(drop);
                 sensible += 1;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-pub mod running;
+pub mod test_server;
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -55,7 +55,7 @@ impl Wire for SharedMemory {
     }
 }
 
-pub struct Raw {
+pub struct RawClient {
     pub wire: Box<dyn Wire>,
     pub reader: PacketReader,
     pub capabilities: Capabilities,
@@ -64,7 +64,7 @@ pub struct Raw {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Reply {
     Ok {
         affected: u64,
         status: Status,
@@ -76,30 +76,30 @@ pub enum Answer {
     Error(u16, String),
 }
 
-impl Answer {
-    pub fn one(&self) -> &str {
+impl Reply {
+    pub fn value(&self) -> &str {
         match self {
-            Answer::Rows { rows, .. } => rows[0][0].as_deref().unwrap_or("NULL"),
+            Reply::Rows { rows, .. } => rows[0][0].as_deref().unwrap_or("NULL"),
             other => panic!("no rows: {other:?}"),
         }
     }
 
     pub fn rows(&self) -> &[Vec<Option<String>>] {
         match self {
-            Answer::Rows { rows, .. } => rows,
+            Reply::Rows { rows, .. } => rows,
             other => panic!("no rows: {other:?}"),
         }
     }
 
-    pub fn error(&self) -> u16 {
+    pub fn error_number(&self) -> u16 {
         match self {
-            Answer::Error(number, _) => *number,
+            Reply::Error(number, _) => *number,
             other => panic!("no error: {other:?}"),
         }
     }
 
     pub fn is_ok(&self) -> bool {
-        matches!(self, Answer::Ok { .. })
+        matches!(self, Reply::Ok { .. })
     }
 }
 
@@ -112,25 +112,28 @@ pub const CAPABILITIES: Capabilities = Capabilities::PROTOCOL_41
     .union(Capabilities::MULTI_RESULTS)
     .union(Capabilities::DEPRECATE_EOF);
 
-impl Raw {
+impl RawClient {
     /// Over a Unix socket, or over the shared memory beside it.
-    pub fn local(path: &Path) -> io::Result<Raw> {
+    pub fn local(path: &Path) -> io::Result<RawClient> {
         let wire: Box<dyn Wire> = if OVER_SHARED_MEMORY {
             let socket = UnixStream::connect(path_of(path, BASE_NAME))?;
             Box::new(SharedMemory::accept(socket, None)?)
         } else {
             Box::new(UnixStream::connect(path)?)
         };
-        Ok(Raw::over(wire, true))
+        Ok(RawClient::over(wire, true))
     }
 
-    pub fn tcp(address: std::net::SocketAddr) -> io::Result<Raw> {
-        Ok(Raw::over(Box::new(TcpStream::connect(address)?), false))
+    pub fn tcp(address: std::net::SocketAddr) -> io::Result<RawClient> {
+        Ok(RawClient::over(
+            Box::new(TcpStream::connect(address)?),
+            false,
+        ))
     }
 
-    pub fn over(wire: Box<dyn Wire>, secure: bool) -> Raw {
+    pub fn over(wire: Box<dyn Wire>, secure: bool) -> RawClient {
         wire.set_timeout(Duration::from_secs(20));
-        Raw {
+        RawClient {
             wire,
             reader: PacketReader::new(1 << 30),
             capabilities: CAPABILITIES,
@@ -180,7 +183,7 @@ impl Raw {
     }
 
     /// Greets and logs in; the error that refused it otherwise.
-    pub fn login(mut self, user: &str, password: &str) -> Result<Raw, (u16, String)> {
+    pub fn login(mut self, user: &str, password: &str) -> Result<RawClient, (u16, String)> {
         let (_, greeting) = self.packet().unwrap();
         if let Ok(Some(error)) = ErrPacket::parse(&greeting) {
             return Err((
@@ -192,7 +195,7 @@ impl Raw {
         self.connection_id = greeting.connection_id;
         let mut plugin = greeting.auth_plugin.to_vec();
         let mut nonce = greeting.nonce.to_vec();
-        let answer = auth::answer(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
+        let answer = auth::respond(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
         let mut writer = PacketWriter::with_buffer(Vec::new(), 1);
         Login {
             capabilities: self.capabilities,
@@ -223,7 +226,7 @@ impl Raw {
                 }) => {
                     (plugin, nonce) = (to.to_vec(), with.to_vec());
                     let answer =
-                        auth::answer(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
+                        auth::respond(&plugin, password.as_bytes(), &nonce, self.secure).unwrap();
                     self.send(sequence + 1, &answer).unwrap();
                 }
                 Some(AuthStep::More(&[3])) => {}
@@ -241,26 +244,26 @@ impl Raw {
         }
     }
 
-    pub fn ask(&mut self, sql: &str) {
+    pub fn send_query(&mut self, sql: &str) {
         self.send(0, &[&[3], sql.as_bytes()].concat()).unwrap();
     }
 
-    pub fn query(&mut self, sql: &str) -> Answer {
-        self.ask(sql);
-        self.answer()
+    pub fn query(&mut self, sql: &str) -> Reply {
+        self.send_query(sql);
+        self.receive()
     }
 
-    pub fn answer(&mut self) -> Answer {
+    pub fn receive(&mut self) -> Reply {
         let (_, first) = self.packet().unwrap();
         if let Ok(Some(error)) = ErrPacket::parse(&first) {
-            return Answer::Error(
+            return Reply::Error(
                 error.number,
                 String::from_utf8_lossy(error.message).into_owned(),
             );
         }
         if first[0] == 0 {
             let ok = OkPacket::parse(&first, self.capabilities).unwrap();
-            return Answer::Ok {
+            return Reply::Ok {
                 affected: ok.affected_rows,
                 status: ok.status,
             };
@@ -272,14 +275,14 @@ impl Raw {
         loop {
             let (_, packet) = self.packet().unwrap();
             if let Ok(Some(error)) = ErrPacket::parse(&packet) {
-                return Answer::Error(
+                return Reply::Error(
                     error.number,
                     String::from_utf8_lossy(error.message).into_owned(),
                 );
             }
             if is_end_of_rows(&packet, self.capabilities) {
                 let end = parse_end_of_rows(&packet, self.capabilities).unwrap();
-                return Answer::Rows {
+                return Reply::Rows {
                     rows,
                     status: end.status,
                 };

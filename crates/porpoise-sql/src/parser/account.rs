@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Privileges of several words (MySQL 8.4 manual, 8.2.2), and those that are reserved words. All others are one name.
+/// Privileges of several words (MySQL 8.4 manual, 8.2.2), and those that are reserved words. All
+/// others are one name.
 const PRIVILEGES: &[&[&str]] = &[
     &["ALL", "PRIVILEGES"],
     &["ALL"],

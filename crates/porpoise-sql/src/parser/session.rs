@@ -1,9 +1,11 @@
-//! Statements about the session and the server: SET, transactions, locks, prepared statements, EXPLAIN, maintenance.
+//! Statements about the session and the server: SET, transactions, locks, prepared statements,
+//! EXPLAIN, maintenance.
 
 use super::*;
 
 impl Parser<'_> {
-    // -- SET ----------------------------------------------------------------------------------------------
+    // -- SET
+    // ----------------------------------------------------------------------------------------------
 
     pub(super) fn set(&mut self) -> Result<Statement> {
         let start = self.tok(0).token.start as usize;
@@ -212,7 +214,8 @@ impl Parser<'_> {
         }
     }
 
-    // -- Transactions and locks ---------------------------------------------------------------------------
+    // -- Transactions and locks
+    // ---------------------------------------------------------------------------
 
     pub(super) fn transaction(&mut self, word: &str) -> Result<Statement> {
         self.advance();
@@ -322,7 +325,8 @@ impl Parser<'_> {
         self.opt_alias()
     }
 
-    // -- Prepared statements ------------------------------------------------------------------------------
+    // -- Prepared statements
+    // ------------------------------------------------------------------------------
 
     pub(super) fn prepared(&mut self, word: &str) -> Result<Statement> {
         self.advance();
@@ -351,7 +355,8 @@ impl Parser<'_> {
         }
     }
 
-    // -- EXPLAIN ------------------------------------------------------------------------------------------
+    // -- EXPLAIN
+    // ------------------------------------------------------------------------------------------
 
     /// `EXPLAIN statement`, `DESCRIBE table`: any of the words begins either.
     pub(super) fn explain(&mut self) -> Result<Statement> {
@@ -413,7 +418,8 @@ impl Parser<'_> {
         Ok(Statement::Describe { table, column })
     }
 
-    // -- Maintenance --------------------------------------------------------------------------------------
+    // -- Maintenance
+    // --------------------------------------------------------------------------------------
 
     pub(super) fn maintain(&mut self, word: &str) -> Result<Statement> {
         self.advance();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use fastrand::Rng;
 use porpoise_storage::{Error, Flush, SpaceId, Store, Work};
 
-use crate::disk::{Cut, Faults, Operation, SimDisk};
+use crate::disk::{Faults, Operation, PowerCut, SimDisk};
 use crate::run::{FOLDER, options};
 
 const SPACE: SpaceId = SpaceId(1);
@@ -54,7 +54,7 @@ fn commit(store: &Store, number: u64) -> Result<(), Error> {
 fn go_on(store: &Store, next: u64, count: u64, done: impl Fn(u64)) -> Result<(), Error> {
     for number in next..next + count {
         if number % 3 == 0 {
-            store.work(Work::Spare)?;
+            store.work(Work::PreallocateSegment)?;
         }
         if number % 4 == 0 {
             store.work(Work::Sync)?;
@@ -68,7 +68,7 @@ fn go_on(store: &Store, next: u64, count: u64, done: impl Fn(u64)) -> Result<(),
     Ok(())
 }
 
-/// The newest commit, after a look at all that must be there with it.
+/// The newest commit, after a check_after_cut at all that must be there with it.
 fn newest(store: &Store) -> u64 {
     let now = store.snapshot();
     let read = |key: u64| {
@@ -110,7 +110,7 @@ fn check(disk: &SimDisk, acknowledged: u64, what: &str) {
         "{what}: {acknowledged} was acknowledged, found {found}"
     );
     go_on(&store, found + 1, 2, |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
-    for cut in [Cut::LosesAll, Cut::Random] {
+    for cut in [PowerCut::LosesAll, PowerCut::Random] {
         let after = disk.after_cut(cut, acknowledged);
         assert_eq!(newest(&open(&after)), found + 2, "{what}, then {cut:?}");
     }
@@ -155,7 +155,7 @@ fn a_cut_at_any_place_loses_nothing() {
     let (me, seen, count) = (disk.clone(), Arc::clone(&acknowledged), Arc::clone(&cuts));
     disk.set_hook(Some(Box::new(move |operation: &Operation| {
         let acknowledged = *seen.lock().unwrap();
-        for cut in Cut::ALL {
+        for cut in PowerCut::ALL {
             let after = me.after_cut(cut, operation.number);
             let store = open(&after);
             let found = newest(&store);
@@ -200,7 +200,7 @@ fn a_start_may_be_cut_short_at_any_place_and_again() {
             drop(Store::open(&options(&disk)));
             disk.set_hook(None);
             check(&disk.after_kill(), from, "killed");
-            for cut in Cut::ALL {
+            for cut in PowerCut::ALL {
                 let after = disk.after_cut(cut, random.u64(..));
                 check(&after, from, &format!("{cut:?} at {place} of a start"));
             }
@@ -272,9 +272,10 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
         let acknowledged = *acknowledged.lock().unwrap();
         if outcome.is_err() {
             let what = format!("a fault at {place}");
-            // Not known yet is whether the last one is there. It isn't seen, and after a cut it may be.
+            // Not known yet is whether the last one is there. It isn't seen, and after a cut it may
+            // be.
             assert_eq!(newest(&store), acknowledged, "{what}");
-            for cut in Cut::ALL {
+            for cut in PowerCut::ALL {
                 check(
                     &disk.after_cut(cut, place),
                     acknowledged,
@@ -290,7 +291,7 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
         go_on(&store, acknowledged + 1, 12, |_| ()).unwrap();
         store.checkpoint().unwrap();
         commit(&store, acknowledged + 13).unwrap();
-        for cut in [Cut::LosesAll, Cut::Random, Cut::KeepsData] {
+        for cut in [PowerCut::LosesAll, PowerCut::Random, PowerCut::KeepsData] {
             check(
                 &disk.after_cut(cut, place),
                 acknowledged + 13,
@@ -301,8 +302,8 @@ fn a_store_goes_on_after_a_fault_at_any_place_when_it_is_over() {
     assert!(recoveries > 50, "only {recoveries}");
 }
 
-/// The system's memory shows what a failed sync has dropped from its list of things to write. A start
-/// that reads it there must not take it for something that is on the disk.
+/// The system's memory shows what a failed sync has dropped from its list of things to write. A
+/// start that reads it there must not take it for something that is on the disk.
 #[test]
 fn a_start_after_failed_syncs_relies_on_nothing_that_it_only_sees_in_memory() {
     for place in 1..places(Flush::WriteAtCommit) {
@@ -354,13 +355,14 @@ fn without_a_descriptor_for_the_next_segment_commits_are_refused_until_there_is_
     assert_eq!(newest(&store), refused - 1);
     go_on(&store, refused, 50, |_| ()).unwrap();
     check(
-        &disk.after_cut(Cut::LosesAll, 1),
+        &disk.after_cut(PowerCut::LosesAll, 1),
         refused + 49,
         "after that",
     );
 }
 
-/// A tree is never made under its own name, so one of zeros is damage, whether there is a log beside it or not.
+/// A tree is never made under its own name, so one of zeros is damage, whether there is a log
+/// beside it or not.
 #[test]
 fn a_tree_of_zeros_is_refused() {
     let tree = Path::new(FOLDER).join("tree.redb");

@@ -1,10 +1,10 @@
 //! A disk in memory that knows what would survive a power cut.
 //!
-//! Of each file it keeps what everybody reads now, and for each sector of 512 bytes that was written
-//! since the last sync the contents that the disk may hold instead; of each folder, which names it
-//! may hold instead of those that are seen. [`SimDisk::after_cut`] makes of that the disk as it may
-//! be found when the power is back: everything unsynced lost, everything kept, or a choice for each
-//! sector, each length and each name by itself.
+//! Of each file it keeps what everybody reads now, and for each sector of 512 bytes that was
+//! written since the last sync the contents that the disk may hold instead; of each folder, which
+//! names it may hold instead of those that are seen. [`SimDisk::after_cut`] makes of that the disk
+//! as it may be found when the power is back: everything unsynced lost, everything kept, or a
+//! choice for each sector, each length and each name by itself.
 //!
 //! ```text
 //! sector      synced   write   write   now          after a cut, one of
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! It refuses and errs besides, as told by [`Faults`]: by chance, but the chance comes from a seed.
-//! A sync that fails drops some of what it was to write and forgets that it was ever dirty, as Linux
-//! does: a later sync succeeds and has not written it.
+//! A sync that fails drops some of what it was to write and forgets that it was ever dirty, as
+//! Linux does: a later sync succeeds and has not written it.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use fastrand::Rng;
-use porpoise_storage::{Disk, DiskFile, DiskFolder, Found, LockOutcome, OpenMode};
+use porpoise_storage::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode};
 
 const SECTOR: usize = 512;
 const PAGE: usize = 4096;
@@ -71,7 +71,7 @@ impl Faults {
 
 /// What of the unsynced is found after a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum PowerCut {
     LosesAll,
     KeepsAll,
     /// Each sector, length and name by itself.
@@ -82,13 +82,13 @@ pub enum Cut {
     KeepsData,
 }
 
-impl Cut {
-    pub const ALL: [Cut; 5] = [
-        Cut::LosesAll,
-        Cut::KeepsAll,
-        Cut::Random,
-        Cut::KeepsNames,
-        Cut::KeepsData,
+impl PowerCut {
+    pub const ALL: [PowerCut; 5] = [
+        PowerCut::LosesAll,
+        PowerCut::KeepsAll,
+        PowerCut::Random,
+        PowerCut::KeepsNames,
+        PowerCut::KeepsData,
     ];
 }
 
@@ -113,7 +113,7 @@ struct Shared {
 
 /// Takes something back to where it was before, for tests of the tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lies {
+pub struct IgnoredSyncs {
     /// A folder's sync does nothing.
     pub folder_syncs: bool,
     /// A file's sync does nothing.
@@ -129,7 +129,7 @@ struct State {
     next_inode: u64,
     random: Rng,
     faults: Faults,
-    lies: Lies,
+    ignored_syncs: IgnoredSyncs,
     capacity: u64,
     operations: u64,
     injected: u64,
@@ -280,11 +280,11 @@ impl Inode {
         // Lengths are the journal's: they get there or stay unsynced.
     }
 
-    fn after_cut(&self, cut: Cut, random: &mut Rng) -> Inode {
+    fn after_cut(&self, cut: PowerCut, random: &mut Rng) -> Inode {
         let mut found = self.clone();
         found.sync();
-        let keeps = matches!(cut, Cut::KeepsAll | Cut::KeepsData);
-        let loses = cut == Cut::LosesAll;
+        let keeps = matches!(cut, PowerCut::KeepsAll | PowerCut::KeepsData);
+        let loses = cut == PowerCut::LosesAll;
         if let Some(on_disk) = self.unsynced_lens.first()
             && !keeps
         {
@@ -383,13 +383,13 @@ impl State {
         }
     }
 
-    fn after_cut(&self, cut: Cut, random: &mut Rng) -> State {
+    fn after_cut(&self, cut: PowerCut, random: &mut Rng) -> State {
         let mut names = self.names.clone();
         for (path, images) in &self.unsynced_names {
             let choice = match cut {
-                Cut::KeepsAll | Cut::KeepsNames => continue,
-                Cut::LosesAll => 0,
-                Cut::Random | Cut::KeepsData => random.usize(..=images.len()),
+                PowerCut::KeepsAll | PowerCut::KeepsNames => continue,
+                PowerCut::LosesAll => 0,
+                PowerCut::Random | PowerCut::KeepsData => random.usize(..=images.len()),
             };
             match images.get(choice) {
                 Some(Some(node)) => names.insert(path.clone(), *node),
@@ -445,7 +445,7 @@ impl SimDisk {
             next_inode: 1,
             random: Rng::with_seed(seed),
             faults: Faults::default(),
-            lies: Lies::default(),
+            ignored_syncs: IgnoredSyncs::default(),
             capacity: u64::MAX,
             operations: 0,
             injected: 0,
@@ -482,8 +482,8 @@ impl SimDisk {
         self.state().faults = faults;
     }
 
-    pub fn set_lies(&self, lies: Lies) {
-        self.state().lies = lies;
+    pub fn set_ignored_syncs(&self, ignored_syncs: IgnoredSyncs) {
+        self.state().ignored_syncs = ignored_syncs;
     }
 
     pub fn set_capacity(&self, capacity: u64) {
@@ -541,20 +541,20 @@ impl SimDisk {
     }
 
     /// The power is cut: this disk becomes what is found afterwards.
-    pub fn cut(&self, cut: Cut) {
+    pub fn cut(&self, cut: PowerCut) {
         let mut state = self.state();
         let mut random = state.random.fork();
         let after = state.after_cut(cut, &mut random);
-        let (faults, lies) = (state.faults, state.lies);
+        let (faults, ignored_syncs) = (state.faults, state.ignored_syncs);
         *state = State {
             faults,
-            lies,
+            ignored_syncs,
             ..after
         };
     }
 
     /// A disk as this one may be found if the power were cut now.
-    pub fn after_cut(&self, cut: Cut, seed: u64) -> SimDisk {
+    pub fn after_cut(&self, cut: PowerCut, seed: u64) -> SimDisk {
         SimDisk::of(self.state().after_cut(cut, &mut Rng::with_seed(seed)))
     }
 
@@ -747,13 +747,13 @@ impl Disk for SimDisk {
         Ok(names)
     }
 
-    fn find(&self, path: &Path) -> io::Result<Option<Found>> {
+    fn metadata(&self, path: &Path) -> io::Result<Option<Metadata>> {
         let state = self.state();
         state.check_power()?;
         Ok(match state.names.get(path) {
             None => None,
-            Some(Node::Folder) => Some(Found::Folder),
-            Some(Node::File(inode)) => Some(Found::File {
+            Some(Node::Folder) => Some(Metadata::Folder),
+            Some(Node::File(inode)) => Some(Metadata::File {
                 len: state.inodes.get(inode).map_or(0, |inode| inode.len),
             }),
         })
@@ -857,7 +857,7 @@ impl DiskFolder for SimFolder {
         if state.chance(chance) {
             return Err(input_output());
         }
-        if !state.lies.folder_syncs {
+        if !state.ignored_syncs.folder_syncs {
             let folder = &self.path;
             state
                 .unsynced_names
@@ -902,7 +902,7 @@ impl SimFile {
             self.with(&mut state, |inode, random| inode.fail_sync(random));
             return Err(input_output());
         }
-        if !state.lies.file_syncs {
+        if !state.ignored_syncs.file_syncs {
             self.with(&mut state, |inode, _| inode.sync());
         }
         Ok(())

@@ -1,26 +1,30 @@
-//! Storage on a disk that is made up: power cuts, faults, kills and recovery, by seed.
+//! Storage on a simulated disk: power cuts, faults, kills and recovery, by seed.
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `disk.rs` | a disk that keeps synced and unsynced apart, and errs when told |
+//! | `disk.rs` | a disk that keeps synced and unsynced apart, and fails when told |
 //! | `model.rs` | what a store must hold, and may hold after a crash |
-//! | `run.rs` | one run: a seed's steps, what happens within them, and the comparison |
+//! | `run.rs` | one run: a seed's steps, what happens call them, and the comparison |
 //! | `cuts.rs` | a short history, cut, killed and refused at every single place |
 //!
 //! What runs here takes about a minute. `PORPOISE_SIM_OPERATIONS` sets how many steps each of the
 //! random tests makes, `PORPOISE_SIM_FROM` the seed that they begin with, `PORPOISE_SIM_SEED` has
 //! one seed alone repeated. `tests/README.md` has the command for a night.
 
+mod compare;
 mod cuts;
 mod disk;
 mod model;
+mod plan;
 mod run;
+mod steps;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use disk::{Faults, Lies};
-use run::{Counts, Plan, Run};
+use disk::{Faults, IgnoredSyncs};
+use plan::{Counts, Plan};
+use run::Run;
 
 fn number_from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -93,10 +97,10 @@ fn faults_of(seed: u64) -> Faults {
     }
 }
 
-fn stormy(seed: u64) -> Plan {
+fn failing_disk_plan(seed: u64) -> Plan {
     Plan {
         crashes: 150,
-        looks: if seed.is_multiple_of(8) { 40 } else { 1 },
+        crash_checks: if seed.is_multiple_of(8) { 40 } else { 1 },
         faults: faults_of(seed),
         is_small: seed.is_multiple_of(3),
         ..Plan::new(seed, steps_of(seed))
@@ -107,7 +111,7 @@ fn stormy(seed: u64) -> Plan {
 fn power_cuts_lose_nothing_that_was_acknowledged() {
     run_seeds("power cuts", 20_000, (1, 1), |seed| Plan {
         crashes: 100,
-        looks: 300,
+        crash_checks: 300,
         ..Plan::new(seed, steps_of(seed))
     });
 }
@@ -116,16 +120,16 @@ fn power_cuts_lose_nothing_that_was_acknowledged() {
 
 #[test]
 fn half_a_million_steps_on_a_failing_disk_with_odd_seeds() {
-    run_seeds("failing disk, odd", 500_000, (1, 2), stormy);
+    run_seeds("failing disk, odd", 500_000, (1, 2), failing_disk_plan);
 }
 
 #[test]
 fn half_a_million_steps_on_a_failing_disk_with_even_seeds() {
-    run_seeds("failing disk, even", 500_000, (2, 2), stormy);
+    run_seeds("failing disk, even", 500_000, (2, 2), failing_disk_plan);
 }
 
-/// Writes that land elsewhere, and bits that flip on the disk: what is read may be an error, never a
-/// wrong row.
+/// Writes that land elsewhere, and bits that flip on the disk: what is read may be an error, never
+/// a wrong row.
 #[test]
 fn damage_gives_errors_and_no_wrong_rows() {
     run_seeds("damage", 100_000, (1, 1), |seed| Plan {
@@ -142,17 +146,20 @@ fn damage_gives_errors_and_no_wrong_rows() {
 #[test]
 fn a_seed_determines_everything() {
     for seed in [7, 8, 24] {
-        let (one, other) = (Run::carry_out(stormy(seed)), Run::carry_out(stormy(seed)));
+        let (one, other) = (
+            Run::carry_out(failing_disk_plan(seed)),
+            Run::carry_out(failing_disk_plan(seed)),
+        );
         assert_eq!(format!("{one:?}"), format!("{other:?}"));
         assert!(one.trace_hash != 0 && one.disk_operations > 100);
     }
 }
 
 fn keep_quiet_about_panics_of_this_thread() {
-    let (me, tell) = (std::thread::current().id(), std::panic::take_hook());
+    let (me, print_failure) = (std::thread::current().id(), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
         if std::thread::current().id() != me {
-            tell(panic);
+            print_failure(panic);
         }
     }));
 }
@@ -160,23 +167,23 @@ fn keep_quiet_about_panics_of_this_thread() {
 /// A check on the check: a disk that does nothing when it is to sync must be found out.
 #[test]
 fn a_disk_that_lies_about_syncs_is_found_out() {
-    let lies = [
-        Lies {
+    let ignored_syncs = [
+        IgnoredSyncs {
             folder_syncs: true,
             file_syncs: false,
         },
-        Lies {
+        IgnoredSyncs {
             folder_syncs: false,
             file_syncs: true,
         },
     ];
     keep_quiet_about_panics_of_this_thread();
-    let found_out = lies.map(|lies| {
+    let found_out = ignored_syncs.map(|ignored_syncs| {
         (1..40).find(|seed| {
             let plan = Plan {
-                looks: 300,
-                lies,
-                is_quiet: true,
+                crash_checks: 300,
+                ignored_syncs,
+                is_silent: true,
                 ..Plan::new(*seed, 1000)
             };
             catch_unwind(AssertUnwindSafe(|| Run::carry_out(plan))).is_err()

@@ -2,9 +2,9 @@
 //! crash.
 //!
 //! A commit that is on its way may be found after a crash or not, but only whole, and only with all
-//! that were before it. So the store after a crash is the store as it was after some commit, and its
-//! newest timestamp says after which: no older than what was promised, and all that the model has up
-//! to there.
+//! that were before it. So the store after a crash is the store as it was after some commit, and
+//! its newest timestamp says after which: no older than what was promised, and all that the model
+//! has up to there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -20,7 +20,8 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The memory can neither shrink under whoever has mapped it (an access would be a SIGBUS) nor grow, nor can anybody add a seal.
+/// The memory can neither shrink under a process that has mapped it (an access would be a SIGBUS)
+/// nor grow, nor can anybody add a seal.
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
@@ -36,7 +37,7 @@ pub(crate) fn create_memory(length: usize) -> io::Result<OwnedFd> {
     Ok(memory)
 }
 
-/// Whether `memory`, received from somebody else, is as long as they say and stays so.
+/// Checks that `memory`, received from another process, has the announced length and keeps it.
 pub(crate) fn check_memory(memory: &OwnedFd, length: usize) -> io::Result<()> {
     let seals = fcntl_get_seals(memory)?;
     let found = fstat(memory)?.st_size;
@@ -62,12 +63,13 @@ pub(crate) struct Mapping {
 
 // SAFETY: it owns the mapping, which has no ties to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: it hands out a pointer and a length only; what is done with them is the user's to argue.
+// SAFETY: it gives a pointer and a length only; whoever uses them argues what is done with them.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     pub fn new(memory: &OwnedFd, length: usize) -> io::Result<Mapping> {
-        // SAFETY: the system chooses the address, so that nothing that is mapped already is replaced.
+        // SAFETY: the system chooses the address, so that nothing that is mapped already is
+        // replaced.
         let base = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -143,41 +145,43 @@ impl Mapping {
     }
 }
 
-/// A doorbell: whoever rings it adds to a number, whoever waits for it polls it.
+/// A doorbell: an eventfd. To ring it is to add to its number, to wait for it is to poll it.
 pub(crate) fn create_doorbell() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 pub(crate) fn ring_doorbell(doorbell: &OwnedFd) {
-    // It fails when the number is at its end: then it rings as it is.
+    // It fails when the number is at its maximum: then the doorbell rings already.
     let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
 }
 
-/// Makes the doorbell silent. Never waits, whatever the other holder of the doorbell has made of its flags.
-pub(crate) fn hush_doorbell(doorbell: &OwnedFd) {
+/// Makes the doorbell silent. It never blocks, however the other holder of the doorbell has set its
+/// flags.
+pub(crate) fn clear_doorbell(doorbell: &OwnedFd) {
     let mut number = [0; 8];
     let mut into = [IoSliceMut::new(&mut number)];
-    // It fails when it is silent.
+    // It fails when the doorbell is silent.
     let _ = rustix::io::preadv2(doorbell, &mut into, u64::MAX, ReadWriteFlags::NOWAIT);
 }
 
-/// A word to the other end of a socket, without waiting for room in it.
-pub(crate) fn nudge(socket: impl AsFd) {
-    // It fails when the socket is full of nudges that nobody took, or when nobody is there.
+/// Sends a byte to the other end of a socket, without waiting for room in it.
+pub(crate) fn send_wakeup(socket: impl AsFd) {
+    // It fails when the socket is full of bytes that nobody took, or when the other end is closed.
     let _ = send(socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }
 
-/// What there is on a socket that carries nudges.
+/// What there is on a socket that carries wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Nothing,
-    Nudges,
+pub(crate) enum SocketState {
+    Empty,
+    Wakeups,
     /// The other end has closed it, or is dead.
-    Gone,
+    Closed,
 }
 
-/// Takes nudges off the socket, waiting for one if `wait` and as long as the socket's receive timeout allows.
-pub(crate) fn hear(socket: impl AsFd, wait: bool) -> io::Result<Heard> {
+/// Reads wake-ups from the socket; with `wait`, waits for one as long as the socket's receive
+/// timeout allows.
+pub(crate) fn read_wakeups(socket: impl AsFd, wait: bool) -> io::Result<SocketState> {
     let flags = if wait {
         RecvFlags::empty()
     } else {
@@ -185,11 +189,11 @@ pub(crate) fn hear(socket: impl AsFd, wait: bool) -> io::Result<Heard> {
     };
     let mut bytes = [0; 64];
     match recv(socket, &mut bytes, flags) {
-        Ok((0, _)) => Ok(Heard::Gone),
-        Ok(_) => Ok(Heard::Nudges),
-        Err(Errno::AGAIN) => Ok(Heard::Nothing),
-        Err(Errno::INTR) => Ok(Heard::Nudges),
-        Err(Errno::CONNRESET | Errno::PIPE) => Ok(Heard::Gone),
+        Ok((0, _)) => Ok(SocketState::Closed),
+        Ok(_) => Ok(SocketState::Wakeups),
+        Err(Errno::AGAIN) => Ok(SocketState::Empty),
+        Err(Errno::INTR) => Ok(SocketState::Wakeups),
+        Err(Errno::CONNRESET | Errno::PIPE) => Ok(SocketState::Closed),
         Err(error) => Err(error.into()),
     }
 }
@@ -197,19 +201,19 @@ pub(crate) fn hear(socket: impl AsFd, wait: bool) -> io::Result<Heard> {
 /// Waits until one of the descriptors has something to read, or has ended.
 pub(crate) fn wait_for<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> io::Result<()> {
     let mut polled = descriptors
         .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN | PollFlags::RDHUP));
-    let patience = patience.map(crate::timespec);
-    match rustix::event::poll(&mut polled, patience.as_ref()) {
+    let timeout = timeout.map(crate::stream::timespec);
+    match rustix::event::poll(&mut polled, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Sends `message` and two descriptors.
-pub(crate) fn hand_over(
+pub(crate) fn send_descriptors(
     socket: impl AsFd,
     message: &[u8],
     descriptors: [&OwnedFd; 2],
@@ -227,8 +231,12 @@ pub(crate) fn hand_over(
     }
 }
 
-/// Receives a message and the two descriptors that come with it, as long as the socket's receive timeout allows.
-pub(crate) fn take_over(socket: impl AsFd, message: &mut [u8]) -> io::Result<[OwnedFd; 2]> {
+/// Receives a message and the two descriptors that come with it, waiting as long as the socket's
+/// receive timeout allows.
+pub(crate) fn receive_descriptors(
+    socket: impl AsFd,
+    message: &mut [u8],
+) -> io::Result<[OwnedFd; 2]> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let length = message.len();
@@ -257,11 +265,11 @@ pub(crate) fn take_over(socket: impl AsFd, message: &mut [u8]) -> io::Result<[Ow
     }
 }
 
-/// Those who may wait at a name, of whom one is expected.
+/// How many may wait to be accepted, of whom one is expected.
 const QUEUE_MAX: i32 = 16;
 
-/// Listens at a name that is no file, and is known in this network namespace only.
-pub(crate) fn listen_at_name(name: &str) -> io::Result<UnixListener> {
+/// Listens at an abstract name: no file, and known in this network namespace only.
+pub(crate) fn listen_abstract(name: &str) -> io::Result<UnixListener> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     let socket = socket_with(
         AddressFamily::UNIX,
@@ -274,8 +282,8 @@ pub(crate) fn listen_at_name(name: &str) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Connects to such a name. Where nobody listens, or too many wait already, it fails at once.
-pub(crate) fn connect_to_name(name: &str) -> io::Result<UnixStream> {
+/// Connects to an abstract name. Where nobody listens, or the queue is full, it fails at once.
+pub(crate) fn connect_abstract(name: &str) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -283,8 +291,8 @@ pub(crate) fn connect_to_name(name: &str) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// How long this thread was ready to run and had to wait for a core, ever.
-pub(crate) fn waited_for_a_core() -> Option<Duration> {
+/// How long this thread was ready to run and had to wait for a core, since its start.
+pub(crate) fn run_queue_wait() -> Option<Duration> {
     let mut text = [0; 64];
     let length = File::open("/proc/thread-self/schedstat")
         .and_then(|mut file| file.read(&mut text))
@@ -295,11 +303,13 @@ pub(crate) fn waited_for_a_core() -> Option<Duration> {
     Some(Duration::from_nanos(waited))
 }
 
-/// Whether there are no more threads that run or want to than cores for them; false where the system doesn't tell.
+/// Whether there are no more threads that run or want to than cores for them; false where the
+/// system doesn't tell.
 pub(crate) fn has_idle_core() -> bool {
     let mut text = [0; 64];
     let read = File::open("/proc/loadavg").and_then(|mut file| file.read(&mut text));
-    // Averages, those that run or want to among all, and the newest process: 0.20 0.18 0.12 1/80 11206
+    // Averages, those that run or want to among all, and the newest process: 0.20 0.18 0.12 1/80
+    // 11206
     let running = read.ok().and_then(|length| {
         let text = std::str::from_utf8(text.get(..length)?).ok()?;
         let (running, _) = text.split_ascii_whitespace().nth(3)?.split_once('/')?;
@@ -310,7 +320,7 @@ pub(crate) fn has_idle_core() -> bool {
     running.is_some_and(|running| running <= cores)
 }
 
-/// Lets somebody else have the core, if anybody wants it.
+/// Yields the core to another thread, if one wants it.
 pub(crate) fn yield_core() {
     rustix::thread::sched_yield();
 }

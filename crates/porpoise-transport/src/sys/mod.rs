@@ -1,5 +1,6 @@
-//! What the operating system does for shared memory, and nothing else of this crate knows about it: a piece of memory that
-//! can be handed to another process and can't be taken away again, a doorbell, and how both travel over a Unix socket.
+//! What the operating system does for shared memory: memory that can be handed to another process
+//! and can't be taken away again, a doorbell, and how both travel over a Unix socket. Nothing else
+//! of this crate depends on the system.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -7,6 +8,6 @@ mod linux;
 pub(crate) use linux::*;
 
 #[cfg(not(target_os = "linux"))]
-mod none;
+mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use none::*;
+pub(crate) use unsupported::*;

@@ -1,8 +1,9 @@
-//! A client of shared memory that does what it likes, played from bytes: each step is a byte that says what, and its
-//! parameters. The server's end may fail; it must not panic, block, or take what isn't there.
+//! A client of shared memory that does what it likes, played from bytes: each step is a byte that
+//! says what, and its parameters. The server's end may fail; it must not panic, block, or take what
+//! isn't there.
 
-use porpoise_transport::memory::Shape;
-use porpoise_transport::{ServerEnd, Wants};
+use porpoise_transport::memory::RingSizes;
+use porpoise_transport::{RingInterest, ServerEnd};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::File;
 use std::io::{IoSliceMut, Write};
@@ -11,12 +12,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
-const SHAPE: Shape = Shape {
-    up: 4096,
-    down: 4096,
+const DEFAULT_SIZES: RingSizes = RingSizes {
+    to_server: 4096,
+    to_client: 4096,
 };
 /// Where each end's words lie, and the rings behind them.
-const SIDES: [u64; 2] = [0, 128];
+const CONTROL_BYTES: [u64; 2] = [0, 128];
 const RINGS: u64 = 4096;
 const STEPS_MAX: usize = 2000;
 
@@ -54,7 +55,7 @@ fn take_memory(socket: &UnixStream) -> File {
 /// Plays the steps. Returns how many bytes the server read.
 pub fn play(bytes: &[u8]) -> usize {
     let (near, far) = UnixStream::pair().unwrap();
-    let mut server = ServerEnd::offer_shaped(near, SHAPE).unwrap();
+    let mut server = ServerEnd::offer_with_sizes(near, DEFAULT_SIZES).unwrap();
     let memory = take_memory(&far);
     // It says more than the socket takes, and doesn't wait for that.
     far.set_nonblocking(true).unwrap();
@@ -64,7 +65,7 @@ pub fn play(bytes: &[u8]) -> usize {
     for _ in 0..STEPS_MAX {
         let Some(step) = steps.byte() else { break };
         let parameter = steps.byte().unwrap_or(0);
-        let word = SIDES[usize::from(parameter >> 2 & 1)] + u64::from(parameter & 3) * 8;
+        let word = CONTROL_BYTES[usize::from(parameter >> 2 & 1)] + u64::from(parameter & 3) * 8;
         match step % 8 {
             // Any number in any word, its own or the server's.
             0 => memory
@@ -79,7 +80,8 @@ pub fn play(bytes: &[u8]) -> usize {
             }
             // Bytes anywhere in the rings.
             2 => {
-                let at = steps.number() % (SHAPE.up + SHAPE.down) as u64;
+                let at =
+                    steps.number() % (DEFAULT_SIZES.to_server + DEFAULT_SIZES.to_client) as u64;
                 memory.write_all_at(&[parameter], RINGS + at).unwrap();
             }
             3 => {
@@ -93,12 +95,16 @@ pub fn play(bytes: &[u8]) -> usize {
             4 => {
                 let from = [parameter; 700];
                 let count = server.write(&from[..usize::from(parameter) * 2]);
-                assert!(count.unwrap_or(0) <= SHAPE.down);
+                assert!(count.unwrap_or(0) <= DEFAULT_SIZES.to_client);
             }
             5 => {
-                let wants = [Wants::BYTES, Wants::ROOM, Wants::EITHER][usize::from(parameter % 3)];
-                server.is_ready(wants);
-                server.arm(wants);
+                let interest = [
+                    RingInterest::READABLE,
+                    RingInterest::WRITABLE,
+                    RingInterest::EITHER,
+                ][usize::from(parameter % 3)];
+                server.is_ready(interest);
+                server.arm(interest);
                 server.disarm();
             }
             6 => {

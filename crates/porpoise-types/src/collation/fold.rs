@@ -1,7 +1,8 @@
 //! The folded collations: one weight a character.
 //!
-//! The weight of a character is a number that orders like the collation does; keys hold it in the manner of UTF-8, so
-//! that ASCII takes a byte and the order of bytes is the order of weights. All of them are PAD SPACE.
+//! The weight of a character is a number that orders like the collation does; keys hold it in the
+//! manner of UTF-8, so that ASCII takes a byte and the order of bytes is the order of weights. All
+//! of them are PAD SPACE.
 
 use super::{
     INVALID, KeySink, Kind, Latin1Table, PadRuns, append_codes, char_at, common_ascii,
@@ -51,7 +52,8 @@ static GENERAL: [u8; 256] = [
     0x59, 0x7F, 0x83, 0x85, 0x87, 0x89, 0x8B, 0xBE, 0x8D, 0x9C, 0x9E, 0xA0, 0xA2, 0xAC, 0xB1, 0xAE,
 ];
 
-/// Blocks of 256 code points that `general_ci` folds, in the order of the table in `unicode/general_ci.bin`.
+/// Blocks of 256 code points that `general_ci` folds, in the order of the table in
+/// `unicode/general_ci.bin`.
 const GENERAL_CI_BLOCKS: [u8; 11] = [
     0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x1E, 0x1F, 0x21, 0x24, 0xFF,
 ];

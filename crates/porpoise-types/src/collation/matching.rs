@@ -13,13 +13,15 @@ fn next(text: &[u8], at: usize, bytes: bool) -> (u32, usize) {
     }
 }
 
-/// SQL `LIKE`: `%` matches any run, `_` any one character, and `escape` takes the character after it literally
-/// (MySQL's is `\` unless the statement names another). Unlike `=`, trailing spaces count.
+/// SQL `LIKE`: `%` matches any run, `_` any one character, and `escape` takes the character after
+/// it literally (MySQL's is `\` unless the statement names another). Unlike `=`, trailing spaces
+/// count.
 pub fn like(text: &[u8], pattern: &[u8], escape: Option<char>, collation: Collation) -> bool {
     let bytes = collation.is_binary();
     let escape = escape.map_or(u32::MAX, |e| e as u32);
     let (mut t, mut p) = (0, 0);
-    // Where to go on after a mismatch: the pattern after the last `%`, and the text one character further.
+    // Where to go on after a mismatch: the pattern after the last `%`, and the text one character
+    // further.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         let matched = if p == pattern.len() {

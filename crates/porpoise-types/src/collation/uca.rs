@@ -1,12 +1,12 @@
 //! The Unicode collation algorithm, version 9.0.0 (Unicode Technical Standard #10).
 //!
-//! A text becomes a sequence of elements, each with a primary weight (which letter), a secondary (which accent) and a
-//! tertiary (which case); 0 means "no weight on this level". Texts compare by all primaries, then, if the collation
-//! has the level, by all secondaries, then by all tertiaries.
+//! A text becomes a sequence of elements, each with a primary weight (which letter), a secondary
+//! (which accent) and a tertiary (which case); 0 means "no weight on this level". Texts compare by
+//! all primaries, then, if the collation has the level, by all secondaries, then by all tertiaries.
 //!
-//! In keys a primary weight is not written as its 16 bits. The 74 primaries that ASCII has get odd one-byte codes in
-//! their order; a weight between two of them gets the even code between theirs, then its 16 bits. So a key of English
-//! is as long as the text:
+//! In keys a primary weight is not written as its 16 bits. The 74 primaries that ASCII has get odd
+//! one-byte codes in their order; a weight between two of them gets the even code between theirs,
+//! then its 16 bits. So a key of English is as long as the text:
 //!
 //! ```text
 //! code 0   end of the level
@@ -209,7 +209,7 @@ impl<'a> Elements<'a> {
             e if e >> 31 == 1 => {
                 let (count, first) = (e >> 24 & 0x7F, e & 0xFF_FFFF);
                 self.pending = Pending::Pool(first + 1, first + count);
-                pool(first)
+                element_at(first)
             }
             e => Element(e),
         }
@@ -247,7 +247,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-fn pool(at: u32) -> Element {
+fn element_at(at: u32) -> Element {
     Element(u32_at(POOL_AT + 4 * at as usize))
 }
 
@@ -263,7 +263,7 @@ impl Iterator for Elements<'_> {
                 } else {
                     Pending::None
                 };
-                return Some(pool(at));
+                return Some(element_at(at));
             }
             Pending::One(e) => {
                 self.pending = Pending::None;

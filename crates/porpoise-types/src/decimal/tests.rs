@@ -6,8 +6,8 @@ fn d(text: &str) -> Decimal {
         .unwrap_or_else(|()| panic!("{text} is a decimal"))
 }
 
-/// Computed with Python's `decimal` at 200 digits: a, b, a + b, a - b, a * b, a / b, a % b, a rounded to 2 places;
-/// `-` where there is no result.
+/// Computed with Python's `decimal` at 200 digits: a, b, a + b, a - b, a * b, a / b, a % b, a
+/// rounded to 2 places; `-` where there is no result.
 #[rustfmt::skip]
 const SAMPLES: &[[&str; 8]] = &[
     ["-0.000000000000242", "-605", "-605.000000000000242", "604.999999999999758", "0.000000000146410", "0.0000000000000004000", "-0.000000000000242", "0.00"],

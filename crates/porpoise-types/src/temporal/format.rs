@@ -1,10 +1,12 @@
-//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL 8.4 manual, 14.7).
+//! `DATE_FORMAT` and `TIME_FORMAT`, in the language asked for, and `STR_TO_DATE`, in English (MySQL
+//! 8.4 manual, 14.7).
 
 use super::locale::Locale;
 use super::{
     Date, DateMode, DateTime, MICROS_PER_SECOND, Time, day_number, is_leap_year, push_digits,
 };
 
+/// The months' English names.
 pub const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -32,17 +34,18 @@ pub const WEEKDAYS: [&str; 7] = [
 ];
 
 /// What is formatted: a date that may be impossible, and a time of day or a span.
-struct Parts {
+struct FormatParts {
     date: Date,
     time: Time,
     /// A TIME has no month or weekday to name.
     is_time: bool,
 }
 
-/// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for example.
+/// `DATE_FORMAT(value, pattern)`; `None` where MySQL gives NULL: a name asked of month 0, for
+/// example.
 pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<String> {
     format(
-        &Parts {
+        &FormatParts {
             date: value.date(),
             time: value.time(),
             is_time: false,
@@ -52,10 +55,11 @@ pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<St
     )
 }
 
-/// `TIME_FORMAT(value, pattern)`: hours may be more than 23; parts of a date are 0, their names NULL.
+/// `TIME_FORMAT(value, pattern)`: hours may be more than 23; parts of a date are 0, their names
+/// NULL.
 pub fn time_format(value: Time, pattern: &str) -> Option<String> {
     format(
-        &Parts {
+        &FormatParts {
             date: Date::ZERO,
             time: value,
             is_time: true,
@@ -65,8 +69,8 @@ pub fn time_format(value: Time, pattern: &str) -> Option<String> {
     )
 }
 
-fn format(parts: &Parts, pattern: &str, locale: &Locale) -> Option<String> {
-    let Parts {
+fn format(parts: &FormatParts, pattern: &str, locale: &Locale) -> Option<String> {
+    let FormatParts {
         date,
         time,
         is_time,
@@ -160,14 +164,17 @@ fn ordinal_suffix(n: u32) -> &'static [u8] {
 /// What `STR_TO_DATE` found: parts of a date, of a time, or both, by what the pattern asks for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParsedByFormat {
+    /// The pattern asks for parts of a date only.
     Date(Date),
+    /// The pattern asks for parts of a time only.
     Time(Time),
+    /// The pattern asks for both.
     DateTime(DateTime),
 }
 
 /// What a text said by a pattern.
 #[derive(Default)]
-struct Found {
+struct ScannedFields {
     year: u32,
     month: u32,
     day: u32,
@@ -187,10 +194,10 @@ struct Found {
     weekday: Option<u32>,
 }
 
-/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0; text beyond the
-/// pattern is ignored.
+/// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0;
+/// text beyond the pattern is ignored.
 pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedByFormat> {
-    let mut found = Found::default();
+    let mut found = ScannedFields::default();
     scan(&mut text.trim_start(), pattern, &mut found)?;
     if found.twelve {
         if !(1..=12).contains(&found.hour) {
@@ -226,8 +233,8 @@ pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedBy
     })
 }
 
-/// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given with them; week
-/// 1 of Monday weeks is the first with four days.
+/// The date of a weekday in a week of a year. `strict` weeks (`%V`, `%v`) belong to the year given
+/// with them; week 1 of Monday weeks is the first with four days.
 fn date_of_week(
     year: u32,
     (week, sunday_first): (u32, bool),
@@ -278,7 +285,7 @@ fn take_name(text: &mut &str, names: &[&str], letters: usize) -> Option<u32> {
         .map(|i| i as u32)
 }
 
-fn scan(text: &mut &str, pattern: &str, found: &mut Found) -> Option<()> {
+fn scan(text: &mut &str, pattern: &str, found: &mut ScannedFields) -> Option<()> {
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         *text = text.trim_ascii_start();
@@ -353,7 +360,8 @@ fn full_year(year: u32, digits: usize) -> u32 {
     }
 }
 
-/// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has microseconds).
+/// The type that `STR_TO_DATE` with this pattern has: (has a date part, has a time part, has
+/// microseconds).
 pub fn format_parts(pattern: &str) -> (bool, bool, bool) {
     let (mut date, mut time, mut micros) = (false, false, false);
     let mut chars = pattern.chars();

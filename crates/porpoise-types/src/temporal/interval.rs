@@ -1,37 +1,59 @@
 //! `INTERVAL` arithmetic: what `date + INTERVAL 1 MONTH` means.
 //!
-//! An interval is months plus microseconds: months move the calendar (and the day is cut to the month's last),
-//! microseconds move the clock.
+//! An interval is months plus microseconds: months move the calendar (and the day is cut to the
+//! month's last), microseconds move the clock.
 
 use super::{Date, DateTime, MICROS_PER_DAY, MICROS_PER_SECOND, days_in_month};
 
+/// A unit of `INTERVAL` (MySQL 8.4 manual, 11.5, "Temporal Intervals").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IntervalUnit {
+    /// `MICROSECOND`.
     Microsecond,
+    /// `SECOND`.
     Second,
+    /// `MINUTE`.
     Minute,
+    /// `HOUR`.
     Hour,
+    /// `DAY`.
     Day,
+    /// `WEEK`.
     Week,
+    /// `MONTH`.
     Month,
+    /// `QUARTER`.
     Quarter,
+    /// `YEAR`.
     Year,
+    /// `SECOND_MICROSECOND`: `'s.f'`.
     SecondMicrosecond,
+    /// `MINUTE_MICROSECOND`: `'m:s.f'`.
     MinuteMicrosecond,
+    /// `MINUTE_SECOND`: `'m:s'`.
     MinuteSecond,
+    /// `HOUR_MICROSECOND`: `'h:m:s.f'`.
     HourMicrosecond,
+    /// `HOUR_SECOND`: `'h:m:s'`.
     HourSecond,
+    /// `HOUR_MINUTE`: `'h:m'`.
     HourMinute,
+    /// `DAY_MICROSECOND`: `'d h:m:s.f'`.
     DayMicrosecond,
+    /// `DAY_SECOND`: `'d h:m:s'`.
     DaySecond,
+    /// `DAY_MINUTE`: `'d h:m'`.
     DayMinute,
+    /// `DAY_HOUR`: `'d h'`.
     DayHour,
+    /// `YEAR_MONTH`: `'y-m'`.
     YearMonth,
 }
 
-/// The name of each unit, how many numbers its text has, and what each is worth: months or microseconds.
+/// The name of each unit, how many numbers its text has, and what each is worth: months or
+/// microseconds.
 #[rustfmt::skip]
-const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
+const UNITS: [(IntervalUnit, &str, &[PartSize]); 20] = [
     (IntervalUnit::Microsecond,       "MICROSECOND",        &[Micros(1)]),
     (IntervalUnit::Second,            "SECOND",             &[SECOND]),
     (IntervalUnit::Minute,            "MINUTE",             &[MINUTE]),
@@ -55,17 +77,18 @@ const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
 ];
 
 #[derive(Clone, Copy)]
-enum Worth {
+enum PartSize {
     Months(i64),
     Micros(i64),
 }
-use Worth::{Micros, Months};
-const SECOND: Worth = Micros(MICROS_PER_SECOND);
-const MINUTE: Worth = Micros(60 * MICROS_PER_SECOND);
-const HOUR: Worth = Micros(3600 * MICROS_PER_SECOND);
-const DAY: Worth = Micros(MICROS_PER_DAY);
+use PartSize::{Micros, Months};
+const SECOND: PartSize = Micros(MICROS_PER_SECOND);
+const MINUTE: PartSize = Micros(60 * MICROS_PER_SECOND);
+const HOUR: PartSize = Micros(3600 * MICROS_PER_SECOND);
+const DAY: PartSize = Micros(MICROS_PER_DAY);
 
 impl IntervalUnit {
+    /// The unit of a name, in either case; `None` if there is no such unit.
     pub fn by_name(name: &str) -> Option<IntervalUnit> {
         UNITS
             .iter()
@@ -73,11 +96,17 @@ impl IntervalUnit {
             .map(|u| u.0)
     }
 
+    /// The name as SQL has it, in upper case.
     pub fn name(self) -> &'static str {
         UNITS[self as usize].1
     }
 
-    fn worths(self) -> &'static [Worth] {
+    /// Whether an amount in this unit has several numbers (`DAY_HOUR`).
+    pub fn is_compound(self) -> bool {
+        self.part_sizes().len() > 1
+    }
+
+    fn part_sizes(self) -> &'static [PartSize] {
         debug_assert!(UNITS[self as usize].0 == self);
         UNITS[self as usize].2
     }
@@ -99,7 +128,9 @@ impl IntervalUnit {
 /// A span: calendar months and clock microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interval {
+    /// Months of the calendar.
     pub months: i64,
+    /// Microseconds of the clock.
     pub micros: i64,
 }
 
@@ -107,7 +138,7 @@ impl Interval {
     /// A whole number of a simple unit; `None` on overflow.
     pub fn from_count(count: i64, unit: IntervalUnit) -> Option<Interval> {
         // A compound unit given one number means its smallest part.
-        match *unit.worths().last()? {
+        match *unit.part_sizes().last()? {
             Months(m) => Some(Interval {
                 months: count.checked_mul(m)?,
                 micros: 0,
@@ -119,10 +150,10 @@ impl Interval {
         }
     }
 
-    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between them, filled
-    /// from the right; a leading `-` makes all of it negative.
+    /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between
+    /// them, filled from the right; a leading `-` makes all of it negative.
     pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
-        let worths = unit.worths();
+        let part_sizes = unit.part_sizes();
         let text = text.trim();
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -135,16 +166,16 @@ impl Interval {
         {
             parts.push((part, part.parse().ok()?));
         }
-        if parts.len() > worths.len() {
+        if parts.len() > part_sizes.len() {
             return None;
         }
         let mut interval = Interval::default();
-        let offset = worths.len() - parts.len();
+        let offset = part_sizes.len() - parts.len();
         for (i, (digits, n)) in parts.iter().enumerate() {
-            match worths[offset + i] {
+            match part_sizes[offset + i] {
                 Months(m) => interval.months = interval.months.checked_add(n.checked_mul(m)?)?,
                 // '1.5' SECOND_MICROSECOND is 1.500000.
-                Micros(1) if worths.len() > 1 => {
+                Micros(1) if part_sizes.len() > 1 => {
                     let micros = n.checked_mul(
                         10i64.checked_pow(6u32.saturating_sub(digits.len() as u32))?,
                     )?;
@@ -188,7 +219,7 @@ impl DateTime {
 
     /// Whole units from `self` to `other` (`TIMESTAMPDIFF`).
     pub fn difference(self, other: DateTime, unit: IntervalUnit) -> i64 {
-        match unit.worths().last() {
+        match unit.part_sizes().last() {
             Some(Months(m)) => {
                 let (early, late, sign) = if self <= other {
                     (self, other, 1)

@@ -31,6 +31,7 @@ impl DateTime {
 }
 
 impl TimeZone {
+    /// UTC, which has no offset.
     pub fn utc() -> TimeZone {
         TimeZone {
             name: "+00:00".into(),
@@ -82,8 +83,8 @@ impl TimeZone {
         &self.name
     }
 
-    /// Local to UTC. A time skipped by a clock change is moved to its end; one that happens twice is the first.
-    /// `None` for impossible dates.
+    /// Local to UTC. A time skipped by a clock change is moved to its end; one that happens twice
+    /// is the first. `None` for impossible dates.
     pub fn to_utc(&self, local: DateTime) -> Option<DateTime> {
         if !local.date().is_real() {
             return None;
@@ -127,8 +128,8 @@ impl TimeZone {
         DateTime::from_linear_micros(local.linear_micros() - seconds as i64 * MICROS_PER_SECOND)
     }
 
-    /// A local datetime on its way into a TIMESTAMP column: to UTC, within 1970-01-01 00:00:01 … 2038-01-19
-    /// 03:14:07.999999. Zero stays zero; what is outside becomes zero and `BadTemporal`.
+    /// A local datetime on its way into a TIMESTAMP column: to UTC, within 1970-01-01 00:00:01 …
+    /// 2038-01-19 03:14:07.999999. Zero stays zero; what is outside becomes zero and `BadTemporal`.
     pub fn to_timestamp(&self, local: DateTime) -> (DateTime, Loss) {
         if local == DateTime::ZERO {
             return (local, Loss::None);

@@ -1,0 +1,86 @@
+//! A MySQL or MariaDB server to measure beside: started here, or running already.
+
+use std::path::Path;
+
+use porpoise_client::{Connection, Options, Transport};
+use porpoise_lab::Peer;
+
+use super::{Failure, SCHEMA};
+
+/// The ways into a server beside; ended with this, if it was started here.
+#[derive(Default)]
+pub struct PeerServer {
+    _process: Option<Peer>,
+    /// What the report calls it.
+    pub name: &'static str,
+    pub tcp: Option<Options>,
+    pub unix: Option<Options>,
+}
+
+impl PeerServer {
+    /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if
+    /// it names a host, over the Unix socket if it names one.
+    pub fn at(url: &str) -> Result<PeerServer, Failure> {
+        let given: Options = url.parse()?;
+        let way = |transport| Options {
+            transport,
+            ..given.clone()
+        };
+        // Without a socket named there is TCP alone; on localhost, with one named, that alone.
+        let has_tcp = given.socket.is_none() || given.host != "localhost";
+        Ok(PeerServer {
+            _process: None,
+            name: "peer",
+            tcp: has_tcp.then(|| way(Transport::Tcp)),
+            unix: given.socket.is_some().then(|| way(Transport::Unix)),
+        })
+    }
+
+    /// A MariaDB in `folder` for so many clients, if it is installed.
+    pub fn start(folder: &Path, clients: usize) -> Result<Option<PeerServer>, Failure> {
+        if !Peer::is_installed() {
+            return Ok(None);
+        }
+        let peer = Peer::start(folder, clients)?;
+        prepare(&mut peer.connect()?, &["localhost", "%"])?;
+        let [tcp, unix] = routes_to(peer.port(), peer.socket());
+        Ok(Some(PeerServer {
+            _process: Some(peer),
+            name: "MariaDB",
+            tcp: Some(tcp),
+            unix: Some(unix),
+        }))
+    }
+}
+
+/// The account of the clients, and what it may use.
+pub fn prepare(root: &mut Connection, hosts: &[&str]) -> Result<(), Failure> {
+    root.run(format!("CREATE DATABASE {SCHEMA}"))?;
+    for host in hosts {
+        root.run(format!("CREATE USER sb@'{host}' IDENTIFIED BY 'sb'"))?;
+        root.run(format!("GRANT ALL ON {SCHEMA}.* TO sb@'{host}'"))?;
+    }
+    Ok(())
+}
+
+/// The clients' account by TCP and by a Unix socket.
+pub fn routes_to(port: u16, socket: &Path) -> [Options; 2] {
+    let account = Options {
+        user: "sb".into(),
+        password: "sb".into(),
+        database: Some(SCHEMA.into()),
+        socket: Some(socket.to_path_buf()),
+        ..Options::default()
+    };
+    let tcp = Options {
+        host: "127.0.0.1".into(),
+        port,
+        transport: Transport::Tcp,
+        ..account.clone()
+    };
+    let unix = Options {
+        transport: Transport::Unix,
+        ..account
+    };
+    [tcp, unix]
+}

@@ -1,0 +1,111 @@
+//! Column definitions: what a result set tells the client of each column.
+//!
+//! Source: MySQL's protocol documentation, "Column Definition" and "Column Definition Flags".
+
+use porpoise_engine::reply::{ColumnKey, ResultColumn};
+use porpoise_protocol::codes::{self, ColumnType};
+use porpoise_protocol::column::ColumnDefinition;
+use porpoise_protocol::flags::ColumnFlags;
+use porpoise_types::{BlobSize, Charset, DataType, IntWidth};
+
+/// The protocol's type of a column.
+fn column_type(ty: &DataType) -> ColumnType {
+    match ty {
+        DataType::Null => ColumnType::Null,
+        DataType::Int { width, .. } => match width {
+            IntWidth::Tiny => ColumnType::Tiny,
+            IntWidth::Small => ColumnType::Short,
+            IntWidth::Medium => ColumnType::Int24,
+            IntWidth::Int => ColumnType::Long,
+            IntWidth::Big => ColumnType::LongLong,
+        },
+        DataType::Bit(_) => ColumnType::Bit,
+        DataType::Decimal { .. } => ColumnType::NewDecimal,
+        DataType::Float { .. } => ColumnType::Float,
+        DataType::Double { .. } => ColumnType::Double,
+        DataType::Char { .. } | DataType::Binary(_) | DataType::Enum(_) | DataType::Set(_) => {
+            ColumnType::String
+        }
+        DataType::Varchar { .. } | DataType::Varbinary(_) => ColumnType::VarString,
+        DataType::Text { .. } | DataType::Blob(_) => ColumnType::Blob,
+        DataType::Date => ColumnType::Date,
+        DataType::Time { .. } => ColumnType::Time,
+        DataType::DateTime { .. } => ColumnType::DateTime,
+        DataType::Timestamp { .. } => ColumnType::Timestamp,
+        DataType::Year => ColumnType::Year,
+        DataType::Json => ColumnType::Json,
+    }
+}
+
+/// A column's definition for a client that reads `charset`.
+pub(crate) fn column_definition(column: &ResultColumn, charset: Charset) -> ColumnDefinition<'_> {
+    let ty = &column.ty;
+    let text = ty.is_string() && !ty.is_binary_string();
+    ColumnDefinition {
+        schema: column.schema.as_bytes(),
+        table: column.table.as_bytes(),
+        org_table: column.original_table.as_bytes(),
+        name: column.name.as_bytes(),
+        org_name: column.original_name.as_bytes(),
+        collation: if text {
+            charset.default_collation().id()
+        } else {
+            codes::BINARY
+        },
+        length: u32::try_from(length_bytes(ty, charset)).unwrap_or(u32::MAX),
+        column_type: column_type(ty),
+        flags: column_flags(column),
+        decimals: ty.decimals(),
+        default: None,
+    }
+}
+
+/// The length of a column's widest value in bytes. A TEXT's length is bytes already.
+fn length_bytes(ty: &DataType, charset: Charset) -> u64 {
+    match ty {
+        DataType::Text { size, .. } if *size != BlobSize::Long => {
+            size.max_octets() * u64::from(charset.max_len())
+        }
+        _ => ty.max_octets(charset),
+    }
+}
+
+fn column_flags(column: &ResultColumn) -> ColumnFlags {
+    let ty = &column.ty;
+    let key = match column.key {
+        ColumnKey::None => ColumnFlags::empty(),
+        ColumnKey::Primary => ColumnFlags::PRI_KEY | ColumnFlags::PART_KEY,
+        ColumnKey::Unique => ColumnFlags::UNIQUE_KEY | ColumnFlags::PART_KEY,
+        ColumnKey::Multiple => ColumnFlags::MULTIPLE_KEY | ColumnFlags::PART_KEY,
+    };
+    let unsigned = ty.is_unsigned() && !matches!(ty, DataType::Enum(_) | DataType::Set(_));
+    let binary = ty.is_binary_string()
+        || ty.is_temporal()
+        || matches!(ty, DataType::Json)
+        || (ty.is_string() && ty.collation().is_binary())
+        || (ty.is_numeric() && column.table.is_empty());
+    let number = ty.is_numeric() && !matches!(ty, DataType::Bit(_));
+    [
+        (ColumnFlags::NOT_NULL, !column.nullable),
+        (ColumnFlags::BLOB, ty.is_blob()),
+        (ColumnFlags::UNSIGNED, unsigned),
+        (
+            ColumnFlags::ZEROFILL,
+            ty.is_zerofill() || matches!(ty, DataType::Year),
+        ),
+        (ColumnFlags::BINARY, binary),
+        (ColumnFlags::ENUM, matches!(ty, DataType::Enum(_))),
+        (ColumnFlags::SET, matches!(ty, DataType::Set(_))),
+        (ColumnFlags::AUTO_INCREMENT, column.auto_increment),
+        (
+            ColumnFlags::TIMESTAMP,
+            matches!(ty, DataType::Timestamp { .. }) && column.on_update_now,
+        ),
+        (ColumnFlags::ON_UPDATE_NOW, column.on_update_now),
+        (ColumnFlags::NO_DEFAULT_VALUE, column.no_default),
+        (ColumnFlags::NUM, number),
+    ]
+    .into_iter()
+    .filter(|(_, is_set)| *is_set)
+    .fold(key, |flags, (flag, _)| flags | flag)
+}

@@ -1,0 +1,241 @@
+//! What all connections of a server share.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use porpoise_engine::Account;
+use porpoise_engine::hosts::Refusal;
+use porpoise_engine::{Engine, Error};
+
+use crate::account_limits::{AccountLimits, AccountSlot};
+use crate::auth_cache::AuthCache;
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
+use crate::descriptors::{self, DescriptorRequest, SpareDescriptor};
+use crate::group_commit_delay::GroupCommitDelay;
+use crate::placement::MigrationPolicy;
+use crate::stream::Peer;
+use crate::sync_thread::{SyncTasks, SyncThread};
+use crate::thread_pool::ThreadPool;
+use crate::traffic::TrafficCounters;
+use crate::worker::{WorkerInbox, WorkerMessage};
+
+/// What every connection can reach.
+pub(crate) struct ServerState {
+    pub engine: Engine,
+    pub thread_pool: Arc<ThreadPool>,
+    pub auth_cache: AuthCache,
+    pub group_commit_delay: GroupCommitDelay,
+    pub sync_thread: Arc<SyncThread>,
+    pub migration: MigrationPolicy,
+    pub when_idle: Option<fn()>,
+    /// The most rings that each worker keeps for clients that may come back.
+    pub awaiting_reuse_max: AtomicUsize,
+    /// For the client that finds no descriptor.
+    pub spare_descriptor: SpareDescriptor,
+    /// One a worker; set once, before the first connection.
+    pub inboxes: OnceLock<Vec<Arc<WorkerInbox>>>,
+    pub slots: ConnectionSlots,
+    pub stop_request: StopRequest,
+    /// Of connections that no worker has yet.
+    pub traffic: Arc<TrafficCounters>,
+    account_limits: AccountLimits,
+    pub aborted_clients: AtomicU64,
+    pub aborted_connects: AtomicU64,
+    /// Clients that were refused because all slots were taken.
+    pub refused_full: AtomicU64,
+    /// Clients that couldn't be accepted, and those whose address is unknown.
+    pub accept_errors: AtomicU64,
+    /// Clients that asked for the loopback fast path and got it.
+    pub fast_path_accepted: AtomicU64,
+    /// Clients that asked for the loopback fast path and stayed on TCP.
+    pub fast_path_declined: AtomicU64,
+}
+
+impl ServerState {
+    pub fn new(engine: Engine) -> ServerState {
+        ServerState {
+            engine,
+            thread_pool: Arc::default(),
+            auth_cache: AuthCache::default(),
+            group_commit_delay: GroupCommitDelay::default(),
+            sync_thread: Arc::default(),
+            migration: MigrationPolicy::default(),
+            when_idle: None,
+            awaiting_reuse_max: AtomicUsize::new(0),
+            spare_descriptor: SpareDescriptor::default(),
+            inboxes: OnceLock::new(),
+            slots: ConnectionSlots::default(),
+            stop_request: StopRequest::default(),
+            traffic: Arc::default(),
+            account_limits: AccountLimits::default(),
+            aborted_clients: AtomicU64::new(0),
+            aborted_connects: AtomicU64::new(0),
+            refused_full: AtomicU64::new(0),
+            accept_errors: AtomicU64::new(0),
+            fast_path_accepted: AtomicU64::new(0),
+            fast_path_declined: AtomicU64::new(0),
+        }
+    }
+
+    /// Lowers `max_connections` to what the limit of descriptors bears. Everything that is opened
+    /// before the first client must be open already.
+    pub fn allocate_descriptors(&self, workers: usize, rings: bool) {
+        let variables = self.engine.variables();
+        let request = DescriptorRequest {
+            max_connections: variables.max_connections(),
+            workers: workers as u64,
+            rings,
+        };
+        let (limit, open) = (descriptors::limit(), descriptors::open());
+        let budget = request.allocate(limit, open);
+        self.awaiting_reuse_max
+            .store(budget.awaiting_reuse, Ordering::Relaxed);
+        let (most, requested) = (budget.connections, request.max_connections);
+        if most < requested {
+            let required = request.required(open);
+            tracing::warn!("Changed limits: max_open_files: {limit} (requested {required})");
+            tracing::warn!("Changed limits: max_connections: {most} (requested {requested})");
+        }
+        variables.limit_connections(most);
+    }
+
+    // ── Admission ────────────────────────────────────────────────────────────────────────────
+
+    fn max_connections(&self) -> usize {
+        usize::try_from(self.engine.variables().max_connections()).unwrap_or(usize::MAX)
+    }
+
+    /// A slot for a new connection, if there is one left: the administrator's if it is the last.
+    pub fn take_slot(&self) -> Option<ConnectionSlot> {
+        self.slots.take(self.max_connections())
+    }
+
+    /// A slot for a new connection that isn't the administrator's.
+    pub fn take_ordinary_slot(&self) -> Option<ConnectionSlot> {
+        self.slots.take_ordinary(self.max_connections())
+    }
+
+    /// No slot is left but the administrator's.
+    pub fn is_full(&self) -> bool {
+        self.slots.taken() >= self.max_connections()
+    }
+
+    /// One of the connections that the account may have; `None` where there is no limit.
+    pub fn take_account_slot(
+        &self,
+        account: Option<&Account>,
+    ) -> Result<Option<AccountSlot>, Error> {
+        let most = self.engine.variables().max_user_connections();
+        match account {
+            Some(account) => self.account_limits.take(account, most),
+            None => Ok(None),
+        }
+    }
+
+    /// A client broke off before it had logged in, sent what isn't a login, or took too long.
+    pub fn handshake_failed(&self, peer: Peer) {
+        self.record_refused(peer, Refusal::Handshake);
+    }
+
+    /// A client was refused.
+    pub fn record_refused(&self, peer: Peer, why: Refusal) {
+        self.aborted_connects.fetch_add(1, Ordering::Relaxed);
+        if let Some(address) = peer.remote_ip() {
+            self.engine.hosts().refused(address, why);
+        }
+    }
+
+    /// Whether clients of this host may try to log in.
+    ///
+    /// # Errors
+    /// 1129 if they have broken off too often, 1130 if no account is for them.
+    pub fn check_host(&self, peer: Peer) -> Result<(), Error> {
+        self.check_connect_errors(peer)?;
+        if peer == Peer::SameUser || self.engine.hears_host(&peer.host(), peer.ip()) {
+            return Ok(());
+        }
+        self.record_refused(peer, Refusal::NoAccount);
+        Err(Error::host_not_privileged(peer.host()))
+    }
+
+    fn check_connect_errors(&self, peer: Peer) -> Result<(), Error> {
+        let Some(address) = peer.remote_ip() else {
+            return Ok(());
+        };
+        let variables = self.engine.variables();
+        let most = variables.get_u64("max_connect_errors");
+        let hosts = usize::try_from(variables.get_u64("host_cache_size")).unwrap_or(0);
+        if self.engine.hosts().hears(address, most, hosts) {
+            return Ok(());
+        }
+        Err(Error::host_is_blocked(address))
+    }
+
+    pub fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.engine.variables().connect_timeout())
+    }
+
+    // ── Commits ──────────────────────────────────────────────────────────────────────────────
+
+    /// Commits of all workers that are not on disk yet, or whose replies are still held back.
+    pub fn pending_commits(&self) -> usize {
+        let commits = self
+            .inboxes()
+            .iter()
+            .map(|inbox| inbox.commits.load(Ordering::SeqCst));
+        commits.sum()
+    }
+
+    /// Has the sync thread sync the commits that wait. False if there is no such thread.
+    pub fn request_sync(&self) -> bool {
+        self.sync_thread.request(|| {
+            let engine = self.engine.clone();
+            let inboxes = self.inboxes().to_vec();
+            SyncTasks {
+                sync: Box::new(move || {
+                    engine.sync_pending();
+                }),
+                notify: Box::new(move || notify_sync_pending(&inboxes)),
+            }
+        })
+    }
+
+    /// One a worker; none before the workers are made.
+    pub fn inboxes(&self) -> &[Arc<WorkerInbox>] {
+        self.inboxes.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// COM_STATISTICS' line of figures.
+    pub fn statistics(&self) -> String {
+        self.engine.statistics()
+    }
+}
+
+/// Tells the workers whose commits wait for a sync.
+pub(crate) fn notify_sync_pending(inboxes: &[Arc<WorkerInbox>]) {
+    for inbox in inboxes {
+        if inbox.commits.load(Ordering::SeqCst) > 0 {
+            inbox.send(WorkerMessage::SyncPending);
+        }
+    }
+}
+
+/// Whether somebody has asked the server to stop.
+#[derive(Clone, Default)]
+pub(crate) struct StopRequest(Arc<(Mutex<bool>, Condvar)>);
+
+impl StopRequest {
+    pub fn request(&self) {
+        *self.0.0.lock() = true;
+        self.0.1.notify_all();
+    }
+
+    pub fn wait(&self) {
+        let mut requested = self.0.0.lock();
+        while !*requested {
+            self.0.1.wait(&mut requested);
+        }
+    }
+}

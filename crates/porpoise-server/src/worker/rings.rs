@@ -1,0 +1,143 @@
+//! The rings of connections over shared memory, which a worker polls in memory.
+//!
+//! A ring of a connection that was served lately is polled in each turn of the loop, without a
+//! system call. A ring that has been silent for a while, and every ring before the loop sleeps, is
+//! armed instead: then its client rings the doorbell that epoll watches.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mio::Token;
+use porpoise_transport::spin::Spin;
+
+use super::EventLoop;
+use super::connections::SlotState;
+
+/// Turns in which rings alone may be polled before sockets are polled again.
+const TURNS_RINGS_ONLY_MAX: u32 = 16;
+/// Polls of the rings, while there is nothing else to do, before sockets are polled again.
+const POLLS_RINGS_ONLY_MAX: u32 = 128;
+/// How long a ring may be silent before it is armed.
+const RING_IDLE_MAX: Duration = Duration::from_millis(5);
+
+pub(super) struct PolledRings {
+    /// Connections whose rings are polled; some may be gone or checked out.
+    tokens: Vec<Token>,
+    pub spin: Spin,
+    turns_rings_only: u32,
+    /// When silent rings are armed next.
+    arm_silent_at: Instant,
+}
+
+impl Default for PolledRings {
+    fn default() -> PolledRings {
+        PolledRings {
+            tokens: Vec::new(),
+            spin: Spin::default(),
+            turns_rings_only: 0,
+            arm_silent_at: Instant::now(),
+        }
+    }
+}
+
+impl PolledRings {
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Whether sockets are to be polled in this turn, beside the rings.
+    pub fn is_socket_turn(&mut self, has_commits: bool) -> bool {
+        let rings_only =
+            !self.tokens.is_empty() && !has_commits && self.turns_rings_only < TURNS_RINGS_ONLY_MAX;
+        self.turns_rings_only = if rings_only {
+            self.turns_rings_only + 1
+        } else {
+            0
+        };
+        !rings_only
+    }
+}
+
+impl EventLoop {
+    /// Polls this connection's ring from now on.
+    pub(super) fn poll_ring_of(&mut self, token: Token) {
+        let Some(slot) = self.connections.get_mut(token) else {
+            return;
+        };
+        slot.ring_active = true;
+        if !std::mem::replace(&mut slot.ring_polled, true) {
+            self.rings.tokens.push(token);
+        }
+    }
+
+    /// Queues the connections whose rings hold what they wait for. True if there are any.
+    pub(super) fn poll_rings(&mut self) -> bool {
+        let mut found = false;
+        for at in 0..self.rings.tokens.len() {
+            let token = self.rings.tokens[at];
+            let slot = self.connections.get_mut(token);
+            if slot.is_some_and(|slot| slot.is_ready()) {
+                self.enqueue(token);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Arms the rings that have been silent, if it is time.
+    pub(super) fn arm_silent_rings(&mut self) {
+        if self.now >= self.rings.arm_silent_at {
+            self.rings.arm_silent_at = self.now + RING_IDLE_MAX;
+            self.arm_rings(false);
+        }
+    }
+
+    /// Arms rings, so that their clients ring: all of them before a sleep, otherwise those that
+    /// have been silent. True if one holds something already; nobody rings for that.
+    pub(super) fn arm_rings(&mut self, all: bool) -> bool {
+        let mut found = false;
+        let mut tokens = std::mem::take(&mut self.rings.tokens);
+        tokens.retain(|&token| {
+            let Some(slot) = self.connections.get_mut(token) else {
+                return false;
+            };
+            if !all && std::mem::take(&mut slot.ring_active) {
+                return true;
+            }
+            slot.ring_polled = false;
+            // A connection that is checked out or commits is polled again when it is back.
+            if let SlotState::Resident(connection) = &mut slot.state
+                && !slot.reply_held
+                && connection.arm()
+            {
+                self.enqueue(token);
+                found = true;
+            }
+            false
+        });
+        self.rings.tokens = tokens;
+        found
+    }
+
+    /// Polls the rings until one holds something, or a message or a socket event comes (true), or
+    /// until that isn't worth it any longer (false).
+    pub(super) fn spin_for_rings(&mut self) -> bool {
+        let mut spin = std::mem::take(&mut self.rings.spin);
+        let mut polls = 0;
+        let won = spin.wait(|| {
+            polls += 1;
+            self.poll_rings()
+                || !self.inbox.is_empty()
+                || (polls % POLLS_RINGS_ONLY_MAX == 0 && self.poll_sockets(Some(Duration::ZERO)))
+        });
+        self.rings.spin = spin;
+        let traffic = &self.inbox.traffic;
+        let counter = if won {
+            &traffic.spins_won
+        } else {
+            &traffic.spins_lost
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        won
+    }
+}

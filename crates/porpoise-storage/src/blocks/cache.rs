@@ -1,0 +1,94 @@
+//! Which blocks stay in memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::SpaceId;
+use crate::block::{Block, BlockMemory};
+use crate::tree_snapshot::TreeSnapshot;
+
+/// The clock has capacity for twice as many blocks as there were when it was last full, and at
+/// least for these.
+const CLOCK_LEN_MIN: usize = 256;
+
+/// Which blocks of all spaces stay in memory: CLOCK, in which a block that was read since the hand
+/// last passed stays for another round.
+pub(crate) struct BlockCache {
+    pub(super) memory: Arc<BlockMemory>,
+    /// Blocks in the order in which the clock's hand passes them.
+    clock: Mutex<VecDeque<(SpaceId, Weak<Block>)>>,
+    /// The snapshot whose blocks they are now.
+    snapshot: Mutex<Weak<TreeSnapshot>>,
+}
+
+impl BlockCache {
+    /// A cache of so many bytes.
+    pub fn new(budget: usize) -> BlockCache {
+        BlockCache {
+            memory: Arc::new(BlockMemory::new(budget)),
+            clock: Mutex::default(),
+            snapshot: Mutex::default(),
+        }
+    }
+
+    /// The memory that the blocks take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.memory.used()
+    }
+
+    /// Evicts the blocks of this snapshot from now on.
+    pub fn attach(&self, snapshot: &Arc<TreeSnapshot>) {
+        *self.snapshot.lock() = Arc::downgrade(snapshot);
+    }
+
+    /// Adds a block to the clock, and evicts others if there is no memory left.
+    pub(super) fn admit(&self, space: SpaceId, block: &Arc<Block>) {
+        {
+            let mut clock = self.clock.lock();
+            if clock.len() == clock.capacity() {
+                // Blocks that a checkpoint has replaced are gone without having been evicted.
+                clock.retain(|(_, block)| block.strong_count() > 0);
+                let len = clock.len();
+                clock.reserve(len.max(CLOCK_LEN_MIN));
+            }
+            clock.push_back((space, Arc::downgrade(block)));
+        }
+        if self.memory.is_over_budget() {
+            self.evict_until_fits();
+        }
+    }
+
+    fn evict_until_fits(&self) {
+        let Some(snapshot) = self.snapshot.lock().upgrade() else {
+            return;
+        };
+        // Every block gets one more round at most.
+        let mut rounds = 2 * self.clock.lock().len();
+        while self.memory.is_over_budget() && rounds > 0 {
+            rounds -= 1;
+            let next = self.clock.lock().pop_front();
+            let Some((space, block)) = next else { return };
+            let Some(block) = block.upgrade() else {
+                continue;
+            };
+            let stays = block.take_referenced() || {
+                let evicted = snapshot.with_blocks(space, |blocks| blocks.evict(&block));
+                evicted.is_some_and(|evicted| matches!(evicted, Eviction::Partial))
+            };
+            if stays {
+                let again = (space, Arc::downgrade(&block));
+                self.clock.lock().push_back(again);
+            }
+        }
+    }
+}
+
+/// From where a block was removed.
+pub(super) enum Eviction {
+    /// From every snapshot that can have it.
+    Complete,
+    /// From this snapshot; a later one may have it, too.
+    Partial,
+}

@@ -1,0 +1,124 @@
+//! The end of the log in memory: where the next record goes, and records not yet written to a file.
+
+use super::record::{
+    KIND_COMMIT, KIND_SEAL, Payload, RECORD_HEADER_LEN, RecordHeader, checksum, record_len,
+};
+use super::segment::{LogSegment, SEGMENT_HEADER_LEN};
+use crate::{CommitTs, Lsn};
+
+/// A run of bytes to be written to one segment.
+pub(crate) struct SegmentWrite {
+    pub(super) segment: LogSegment,
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Where the next record goes, and the records not yet handed to a file.
+pub(crate) struct LogTail {
+    segment: LogSegment,
+    offset: u64,
+    segment_bytes: u64,
+    writes: Vec<SegmentWrite>,
+    buffered: u64,
+}
+
+impl LogTail {
+    /// A tail that goes on at an offset of a segment. New segments are `segment_bytes` long.
+    pub fn at(segment: LogSegment, offset: u64, segment_bytes: u64) -> LogTail {
+        LogTail {
+            segment,
+            offset,
+            segment_bytes,
+            writes: Vec::new(),
+            buffered: 0,
+        }
+    }
+
+    /// Goes back to a position, and forgets what was to be written behind it.
+    pub fn rewind(&mut self, segment: LogSegment, end: Lsn) {
+        self.segment = segment;
+        self.offset = end.0 - segment.start;
+        self.writes.clear();
+        self.buffered = 0;
+    }
+
+    /// The position of the next record.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.segment.start + self.offset)
+    }
+
+    /// How many bytes [`take_writes`](LogTail::take_writes) would give.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffered
+    }
+
+    /// The bytes that are not yet written, in the order of the log.
+    pub fn take_writes(&mut self) -> Vec<SegmentWrite> {
+        self.buffered = 0;
+        std::mem::take(&mut self.writes)
+    }
+
+    /// The segment that this record would begin; `None` if it fits into the current one.
+    pub fn next_segment(&self, payload: &Payload) -> Option<LogSegment> {
+        let needed = record_len(payload.bytes.len() as u64);
+        let least = SEGMENT_HEADER_LEN + needed + RECORD_HEADER_LEN;
+        // A segment always keeps room for its seal.
+        let fits = self.offset + needed + RECORD_HEADER_LEN <= self.segment.capacity;
+        (!fits).then(|| LogSegment {
+            start: self.segment.end(),
+            capacity: self.segment_bytes.max(least.next_multiple_of(4096)),
+        })
+    }
+
+    /// Adds a commit's record, and before it the seal of a segment that it doesn't fit into.
+    pub fn append(&mut self, ts: CommitTs, synced: Lsn, payload: &Payload) {
+        if let Some(next) = self.next_segment(payload) {
+            self.push(KIND_SEAL, ts, synced, &[], checksum(&[]));
+            self.segment = next;
+            self.offset = SEGMENT_HEADER_LEN;
+        }
+        self.push(KIND_COMMIT, ts, synced, &payload.bytes, payload.checksum);
+    }
+
+    fn push(
+        &mut self,
+        kind: u32,
+        ts: CommitTs,
+        synced: Lsn,
+        payload: &[u8],
+        payload_checksum: u32,
+    ) {
+        let (segment, offset) = (self.segment, self.offset);
+        if self
+            .writes
+            .last()
+            .is_none_or(|write| write.segment != segment)
+        {
+            self.writes.push(SegmentWrite {
+                segment,
+                offset,
+                bytes: Vec::new(),
+            });
+        }
+        let Some(write) = self.writes.last_mut() else {
+            return;
+        };
+        let header = RecordHeader {
+            payload_len: payload.len() as u64,
+            kind,
+            ts,
+            synced,
+            payload_checksum,
+        };
+        let len = record_len(payload.len() as u64);
+        let end = write.bytes.len() + len as usize;
+        write.bytes.reserve(len as usize);
+        write
+            .bytes
+            .extend_from_slice(&header.to_bytes(Lsn(segment.start + offset)));
+        write.bytes.extend_from_slice(payload);
+        write.bytes.resize(end, 0);
+        self.offset += len;
+        self.buffered += len;
+    }
+}

@@ -1,0 +1,338 @@
+//! Committed versions that redb doesn't hold yet.
+//!
+//! A **memtable** holds what was committed between two checkpoints. Commits go to the newest one; a
+//! checkpoint switches to the next, merges the one before into redb, and drops it:
+//!
+//! ```text
+//! time ───────────────────────────────────────────────────────────►
+//! memtable 7  ▓▓▓▓▓▓▓▓▓▓ merging ┄┄┄ in redb
+//! memtable 8             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ merging ┄┄
+//! memtable 9                                  ▓▓▓▓▓▓▓▓▓▓
+//! ```
+//!
+//! A snapshot keeps the memtables (and the redb read transaction) of its own time alive by
+//! reference count, so versions are never collected one by one: when the last snapshot that could
+//! read a memtable is gone, all of it is freed.
+//!
+//! Most reads are of rows that no memtable has. A Bloom filter of a few bits a key tells so without
+//! a search of the maps.
+//!
+//! Within a memtable each space is an ordered map ([`VersionMap`]) from key to its versions, the
+//! newest first. A reader at time `ts` takes the first that is not newer:
+//!
+//! ```text
+//! a: 9 4     b: 7     c: 8 3          reader at 7 of c: passes 8, takes 3
+//! ```
+
+use std::ops::Bound;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+use twox_hash::XxHash3_64;
+
+use crate::space_table::SpaceTable;
+use crate::version_map::{Arena, ENTRY_OVERHEAD_BYTES, EntryRef, VersionMap, VersionPosition};
+use crate::{CommitTs, Direction, Lsn, SpaceId};
+
+pub(crate) type Key = Arc<[u8]>;
+/// `None` is a deletion.
+pub(crate) type Value = Option<Arc<[u8]>>;
+
+pub(crate) struct Memtable {
+    pub spaces: SpaceTable<Arc<SpaceVersions>>,
+    /// The newest commit that readers may see. Moves only forward, in commit order.
+    visible: AtomicU64,
+    bytes: AtomicU64,
+    keys: BloomFilter,
+    /// The memory of the versions of all its spaces.
+    arena: Arc<Arena>,
+    /// Once it takes no more commits: the position in the log behind its last.
+    pub ends_at: OnceLock<Lsn>,
+}
+
+impl Memtable {
+    /// A memtable for the commits after `ts`.
+    pub fn after(ts: CommitTs) -> Memtable {
+        Memtable {
+            spaces: SpaceTable::new(),
+            visible: AtomicU64::new(ts.0),
+            bytes: AtomicU64::new(0),
+            keys: BloomFilter::default(),
+            arena: Arc::default(),
+            ends_at: OnceLock::new(),
+        }
+    }
+
+    pub fn visible(&self) -> CommitTs {
+        CommitTs(self.visible.load(Ordering::Acquire))
+    }
+
+    pub fn publish(&self, ts: CommitTs) {
+        self.visible.store(ts.0, Ordering::Release);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn entries(&self) -> u64 {
+        self.spaces
+            .iter()
+            .map(|(_, versions)| versions.entries() as u64)
+            .sum()
+    }
+
+    /// A memtable with the newest visible version of each key, and nothing of commits that failed.
+    pub fn copy_of_visible(&self) -> Memtable {
+        let ts = self.visible();
+        let copy = Memtable::after(ts);
+        for (space, versions) in self.spaces.iter() {
+            let net_rows = versions.net_rows.load(Ordering::Relaxed);
+            let seen = std::iter::successors(versions.map.first(), EntryRef::next)
+                .filter_map(|found| Some((found.key(), found.visible(ts.0)?)));
+            copy.insert(space, ts, net_rows, seen);
+            if versions.is_dropped(ts) {
+                copy.space(space).drop_at(ts);
+            }
+        }
+        copy
+    }
+
+    /// The space's versions, if the key may be among them; `Err` if the space is dropped.
+    pub fn versions_of(
+        &self,
+        space: SpaceId,
+        hash: KeyHash,
+        ts: CommitTs,
+    ) -> Result<Option<&SpaceVersions>, Dropped> {
+        match self.spaces.get(space) {
+            None => Ok(None),
+            Some(versions) if versions.is_dropped(ts) => Err(Dropped),
+            Some(versions) => Ok(self.keys.may_contain(hash).then_some(versions)),
+        }
+    }
+
+    /// Whether no commit has come here.
+    pub fn is_empty(&self) -> bool {
+        self.spaces.iter().next().is_none()
+    }
+
+    pub fn space(&self, space: SpaceId) -> &Arc<SpaceVersions> {
+        self.spaces
+            .get_or_insert_with(space, || Arc::new(SpaceVersions::new(&self.arena)))
+    }
+
+    /// Adds a space's writes of one commit. They are seen once `publish` reaches its timestamp.
+    pub fn insert<'w>(
+        &self,
+        space: SpaceId,
+        ts: CommitTs,
+        net_rows: i64,
+        writes: impl IntoIterator<Item = (&'w [u8], Option<&'w [u8]>)>,
+    ) {
+        let versions = self.space(space);
+        let mut bytes = 0;
+        for (key, value) in writes {
+            let value_len = value.map_or(0, <[u8]>::len);
+            bytes += (key.len() + value_len) as u64 + ENTRY_OVERHEAD_BYTES;
+            self.keys.add(KeyHash::of(space, key));
+            versions.map.insert(key, ts.0, value);
+        }
+        versions.net_rows.fetch_add(net_rows, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The space was dropped before the reader's moment.
+pub(crate) struct Dropped;
+
+/// A hash of a space and a key.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyHash(u64);
+
+impl KeyHash {
+    pub fn of(space: SpaceId, key: &[u8]) -> KeyHash {
+        KeyHash(XxHash3_64::oneshot_with_seed(u64::from(space.0), key))
+    }
+}
+
+/// A Bloom filter: answers with one load that a memtable doesn't have a key, most of the time. Two
+/// bits of one word stand for each key. With 50,000 keys one in a hundred others is taken for one
+/// of them.
+#[derive(Default)]
+struct BloomFilter(OnceLock<Box<[AtomicU64]>>);
+
+const FILTER_WORDS: usize = 1 << 14;
+
+impl BloomFilter {
+    fn place(hash: KeyHash) -> (usize, u64) {
+        let bits = 1 << (hash.0 & 63) | 1 << (hash.0 >> 6 & 63);
+        ((hash.0 >> 32) as usize % FILTER_WORDS, bits)
+    }
+
+    /// A key that is added before its commit is published is found by every reader that sees the
+    /// commit.
+    fn add(&self, hash: KeyHash) {
+        let make = || (0..FILTER_WORDS).map(|_| AtomicU64::new(0)).collect();
+        let (word, bits) = BloomFilter::place(hash);
+        self.0.get_or_init(make)[word].fetch_or(bits, Ordering::Relaxed);
+    }
+
+    fn may_contain(&self, hash: KeyHash) -> bool {
+        let (word, bits) = BloomFilter::place(hash);
+        self.0
+            .get()
+            .is_some_and(|words| words[word].load(Ordering::Relaxed) & bits == bits)
+    }
+}
+
+/// One space's versions within a memtable.
+pub(crate) struct SpaceVersions {
+    map: VersionMap,
+    /// Rows added less rows removed, as far as the writers knew.
+    pub net_rows: AtomicI64,
+    /// The commit that dropped the space; `u64::MAX` while there is none.
+    dropped_at: AtomicU64,
+}
+
+impl SpaceVersions {
+    fn new(arena: &Arc<Arena>) -> SpaceVersions {
+        SpaceVersions {
+            map: VersionMap::new(Arc::clone(arena)),
+            net_rows: AtomicI64::new(0),
+            dropped_at: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The newest version of each key, in order: what a checkpoint writes to the B-tree.
+    pub fn newest(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        std::iter::successors(self.map.first(), EntryRef::next)
+            .filter_map(|found| Some((found.key(), found.visible(u64::MAX)?)))
+    }
+
+    /// How many keys have versions.
+    pub fn entries(&self) -> usize {
+        self.map.len()
+    }
+
+    pub fn drop_at(&self, ts: CommitTs) {
+        self.dropped_at.fetch_min(ts.0, Ordering::AcqRel);
+    }
+
+    pub fn is_dropped(&self, ts: CommitTs) -> bool {
+        self.dropped_at.load(Ordering::Acquire) <= ts.0
+    }
+
+    pub fn is_dropped_at_all(&self) -> bool {
+        self.is_dropped(CommitTs(u64::MAX - 1))
+    }
+
+    /// What a reader at `ts` sees of the key here: a value, a deletion (`Some(None)`), or nothing.
+    pub fn find(&self, key: &[u8], ts: CommitTs) -> Option<Option<&[u8]>> {
+        self.map.get(key)?.visible(ts.0)
+    }
+}
+
+pub(crate) type BoundKey = SmallVec<[u8; 24]>;
+
+/// The versions of a range that a reader sees, one after another, without copying them.
+pub(crate) struct VersionCursor {
+    versions: Arc<SpaceVersions>,
+    ts: u64,
+    /// Where the cursor ends, in its direction.
+    end: Bound<BoundKey>,
+    direction: Direction,
+    at: Option<VersionPosition>,
+}
+
+impl VersionCursor {
+    pub fn new(
+        versions: Arc<SpaceVersions>,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        ts: CommitTs,
+    ) -> VersionCursor {
+        let map = &versions.map;
+        let first = match (direction, low, high) {
+            (Direction::Forward, Bound::Included(key), _) => map.at_or_above(key),
+            (Direction::Forward, Bound::Excluded(key), _) => map.above(key),
+            (Direction::Forward, Bound::Unbounded, _) => map.first(),
+            (Direction::Backward, _, Bound::Included(key)) => map.at_or_below(key),
+            (Direction::Backward, _, Bound::Excluded(key)) => map.below(key),
+            (Direction::Backward, _, Bound::Unbounded) => map.last(),
+        };
+        let end = match direction {
+            Direction::Forward => high,
+            Direction::Backward => low,
+        };
+        let mut cursor = VersionCursor {
+            ts: ts.0,
+            end: end.map(BoundKey::from_slice),
+            direction,
+            at: None,
+            versions: Arc::clone(&versions),
+        };
+        cursor.at = cursor.next_visible(first);
+        cursor
+    }
+
+    /// The current key and its value; `None` for the value is a deletion.
+    #[inline]
+    pub fn current(&self) -> Option<(&[u8], Option<&[u8]>)> {
+        // SAFETY: a cursor's positions come from its own map.
+        Some(unsafe { self.at?.row(&self.versions.map) })
+    }
+
+    pub fn advance(&mut self) {
+        let Some(at) = self.at else { return };
+        // SAFETY: as above.
+        let found = unsafe { at.found(&self.versions.map) };
+        self.at = self.next_visible(self.neighbour(found));
+    }
+
+    fn neighbour<'a>(&'a self, found: EntryRef<'a>) -> Option<EntryRef<'a>> {
+        match self.direction {
+            Direction::Forward => found.next(),
+            Direction::Backward => self.versions.map.below(found.key()),
+        }
+    }
+
+    /// The first key from here on that has a visible version; `None` past the end.
+    fn next_visible<'a>(&'a self, mut at: Option<EntryRef<'a>>) -> Option<VersionPosition> {
+        let end = self.end.as_ref().map(|key| &key[..]);
+        loop {
+            let found = at?;
+            let is_over = match self.direction {
+                Direction::Forward => is_past_high(found.key(), end),
+                Direction::Backward => is_before_low(found.key(), end),
+            };
+            if is_over {
+                return None;
+            }
+            match found.position_at(self.ts) {
+                Some(seen) => {
+                    found.prefetch_next();
+                    return Some(seen);
+                }
+                None => at = self.neighbour(found),
+            }
+        }
+    }
+}
+
+pub(crate) fn is_past_high(key: &[u8], high: Bound<&[u8]>) -> bool {
+    match high {
+        Bound::Included(high) => key > high,
+        Bound::Excluded(high) => key >= high,
+        Bound::Unbounded => false,
+    }
+}
+
+pub(crate) fn is_before_low(key: &[u8], low: Bound<&[u8]>) -> bool {
+    match low {
+        Bound::Included(low) => key < low,
+        Bound::Excluded(low) => key <= low,
+        Bound::Unbounded => false,
+    }
+}

@@ -1,0 +1,128 @@
+//! The store's two background threads.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Shared;
+use crate::{Error, Result, checkpoint, recovery};
+
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How long after a failed checkpoint it is tried again.
+const CHECKPOINT_RETRY: Duration = Duration::from_secs(2);
+
+/// Wakes threads that sleep until they are notified, or for a limited time.
+#[derive(Default)]
+pub(super) struct Signal {
+    is_notified: Mutex<bool>,
+    notified: Condvar,
+}
+
+impl Signal {
+    pub fn notify(&self) {
+        *self.is_notified.lock() = true;
+        self.notified.notify_all();
+    }
+
+    /// Waits until it is notified, or was since the last wait.
+    pub fn wait(&self, at_most: Duration) {
+        let mut is_notified = self.is_notified.lock();
+        if !*is_notified {
+            self.notified.wait_for(&mut is_notified, at_most);
+        }
+        *is_notified = false;
+    }
+}
+
+/// Starts the threads: `porpoise-sync` and `porpoise-ckpt`.
+pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<JoinHandle<()>>> {
+    Ok(vec![
+        spawn("porpoise-sync", shared, sync_each_second)?,
+        spawn("porpoise-ckpt", shared, checkpoint_when_due)?,
+    ])
+}
+
+fn spawn(name: &'static str, shared: &Arc<Shared>, work: fn(&Shared)) -> Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new()
+        .name(name.to_string())
+        .spawn(move || work(&shared))
+        .map_err(Error::io("start a thread for", PathBuf::from(name)))
+}
+
+fn sync_each_second(shared: &Shared) {
+    while !shared.is_stopping() {
+        shared.sync_signal.wait(SYNC_INTERVAL);
+        shared.group.sync_in_background(shared);
+        if let Err(error) = shared.group.mark_synced() {
+            tracing::warn!(%error, "cannot note how far the log is on disk");
+        }
+        if let Err(error) = preallocate_segment(shared) {
+            tracing::warn!(%error, "cannot prepare the next log segment");
+        }
+        if let Err(error) = recovery::run(shared) {
+            tracing::debug!(%error, "the disk still fails");
+        }
+    }
+}
+
+/// Makes the file for the next log segment, if it is time to.
+pub(super) fn preallocate_segment(shared: &Shared) -> Result<()> {
+    let tail = shared.group.written();
+    let wanted = shared.group.with_files(|files| {
+        files.fill_descriptors();
+        files.plan_preallocation(tail)
+    });
+    let Some(plan) = wanted.transpose()?.flatten() else {
+        return Ok(());
+    };
+    let made = plan.carry_out();
+    let (spare, outcome) = match made {
+        Ok(file) => (Some(file), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    shared
+        .group
+        .with_files(|files| files.finish_preallocation(spare));
+    outcome
+}
+
+fn checkpoint_when_due(shared: &Shared) {
+    let mut last_commits = 0;
+    let mut quiet_since = Instant::now();
+    while !shared.is_stopping() {
+        shared.checkpoint_signal.wait(SYNC_INTERVAL);
+        let commits = shared.group.commits.load(Ordering::Relaxed);
+        if commits != last_commits {
+            (last_commits, quiet_since) = (commits, Instant::now());
+        }
+        let is_quiet = quiet_since.elapsed() >= shared.limits.idle;
+        if !shared.is_over_limit.load(Ordering::Acquire) && !is_quiet {
+            continue;
+        }
+        if shared.is_stopping() {
+            return;
+        }
+        let outcome = checkpoint::run(shared);
+        shared
+            .is_checkpoint_failing
+            .store(outcome.is_err(), Ordering::Release);
+        match outcome {
+            Ok(_) => {
+                shared.is_over_limit.store(false, Ordering::Release);
+                shared.request_checkpoint_if_due();
+            }
+            Err(Error::Closed | Error::ReadOnly { .. }) => {
+                shared.checkpoint_signal.wait(CHECKPOINT_RETRY);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a checkpoint failed and will be tried again");
+                shared.checkpoint_signal.wait(CHECKPOINT_RETRY);
+            }
+        }
+    }
+}

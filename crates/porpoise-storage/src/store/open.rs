@@ -1,0 +1,274 @@
+//! Opening a store: its folder, its tree, and the replay of its log.
+
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use smallvec::smallvec;
+
+use super::background::{self, Signal};
+use super::shared::{CheckpointLimits, counter_of};
+use super::{Counter, Shared, Store, StoreInner};
+use crate::blocks::BlockCache;
+use crate::checkpoint::{OpenedTree, TreeState, open_tree};
+use crate::disk::{Disk, LockOutcome, Metadata};
+use crate::first_start::{self, TREE, current_if_empty};
+use crate::group_commit::GroupCommit;
+use crate::locks::LockTable;
+use crate::log::{LogFiles, LogTail, open_log, sync_folder};
+use crate::memtable::Memtable;
+use crate::options::{Background, Location, Options};
+use crate::payload::{Operation, decode};
+use crate::snapshot::Epoch;
+use crate::space_table::SpaceTable;
+use crate::tree::{DamagedSpaces, Tree};
+use crate::tree_file::CheckedFile;
+use crate::tree_snapshot::TreeSnapshot;
+use crate::{CommitTs, Error, Lsn, Result, SpaceId};
+
+/// Held as long as this process has the folder to itself.
+pub(super) type FolderLock = Box<dyn Any + Send + Sync>;
+
+/// A store's folder, locked.
+struct OpenFolder<'a> {
+    path: &'a Path,
+    lock: FolderLock,
+    tree_file: Arc<CheckedFile>,
+}
+
+impl Store {
+    /// Opens the store, replaying what its log holds beyond the last checkpoint.
+    ///
+    /// Fails with [`Error::InUse`] if another process has the folder, with [`Error::Corrupt`] if
+    /// log or tree aren't as they were written, with [`Error::OlderFormat`] or
+    /// [`Error::NewerFormat`] if another version of this program has written them.
+    pub fn open(options: &Options) -> Result<Store> {
+        let cache_bytes = first_start::tree_cache_bytes(options);
+        let folder = open_folder(options)?;
+        let tree_file = folder.as_ref().map(|folder| Arc::clone(&folder.tree_file));
+        let tree = Tree::open(tree_file.as_ref(), cache_bytes)?;
+        let tree_path = folder.as_ref().map(|folder| folder.path.join(TREE));
+        let recovered = recover(options, folder.as_ref(), &tree, tree_path.as_deref())?;
+        let cache = Arc::new(BlockCache::new(options.cache_bytes - cache_bytes));
+        let damaged = Arc::new(recovered.damaged);
+        let snapshot = TreeSnapshot::open(&tree, Arc::clone(&cache), Arc::clone(&damaged))?;
+        let snapshot = Arc::new(snapshot);
+        cache.attach(&snapshot);
+        let memtable = recovered.memtable;
+        let epoch = Epoch {
+            memtables: smallvec![Arc::clone(&memtable)],
+            tree: snapshot,
+            is_oldest_merged: false,
+        };
+        let state = recovered.state;
+        let shared = Arc::new(Shared {
+            locks: LockTable::new(),
+            epoch: ArcSwap::from_pointee(epoch),
+            counters: recovered.counters,
+            next_space: AtomicU32::new(recovered.next_space),
+            group: GroupCommit::new(recovered.log, memtable, recovered.last_ts),
+            tree: Mutex::new(Some(tree)),
+            tree_file,
+            tree_cache_bytes: cache_bytes,
+            damaged,
+            checkpoint_ts: AtomicU64::new(state.ts.0),
+            disk: Arc::clone(&options.disk),
+            background: options.background,
+            tree_path,
+            next_txn: AtomicU64::new(1),
+            flush: options.flush.clone(),
+            limits: CheckpointLimits {
+                log_bytes: options.checkpoint_log_bytes,
+                version_bytes: options.checkpoint_version_bytes,
+                idle: options.checkpoint_idle,
+            },
+            is_over_limit: AtomicBool::new(false),
+            is_checkpoint_failing: AtomicBool::new(false),
+            checkpoint_lsn: AtomicU64::new(state.lsn.0),
+            checkpoints: AtomicU64::new(0),
+            is_stopping: AtomicBool::new(false),
+            sync_signal: Signal::default(),
+            checkpoint_signal: Signal::default(),
+            checkpoint_done: Signal::default(),
+        });
+        shared.request_checkpoint_if_due();
+        let threads = match options.background {
+            Background::Threads => background::start(&shared)?,
+            Background::Manual => Vec::new(),
+        };
+        let inner = StoreInner {
+            shared,
+            threads: Mutex::new(threads),
+            folder_lock: Mutex::new(folder.map(|folder| folder.lock)),
+        };
+        Ok(Store(Arc::new(inner)))
+    }
+}
+
+/// What tree and log have together.
+struct Recovered {
+    /// What the tree says about itself.
+    state: TreeState,
+    damaged: DamagedSpaces,
+    counters: SpaceTable<Counter>,
+    next_space: u32,
+    /// The newest commit.
+    last_ts: CommitTs,
+    /// The commits that the tree lacks.
+    memtable: Arc<Memtable>,
+    /// `None` for a store in memory.
+    log: Option<(LogFiles, LogTail)>,
+}
+
+/// Reads the tree's state, and replays the log from there.
+fn recover(
+    options: &Options,
+    folder: Option<&OpenFolder<'_>>,
+    tree: &Tree,
+    tree_path: Option<&Path>,
+) -> Result<Recovered> {
+    let OpenedTree {
+        state,
+        counters,
+        mut damaged,
+    } = open_tree(tree, tree_path.unwrap_or(Path::new("")))?;
+    damaged.checkpoint_read_tries = options.checkpoint_read_tries;
+    let memtable = Arc::new(Memtable::after(state.ts));
+    let mut replay = Replay {
+        memtable: &memtable,
+        counters: counters_of_tree(counters),
+        next_space: state.next_space,
+        last_ts: state.ts,
+    };
+    let log = match folder {
+        Some(folder) => Some(replay_log(options, folder, state.lsn, &mut replay)?),
+        None => None,
+    };
+    memtable.publish(replay.last_ts);
+    Ok(Recovered {
+        state,
+        damaged,
+        counters: replay.counters,
+        next_space: replay.next_space,
+        last_ts: replay.last_ts,
+        memtable: Arc::clone(&memtable),
+        log,
+    })
+}
+
+/// The folder of a store, made if it is new; `None` for a store in memory.
+fn open_folder(options: &Options) -> Result<Option<OpenFolder<'_>>> {
+    match &options.location {
+        Location::Path(path) => {
+            create_folder_durably(&*options.disk, path)?;
+            Ok(Some(OpenFolder {
+                path,
+                lock: lock_folder(&*options.disk, path)?,
+                tree_file: first_start::open_tree_file(options, path)?,
+            }))
+        }
+        Location::Memory => Ok(None),
+    }
+}
+
+fn counters_of_tree(counters: Vec<(SpaceId, u64)>) -> SpaceTable<Counter> {
+    let table = SpaceTable::new();
+    for (space, value) in counters {
+        let counter = Counter {
+            value: value.into(),
+            checkpointed: value.into(),
+        };
+        table.get_or_insert_with(space, || counter);
+    }
+    table
+}
+
+fn replay_log(
+    options: &Options,
+    folder: &OpenFolder<'_>,
+    from: Lsn,
+    replay: &mut Replay<'_>,
+) -> Result<(LogFiles, LogTail)> {
+    open_log(
+        &options.disk,
+        folder.path,
+        folder.tree_file.id(),
+        options.log_segment_bytes,
+        from,
+        |ts, payload: &[u8]| replay.apply(ts, payload),
+    )
+}
+
+/// Makes the folder and those above it, each on disk before the next.
+fn create_folder_durably(disk: &dyn Disk, folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let found = disk.metadata(folder).map_err(Error::io("read", folder))?;
+    if found == Some(Metadata::Folder) {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(Path::new(""));
+    create_folder_durably(disk, parent)?;
+    match disk.create_folder(folder) {
+        Ok(()) => {}
+        // Another process was faster; the lock decides which of them may use it.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(Error::io("create", folder)(e)),
+    }
+    sync_folder(disk, current_if_empty(parent))
+}
+
+/// Makes this process the folder's only user.
+fn lock_folder(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
+    let path = folder.join("LOCK");
+    match disk.lock(&path).map_err(Error::io("lock", &path))? {
+        LockOutcome::Held(lock) => Ok(lock),
+        LockOutcome::InUse { pid } => Err(Error::InUse {
+            path: folder.to_path_buf(),
+            pid,
+        }),
+    }
+}
+
+/// Puts the commits of the log into a memtable.
+struct Replay<'a> {
+    memtable: &'a Memtable,
+    counters: SpaceTable<Counter>,
+    next_space: u32,
+    last_ts: CommitTs,
+}
+
+impl Replay<'_> {
+    fn apply(&mut self, ts: CommitTs, payload: &[u8]) -> Result<(), String> {
+        if ts <= self.last_ts {
+            return Err(format!("commit {} follows commit {}", ts.0, self.last_ts.0));
+        }
+        for operation in decode(payload) {
+            let (space, write, net_rows) = match operation? {
+                Operation::Put { space, key, value } => (space, Some((key, Some(value))), 0),
+                Operation::Delete { space, key } => (space, Some((key, None)), 0),
+                Operation::Rows { space, net } => (space, None, net),
+                Operation::Create { space } => (space, None, 0),
+                Operation::Drop { space } => {
+                    self.memtable.space(space).drop_at(ts);
+                    (space, None, 0)
+                }
+                Operation::Counter { space, value } => {
+                    counter_of(&self.counters, space)
+                        .value
+                        .fetch_max(value, Ordering::Relaxed);
+                    continue;
+                }
+            };
+            self.memtable.insert(space, ts, net_rows, write);
+            self.next_space = self.next_space.max(space.0.saturating_add(1));
+        }
+        self.last_ts = ts;
+        Ok(())
+    }
+}

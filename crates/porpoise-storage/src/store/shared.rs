@@ -1,0 +1,211 @@
+//! What all transactions and background threads of a store share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::background::Signal;
+use crate::commit::Commit;
+use crate::disk::Disk;
+use crate::group_commit::{Durability, GroupCommit};
+use crate::locks::{HeldLocks, LockTable};
+use crate::log::Payload;
+use crate::options::{Background, FlushPolicy};
+use crate::overlay::Overlay;
+use crate::payload::encode;
+use crate::snapshot::{Epoch, Snapshot};
+use crate::space_table::SpaceTable;
+use crate::tree::{DamagedSpaces, Tree};
+use crate::tree_file::CheckedFile;
+use crate::{Lsn, Result, SpaceId, TxnId};
+
+/// Commits wait for the checkpoint when versions take so many times their share of memory.
+const BACKPRESSURE_FACTOR: u64 = 2;
+
+/// What all transactions and background threads of a store share.
+pub(crate) struct Shared {
+    pub locks: LockTable,
+    pub epoch: ArcSwap<Epoch>,
+    pub counters: SpaceTable<Counter>,
+    pub next_space: AtomicU32,
+    pub group: GroupCommit,
+    /// Locked to write to the tree. `None` when the store was closed, or the tree couldn't
+    /// be opened anew.
+    pub tree: Mutex<Option<Tree>>,
+    /// The tree's file; `None` for a store in memory.
+    pub tree_file: Option<Arc<CheckedFile>>,
+    pub tree_cache_bytes: usize,
+    pub damaged: Arc<DamagedSpaces>,
+    /// The newest commit that the tree has.
+    pub checkpoint_ts: AtomicU64,
+    pub disk: Arc<dyn Disk>,
+    pub background: Background,
+    /// `None` for a store in memory.
+    pub tree_path: Option<PathBuf>,
+    pub(super) next_txn: AtomicU64,
+    pub(super) flush: FlushPolicy,
+    pub(super) limits: CheckpointLimits,
+    pub(super) is_over_limit: AtomicBool,
+    pub(super) is_checkpoint_failing: AtomicBool,
+    pub(super) checkpoint_lsn: AtomicU64,
+    /// How many checkpoints were made.
+    pub(super) checkpoints: AtomicU64,
+    pub(super) is_stopping: AtomicBool,
+    /// Wakes the thread that syncs.
+    pub(super) sync_signal: Signal,
+    /// Wakes the thread that makes checkpoints.
+    pub(super) checkpoint_signal: Signal,
+    /// Wakes commits that wait for a checkpoint.
+    pub(super) checkpoint_done: Signal,
+}
+
+/// When a checkpoint is due.
+pub(super) struct CheckpointLimits {
+    pub log_bytes: u64,
+    pub version_bytes: u64,
+    pub idle: Duration,
+}
+
+/// An `AUTO_INCREMENT` high water mark, and how much of it the tree has.
+pub(crate) struct Counter {
+    pub value: AtomicU64,
+    pub checkpointed: AtomicU64,
+}
+
+impl Shared {
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::newest_of(self.epoch.load_full())
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Up to where the tree has the log; a start reads from here.
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        Lsn(self.checkpoint_lsn.load(Ordering::Acquire))
+    }
+
+    /// Raises a space's counter to at least this value.
+    pub fn raise_counter(&self, space: SpaceId, value: u64) {
+        counter_of(&self.counters, space)
+            .value
+            .fetch_max(value, Ordering::AcqRel);
+    }
+
+    /// Whether the tree lacks the value of any counter.
+    pub fn has_new_counters(&self) -> bool {
+        self.counters.iter().any(|(_, counter)| {
+            counter.value.load(Ordering::Relaxed) > counter.checkpointed.load(Ordering::Relaxed)
+        })
+    }
+
+    /// Hands a transaction's writes to the log; on an error it has released the locks.
+    pub fn commit(
+        self: &Arc<Self>,
+        overlay: Overlay,
+        counters: Vec<(SpaceId, u64)>,
+        locks: HeldLocks,
+    ) -> Result<Commit> {
+        if overlay.is_empty() && counters.is_empty() {
+            self.locks.release(locks);
+            let ts = self.epoch.load().newest().visible();
+            return Ok(Commit::of_nothing(Arc::clone(self), ts));
+        }
+        let admitted = self
+            .group
+            .check_writable()
+            .and_then(|()| self.payload(&overlay, &counters));
+        let payload = match admitted {
+            Ok(payload) => payload,
+            Err(error) => {
+                self.locks.release(locks);
+                return Err(error);
+            }
+        };
+        self.apply_backpressure();
+        let need = Durability::of(self.flush.get());
+        let commit = self.group.enqueue(self, overlay, &payload, locks, need)?;
+        if need < Durability::Synced {
+            self.group.lead_group_commit(self, Durability::Published);
+        }
+        Ok(commit)
+    }
+
+    /// Logs the counters of a transaction that was rolled back. Nobody waits for them.
+    pub fn log_counters(self: &Arc<Self>, counters: Vec<(SpaceId, u64)>, txn: TxnId) {
+        let overlay = Overlay::default();
+        if self.group.check_writable().is_ok()
+            && let Ok(payload) = self.payload(&overlay, &counters)
+        {
+            let locks = HeldLocks::none(txn);
+            drop(
+                self.group
+                    .enqueue(self, overlay, &payload, locks, Durability::Published),
+            );
+        }
+    }
+
+    fn payload(&self, overlay: &Overlay, counters: &[(SpaceId, u64)]) -> Result<Payload> {
+        match self.group.has_log() {
+            true => Payload::new(encode(overlay, counters)),
+            false => Payload::new(Vec::new()),
+        }
+    }
+
+    /// Starts a checkpoint if the log or the versions have grown beyond their limits.
+    pub fn request_checkpoint_if_due(&self) {
+        let log_bytes = self
+            .group
+            .written()
+            .0
+            .saturating_sub(self.checkpoint_lsn.load(Ordering::Relaxed));
+        let is_over = log_bytes > self.limits.log_bytes
+            || self.epoch.load().newest().bytes() > self.limits.version_bytes;
+        if is_over && !self.is_over_limit.swap(true, Ordering::AcqRel) {
+            self.checkpoint_signal.notify();
+        }
+    }
+
+    /// Notes that a checkpoint was made, and how far the tree has the log now.
+    pub fn note_checkpoint(&self, lsn: Lsn) {
+        self.checkpoint_lsn.fetch_max(lsn.0, Ordering::AcqRel);
+        self.checkpoints.fetch_add(1, Ordering::Relaxed);
+        self.checkpoint_done.notify();
+    }
+
+    /// Delays a commit while versions pile up faster than checkpoints merge them.
+    fn apply_backpressure(&self) {
+        if self.background == Background::Manual {
+            return;
+        }
+        let limit = self
+            .limits
+            .version_bytes
+            .saturating_mul(BACKPRESSURE_FACTOR);
+        let is_too_much = || {
+            // A checkpoint that fails must not hold commits up as well.
+            self.is_over_limit.load(Ordering::Acquire)
+                && !self.is_checkpoint_failing.load(Ordering::Acquire)
+                && self.epoch.load().newest().bytes() > limit
+        };
+        for _ in 0..10 {
+            if !is_too_much() {
+                return;
+            }
+            self.checkpoint_done.wait(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A space's counter, made if there is none.
+pub(super) fn counter_of(counters: &SpaceTable<Counter>, space: SpaceId) -> &Counter {
+    counters.get_or_insert_with(space, || Counter {
+        value: AtomicU64::new(0),
+        checkpointed: AtomicU64::new(0),
+    })
+}

@@ -1,0 +1,327 @@
+//! One state of the B-tree, as readers use it: a redb read transaction, and for each space an open
+//! table and the blocks of rows that were read through it.
+//!
+//! Opening a redb table costs microseconds, so it is opened once for each space and checkpoint,
+//! when a row is wanted that no block has.
+//!
+//! A page that turns out to be damaged fails the read that wanted it and nothing else. A tree that
+//! was opened anew ([`crate::tree`]) has a snapshot of its own, and the snapshot over the tree that
+//! failed sends its readers there.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinition, TableError};
+
+use crate::block::Block;
+use crate::blocks::{BlockCache, BlockSource, SpaceBlocks};
+use crate::memtable::Memtable;
+use crate::space_table::SpaceTable;
+use crate::tree::{DamagedSpaces, Tree};
+use crate::tree_file::{DatabaseState, catch_damage};
+use crate::{Direction, Error, Result, SpaceId};
+
+/// How often a reader whose tree has failed looks for the next one, a millisecond apart.
+const SUCCESSOR_WAITS_MAX: u32 = 200;
+
+pub(crate) type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+pub(crate) struct TreeSnapshot {
+    /// `None` once the store is closed.
+    transaction: Option<ReadTransaction>,
+    spaces: SpaceTable<Space>,
+    cache: Arc<BlockCache>,
+    /// The next snapshot is made from this one.
+    is_retired: AtomicBool,
+    /// The snapshot that this one has its first blocks from, if anybody still reads from it.
+    before: Mutex<Weak<TreeSnapshot>>,
+    damaged: Arc<DamagedSpaces>,
+    /// Whether redb can still use the tree's file; `None` for a tree in memory.
+    database_state: Option<Arc<DatabaseState>>,
+    /// The same rows over the tree that was opened when this one's failed.
+    successor: OnceLock<Arc<TreeSnapshot>>,
+}
+
+#[derive(Default)]
+struct Space {
+    table: OnceLock<OpenedTable>,
+    blocks: SpaceBlocks,
+}
+
+/// What came of opening a space's tree.
+enum OpenedTable {
+    Rows(Table),
+    /// No checkpoint has put anything into the space.
+    Absent,
+    /// A checkpoint couldn't write to it.
+    Damaged(Error),
+}
+
+impl TreeSnapshot {
+    pub fn open(
+        tree: &Tree,
+        cache: Arc<BlockCache>,
+        damaged: Arc<DamagedSpaces>,
+    ) -> Result<TreeSnapshot> {
+        Ok(TreeSnapshot {
+            transaction: Some(tree.begin_read()?),
+            spaces: SpaceTable::new(),
+            cache,
+            is_retired: AtomicBool::new(false),
+            before: Mutex::default(),
+            damaged,
+            database_state: tree.database_state().cloned(),
+            successor: OnceLock::new(),
+        })
+    }
+
+    /// The snapshot after a checkpoint. It gets all blocks as they are: until
+    /// [`refresh_blocks`](TreeSnapshot::refresh_blocks), what the checkpoint wrote must be read
+    /// from its memtable.
+    pub fn after_checkpoint(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
+        let next = TreeSnapshot::open(tree, Arc::clone(&self.cache), Arc::clone(&self.damaged))?;
+        // Those who still read from the snapshot before this one read without blocks from here on.
+        if let Some(before) = std::mem::take(&mut *self.before.lock()).upgrade() {
+            before
+                .spaces
+                .iter()
+                .for_each(|(_, space)| space.blocks.clear());
+        }
+        // From here on no space gets a first block that the loop below has missed.
+        self.is_retired.store(true, Ordering::SeqCst);
+        for (number, space) in self.spaces.iter() {
+            next.spaces.get_or_insert_with(number, || Space {
+                table: OnceLock::new(),
+                blocks: space.blocks.hand_over(),
+            });
+        }
+        *next.before.lock() = Arc::downgrade(self);
+        let next = Arc::new(next);
+        self.cache.attach(&next);
+        Ok(next)
+    }
+
+    /// The snapshot of the same rows over a tree that was opened anew. Readers of this one that
+    /// find that its tree has failed go on there.
+    pub fn after_reopening(self: &Arc<TreeSnapshot>, tree: &Tree) -> Result<Arc<TreeSnapshot>> {
+        let next = self.after_checkpoint(tree)?;
+        let _ = self.successor.set(Arc::clone(&next));
+        Ok(next)
+    }
+
+    /// Updates the blocks after a checkpoint that merged this memtable.
+    pub fn refresh_blocks(&self, written: &Memtable) {
+        for (number, versions) in written.spaces.iter() {
+            let Some(space) = self.spaces.get(number) else {
+                continue;
+            };
+            if versions.is_dropped_at_all() || self.damaged.has(number) {
+                space.blocks.clear();
+            } else {
+                let rows = versions.newest();
+                space.blocks.refresh(number, &self.cache, rows);
+            }
+        }
+    }
+
+    /// A snapshot whose reads fail with [`Error::Closed`].
+    pub fn closed() -> TreeSnapshot {
+        TreeSnapshot {
+            transaction: None,
+            spaces: SpaceTable::new(),
+            cache: Arc::new(BlockCache::new(0)),
+            is_retired: AtomicBool::new(true),
+            before: Mutex::default(),
+            damaged: Arc::default(),
+            database_state: None,
+            successor: OnceLock::new(),
+        }
+    }
+
+    /// The space's table; `None` while no checkpoint has put anything into it.
+    #[inline]
+    fn table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<Option<&'a Table>> {
+        let opened = match space.table.get() {
+            Some(opened) => opened,
+            None => self.open_table(number, space)?,
+        };
+        match opened {
+            OpenedTable::Rows(table) => Ok(Some(table)),
+            OpenedTable::Absent => Ok(None),
+            OpenedTable::Damaged(error) => Err(error.clone()),
+        }
+    }
+
+    #[cold]
+    fn open_table<'a>(&self, number: SpaceId, space: &'a Space) -> Result<&'a OpenedTable> {
+        let name = table_name(number);
+        let transaction = self.transaction.as_ref().ok_or(Error::Closed)?;
+        let opened = match self.damaged.get(number) {
+            Some(error) => OpenedTable::Damaged(error),
+            None => catch_damage(|| match transaction.open_table(definition(&name)) {
+                Ok(table) => Ok(OpenedTable::Rows(table)),
+                Err(TableError::TableDoesNotExist(_)) => Ok(OpenedTable::Absent),
+                Err(e) => Err(e.into()),
+            })?,
+        };
+        Ok(space.table.get_or_init(|| opened))
+    }
+
+    /// The snapshot to read from after this error, if the tree was opened anew.
+    #[cold]
+    fn successor_after(&self, error: &Error) -> Option<&Arc<TreeSnapshot>> {
+        if !error.is_tree_failure() {
+            return None;
+        }
+        for _ in 0..SUCCESSOR_WAITS_MAX {
+            if let Some(next) = self.successor.get() {
+                return Some(next);
+            }
+            let is_unusable = self
+                .database_state
+                .as_ref()
+                .is_some_and(|database_state| database_state.is_unusable());
+            if !is_unusable || self.damaged.whole_tree().is_some() {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn retry_with_successor<R>(
+        &self,
+        number: SpaceId,
+        error: Error,
+        again: impl FnOnce(&TreeSnapshot) -> Result<R>,
+    ) -> Result<R> {
+        match self.successor_after(&error) {
+            Some(next) => again(next),
+            None => Err(self.name_space(number, error)),
+        }
+    }
+
+    /// The error for a reader of this space: damage names the space.
+    #[cold]
+    fn name_space(&self, number: SpaceId, error: Error) -> Error {
+        let cause = self
+            .damaged
+            .whole_tree()
+            .filter(|_| error.is_tree_failure());
+        self.damaged.attribute(cause.unwrap_or(error), number)
+    }
+
+    fn space(&self, number: SpaceId) -> &Space {
+        self.spaces.get_or_insert_with(number, Space::default)
+    }
+
+    fn source<'a>(&'a self, number: SpaceId, space: &'a Space) -> Result<Option<BlockSource<'a>>> {
+        let table = self.table(number, space)?;
+        Ok(table.map(|table| BlockSource {
+            space: number,
+            table,
+            cache: &self.cache,
+            is_retired: &self.is_retired,
+        }))
+    }
+
+    /// Calls `read` with the value of a key, if there is one, without copying it.
+    #[inline]
+    pub fn get<R>(
+        &self,
+        number: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        // Called once at most: after an error it has not been called.
+        let mut read = Some(read);
+        let mut once = |value: &[u8]| read.take().map(|read| read(value));
+        let mut snapshot = self;
+        loop {
+            match snapshot.try_get(number, key, &mut once) {
+                Ok(found) => return Ok(found.flatten()),
+                Err(error) => match snapshot.successor_after(&error) {
+                    Some(next) => snapshot = next,
+                    None => return Err(self.name_space(number, error)),
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn try_get<R>(
+        &self,
+        number: SpaceId,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let space = self.space(number);
+        match self.source(number, space)? {
+            Some(source) => space.blocks.get(&source, key, read),
+            None => Ok(None),
+        }
+    }
+
+    /// The block that covers a key; see [`SpaceBlocks::block`]. `None` where the space has no rows.
+    pub fn block(
+        &self,
+        number: SpaceId,
+        key: Option<&[u8]>,
+        direction: Direction,
+    ) -> Result<Option<Arc<Block>>> {
+        match self.try_block(number, key, direction) {
+            Ok(block) => Ok(block),
+            Err(error) => {
+                self.retry_with_successor(number, error, |next| next.block(number, key, direction))
+            }
+        }
+    }
+
+    #[inline]
+    fn try_block(
+        &self,
+        number: SpaceId,
+        key: Option<&[u8]>,
+        direction: Direction,
+    ) -> Result<Option<Arc<Block>>> {
+        let space = self.space(number);
+        match self.source(number, space)? {
+            Some(source) => space.blocks.block(&source, key, direction).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Calls `act` with the blocks of a space, those of the snapshot before first. Gives what it
+    /// returned for this snapshot's.
+    pub fn with_blocks<R>(&self, number: SpaceId, act: impl Fn(&SpaceBlocks) -> R) -> Option<R> {
+        let before = self.before.lock().upgrade();
+        if let Some(space) = before.as_ref().and_then(|before| before.spaces.get(number)) {
+            act(&space.blocks);
+        }
+        self.spaces.get(number).map(|space| act(&space.blocks))
+    }
+
+    pub fn block_bytes(&self) -> usize {
+        self.cache.bytes()
+    }
+
+    pub fn len(&self, number: SpaceId) -> Result<u64> {
+        match self.table(number, self.space(number)) {
+            Ok(Some(table)) => Ok(table.len()?),
+            Ok(None) => Ok(0),
+            Err(error) => self.retry_with_successor(number, error, |next| next.len(number)),
+        }
+    }
+}
+
+pub(crate) fn table_name(space: SpaceId) -> String {
+    format!("s{}", space.0)
+}
+
+pub(crate) fn definition(name: &str) -> TableDefinition<'_, &'static [u8], &'static [u8]> {
+    TableDefinition::new(name)
+}
