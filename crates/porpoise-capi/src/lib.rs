@@ -27,6 +27,8 @@
 //! `unsafe` is where pointers from C are followed, each place with its argument. No panic crosses
 //! the border: every call that does more than read a field runs inside [`border`].
 
+#![warn(missing_docs)]
+
 mod abi;
 mod calls;
 mod charset;
