@@ -10,14 +10,11 @@
 //!
 //! A compressed string is the length of what was compressed (4 bytes, the least first), then a zlib stream.
 
-use std::io::{Read, Write};
-
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockDecrypt, BlockEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+use miniz_oxide::deflate::compress_to_vec_zlib;
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
@@ -29,6 +26,9 @@ use porpoise_types::{DataType, Value};
 use crate::string::bytes;
 
 const BLOCK_BYTES: usize = 16;
+
+/// zlib's default, between 0 and 9.
+const COMPRESSION_LEVEL: u8 = 6;
 
 /// How many bytes of a compressed string tell its length, and which of their bits do.
 const LENGTH_BYTES: usize = 4;
@@ -357,9 +357,8 @@ fn compress(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         return Ok(Value::Bytes(Vec::new()));
     }
     let length = text.len() as u32 & LENGTH_MASK;
-    let mut encoder = ZlibEncoder::new(length.to_le_bytes().to_vec(), Compression::default());
-    let packed = encoder.write_all(text).and_then(|()| encoder.finish());
-    let mut packed = packed.map_err(Error::engine_error)?;
+    let mut packed = length.to_le_bytes().to_vec();
+    packed.extend(compress_to_vec_zlib(text, COMPRESSION_LEVEL));
     // A CHAR column would cut a space at the end.
     if packed.last() == Some(&b' ') {
         packed.push(b'.');
@@ -384,13 +383,11 @@ fn uncompress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             .warn(Level::Warning, warning.into_condition());
         return Ok(Value::Null);
     }
-    let mut text = Vec::new();
-    let read = ZlibDecoder::new(stream)
-        .take(u64::from(length) + 1)
-        .read_to_end(&mut text);
-    if read.is_err() || text.len() as u64 > u64::from(length) {
-        corrupted(call);
-        return Ok(Value::Null);
+    match decompress_to_vec_zlib_with_limit(stream, length as usize) {
+        Ok(text) => Ok(Value::Bytes(text)),
+        Err(_) => {
+            corrupted(call);
+            Ok(Value::Null)
+        }
     }
-    Ok(Value::Bytes(text))
 }

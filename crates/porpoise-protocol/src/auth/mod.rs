@@ -13,6 +13,7 @@
 pub mod caching_sha2;
 mod exchange;
 pub mod native;
+mod pem;
 pub mod public_key;
 
 pub use exchange::{AuthOutcome, Credential, Exchange, accept};

@@ -3,14 +3,39 @@
 //! The client asks for the key, XORs the password and its zero byte with the nonce, repeated, and
 //! encrypts that with RSA-OAEP (SHA-1).
 
-use super::xor_repeated;
-use crate::Error;
-use rsa::pkcs8::{DecodePublicKey, EncodePublicKey, LineEnding};
-use rsa::rand_core::OsRng;
+use rsa::pkcs8::{DecodePublicKey, EncodePublicKey};
+use rsa::rand_core::{CryptoRng, RngCore};
 use rsa::{Oaep, RsaPrivateKey, RsaPublicKey};
 use sha1::Sha1;
 
+use super::{pem, xor_repeated};
+use crate::Error;
+
 const KEY_BITS: usize = 2048;
+
+/// The operating system's random numbers, as `rsa` asks for them.
+struct SystemRandom;
+
+impl RngCore for SystemRandom {
+    fn next_u32(&mut self) -> u32 {
+        rsa::rand_core::impls::next_u32_via_fill(self)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        rsa::rand_core::impls::next_u64_via_fill(self)
+    }
+
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the operating system has random numbers");
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), rsa::rand_core::Error> {
+        self.fill_bytes(bytes);
+        Ok(())
+    }
+}
+
+impl CryptoRng for SystemRandom {}
 
 /// A private key and its public half, as clients are sent it.
 pub struct ServerKey {
@@ -28,14 +53,15 @@ impl ServerKey {
     /// A fresh key. Takes from a tenth of a second to several: not for a thread that others wait
     /// for.
     pub fn generate() -> Result<Self, Error> {
-        let private = RsaPrivateKey::new(&mut OsRng, KEY_BITS).map_err(|_| Error::PublicKey)?;
-        let public_pem = private
+        let private =
+            RsaPrivateKey::new(&mut SystemRandom, KEY_BITS).map_err(|_| Error::PublicKey)?;
+        let public_der = private
             .to_public_key()
-            .to_public_key_pem(LineEnding::LF)
+            .to_public_key_der()
             .map_err(|_| Error::PublicKey)?;
         Ok(Self {
             private,
-            public_pem,
+            public_pem: pem::encode(public_der.as_bytes()),
         })
     }
 
@@ -48,7 +74,7 @@ impl ServerKey {
     pub fn decrypt(&self, encrypted: &[u8], nonce: &[u8]) -> Result<Vec<u8>, Error> {
         let mut password = self
             .private
-            .decrypt_blinded(&mut OsRng, Oaep::new::<Sha1>(), encrypted)
+            .decrypt_blinded(&mut SystemRandom, Oaep::new::<Sha1>(), encrypted)
             .map_err(|_| Error::Malformed("a password that the public key didn't encrypt"))?;
         xor_repeated(&mut password, nonce);
         if password.pop() != Some(0) {
@@ -61,10 +87,11 @@ impl ServerKey {
 /// A password for the owner of the key in `public_pem`.
 pub fn encrypt(password: &[u8], nonce: &[u8], public_pem: &[u8]) -> Result<Vec<u8>, Error> {
     let pem = std::str::from_utf8(public_pem).map_err(|_| Error::PublicKey)?;
-    let key = RsaPublicKey::from_public_key_pem(pem.trim()).map_err(|_| Error::PublicKey)?;
+    let der = pem::decode(pem).ok_or(Error::PublicKey)?;
+    let key = RsaPublicKey::from_public_key_der(&der).map_err(|_| Error::PublicKey)?;
     let mut packet = super::caching_sha2::cleartext_packet(password);
     xor_repeated(&mut packet, nonce);
-    key.encrypt(&mut OsRng, Oaep::new::<Sha1>(), &packet)
+    key.encrypt(&mut SystemRandom, Oaep::new::<Sha1>(), &packet)
         .map_err(|_| Error::PublicKey)
 }
 
