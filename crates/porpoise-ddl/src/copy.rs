@@ -11,7 +11,7 @@ use porpoise_catalog::record::TableRecord;
 use porpoise_catalog::{IndexKind, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_executor::eval::Evaluate;
-use porpoise_executor::{Exec, View, index_entry, insert, write};
+use porpoise_executor::{Exec, View, column_value, defaults, index_entry, row_check, write};
 use porpoise_expr::EvalContext;
 use porpoise_expr::Slot;
 use porpoise_planner::plan::SlotLayout;
@@ -181,7 +181,7 @@ pub fn rebuild(
                 None => added(exec, column)?,
             });
         }
-        insert::finish_row(exec, new, Slot(0), &values)?;
+        row_check::finish_row(exec, new, Slot(0), &values)?;
         if let Some(auto) = auto {
             auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
         }
@@ -245,13 +245,13 @@ fn carried(
     if *from == column.ty {
         Ok(value)
     } else {
-        insert::store(exec, column, value, from)
+        column_value::store(exec, column, value, from)
     }
 }
 
 /// The value of a new column in old rows.
 fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value> {
-    let value = insert::default_value(exec, column, false)?;
+    let value = defaults::default_value(exec, column, false)?;
     if !value.is_null() || column.nullable {
         return Ok(value);
     }
@@ -270,7 +270,7 @@ fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value
             &column.name,
             exec.row_number,
         )),
-        _ => Ok(insert::implicit_default(&column.ty)),
+        _ => Ok(defaults::implicit_default(&column.ty)),
     }
 }
 

@@ -16,12 +16,12 @@ use porpoise_types::{KeyBuf, Value};
 
 use crate::Exec;
 use crate::eval::Evaluate;
-use crate::insert;
 use crate::operator;
 use crate::row_buffer::RowBuffer;
 use crate::write::RowUpdate;
 use crate::write::Written;
 use crate::write::duplicate_entry;
+use crate::{column_value, defaults, insert, row_check};
 
 /// What became of a row under UPDATE.
 #[derive(Debug, PartialEq)]
@@ -52,10 +52,10 @@ fn assign(
         let value = match &assignment.value {
             // It is computed from what the row will be.
             None if column.generated.is_some() => continue,
-            None => insert::default_value(exec, column, true)?,
+            None => defaults::default_value(exec, column, true)?,
             Some(expr) => {
                 let value = expr.eval(exec)?;
-                insert::store(exec, column, value, &expr.ty)?
+                column_value::store(exec, column, value, &expr.ty)?
             }
         };
         exec.set_column(target.slot, assignment.column, &value);
@@ -90,12 +90,12 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
         return Ok(Updated::Same);
     }
     for &column in &changes.stamped {
-        let now = insert::now_for(exec, &table.columns[column].ty);
+        let now = defaults::now_for(exec, &table.columns[column].ty);
         exec.set_column(slot, column, &now);
     }
     compute_generated(exec, table, slot, &changes.generated_of_stamped)?;
-    insert::check_row(exec, table, slot, changes.checks.iter().copied())?;
-    insert::check_views(exec, checks)?;
+    row_check::check_row(exec, table, slot, changes.checks.iter().copied())?;
+    row_check::check_views(exec, checks)?;
     let row = &mut exec.frame.slots[position];
     let (key, new) = (row.key.clone(), std::mem::take(&mut row.bytes));
     let update = RowUpdate {
@@ -111,7 +111,7 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
             if let Some(column) = changes.auto_increment {
                 // What is generated next is greater than what UPDATE gave, as in InnoDB.
                 let value = exec.column(slot, column, &table.columns[column].ty);
-                if let Ok(value) = u64::try_from(insert::number(&value)) {
+                if let Ok(value) = u64::try_from(column_value::number(&value)) {
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
                 }
             }
@@ -130,8 +130,8 @@ fn compute_generated(
     if columns.is_empty() {
         return Ok(());
     }
-    insert::compute_generated(exec, table, slot, columns.iter().copied())?;
-    insert::check_nulls(exec, table, slot, columns.iter().copied())
+    row_check::compute_generated(exec, table, slot, columns.iter().copied())?;
+    row_check::check_nulls(exec, table, slot, columns.iter().copied())
 }
 
 pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {

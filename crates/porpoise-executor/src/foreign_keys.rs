@@ -26,9 +26,9 @@ use porpoise_types::{KeyBuf, Value, convert, encode_key_part, successor_of_prefi
 
 use crate::Exec;
 use crate::index_entry;
-use crate::insert;
 use crate::write::RowUpdate;
 use crate::write::Written;
+use crate::{column_value, row_check};
 
 /// How many levels of cascades a row's change may set off.
 const CASCADE_DEPTH_MAX: usize = 15;
@@ -201,15 +201,15 @@ impl Exec<'_> {
                     None => Value::Null,
                     Some(values) => {
                         let from = &parent.columns[edge.columns[position]].ty;
-                        insert::store(self, definition, values[position].clone(), from)?
+                        column_value::store(self, definition, values[position].clone(), from)?
                     }
                 };
                 self.set_column(slot, column, &value);
             }
             let generated = changes.generated.iter().copied();
-            insert::compute_generated(self, child, slot, generated.clone())?;
-            insert::check_nulls(self, child, slot, columns.iter().copied().chain(generated))?;
-            insert::check_row(self, child, slot, changes.checks.iter().copied())?;
+            row_check::compute_generated(self, child, slot, generated.clone())?;
+            row_check::check_nulls(self, child, slot, columns.iter().copied().chain(generated))?;
+            row_check::check_row(self, child, slot, changes.checks.iter().copied())?;
             let new = std::mem::take(&mut self.frame.slots[slot.0 as usize].bytes);
             if new == old {
                 continue;

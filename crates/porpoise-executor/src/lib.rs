@@ -7,11 +7,17 @@
 //! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
 //! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
 //! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
-//! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other tables; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
+//! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other
+//!    tables. [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
+//!    [`defaults`] and `auto_increment`, convert them ([`column_value`]) and check the row
+//!    ([`row_check`]).
 
 #![warn(missing_docs)]
 
+mod auto_increment;
 mod change;
+pub mod column_value;
+pub mod defaults;
 pub mod eval;
 pub mod foreign_keys;
 pub mod index_entry;
@@ -21,6 +27,7 @@ mod key_range;
 pub mod load;
 mod operator;
 mod row_buffer;
+pub mod row_check;
 pub mod statement;
 mod subquery;
 pub mod virtual_table;

@@ -20,8 +20,10 @@ use porpoise_session::session_state::Source;
 use porpoise_types::{Charset, DataType, Value};
 
 use crate::Exec;
+use crate::column_value::store_given;
+use crate::defaults::with_defaults;
 use crate::eval::Evaluate;
-use crate::insert::{Counts, insert_row_of, store_given, with_defaults};
+use crate::insert::{Counts, insert_row_of};
 
 /// One field of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -244,7 +246,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
                         if value.is_null() && !column.nullable && !column.auto_increment {
                             let row = exec.row_number;
                             exec.data_error(Error::null_to_not_null(&column.name, row))?;
-                            given[*position] = Some(crate::insert::implicit_default(&column.ty));
+                            given[*position] = Some(crate::defaults::implicit_default(&column.ty));
                         } else {
                             let column = plan.columns[*position];
                             given[*position] = store_given(exec, plan, column, value, &ty)?;
