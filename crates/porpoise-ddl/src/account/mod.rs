@@ -583,4 +583,3 @@ fn apply_options(account: &mut Account, options: &ast::CreateUser) -> Result<()>
     }
     Ok(())
 }
-

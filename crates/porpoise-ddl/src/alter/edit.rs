@@ -24,77 +24,26 @@ pub(super) fn edit(
     use ast::AlterAction as A;
     match action {
         A::AddColumn { column, position } => {
-            let new = make_column(ddl, record, column)?;
-            if record.column_position(&new.name).is_some() {
-                return Err(Error::duplicate_column(&new.name));
-            }
-            note_null(spec, column);
-            let at = place_of(record, position.as_ref(), record.columns.len())?;
-            record.columns.insert(at, new);
-            table::add_column_keys(record, column)?;
-            for check in &column.checks {
-                table::add_check(record, check);
-            }
+            add_column(ddl, record, spec, column, position.as_ref())?;
         }
         A::ChangeColumn {
             old_name,
             column,
             position,
-        } => {
-            let Some(at) = record.column_position(old_name) else {
-                return Err(Error::unknown_column(old_name.as_str(), &record.name));
-            };
-            let mut new = make_column(ddl, record, column)?;
-            note_null(spec, column);
-            let renamed = !new.name.eq_ignore_ascii_case(old_name);
-            if renamed {
-                refuse_if_used(table, record, at)?;
-                if record.column_position(&new.name).is_some() {
-                    return Err(Error::duplicate_column(&new.name));
-                }
-            }
-            let old = record.columns.remove(at);
-            new.origin = old.origin;
-            rename_in_keys(record, &old.name, &new.name);
-            spec.renames
-                .columns
-                .push((old.name.clone(), new.name.clone()));
-            let at = place_of(record, position.as_ref(), at)?;
-            record.columns.insert(at, new);
-            table::add_column_keys(record, column)?;
-            for check in &column.checks {
-                table::add_check(record, check);
-            }
-        }
+        } => change_column(
+            ddl,
+            table,
+            record,
+            spec,
+            old_name,
+            column,
+            position.as_ref(),
+        )?,
         A::RenameColumn(old_name, new_name) => {
-            let Some(at) = record.column_position(old_name) else {
-                return Err(Error::unknown_column(old_name.as_str(), &record.name));
-            };
-            column::check_name(new_name)?;
-            if record
-                .column_position(new_name)
-                .is_some_and(|other| other != at)
-            {
-                return Err(Error::duplicate_column(new_name.as_str()));
-            }
-            refuse_if_used(table, record, at)?;
-            let old = record.columns[at].name.clone();
-            record.columns[at].name = new_name.as_str().into();
-            rename_in_keys(record, &old, new_name);
-            spec.renames.columns.push((old, new_name.as_str().into()));
+            rename_column(table, record, spec, old_name, new_name)?;
         }
         A::DropColumn(name) => drop_column(table, record, name)?,
-        A::SetDefault(name, default) => {
-            let at = find_column(record, name)?;
-            let now_us = ddl.now_us();
-            let mut cx = TypeContext {
-                session: ddl.session,
-                collation: Collation::BINARY,
-                now_us,
-            };
-            record.columns[at].default =
-                column::default_value(default, &record.columns[at], &mut cx)?;
-        }
+        A::SetDefault(name, default) => set_default(ddl, record, name, default)?,
         A::DropDefault(name) => {
             let at = find_column(record, name)?;
             record.columns[at].default = DefaultRecord::None;
@@ -104,12 +53,8 @@ pub(super) fn edit(
             record.columns[at].invisible = !visible;
         }
         A::AddIndex(def) => {
-            if def.kind == ast::IndexKind::Primary
-                && record
-                    .indexes
-                    .iter()
-                    .any(|index| index.kind == IndexKind::Primary)
-            {
+            let mut kinds = record.indexes.iter().map(|index| index.kind);
+            if def.kind == ast::IndexKind::Primary && kinds.any(|kind| kind == IndexKind::Primary) {
                 return Err(Error::multiple_primary_key());
             }
             table::add_index(record, def)?;
@@ -130,25 +75,7 @@ pub(super) fn edit(
                 .indexes
                 .remove(primary.ok_or_else(|| Error::cannot_drop_field_or_key("PRIMARY"))?);
         }
-        A::RenameIndex(old, new) => {
-            let at = record
-                .index_position(old)
-                .ok_or_else(|| Error::key_does_not_exist(old.as_str(), &record.name))?;
-            if new.eq_ignore_ascii_case("PRIMARY") || record.indexes[at].kind == IndexKind::Primary
-            {
-                return Err(Error::wrong_index_name(
-                    if record.indexes[at].kind == IndexKind::Primary {
-                        old.as_str()
-                    } else {
-                        new.as_str()
-                    },
-                ));
-            }
-            if record.index_position(new).is_some_and(|other| other != at) {
-                return Err(Error::duplicate_key_name(new.as_str()));
-            }
-            record.indexes[at].name = new.as_str().into();
-        }
+        A::RenameIndex(old, new) => rename_index(record, old, new)?,
         A::SetIndexVisible(name, visible) => {
             let at = record
                 .index_position(name)
@@ -174,25 +101,7 @@ pub(super) fn edit(
                 .checks
                 .remove(at.ok_or_else(|| Error::check_not_found(name.as_str()))?);
         }
-        A::DropConstraint(name) => {
-            if let Some(at) = record
-                .checks
-                .iter()
-                .position(|check| check.name.eq_ignore_ascii_case(name))
-            {
-                record.checks.remove(at);
-            } else if let Some(at) = foreign_key_position(record, name) {
-                record.foreign_keys.remove(at);
-            } else if let Some(at) = record
-                .index_position(name)
-                .filter(|&at| record.indexes[at].kind != IndexKind::NonUnique)
-            {
-                record.indexes.remove(at);
-                table::forget_hidden(record);
-            } else {
-                return Err(Error::constraint_not_found(name.as_str()));
-            }
-        }
+        A::DropConstraint(name) => drop_constraint(record, name)?,
         A::RenameTable(new) => {
             let new = ddl.resolve(new)?;
             check_table_name(&new.table)?;
@@ -210,6 +119,146 @@ pub(super) fn edit(
             record.foreign_keys.remove(at);
         }
         A::Other(text) => return Err(Error::not_supported_yet(text)),
+    }
+    Ok(())
+}
+
+/// ADD COLUMN.
+fn add_column(
+    ddl: &mut Ddl<'_>,
+    record: &mut TableRecord,
+    spec: &mut AlterSpec,
+    def: &ast::ColumnDef,
+    position: Option<&ast::ColumnPosition>,
+) -> Result<()> {
+    let new = make_column(ddl, record, def)?;
+    if record.column_position(&new.name).is_some() {
+        return Err(Error::duplicate_column(&new.name));
+    }
+    note_null(spec, def);
+    let at = place_of(record, position, record.columns.len())?;
+    insert_column(record, def, new, at)
+}
+
+/// CHANGE COLUMN and MODIFY COLUMN.
+fn change_column(
+    ddl: &mut Ddl<'_>,
+    table: &Table,
+    record: &mut TableRecord,
+    spec: &mut AlterSpec,
+    old_name: &str,
+    def: &ast::ColumnDef,
+    position: Option<&ast::ColumnPosition>,
+) -> Result<()> {
+    let Some(at) = record.column_position(old_name) else {
+        return Err(Error::unknown_column(old_name, &record.name));
+    };
+    let mut new = make_column(ddl, record, def)?;
+    note_null(spec, def);
+    if !new.name.eq_ignore_ascii_case(old_name) {
+        refuse_if_used(table, record, at)?;
+        if record.column_position(&new.name).is_some() {
+            return Err(Error::duplicate_column(&new.name));
+        }
+    }
+    let old = record.columns.remove(at);
+    new.origin = old.origin;
+    rename_in_keys(record, &old.name, &new.name);
+    spec.renames.columns.push((old.name, new.name.clone()));
+    let at = place_of(record, position, at)?;
+    insert_column(record, def, new, at)
+}
+
+/// Puts a column into the record, with the keys and checks that are written in its definition.
+fn insert_column(
+    record: &mut TableRecord,
+    def: &ast::ColumnDef,
+    column: ColumnRecord,
+    at: usize,
+) -> Result<()> {
+    record.columns.insert(at, column);
+    table::add_column_keys(record, def)?;
+    for check in &def.checks {
+        table::add_check(record, check);
+    }
+    Ok(())
+}
+
+/// RENAME COLUMN.
+fn rename_column(
+    table: &Table,
+    record: &mut TableRecord,
+    spec: &mut AlterSpec,
+    old_name: &str,
+    new_name: &str,
+) -> Result<()> {
+    let Some(at) = record.column_position(old_name) else {
+        return Err(Error::unknown_column(old_name, &record.name));
+    };
+    column::check_name(new_name)?;
+    let other = record.column_position(new_name);
+    if other.is_some_and(|other| other != at) {
+        return Err(Error::duplicate_column(new_name));
+    }
+    refuse_if_used(table, record, at)?;
+    let old = record.columns[at].name.clone();
+    record.columns[at].name = new_name.into();
+    rename_in_keys(record, &old, new_name);
+    spec.renames.columns.push((old, new_name.into()));
+    Ok(())
+}
+
+/// ALTER COLUMN … SET DEFAULT.
+fn set_default(
+    ddl: &mut Ddl<'_>,
+    record: &mut TableRecord,
+    name: &str,
+    default: &ast::ColumnDefault,
+) -> Result<()> {
+    let at = find_column(record, name)?;
+    let now_us = ddl.now_us();
+    let mut cx = TypeContext {
+        session: ddl.session,
+        collation: Collation::BINARY,
+        now_us,
+    };
+    record.columns[at].default = column::default_value(default, &record.columns[at], &mut cx)?;
+    Ok(())
+}
+
+/// RENAME INDEX. The primary key has its name for good.
+fn rename_index(record: &mut TableRecord, old: &str, new: &str) -> Result<()> {
+    let at = record
+        .index_position(old)
+        .ok_or_else(|| Error::key_does_not_exist(old, &record.name))?;
+    if record.indexes[at].kind == IndexKind::Primary {
+        return Err(Error::wrong_index_name(old));
+    }
+    if new.eq_ignore_ascii_case("PRIMARY") {
+        return Err(Error::wrong_index_name(new));
+    }
+    if record.index_position(new).is_some_and(|other| other != at) {
+        return Err(Error::duplicate_key_name(new));
+    }
+    record.indexes[at].name = new.into();
+    Ok(())
+}
+
+/// DROP CONSTRAINT: a check, else a foreign key, else a unique or primary key of that name.
+fn drop_constraint(record: &mut TableRecord, name: &str) -> Result<()> {
+    let mut checks = record.checks.iter();
+    if let Some(at) = checks.position(|check| check.name.eq_ignore_ascii_case(name)) {
+        record.checks.remove(at);
+    } else if let Some(at) = foreign_key_position(record, name) {
+        record.foreign_keys.remove(at);
+    } else if let Some(at) = record
+        .index_position(name)
+        .filter(|&at| record.indexes[at].kind != IndexKind::NonUnique)
+    {
+        record.indexes.remove(at);
+        table::forget_hidden(record);
+    } else {
+        return Err(Error::constraint_not_found(name));
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! ALTER TABLE, and CREATE INDEX and DROP INDEX, which are the same.
 //!
-//! 1. Every action edits the table's record, in the order written ([`edit`]). Others go on reading and writing, but none alters
-//!    the table (SHARED_UPGRADABLE).
-//! 2. [`Work::of`] compares the result with the table: what must be done to the rows?
+//! 1. Every action edits the table's record, in the order written ([`edit`]). Other sessions go on
+//!    reading and writing, but none alters the table (SHARED_UPGRADABLE).
+//! 2. [`Work::of`] compares the result with the table, and says what must be done to the rows.
 //! 3. Nothing (names, defaults, comments, longer VARCHARs): the new definition takes the old spaces.
-//!    New indexes only: they are built beside. Otherwise every row moves into new spaces.
+//!    New indexes only: they are built beside the table. Otherwise every row moves into new spaces.
 //!    Where rows are looked at, writers wait from here on (SHARED_NO_WRITE).
-//! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in place and drops what it no longer needs.
+//! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in place and
+//!    drops the spaces that it no longer needs.
 
 mod edit;
 mod work;
@@ -17,10 +18,10 @@ use std::sync::atomic::Ordering;
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{Change, Relation, Table};
+use porpoise_catalog::{Change, Check, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
-use porpoise_mdl::Mode;
+use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_planner::bind_table_expression;
 use porpoise_sql::ast;
 use porpoise_storage::SpaceId;
@@ -30,14 +31,30 @@ use crate::{Ddl, Name, copy, foreign_keys, lock, rename};
 use edit::{apply_options, edit};
 use work::{Work, do_work, place};
 
-/// What the actions say beside the edited record.
+/// What the actions ask for that the edited record does not hold.
 #[derive(Default)]
 struct AlterSpec {
+    /// Columns that are written as NULL: they must not be part of a primary key.
     explicit_null: Vec<CompactString>,
     rename_to: Option<Name>,
+    /// The counter's next value: AUTO_INCREMENT = n.
     auto_increment: Option<u64>,
+    /// FORCE: the rows move even if nothing else asks for it.
     force: bool,
     renames: foreign_keys::Renames,
+}
+
+/// A new definition that is ready to be filled and installed.
+struct Altered {
+    record: TableRecord,
+    table: Arc<Table>,
+    work: Work,
+    /// Spaces that were allocated for it, not yet claimed by a definition.
+    fresh: Vec<SpaceId>,
+    /// Whether old rows have to satisfy a new CHECK.
+    checks_rows: bool,
+    /// Whether rows have to satisfy a new foreign key.
+    checks_keys: bool,
 }
 
 /// Executes the actions of an ALTER TABLE, in the order written (MySQL 8.4 manual, 15.1.9).
@@ -50,6 +67,52 @@ pub fn alter(
     if let Some(completion) = rename_view(ddl, &name, actions)? {
         return Ok(completion);
     }
+    let (table, mut held) = lock_table(ddl, &name, actions)?;
+    let (mut record, spec) = edit_record(ddl, &table, actions)?;
+    record.version = ddl.shared.dictionary.next_version();
+    if spec.auto_increment.is_some() {
+        // The counter is compared while nobody counts.
+        ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
+    }
+    let mut altered = plan_work(ddl, &table, record, &spec)?;
+    if altered.work != Work::Nothing || altered.checks_rows || altered.checks_keys {
+        // Others go on reading. What they write would be lost.
+        ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
+    }
+    if !altered.fresh.is_empty() {
+        create_unclaimed(&ddl.shared.store, &altered.fresh)?;
+    }
+    let outcome = fill(ddl, &table, &altered, &spec).and_then(|rows| {
+        ddl.upgrade(&mut held, Mode::Exclusive)?;
+        install(ddl, &table, &mut altered, &spec).map(|()| rows)
+    });
+    match outcome {
+        Ok(rows) => {
+            let warnings = ddl.session.warning_count();
+            let message = format!("Records: {rows}  Duplicates: 0  Warnings: {warnings}");
+            Ok(Completion {
+                affected_rows: rows,
+                message,
+                warnings,
+                ..Completion::default()
+            })
+        }
+        Err(error) => {
+            if !altered.fresh.is_empty() {
+                drop_unclaimed(&ddl.shared.store, &altered.fresh)?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Locks the table against other ALTER TABLEs, with the tables that foreign keys tie to it if the actions may
+/// concern them.
+fn lock_table(
+    ddl: &mut Ddl<'_>,
+    name: &Name,
+    actions: &[ast::AlterAction],
+) -> Result<(Arc<Table>, MdlTicket)> {
     let keys = actions.iter().filter_map(|action| match action {
         ast::AlterAction::AddForeignKey(key) => Some(key),
         _ => None,
@@ -66,41 +129,51 @@ pub fn alter(
             }));
         }
     }
-    ddl.table(&name)?;
-    let first = std::slice::from_ref(&name);
-    let (tables, mut held) = match reaches_others(actions) {
-        _ if ddl.temporary(&name).is_some() => lock::tables(ddl, first, Mode::SharedUpgradable)?,
-        true => foreign_keys::lock(ddl, &name, true, &parents, Mode::SharedUpgradable)?,
+    ddl.table(name)?;
+    let first = std::slice::from_ref(name);
+    let (tables, held) = match reaches_others(actions) && ddl.temporary(name).is_none() {
+        true => foreign_keys::lock(ddl, name, true, &parents, Mode::SharedUpgradable)?,
         false => lock::tables(ddl, first, Mode::SharedUpgradable)?,
     };
-    let Some(table) = tables.into_iter().next() else {
-        return Err(Error::no_such_table(&name.schema, &name.table));
-    };
-    let mut record = TableRecord::of(&table);
+    match tables.into_iter().next() {
+        Some(table) => Ok((table, held)),
+        None => Err(Error::no_such_table(&name.schema, &name.table)),
+    }
+}
+
+/// The table's record after all actions, complete and checked.
+fn edit_record(
+    ddl: &mut Ddl<'_>,
+    table: &Arc<Table>,
+    actions: &[ast::AlterAction],
+) -> Result<(TableRecord, AlterSpec)> {
+    let mut record = TableRecord::of(table);
     let mut spec = AlterSpec::default();
     let options: Vec<&ast::TableOption> = actions
         .iter()
-        .filter_map(|action| {
-            if let ast::AlterAction::Option(option) = action {
-                Some(option)
-            } else {
-                None
-            }
+        .filter_map(|action| match action {
+            ast::AlterAction::Option(option) => Some(option),
+            _ => None,
         })
         .collect();
     apply_options(ddl, &mut record, &mut spec, &options)?;
     for action in actions {
-        edit(ddl, &table, &mut record, &mut spec, action)?;
+        edit(ddl, table, &mut record, &mut spec, action)?;
     }
     foreign_keys::complete(&mut record)?;
     table::complete(&mut record, &spec.explicit_null, ddl.session)?;
-    foreign_keys::check_altered(ddl, &table, &record, &spec.renames)?;
+    foreign_keys::check_altered(ddl, table, &record, &spec.renames)?;
     foreign_keys::check_new(ddl, &record)?;
-    record.version = ddl.shared.dictionary.next_version();
-    if spec.auto_increment.is_some() {
-        // The counter is to be looked at while nobody counts.
-        ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
-    }
+    Ok((record, spec))
+}
+
+/// Decides what has to be done to the rows, and allocates the spaces for it.
+fn plan_work(
+    ddl: &Ddl<'_>,
+    table: &Arc<Table>,
+    mut record: TableRecord,
+    spec: &AlterSpec,
+) -> Result<Altered> {
     let counter = ddl
         .shared
         .store
@@ -110,66 +183,47 @@ pub fn alter(
     let work = if spec.force || lowers_counter {
         Work::Rebuild
     } else {
-        Work::of(&table, &record)
+        Work::of(table, &record)
     };
     let fresh = place(ddl, &mut record, &work);
-    let altered = Arc::new(table::bind(&record, Arc::clone(&table.state))?);
-    let checks_rows = work != Work::Rebuild
-        && altered.checks.iter().any(|check| {
-            check.enforced
-                && !table
-                    .checks
-                    .iter()
-                    .any(|old| old.enforced && old.name == check.name && old.sql == check.sql)
-        });
-    let new_keys = record.foreign_keys.iter().filter(|key| !key.is_old);
-    let checks_keys = ddl.session.foreign_key_checks && new_keys.clone().next().is_some();
-    if work != Work::Nothing || checks_rows || checks_keys {
-        // Others go on reading. What they write wouldn't be seen.
-        ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
-    }
-    if !fresh.is_empty() {
-        create_unclaimed(&ddl.shared.store, &fresh)?;
-    }
-    let outcome = do_work(
-        ddl,
-        &table,
-        &altered,
-        &record,
-        &work,
+    let new = Arc::new(table::bind(&record, Arc::clone(&table.state))?);
+    let is_old = |check: &Check| {
+        let mut checks = table.checks.iter().filter(|old| old.enforced);
+        checks.any(|old| old.name == check.name && old.sql == check.sql)
+    };
+    let mut enforced = new.checks.iter().filter(|check| check.enforced);
+    let checks_rows = work != Work::Rebuild && enforced.any(|check| !is_old(check));
+    let has_new_keys = record.foreign_keys.iter().any(|key| !key.is_old);
+    Ok(Altered {
+        checks_keys: ddl.session.foreign_key_checks && has_new_keys,
+        record,
+        table: new,
+        work,
+        fresh,
         checks_rows,
-        spec.auto_increment,
-    )
-    .and_then(|rows| {
-        if !checks_keys {
-            return Ok(rows);
-        }
-        let new_keys = record.foreign_keys.iter().filter(|key| !key.is_old);
-        let names: Vec<&str> = new_keys.map(|key| key.name.as_str()).collect();
-        Ok(rows.max(copy::check_foreign_keys(ddl, &altered, &names)?))
     })
-    .and_then(|rows| {
-        ddl.upgrade(&mut held, Mode::Exclusive)?;
-        install(ddl, &table, &altered, &mut record, &fresh, &spec).map(|()| rows)
-    });
-    match outcome {
-        Ok(rows) => {
-            let warnings = ddl.session.warning_count();
-            let message = format!("Records: {rows}  Duplicates: 0  Warnings: {warnings}");
-            Ok(Completion {
-                affected_rows: rows,
-                message,
-                warnings,
-                ..Completion::default()
-            })
-        }
-        Err(error) => {
-            if !fresh.is_empty() {
-                drop_unclaimed(&ddl.shared.store, &fresh)?;
-            }
-            Err(error)
-        }
+}
+
+/// Fills the new spaces, and checks rows against new constraints. Returns how many rows were read.
+fn fill(ddl: &mut Ddl<'_>, old: &Arc<Table>, altered: &Altered, spec: &AlterSpec) -> Result<u64> {
+    let rows = do_work(
+        ddl,
+        old,
+        &altered.table,
+        &altered.record,
+        &altered.work,
+        altered.checks_rows,
+        spec.auto_increment,
+    )?;
+    if !altered.checks_keys {
+        return Ok(rows);
     }
+    let keys = altered.record.foreign_keys.iter();
+    let names: Vec<&str> = keys
+        .filter(|key| !key.is_old)
+        .map(|key| key.name.as_str())
+        .collect();
+    Ok(rows.max(copy::check_foreign_keys(ddl, &altered.table, &names)?))
 }
 
 /// Whether actions may concern tables that foreign keys tie to the altered one.
@@ -223,85 +277,39 @@ fn rename_view(
     }
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// Doing it
-// ---------------------------------------------------------------------------------------------------------
-
 /// Puts the new definition in place of the old one, and drops the spaces that it doesn't use.
 fn install(
     ddl: &mut Ddl<'_>,
     old: &Arc<Table>,
-    new: &Arc<Table>,
-    record: &mut TableRecord,
-    fresh: &[SpaceId],
+    altered: &mut Altered,
     spec: &AlterSpec,
 ) -> Result<()> {
+    let new = Arc::clone(&altered.table);
     let unused: Vec<SpaceId> = old
         .spaces()
         .filter(|space| !new.spaces().any(|used| used == *space))
         .collect();
+    let record = &mut altered.record;
     let target = spec
         .rename_to
-        .clone()
+        .as_ref()
         .filter(|name| name.table != record.name || name.schema != record.schema);
-    let mut table = Arc::clone(new);
-    if let Some(name) = &target {
+    let mut table = Arc::clone(&new);
+    if let Some(name) = target {
         rename::rename_record(record, name);
         table = Arc::new(record.bind(Arc::clone(&new.state), bind_table_expression)?);
     }
-    if old.temporary {
-        if let Some(name) = &target
-            && ddl.temporary(name).is_some()
-        {
-            return Err(Error::table_exists(&name.table));
-        }
-        ddl.session
-            .temporary_tables
-            .remove(&(old.schema.clone(), old.name.clone()));
-        ddl.session
-            .temporary_tables
-            .insert((table.schema.clone(), table.name.clone()), table);
-        drop_unclaimed(&ddl.shared.store, &unused)?;
-    } else {
-        let mut change = Change::begin(ddl.shared.definitions());
-        if let Some(name) = &target {
-            ddl.check_schema(change.catalog(), &name.schema)?;
-            if change
-                .catalog()
-                .relation(&name.schema, &name.table)
-                .is_some()
-            {
-                return Err(Error::table_exists(&name.table));
-            }
-        }
-        change.forget_relation(&old.schema, &old.name);
-        if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
-            table::check_names_are_free(record, &entry)?;
-            foreign_keys::check_names_are_free(record, &entry)?;
-        }
-        for &space in fresh {
-            change.claim(space);
-        }
-        for space in unused {
-            change.transaction().drop_space(space);
-        }
-        if let Some(next) = spec.auto_increment {
-            change.transaction().set_counter(table.space, next);
-        }
-        change.put_table(record, table)?;
-        let old_name = Name {
-            schema: old.schema.clone(),
-            table: old.name.clone(),
-        };
-        foreign_keys::follow(ddl, &mut change, record, &old_name, &spec.renames)?;
-        change.commit()?;
+    match old.temporary {
+        true => install_temporary(ddl, old, table, target, &unused)?,
+        false => publish(ddl, old, table, altered, target, &unused, spec)?,
     }
+    let fresh = &altered.fresh;
     if !fresh.is_empty() {
         let newest = ddl.shared.store.snapshot().ts();
         new.state.rebuilt_ts.store(newest.0, Ordering::Release);
     }
     if fresh.contains(&new.space) {
-        // The counters are read anew from the new space.
+        // The counters are read again from the new space.
         new.state.auto_increment.store(0, Ordering::Relaxed);
         new.state.row_number.store(0, Ordering::Relaxed);
     }
@@ -313,4 +321,66 @@ fn install(
         }
     }
     Ok(())
+}
+
+/// Replaces a temporary table in the session, under its new name if it has one.
+fn install_temporary(
+    ddl: &mut Ddl<'_>,
+    old: &Table,
+    table: Arc<Table>,
+    target: Option<&Name>,
+    unused: &[SpaceId],
+) -> Result<()> {
+    if let Some(name) = target
+        && ddl.temporary(name).is_some()
+    {
+        return Err(Error::table_exists(&name.table));
+    }
+    let tables = &mut ddl.session.temporary_tables;
+    tables.remove(&(old.schema.clone(), old.name.clone()));
+    tables.insert((table.schema.clone(), table.name.clone()), table);
+    drop_unclaimed(&ddl.shared.store, unused)
+}
+
+/// Replaces a table in the catalog, durably: one storage transaction claims the new spaces, drops the unused ones,
+/// and takes the new name to the tables that foreign keys tie to it.
+fn publish(
+    ddl: &mut Ddl<'_>,
+    old: &Table,
+    table: Arc<Table>,
+    altered: &mut Altered,
+    target: Option<&Name>,
+    unused: &[SpaceId],
+    spec: &AlterSpec,
+) -> Result<()> {
+    let record = &mut altered.record;
+    let mut change = Change::begin(ddl.shared.definitions());
+    if let Some(name) = target {
+        ddl.check_schema(change.catalog(), &name.schema)?;
+        let taken = change.catalog().relation(&name.schema, &name.table);
+        if taken.is_some() {
+            return Err(Error::table_exists(&name.table));
+        }
+    }
+    change.forget_relation(&old.schema, &old.name);
+    if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
+        table::check_names_are_free(record, &entry)?;
+        foreign_keys::check_names_are_free(record, &entry)?;
+    }
+    for &space in &altered.fresh {
+        change.claim(space);
+    }
+    for &space in unused {
+        change.transaction().drop_space(space);
+    }
+    if let Some(next) = spec.auto_increment {
+        change.transaction().set_counter(table.space, next);
+    }
+    change.put_table(record, table)?;
+    let old_name = Name {
+        schema: old.schema.clone(),
+        table: old.name.clone(),
+    };
+    foreign_keys::follow(ddl, &mut change, record, &old_name, &spec.renames)?;
+    change.commit()
 }
