@@ -10,7 +10,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_planner::plan::{Insert, InsertSource, OnDuplicate};
+use porpoise_planner::plan::{Insert, InsertSource, Node, OnDuplicate};
 use porpoise_types::{DataType, Value};
 
 use crate::column_value::{number, store_given};
@@ -51,25 +51,7 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     };
     let many = match &plan.source {
         InsertSource::Values(rows) => {
-            counts.run_length = rows.len() as u64;
-            let mut ahead = Vec::new();
-            if plan.reads_itself {
-                ahead.reserve(rows.len());
-                for row in rows {
-                    exec.row_number += 1;
-                    ahead.push(given_values(exec, plan, row)?);
-                }
-                exec.row_number = 0;
-            }
-            let mut ahead = ahead.into_iter();
-            for row in rows {
-                exec.row_number += 1;
-                let mut given = match ahead.next() {
-                    Some(given) => given,
-                    None => given_values(exec, plan, row)?,
-                };
-                insert_row_of(exec, plan, &mut given, &mut counts)?;
-            }
+            insert_values(exec, plan, rows, &mut counts)?;
             rows.len() > 1
         }
         InsertSource::Load(load) => {
@@ -77,25 +59,7 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
             true
         }
         InsertSource::Query { node, output } => {
-            let mut input = operator::build(node);
-            input.open(exec)?;
-            let mut given = Vec::with_capacity(output.len());
-            while input.next(exec)? {
-                exec.check_interrupt()?;
-                exec.row_number += 1;
-                given.clear();
-                for (position, expr) in output.iter().enumerate() {
-                    let value = expr.eval(exec)?;
-                    given.push(store_given(
-                        exec,
-                        plan,
-                        plan.columns[position],
-                        value,
-                        &expr.ty,
-                    )?);
-                }
-                insert_row_of(exec, plan, &mut given, &mut counts)?;
-            }
+            insert_query(exec, plan, node, output, &mut counts)?;
             true
         }
     };
@@ -120,6 +84,60 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
             String::new()
         },
     })
+}
+
+/// Inserts the rows of VALUES. Where their expressions read the table itself, all are computed before the
+/// first row is inserted.
+fn insert_values(
+    exec: &mut Exec<'_>,
+    plan: &Insert,
+    rows: &[Vec<Option<Expr>>],
+    counts: &mut Counts,
+) -> Result<()> {
+    counts.run_length = rows.len() as u64;
+    let mut ahead = Vec::new();
+    if plan.reads_itself {
+        ahead.reserve(rows.len());
+        for row in rows {
+            exec.row_number += 1;
+            ahead.push(given_values(exec, plan, row)?);
+        }
+        exec.row_number = 0;
+    }
+    let mut ahead = ahead.into_iter();
+    for row in rows {
+        exec.row_number += 1;
+        let mut given = match ahead.next() {
+            Some(given) => given,
+            None => given_values(exec, plan, row)?,
+        };
+        insert_row_of(exec, plan, &mut given, counts)?;
+    }
+    Ok(())
+}
+
+/// Inserts the rows of a query.
+fn insert_query(
+    exec: &mut Exec<'_>,
+    plan: &Insert,
+    node: &Node,
+    output: &[Expr],
+    counts: &mut Counts,
+) -> Result<()> {
+    let mut input = operator::build(node);
+    input.open(exec)?;
+    let mut given = Vec::with_capacity(output.len());
+    while input.next(exec)? {
+        exec.check_interrupt()?;
+        exec.row_number += 1;
+        given.clear();
+        for (expr, &column) in output.iter().zip(&plan.columns) {
+            let value = expr.eval(exec)?;
+            given.push(store_given(exec, plan, column, value, &expr.ty)?);
+        }
+        insert_row_of(exec, plan, &mut given, counts)?;
+    }
+    Ok(())
 }
 
 /// A column's value, or nothing yet: its default, or the next AUTO_INCREMENT value.

@@ -160,63 +160,127 @@ fn check_parent(
     Ok(())
 }
 
-/// Whether an old key of the altered table, or of another that refers to it, lost what it needs.
+/// A table before and after an ALTER TABLE, as its foreign keys see it.
+struct Alteration<'a> {
+    table: &'a Table,
+    record: &'a TableRecord,
+    renames: &'a Renames,
+    /// foreign_key_checks: with it, no type may change; without, new types must fit.
+    checks: bool,
+}
+
+impl Alteration<'_> {
+    /// Whether a column lost the type that keys need.
+    fn changed(&self, name: &str) -> bool {
+        self.record.column_position(name).is_some_and(|at| {
+            let column = &self.record.columns[at];
+            column
+                .origin
+                .is_some_and(|origin| !compatible(&self.table.columns[origin].ty, &column.ty))
+        })
+    }
+
+    /// Refuses the loss of the index that finds rows by a key's columns (1553).
+    fn check_index(&self, columns: &[CompactString]) -> Result<()> {
+        let record = self.record;
+        if record.indexes.iter().any(|index| serves(index, columns)) {
+            return Ok(());
+        }
+        let is_gone =
+            |index: &&porpoise_catalog::Index| record.index_position(&index.name).is_none();
+        let lost = self.table.indexes.iter().filter(is_gone).find(|index| {
+            index.parts.first().is_some_and(|part| {
+                let name = self.renames.now(&self.table.columns[part.column].name);
+                columns
+                    .first()
+                    .is_some_and(|first| first.eq_ignore_ascii_case(&name))
+            })
+        });
+        let name = lost.map_or("", |index| index.name.as_str());
+        Err(Error::cannot_drop_needed_index(name))
+    }
+
+    /// Checks a key of the altered table that was there before.
+    fn check_own_key(&self, ddl: &Ddl<'_>, key: &ForeignKeyRecord) -> Result<()> {
+        let record = self.record;
+        for name in &key.columns {
+            if record.column_position(name).is_none() {
+                return Err(Error::foreign_key_column_dropped(name, &key.name));
+            }
+            if self.checks && self.changed(name) {
+                return Err(Error::foreign_key_column_changed(name, &key.name));
+            }
+        }
+        check_columns(record, key)?;
+        self.check_index(&key.columns)?;
+        let catalog = ddl.shared.catalog.load();
+        let is_own = key.parent_table == record.name && key.parent_schema == record.schema;
+        if !self.checks
+            && !is_own
+            && key.columns.iter().any(|name| self.changed(name))
+            && let Some(parent) = catalog.base_table(&key.parent_schema, &key.parent_table)
+        {
+            check_parent(ddl, record, key, &TableRecord::of(&parent))?;
+        }
+        Ok(())
+    }
+
+    /// Checks a key of a child (maybe the table itself) that refers to the altered table.
+    fn check_key_of_child(
+        &self,
+        ddl: &Ddl<'_>,
+        child: &Table,
+        key: &ForeignKeyRecord,
+    ) -> Result<()> {
+        let record = self.record;
+        let columns: Vec<CompactString> = key
+            .parent_columns
+            .iter()
+            .map(|name| self.renames.now(name))
+            .collect();
+        for name in &columns {
+            if record.column_position(name).is_none() {
+                return Err(Error::foreign_key_parent_column_dropped(
+                    name,
+                    &key.name,
+                    &child.name,
+                ));
+            }
+            if self.checks && self.changed(name) {
+                return Err(Error::foreign_key_parent_column_changed(
+                    name,
+                    &key.name,
+                    &child.name,
+                ));
+            }
+        }
+        self.check_index(&columns)?;
+        let is_own = child.id == self.table.id;
+        if !self.checks && !is_own && columns.iter().any(|name| self.changed(name)) {
+            let mut key = key.clone();
+            key.parent_columns = columns;
+            check_parent(ddl, &TableRecord::of(child), &key, record)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses an ALTER TABLE that takes from an old key of the table, or of another that refers to it, what the
+/// key needs.
 pub fn check_altered(
     ddl: &Ddl<'_>,
     table: &Table,
     record: &TableRecord,
     renames: &Renames,
 ) -> Result<()> {
-    let checks = ddl.session.foreign_key_checks;
-    // The type that a column had, if the new one is not as good for keys.
-    let changed = |name: &str| {
-        record.column_position(name).is_some_and(|at| {
-            let column = &record.columns[at];
-            column
-                .origin
-                .is_some_and(|origin| !compatible(&table.columns[origin].ty, &column.ty))
-        })
-    };
-    let lost_index = |columns: &[CompactString]| {
-        let was_there =
-            |index: &&porpoise_catalog::Index| record.index_position(&index.name).is_none();
-        let of_old = table.indexes.iter().filter(was_there).find(|index| {
-            index.parts.first().is_some_and(|part| {
-                let name = renames.now(&table.columns[part.column].name);
-                columns
-                    .first()
-                    .is_some_and(|first| first.eq_ignore_ascii_case(&name))
-            })
-        });
-        let name = of_old.map_or("", |index| index.name.as_str());
-        Error::cannot_drop_needed_index(name)
+    let alteration = Alteration {
+        table,
+        record,
+        renames,
+        checks: ddl.session.foreign_key_checks,
     };
     for key in record.foreign_keys.iter().filter(|key| key.is_old) {
-        for name in &key.columns {
-            if record.column_position(name).is_none() {
-                return Err(Error::foreign_key_column_dropped(name, &key.name));
-            }
-            if checks && changed(name) {
-                return Err(Error::foreign_key_column_changed(name, &key.name));
-            }
-        }
-        check_columns(record, key)?;
-        if !record
-            .indexes
-            .iter()
-            .any(|index| serves(index, &key.columns))
-        {
-            return Err(lost_index(&key.columns));
-        }
-        let catalog = ddl.shared.catalog.load();
-        let is_own = key.parent_table == record.name && key.parent_schema == record.schema;
-        if !checks
-            && !is_own
-            && key.columns.iter().any(|name| changed(name))
-            && let Some(parent) = catalog.base_table(&key.parent_schema, &key.parent_table)
-        {
-            check_parent(ddl, record, key, &TableRecord::of(&parent))?;
-        }
+        alteration.check_own_key(ddl, key)?;
     }
     let children = ddl
         .shared
@@ -228,37 +292,8 @@ pub fn check_altered(
         for key in TableRecord::of(child).foreign_keys {
             let refers = key.parent_table == table.name && key.parent_schema == table.schema;
             let dropped = is_own && !record.foreign_keys.iter().any(|kept| kept.name == key.name);
-            if !refers || dropped {
-                continue;
-            }
-            let columns: Vec<CompactString> = key
-                .parent_columns
-                .iter()
-                .map(|name| renames.now(name))
-                .collect();
-            for name in &columns {
-                if record.column_position(name).is_none() {
-                    return Err(Error::foreign_key_parent_column_dropped(
-                        name,
-                        &key.name,
-                        &child.name,
-                    ));
-                }
-                if checks && changed(name) {
-                    return Err(Error::foreign_key_parent_column_changed(
-                        name,
-                        &key.name,
-                        &child.name,
-                    ));
-                }
-            }
-            if !record.indexes.iter().any(|index| serves(index, &columns)) {
-                return Err(lost_index(&columns));
-            }
-            if !checks && !is_own && columns.iter().any(|name| changed(name)) {
-                let mut key = key.clone();
-                key.parent_columns = columns;
-                check_parent(ddl, &TableRecord::of(child), &key, record)?;
+            if refers && !dropped {
+                alteration.check_key_of_child(ddl, child, &key)?;
             }
         }
     }

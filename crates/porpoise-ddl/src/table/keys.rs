@@ -394,27 +394,18 @@ pub(super) fn complete_hidden(record: &mut TableRecord) -> Result<()> {
     Ok(())
 }
 
+/// Names and checks the keys, makes the primary key's columns NOT NULL, and puts the keys in order.
 pub(super) fn complete_keys(
     record: &mut TableRecord,
     explicit_null: &[CompactString],
     session: &mut SessionState,
 ) -> Result<()> {
-    if record
-        .indexes
-        .iter()
-        .filter(|index| index.kind == IndexKind::Primary)
-        .count()
-        > 1
-    {
+    let is_primary = |index: &&IndexRecord| index.kind == IndexKind::Primary;
+    let primary_keys = record.indexes.iter().filter(is_primary).count();
+    if primary_keys > 1 {
         return Err(Error::multiple_primary_key());
     }
-    if record
-        .indexes
-        .iter()
-        .filter(|index| index.kind != IndexKind::Primary)
-        .count()
-        > KEYS_MAX
-    {
+    if record.indexes.len() - primary_keys > KEYS_MAX {
         return Err(Error::too_many_keys(KEYS_MAX));
     }
     for position in 0..record.indexes.len() {
@@ -431,6 +422,30 @@ pub(super) fn complete_keys(
             }
         }
     }
+    forbid_nulls_in_primary_key(record, explicit_null)?;
+    warn_of_duplicates(record, session);
+    // Primary, unique without NULLs, unique, the rest; as written within each.
+    let columns = &record.columns;
+    record.indexes.sort_by_key(|index| match index.kind {
+        IndexKind::Primary => 0,
+        IndexKind::Unique => {
+            let nullable = |part: &PartRecord| {
+                columns
+                    .iter()
+                    .any(|column| column.name == part.column && column.nullable)
+            };
+            1 + u8::from(index.parts.iter().any(nullable))
+        }
+        IndexKind::NonUnique => 3,
+    });
+    Ok(())
+}
+
+/// Makes the primary key's columns NOT NULL; refuses those that are written as NULL (1171).
+fn forbid_nulls_in_primary_key(
+    record: &mut TableRecord,
+    explicit_null: &[CompactString],
+) -> Result<()> {
     let primary: Vec<CompactString> = record
         .indexes
         .iter()
@@ -453,6 +468,11 @@ pub(super) fn complete_keys(
             column.default = DefaultRecord::None;
         }
     }
+    Ok(())
+}
+
+/// Warns of new keys that are the same as earlier ones (1831).
+fn warn_of_duplicates(record: &TableRecord, session: &mut SessionState) {
     for (position, index) in record.indexes.iter().enumerate() {
         let same =
             |earlier: &&IndexRecord| earlier.parts == index.parts && earlier.kind == index.kind;
@@ -465,19 +485,4 @@ pub(super) fn complete_keys(
             session.warn(Level::Warning, warning.into_condition());
         }
     }
-    // Primary, unique without NULLs, unique, the rest; as written within each.
-    let columns = &record.columns;
-    record.indexes.sort_by_key(|index| match index.kind {
-        IndexKind::Primary => 0,
-        IndexKind::Unique => {
-            let nullable = |part: &PartRecord| {
-                columns
-                    .iter()
-                    .any(|column| column.name == part.column && column.nullable)
-            };
-            1 + u8::from(index.parts.iter().any(nullable))
-        }
-        IndexKind::NonUnique => 3,
-    });
-    Ok(())
 }

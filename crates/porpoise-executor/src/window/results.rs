@@ -1,5 +1,7 @@
 //! The results of one window function for all rows of a partition.
 
+use std::ops::Range;
+
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::EvalContext;
 use porpoise_expr::aggregate::Accumulator;
@@ -11,12 +13,22 @@ use super::Partition;
 use super::frames::Frames;
 use crate::Exec;
 
-/// Of one function: its arguments by row, and the distances of its frame.
+/// What one function is computed from: its arguments, and the distances that bound its frame.
 pub(super) struct FunctionInput {
+    /// By row.
     pub(super) arguments: Vec<Vec<Value>>,
     /// ROWS: one number for the partition. RANGE: by row, the order value at which the frame begins or ends.
     pub(super) start: Vec<Value>,
     pub(super) end: Vec<Value>,
+}
+
+impl FunctionInput {
+    /// A row's argument, by its number; `None` if the call has fewer.
+    fn argument(&self, row: usize, number: usize) -> Option<&Value> {
+        self.arguments
+            .get(row)
+            .and_then(|arguments| arguments.get(number))
+    }
 }
 
 /// The results of one function for every row of a partition.
@@ -34,12 +46,6 @@ pub(super) fn results(
         0 => Value::Double(0.0),
         _ => Value::Double(part as f64 / whole as f64),
     };
-    let argument = |row: usize, number: usize| {
-        input
-            .arguments
-            .get(row)
-            .and_then(|arguments| arguments.get(number))
-    };
     Ok(match &call.kind {
         WindowKind::RowNumber => rows.map(|row| Value::UInt(row as u64 + 1)).collect(),
         WindowKind::Rank => rows
@@ -55,66 +61,24 @@ pub(super) fn results(
         }
         WindowKind::PercentRank => rows.map(|row| ratio(peers(row).start, len - 1)).collect(),
         WindowKind::CumeDist => rows.map(|row| ratio(peers(row).end, len)).collect(),
-        WindowKind::Ntile => {
-            let mut out = Vec::with_capacity(len);
-            for row in rows {
-                out.push(match argument(row, 0) {
-                    None | Some(Value::Null) => Value::Null,
-                    Some(count) => match whole_number(count) {
-                        Some(count) if count > 0 => Value::UInt(bucket(row, len, count)),
-                        _ => return Err(Error::wrong_arguments("ntile")),
-                    },
-                });
-            }
-            out
-        }
+        WindowKind::Ntile => rows
+            .map(|row| match input.argument(row, 0) {
+                None | Some(Value::Null) => Ok(Value::Null),
+                Some(count) => match whole_number(count) {
+                    Some(count) if count > 0 => Ok(Value::UInt(bucket(row, len, count))),
+                    _ => Err(Error::wrong_arguments("ntile")),
+                },
+            })
+            .collect::<Result<_>>()?,
         WindowKind::Lag | WindowKind::Lead => {
             let back = matches!(call.kind, WindowKind::Lag);
-            let mut out = Vec::with_capacity(len);
-            for row in rows {
-                let distance = match argument(row, 1) {
-                    None => 1,
-                    Some(distance) => whole_number(distance)
-                        .ok_or_else(|| Error::wrong_arguments(if back { "lag" } else { "lead" }))?,
-                };
-                let distance = usize::try_from(distance).unwrap_or(usize::MAX);
-                let other = if back {
-                    row.checked_sub(distance)
-                } else {
-                    row.checked_add(distance).filter(|other| *other < len)
-                };
-                let value = match other {
-                    Some(other) => argument(other, 0),
-                    None => argument(row, 2),
-                };
-                out.push(value.cloned().unwrap_or(Value::Null));
-            }
-            out
+            rows.map(|row| value_at_distance(input, row, len, back))
+                .collect::<Result<_>>()?
         }
         WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
             let frames = Frames::new(window, call, input, partition)?;
-            let mut out = Vec::with_capacity(len);
-            for row in rows {
-                let frame = frames.of(row);
-                let place = match &call.kind {
-                    WindowKind::FirstValue => Some(frame.start),
-                    WindowKind::LastValue => frame.end.checked_sub(1),
-                    _ => match argument(row, 1) {
-                        None | Some(Value::Null) => None,
-                        Some(place) => match whole_number(place) {
-                            Some(place) if place > 0 => usize::try_from(place - 1)
-                                .ok()
-                                .and_then(|place| frame.start.checked_add(place)),
-                            _ => return Err(Error::wrong_arguments("nth_value")),
-                        },
-                    },
-                };
-                let value = place
-                    .filter(|place| frame.contains(place))
-                    .and_then(|place| argument(place, 0));
-                out.push(value.cloned().unwrap_or(Value::Null));
-            }
-            out
+            rows.map(|row| value_in_frame(&call.kind, input, row, frames.of(row)))
+                .collect::<Result<_>>()?
         }
         WindowKind::Aggregate(function) => {
             let aggregate = Aggregate {
@@ -130,6 +94,52 @@ pub(super) fn results(
             aggregates(exec, &aggregate, input, &frames, len)?
         }
     })
+}
+
+/// LAG and LEAD: the value some rows before or behind a row, or the default where there is no such row.
+fn value_at_distance(input: &FunctionInput, row: usize, len: usize, back: bool) -> Result<Value> {
+    let distance = match input.argument(row, 1) {
+        None => 1,
+        Some(distance) => whole_number(distance)
+            .ok_or_else(|| Error::wrong_arguments(if back { "lag" } else { "lead" }))?,
+    };
+    let distance = usize::try_from(distance).unwrap_or(usize::MAX);
+    let other = match back {
+        true => row.checked_sub(distance),
+        false => row.checked_add(distance).filter(|other| *other < len),
+    };
+    let value = match other {
+        Some(other) => input.argument(other, 0),
+        None => input.argument(row, 2),
+    };
+    Ok(value.cloned().unwrap_or(Value::Null))
+}
+
+/// FIRST_VALUE, LAST_VALUE and NTH_VALUE: the value of one row of a row's frame; NULL if the frame has no such
+/// row.
+fn value_in_frame(
+    kind: &WindowKind,
+    input: &FunctionInput,
+    row: usize,
+    frame: Range<usize>,
+) -> Result<Value> {
+    let position = match kind {
+        WindowKind::FirstValue => Some(frame.start),
+        WindowKind::LastValue => frame.end.checked_sub(1),
+        _ => match input.argument(row, 1) {
+            None | Some(Value::Null) => None,
+            Some(nth) => match whole_number(nth) {
+                Some(nth) if nth > 0 => usize::try_from(nth - 1)
+                    .ok()
+                    .and_then(|nth| frame.start.checked_add(nth)),
+                _ => return Err(Error::wrong_arguments("nth_value")),
+            },
+        },
+    };
+    let value = position
+        .filter(|position| frame.contains(position))
+        .and_then(|position| input.argument(position, 0));
+    Ok(value.cloned().unwrap_or(Value::Null))
 }
 
 /// An aggregate over every row's frame. A frame that runs to the partition's end shrinks from row to row: seen
