@@ -1,6 +1,7 @@
 //! CHECK TABLE: whether a table is as it was written.
 //!
-//! 1. Every page of the table's rows and of its indexes is read from disk, and its checksum verified.
+//! 1. Every page of the table's rows and of its indexes is read from disk, and its checksum
+//!    verified.
 //! 2. Every row of one snapshot is decoded, and lies under its own primary key.
 //! 3. Every row is looked up in every index. `QUICK` leaves this out.
 //! 4. The entries of each index are counted. `EXTENDED` leads each back to its row instead, and
@@ -106,7 +107,7 @@ fn check_rows(
     let outcome = each(snapshot, table.space, |key, row| {
         interrupted(ddl)?;
         rows += 1;
-        if let Some(column) = table.layout.fault(row) {
+        if let Some(column) = table.layout.first_corrupt_column(row) {
             let column = table
                 .columns
                 .get(column)

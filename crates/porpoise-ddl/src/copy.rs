@@ -1,8 +1,8 @@
 //! Moves rows from a table's old form to its new one, and fills new indexes.
 //!
-//! The new spaces belong to nobody yet, so nothing is locked, and rows are committed in batches that
-//! bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy with the
-//! error that INSERT would give.
+//! The new spaces belong to nobody yet, so nothing is locked, and rows are committed in batches
+//! that bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy
+//! with the error that INSERT would give.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {
     )?)
 }
 
-/// Calls `each` for every row of a space, with a transaction that is committed whenever it has grown to a
-/// batch. `each` returns how many bytes it wrote.
+/// Calls `each` for every row of a space, with a transaction that is committed whenever it has
+/// grown to a batch. `each` returns how many bytes it wrote.
 fn in_batches(
     ddl: &mut Ddl<'_>,
     space: SpaceId,
@@ -158,7 +158,8 @@ pub struct Copied {
     pub auto_increment_max: u64,
 }
 
-/// Copies all rows of `old` into the empty spaces of `new`, whose record knows each column's origin.
+/// Copies all rows of `old` into the empty spaces of `new`, whose record knows each column's
+/// origin.
 pub fn rebuild(
     ddl: &mut Ddl<'_>,
     old: &Arc<Table>,

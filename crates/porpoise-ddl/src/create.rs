@@ -367,7 +367,8 @@ fn add_query_columns(record: &mut TableRecord, query: &Query, ddl: &Ddl<'_>) -> 
     Ok((first..record.columns.len()).collect())
 }
 
-/// The column that keeps what a query's column gives: its source's type and attributes, or the expression's.
+/// The column that keeps what a query's column gives: its source's type and attributes, or the
+/// expression's.
 fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
     let source = (!result.original_name.is_empty())
         .then(|| {

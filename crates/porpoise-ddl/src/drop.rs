@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::TableRecord;
 use porpoise_catalog::{Change, IndexKind, Relation, Table};
-use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_planner::bind_table_expression;
@@ -57,9 +57,7 @@ pub fn drop_tables(
     }
     if !base.is_empty() {
         let (dropped, _held) = match lock::tables(ddl, &base, Mode::Exclusive) {
-            Err(error)
-                if error.number() == porpoise_core::error::number::no_such_table && if_exists =>
-            {
+            Err(error) if error.is(ErrorKind::NoSuchTable) && if_exists => {
                 (Vec::new(), MdlTicket::default())
             }
             locked => locked?,

@@ -75,14 +75,7 @@ pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &N
         }
         Some(Relation::View(view)) => {
             if old.schema != new.schema {
-                return Err(Error::new(
-                    1450,
-                    "HY000",
-                    format!(
-                        "Changing schema from '{}' to '{}' is not allowed.",
-                        old.schema, new.schema
-                    ),
-                ));
+                return Err(Error::view_schema_change(&old.schema, &new.schema));
             }
             change.forget_relation(&old.schema, &old.table);
             let version = ddl.shared.dictionary.next_version();

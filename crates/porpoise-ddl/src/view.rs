@@ -1,7 +1,8 @@
 //! CREATE VIEW, ALTER VIEW. (DROP VIEW is in [`super::drop`].)
 //!
-//! A view is kept as the text of its query, in canonical form, and bound anew by every statement that
-//! names it. It is planned once here, for its columns and so that a query that can't run is refused.
+//! A view is kept as the text of its query, in canonical form, and bound anew by every statement
+//! that names it. It is planned once here, for its columns and so that a query that can't run is
+//! refused.
 
 use compact_str::CompactString;
 use porpoise_catalog::record::ViewRecord;
@@ -17,7 +18,8 @@ use porpoise_sql::ast;
 use crate::{Ddl, Name, check_table_name, column, lock};
 
 impl Ddl<'_> {
-    /// Plans a query whose rows a definition takes, against the newest catalog. The session may read what it names.
+    /// Plans a query whose rows a definition takes, against the newest catalog. The session may
+    /// read what it names.
     pub fn plan(&self, statement: &ast::Statement) -> Result<Plan> {
         self.planned(|context| planner::plan(statement, context))
     }
@@ -40,7 +42,8 @@ impl Ddl<'_> {
         Ok(plan)
     }
 
-    /// The account whose rights a view is to have: who makes it, unless DEFINER says another. (ALTER VIEW keeps none.)
+    /// The account whose rights a view is to have: who makes it, unless DEFINER says another.
+    /// (ALTER VIEW keeps none.)
     fn definer(&mut self, create: &ast::CreateView, name: &Name) -> Result<String> {
         let (own_user, own_host) = match &self.session.account {
             Some(account) => (account.user.clone(), account.host.clone()),
@@ -54,7 +57,8 @@ impl Ddl<'_> {
             _ => (own_user, own_host),
         };
         self.check_definer(&user, &host)?;
-        // A view that has somebody else's rights is not changed by who couldn't have given it these.
+        // A view that has somebody else's rights is not changed by who couldn't have given it
+        // these.
         let old = match create.alter {
             true => self
                 .shared
@@ -85,29 +89,17 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
     ddl.check_schema(&ddl.shared.catalog.load(), &name.schema)?;
     let definer = ddl.definer(create, &name)?;
     if create.query.into.is_some() {
-        return Err(Error::new(
-            1350,
-            "HY000",
-            "View's SELECT contains a 'INTO' clause",
-        ));
+        return Err(Error::view_select_clause("INTO"));
     }
     let plan = ddl.planned(|context| planner::plan_view(&create.query, context))?;
     let PlanKind::Query(query) = &plan.kind else {
         return Err(Error::not_supported_yet("this query in a view"));
     };
     if let Some((table, _)) = plan.tables.iter().find(|(table, _)| table.temporary) {
-        return Err(Error::new(
-            1352,
-            "HY000",
-            format!("View's SELECT refers to a temporary table '{}'", table.name),
-        ));
+        return Err(Error::view_select_temporary_table(&table.name));
     }
     if plan.parameter_count > 0 {
-        return Err(Error::new(
-            1351,
-            "HY000",
-            "View's SELECT contains a variable or parameter",
-        ));
+        return Err(Error::view_select_variable());
     }
     let columns: Vec<CompactString> = match create.columns.as_slice() {
         [] => query

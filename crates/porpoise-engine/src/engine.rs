@@ -133,7 +133,8 @@ impl Engine {
         )
     }
 
-    /// From now on the engine has this server in front of it, until it is [taken away](Self::detach) by the number returned.
+    /// From now on the engine has this server in front of it, until it is [taken
+    /// away](Self::detach) by the number returned.
     pub fn attach(&self, front: Front) -> u64 {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);

@@ -64,11 +64,7 @@ impl Exec<'_> {
             // At the end of the type's range its last value comes again, and is a duplicate.
             let first = self.on_auto_increment_grid(current).min(most);
             if first == u64::MAX {
-                return Err(Error::new(
-                    1467,
-                    "HY000",
-                    "Failed to read auto-increment value from storage engine",
-                ));
+                return Err(Error::auto_increment_exhausted());
             }
             let past = first.saturating_add(count.max(1).saturating_mul(increment.max(1)));
             let next = past.min(most.saturating_add(1));

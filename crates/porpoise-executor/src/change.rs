@@ -1,8 +1,8 @@
 //! UPDATE and DELETE.
 //!
-//! The plan's scan locks each target row before it is yielded. A simple statement changes rows as it meets
-//! them: its cursors read what was there when they were opened. With joins or ORDER BY the rows are
-//! collected first, and each target row is changed once, however often it was joined.
+//! The plan's scan locks each target row before it is yielded. A simple statement changes rows as
+//! it meets them: its cursors read what was there when they were opened. With joins or ORDER BY the
+//! rows are collected first, and each target row is changed once, however often it was joined.
 
 use hashbrown::HashSet;
 use porpoise_catalog::Table;
@@ -40,8 +40,8 @@ pub fn update_current(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<Upda
     write_assigned(exec, target, &old)
 }
 
-/// Applies the assignments to the row in the slot, left to right: each reads what those before it have made of it.
-/// `assigned` is told of each column's value.
+/// Applies the assignments to the row in the slot, left to right: each reads what those before it
+/// have made of it. `assigned` is told of each column's value.
 fn assign(
     exec: &mut Exec<'_>,
     target: &UpdateTarget,
@@ -146,7 +146,8 @@ pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
         plan.in_place,
         plan.limit.as_ref(),
         &mut |exec| {
-            // Of several tables each reads the others as they were joined, not what was just assigned there.
+            // Of several tables each reads the others as they were joined, not what was just
+            // assigned there.
             let mut ahead: Vec<Option<Vec<(usize, Value)>>> = Vec::new();
             if plan.targets.len() > 1 {
                 let row_number = exec.row_number;

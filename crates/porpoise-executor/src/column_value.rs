@@ -25,13 +25,10 @@ pub fn store(exec: &mut Exec<'_>, column: &Column, value: Value, from: &DataType
     let (stored, loss) = match porpoise_types::store(value, from, &column.ty, &cx) {
         Ok(stored) => stored,
         Err(StoreError::InvalidJson(error)) => {
-            return Err(Error::new(
-                3140,
-                "22032",
-                format!(
-                    "Invalid JSON text: \"{}\" at position {} in value for column '{}'.",
-                    error.message, error.position, column.name
-                ),
+            return Err(Error::invalid_json_text_in_column(
+                error.message,
+                error.position,
+                &column.name,
             ));
         }
     };

@@ -1,4 +1,5 @@
-//! Values for columns that a statement gives none: DEFAULT, explicit and implicit (MySQL 8.4 manual, 13.6).
+//! Values for columns that a statement gives none: DEFAULT, explicit and implicit (MySQL 8.4
+//! manual, 13.6).
 
 use porpoise_catalog::{Column, ColumnDefault};
 use porpoise_core::error::{Error, Result};
@@ -52,7 +53,8 @@ pub fn with_defaults(
     Ok(values)
 }
 
-/// Evaluates an expression of the table's definition, which reads its row in slot 0, over another slot.
+/// Evaluates an expression of the table's definition, which reads its row in slot 0, over another
+/// slot.
 pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: Slot) -> Result<Value> {
     if slot.0 == 0 {
         return expr.eval(exec);

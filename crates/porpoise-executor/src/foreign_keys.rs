@@ -1,16 +1,17 @@
-//! Foreign keys, row by row: whether what a row refers to is there, and what becomes of the rows that refer
-//! to it. Which tables to look at, the plan says ([`Relations`]); without it, rows are written as they are.
+//! Foreign keys, row by row: whether what a row refers to is there, and what becomes of the rows
+//! that refer to it. Which tables to look at, the plan says ([`Relations`]); without it, rows are
+//! written as they are.
 //!
-//! A row that comes or changes locks the row it refers to, shared, to the end of the transaction. A row that
-//! goes is locked exclusive before. So the two never pass each other:
+//! A row that comes or changes locks the row it refers to, shared, to the end of the transaction. A
+//! row that goes is locked exclusive before. So the two never pass each other:
 //!
 //! ```text
 //! a: INSERT child (parent 1)   locks parent 1 shared
 //! b: DELETE parent 1           waits for a, then sees the child, and refuses (1451) or cascades
 //! ```
 //!
-//! All is read as it is committed now, never by the read view. As in InnoDB each row is checked at once, not
-//! at the statement's end, and a key that has a NULL refers to nothing.
+//! All is read as it is committed now, never by the read view. As in InnoDB each row is checked at
+//! once, not at the statement's end, and a key that has a NULL refers to nothing.
 
 use std::ops::Bound;
 
@@ -168,7 +169,8 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// Gives the rows that refer to a row other values in the key's columns: the parent's new ones, or NULL.
+    /// Gives the rows that refer to a row other values in the key's columns: the parent's new ones,
+    /// or NULL.
     fn cascade_update(
         &mut self,
         relations: &Relations,
@@ -246,7 +248,8 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// Error 1452 unless each key that is new in the row refers to a row that is there, which gets locked.
+    /// Error 1452 unless each key that is new in the row refers to a row that is there, which gets
+    /// locked.
     fn check_parents(
         &mut self,
         relations: &Relations,
@@ -458,7 +461,8 @@ fn same_columns(table: &Table, columns: &[usize], old: &[u8], new: &[u8]) -> boo
         .all(|&column| table.layout.raw(old, column) == table.layout.raw(new, column))
 }
 
-/// The beginning of another table's index key that says what a row's columns say; `None` if one is NULL.
+/// The beginning of another table's index key that says what a row's columns say; `None` if one is
+/// NULL.
 fn key_over(
     table: &Table,
     columns: &[usize],

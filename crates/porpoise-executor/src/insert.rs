@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, ExprKind};
@@ -237,15 +237,14 @@ pub fn insert_row_of(
 
 /// Errors of a row that IGNORE turns into warnings.
 pub fn is_row_error(error: &Error) -> bool {
-    use porpoise_core::error::number;
     matches!(
-        error.number(),
-        number::duplicate_entry
-            | number::column_cannot_be_null
-            | number::check_violated
-            | number::view_check_failed
-            | number::no_referenced_row
-            | number::row_is_referenced
+        error.kind(),
+        ErrorKind::DuplicateEntry
+            | ErrorKind::ColumnCannotBeNull
+            | ErrorKind::CheckViolated
+            | ErrorKind::ViewCheckFailed
+            | ErrorKind::NoReferencedRow
+            | ErrorKind::RowIsReferenced
     )
 }
 

@@ -4,8 +4,9 @@
 //! bytes ─► Fields::next_row ─► one field each: text, raw bytes or NULL ─► columns and variables ─► SET ─► the row
 //! ```
 //!
-//! A field is stored as a text of its column's type would be by INSERT. Where the file has other fields than
-//! the statement has columns, strict mode refuses the row, and a warning tells of it otherwise.
+//! A field is stored as a text of its column's type would be by INSERT. Where the file has other
+//! fields than the statement has columns, strict mode refuses the row, and a warning tells of it
+//! otherwise.
 //!
 //! MySQL 8.4 manual, 15.2.9 (LOAD DATA Statement).
 

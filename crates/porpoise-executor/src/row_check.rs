@@ -1,5 +1,5 @@
-//! What a row needs before it is written: generated columns, and what NOT NULL, CHECK and WITH CHECK OPTION
-//! demand.
+//! What a row needs before it is written: generated columns, and what NOT NULL, CHECK and WITH
+//! CHECK OPTION demand.
 
 use porpoise_catalog::Table;
 use porpoise_core::error::{Error, Result};

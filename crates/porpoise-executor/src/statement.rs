@@ -12,7 +12,8 @@ use porpoise_types::{DataType, Value, convert};
 use crate::eval::Evaluate;
 use crate::{Exec, change, insert, operator};
 
-/// Runs a plan to its end. `columns` replaces the plan's own where their names come from the current text.
+/// Runs a plan to its end. `columns` replaces the plan's own where their names come from the
+/// current text.
 pub fn execute(
     exec: &mut Exec<'_>,
     plan: Privileged<'_, Plan>,
@@ -112,11 +113,7 @@ fn assign_variables(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -
     let mut input = operator::build(&query.node);
     input.open(exec)?;
     if !input.next(exec)? {
-        let error = crate::Error::new(
-            1329,
-            "02000",
-            "No data - zero rows fetched, selected, or processed",
-        );
+        let error = porpoise_core::Error::no_data();
         exec.session
             .warn(porpoise_core::error::Level::Warning, error.into_condition());
         return finish_change(exec, Completion::default(), reply);

@@ -46,7 +46,7 @@ pub fn cast_value(
             Lost::Incorrect(kind) => Error::truncated_wrong_value(kind, text),
             Lost::OutOfRange => Error::truncated_wrong_value_truncated("DECIMAL", text),
         };
-        context.vars_mut().complain(condition)?;
+        context.vars_mut().warn_or_fail(condition)?;
     }
     Ok(value)
 }

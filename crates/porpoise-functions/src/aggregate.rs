@@ -593,11 +593,7 @@ impl Accumulator for GroupConcat {
                     end -= 1;
                 }
                 out.truncate(end);
-                let cut = Error::new(
-                    1260,
-                    "HY000",
-                    format!("Row {} was cut by GROUP_CONCAT()", number + 1),
-                );
+                let cut = Error::group_concat_cut(number + 1);
                 context
                     .vars_mut()
                     .warn(Level::Warning, cut.into_condition());

@@ -203,7 +203,7 @@ fn crypt(call: &mut Call<'_>, values: &[Value], encrypts: bool) -> Result<Value>
     let mut vector: Block = [0; BLOCK_BYTES];
     match values.get(2) {
         Some(_) if chaining == Chaining::Ecb => {
-            let ignored = Error::new(1618, "HY000", "<IV> option ignored");
+            let ignored = Error::option_ignored("IV");
             call.context
                 .vars_mut()
                 .warn(Level::Warning, ignored.into_condition());
@@ -214,13 +214,7 @@ fn crypt(call: &mut Call<'_>, values: &[Value], encrypts: bool) -> Result<Value>
             Some(given) => vector = *given,
             None if given.is_null() => return Ok(Value::Null),
             None => {
-                return Err(Error::new(
-                    1882,
-                    "HY000",
-                    format!(
-                        "The initialization vector supplied to {name} is too short. Must be at least {BLOCK_BYTES} bytes long"
-                    ),
-                ));
+                return Err(Error::initialization_vector_too_short(name, BLOCK_BYTES));
             }
         },
     }
@@ -345,7 +339,7 @@ fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bo
 // ---------------------------------------------------------------------------------------------------------
 
 fn corrupted(call: &mut Call<'_>) {
-    let warning = Error::new(1259, "HY000", "ZLIB: Input data corrupted");
+    let warning = Error::uncompress_corrupted();
     call.context
         .vars_mut()
         .warn(Level::Warning, warning.into_condition());
@@ -384,13 +378,7 @@ fn uncompress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     };
     let most = call.context.vars().max_allowed_packet;
     if u64::from(length) > most {
-        let warning = Error::new(
-            1256,
-            "HY000",
-            format!(
-                "Uncompressed data size too large; the maximum size is {most} (probably, length of uncompressed data was corrupted)"
-            ),
-        );
+        let warning = Error::uncompress_too_big(most);
         call.context
             .vars_mut()
             .warn(Level::Warning, warning.into_condition());

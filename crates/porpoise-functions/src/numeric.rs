@@ -409,8 +409,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 fn logarithm(call: &mut Call<'_>, value: f64, log: fn(f64) -> f64) -> Result<Value> {
     if value <= 0.0 {
-        let warning = Error::new(3020, "2201E", "Invalid argument for logarithm");
-        call.context.vars_mut().complain(warning)?;
+        let warning = Error::invalid_logarithm_argument();
+        call.context.vars_mut().warn_or_fail(warning)?;
         return Ok(Value::Null);
     }
     Ok(finite(log(value)))

@@ -26,81 +26,35 @@ fn text(value: &Value) -> String {
 
 /// Why a pattern can't be compiled, as MySQL tells it; what is not told apart is a syntax error.
 fn refused(error: &regex::Error) -> Error {
-    const KINDS: &[(&str, u16, &str)] = &[
-        (
-            "unclosed group",
-            3691,
-            "Mismatched parenthesis in regular expression.",
-        ),
-        (
-            "unopened group",
-            3691,
-            "Mismatched parenthesis in regular expression.",
-        ),
-        (
-            "unclosed character class",
-            3696,
-            "The regular expression contains an unclosed bracket expression.",
-        ),
-        (
-            "unclosed counted repetition",
-            3692,
-            "Incorrect description of a {min,max} interval.",
-        ),
-        (
-            "repetition quantifier expects a valid decimal",
-            3692,
-            "Incorrect description of a {min,max} interval.",
-        ),
-        (
-            "invalid repetition count range",
-            3693,
-            "The maximum is less than the minumum in a {min,max} interval.",
-        ),
-        (
-            "invalid character class range",
-            3697,
-            "The regular expression contains an [x-y] character range where x comes after y.",
-        ),
-        (
-            "unrecognized escape sequence",
-            3689,
-            "Unrecognized escape sequence in regular expression.",
-        ),
-        (
-            "incomplete escape sequence",
-            3689,
-            "Unrecognized escape sequence in regular expression.",
-        ),
-        (
-            "backreferences are not supported",
-            3690,
-            "Regular expression feature is not implemented: back references.",
-        ),
-        (
-            "look-around",
-            3690,
-            "Regular expression feature is not implemented: look-around.",
-        ),
-    ];
-    let told = error.to_string();
-    KINDS
-        .iter()
-        .find(|(words, ..)| told.contains(words))
-        .map_or_else(
-            || Error::new(3685, "HY000", "Illegal argument to a regular expression."),
-            |(_, number, message)| Error::new(*number, "HY000", *message),
-        )
+    let said = error.to_string();
+    let says = |words: &str| said.contains(words);
+    if says("unclosed group") || says("unopened group") {
+        Error::regexp_mismatched_parenthesis()
+    } else if says("unclosed character class") {
+        Error::regexp_unclosed_bracket()
+    } else if says("unclosed counted repetition")
+        || says("repetition quantifier expects a valid decimal")
+    {
+        Error::regexp_bad_interval()
+    } else if says("invalid repetition count range") {
+        Error::regexp_interval_max_below_min()
+    } else if says("invalid character class range") {
+        Error::regexp_invalid_range()
+    } else if says("unrecognized escape sequence") || says("incomplete escape sequence") {
+        Error::regexp_bad_escape()
+    } else if says("backreferences are not supported") {
+        Error::regexp_unimplemented("back references")
+    } else if says("look-around") {
+        Error::regexp_unimplemented("look-around")
+    } else {
+        Error::regexp_illegal_argument()
+    }
 }
 
 fn compile(call: &Call<'_>, pattern: &Value, match_type: Option<&Value>) -> Result<Regex> {
     let pattern = text(pattern);
     if pattern.is_empty() {
-        return Err(Error::new(
-            3685,
-            "HY000",
-            "Illegal argument to a regular expression.",
-        ));
+        return Err(Error::regexp_illegal_argument());
     }
     let collations = || call.arguments.iter().take(2).map(|argument| &argument.ty);
     let mut ignore_case = !collations().any(|ty| {
@@ -129,11 +83,7 @@ fn compile(call: &Call<'_>, pattern: &Value, match_type: Option<&Value>) -> Resu
         .dot_matches_new_line(dot_all)
         .build()
         .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => Error::new(
-                3699,
-                "HY000",
-                "Timeout exceeded in regular expression match.",
-            ),
+            regex::Error::CompiledTooBig(_) => Error::regexp_timeout(),
             error => refused(&error),
         })?;
     COMPILED.with_borrow_mut(|compiled| {
@@ -150,11 +100,7 @@ fn start(source: &Value, position: Option<&Value>) -> Result<usize> {
     let position = position.map_or(1, |position| convert::to_int(position).0);
     let units = Units::of(source);
     if position < 1 || position as u64 > units.len() as u64 + 1 {
-        return Err(Error::new(
-            3686,
-            "HY000",
-            "Index out of bounds in regular expression search.",
-        ));
+        return Err(Error::regexp_index_out_of_bounds());
     }
     Ok(units.offset(position as usize - 1))
 }

@@ -723,11 +723,7 @@ fn too_long(call: &mut Call<'_>, length: usize, name: &str) -> bool {
     if length as u64 <= most {
         return false;
     }
-    let warning = Error::new(
-        1301,
-        "HY000",
-        format!("Result of {name}() was larger than max_allowed_packet ({most}) - truncated"),
-    );
+    let warning = Error::result_truncated(name, most);
     call.context
         .vars_mut()
         .warn(Level::Warning, warning.into_condition());
@@ -1544,10 +1540,10 @@ fn swapped(values: &[Value]) -> bool {
 fn uuid_to_bin(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Some(uuid) = parse_uuid(bytes(&values[0])) else {
         let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-        return Err(Error::new(
-            1411,
-            "HY000",
-            format!("Incorrect string value: '{text}' for function uuid_to_bin"),
+        return Err(Error::wrong_value_for_function(
+            "string",
+            text,
+            "uuid_to_bin",
         ));
     };
     if !swapped(values) {
@@ -1560,11 +1556,7 @@ fn uuid_to_bin(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 
 fn bin_to_uuid(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let Ok(bin) = <[u8; 16]>::try_from(bytes(&values[0])) else {
-        return Err(Error::new(
-            1411,
-            "HY000",
-            "Incorrect string value for function bin_to_uuid",
-        ));
+        return Err(Error::wrong_bytes_for_function("bin_to_uuid"));
     };
     let uuid = if swapped(values) {
         [&bin[4..8], &bin[2..4], &bin[0..2], &bin[8..]].concat()

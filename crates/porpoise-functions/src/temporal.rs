@@ -590,11 +590,7 @@ fn fsp_of(arguments: &[Expr]) -> Result<u8> {
         Some(ExprKind::Literal(Value::UInt(fsp @ 0..=6))) => Ok(*fsp as u8),
         Some(ExprKind::Literal(value)) => {
             let given = convert::to_int(value).0;
-            Err(Error::new(
-                1426,
-                "42000",
-                format!("Too-big precision {given} specified for 'now'. Maximum is 6."),
-            ))
+            Err(Error::too_big_precision(given, "now", 6))
         }
         Some(_) => Ok(6),
     }
@@ -726,7 +722,7 @@ fn micros_of(value: &Value) -> i64 {
 
 fn overflow(call: &mut Call<'_>) -> Result<Value> {
     let error = Error::datetime_overflow("date_add_interval");
-    call.context.vars_mut().complain(error)?;
+    call.context.vars_mut().warn_or_fail(error)?;
     Ok(Value::Null)
 }
 
@@ -1071,15 +1067,8 @@ fn parse_by_format(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mode = call.context.vars().date_mode();
     let parsed = str_to_date(text(&values[0]), text(&values[1]), mode);
     let Some(parsed) = parsed else {
-        let warning = Error::new(
-            1411,
-            "HY000",
-            format!(
-                "Incorrect datetime value: '{}' for function str_to_date",
-                text(&values[0])
-            ),
-        );
-        call.context.vars_mut().complain(warning)?;
+        let warning = Error::wrong_value_for_function("datetime", text(&values[0]), "str_to_date");
+        call.context.vars_mut().warn_or_fail(warning)?;
         return Ok(Value::Null);
     };
     Ok(match (parsed, call.ty) {

@@ -1,5 +1,5 @@
-//! `information_schema`, `performance_schema` and `mysql`: tables whose rows are made by code when a
-//! statement reads them, with MySQL 8.4's names and columns.
+//! `information_schema`, `performance_schema` and `mysql`: tables whose rows are made by code when
+//! a statement reads them, with MySQL 8.4's names and columns.
 //!
 //! Adding a table is one [`VirtualSource`] in its family's list: its columns, and a function that
 //! calls back once a row. SHOW statements are SELECTs on these tables.

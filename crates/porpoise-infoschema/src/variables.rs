@@ -1,4 +1,5 @@
-//! System variables and status counters, as `performance_schema` and `information_schema` tell them.
+//! System variables and status counters, as `performance_schema` and `information_schema` tell
+//! them.
 
 use porpoise_core::variables::{Reads, Scope, VARIABLES, read};
 use porpoise_types::DateTime;

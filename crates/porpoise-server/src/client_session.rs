@@ -1,8 +1,9 @@
 //! A connection whose client has logged in: commands in, replies out.
 //!
-//! Each command is one row of the `match` in [`ClientSession::dispatch_command`]. Statements run on the thread that
-//! serves the connection; the reply is in the writer when the command is over, or already on its way
-//! to the client where it was too long to be kept. [`statements`] has the commands that run statements.
+//! Each command is one row of the `match` in [`ClientSession::dispatch_command`]. Statements run on
+//! the thread that serves the connection; the reply is in the writer when the command is over, or
+//! already on its way to the client where it was too long to be kept. [`statements`] has the
+//! commands that run statements.
 
 mod parameter;
 mod statements;
@@ -25,8 +26,9 @@ use porpoise_types::{Charset, Collation, Value};
 use crate::account_limits::AccountSlot;
 use crate::auth_exchange::{AuthExchange, AuthResult, ClientOrigin, FirstResponse, LoginRequest};
 use crate::column_definition::column_definition;
-use crate::connection::{PacketOutcome, wire_error, write_error};
+use crate::connection::PacketOutcome;
 use crate::connection_slots::ConnectionSlot;
+use crate::error_packet::{wire_error, write_error};
 use crate::reply_writer::{ResultSetFormat, RowFormat};
 use crate::send_buffer::SendBuffer;
 use crate::server_state::ServerState;

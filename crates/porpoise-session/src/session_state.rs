@@ -16,8 +16,8 @@ use crate::locked_tables::LockedTables;
 /// Where LOAD DATA reads from.
 pub type Source = Box<dyn Read + Send + Sync>;
 
-/// Variables, and what the session holds: temporary tables, locked ones, its account and roles. What reads variables alone
-/// takes the [`SessionVars`], which it dereferences to.
+/// Variables, and what the session holds: temporary tables, locked ones, its account and roles.
+/// What reads variables alone takes the [`SessionVars`], which it dereferences to.
 pub struct SessionState {
     /// Session values of system variables, user variables, and the state of the statement that
     /// runs.
@@ -34,7 +34,8 @@ pub struct SessionState {
     pub load_source: Option<Source>,
     /// Roles that SET ROLE or the login made active.
     pub active_roles: Vec<Arc<Account>>,
-    /// All roles that were granted to the account when `active_roles` was set, directly or through other roles.
+    /// All roles that were granted to the account when `active_roles` was set, directly or through
+    /// other roles.
     pub reached_roles: Vec<Arc<Account>>,
     /// LOCK TABLES; empty when none is in force.
     pub locked_tables: LockedTables,
@@ -70,7 +71,8 @@ impl SessionState {
         }
     }
 
-    /// Begins a statement that changes something; waits while another session has the global read lock.
+    /// Begins a statement that changes something; waits while another session has the global read
+    /// lock.
     #[inline]
     pub fn begin_change<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
         mdl::begin_change(

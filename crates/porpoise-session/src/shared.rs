@@ -1,4 +1,5 @@
-//! What all sessions of a database share: its storage, catalog, accounts, variables, locks and plans.
+//! What all sessions of a database share: its storage, catalog, accounts, variables, locks and
+//! plans.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +45,8 @@ pub struct Shared {
 pub struct Front {
     /// Called when commits wait for somebody to call `Engine::sync_pending`.
     pub lead: BlockHook,
-    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in `_time` are seconds since 1970.
+    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in
+    /// `_time` are seconds since 1970.
     pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
 }
 

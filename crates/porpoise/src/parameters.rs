@@ -1,6 +1,7 @@
 //! Parameters: Rust's values for a statement's `?`.
 //!
-//! A [`Parameter`] is seen as a [`Value`], the type that values of rows are too; [`bind`] turns it into the engine's.
+//! A [`Parameter`] is seen as a [`Value`], the type that values of rows are too; [`bind`] turns it
+//! into the engine's.
 
 use porpoise_engine::{Error, Result};
 use porpoise_types as types;
@@ -182,13 +183,7 @@ fn engine_value(value: Value<'_>) -> Result<types::Value> {
         Value::DateTime(value) => datetime(value).map(types::Value::DateTime),
         Value::Time(value) => time(value).map(types::Value::Time),
     };
-    converted.ok_or_else(|| {
-        Error::new(
-            1525,
-            "HY000",
-            format!("Incorrect parameter value: '{value:?}'"),
-        )
-    })
+    converted.ok_or_else(|| Error::incorrect_literal("parameter", format_args!("{value:?}")))
 }
 
 pub(crate) fn date(value: Date) -> Option<types::Date> {

@@ -1,6 +1,7 @@
 //! Recovery: what can be read of a damaged folder is saved into a new one.
 //!
-//! 1. Storage saves the rows of every table and index ([`porpoise_storage::salvage`]). The damaged folder is only read.
+//! 1. Storage saves the rows of every table and index ([`porpoise_storage::salvage`]). The damaged
+//!    folder is only read.
 //! 2. The engine makes the indexes agree with the rows ([`porpoise_engine::index_repair`]).
 //! 3. A [`Recovery`] says what was saved, and what was not.
 
@@ -31,26 +32,29 @@ pub enum RecoveryProgress<'a> {
     },
 }
 
-/// What [`recover`] has saved, and what not. [`Display`](fmt::Display) tells it table by table, a line each.
+/// What [`recover`] has saved, and what not. [`Display`](fmt::Display) tells it table by table, a
+/// line each.
 #[derive(Debug)]
 pub struct Recovery {
     into: PathBuf,
     salvage: Salvage,
-    /// The tables, with what was done to their indexes, or why the new folder's definitions can't be read.
+    /// The tables, with what was done to their indexes, or why the new folder's definitions can't
+    /// be read.
     tables: Result<Vec<RepairedTable>>,
 }
 
-/// Saves what can be read of the database in the folder `from` into the folder `into`, which must be new or empty.
-/// Nothing is written to `from`. `progress` is called again and again meanwhile.
+/// Saves what can be read of the database in the folder `from` into the folder `into`, which must
+/// be new or empty. Nothing is written to `from`. `progress` is called again and again meanwhile.
 ///
-/// Error 1105 if `from` is no folder or is in use, if `into` isn't empty, or if nothing at all can be saved.
+/// Error 1105 if `from` is no folder or is in use, if `into` isn't empty, or if nothing at all can
+/// be saved.
 pub fn recover(
     from: impl AsRef<Path>,
     into: impl AsRef<Path>,
     mut progress: impl FnMut(RecoveryProgress<'_>),
 ) -> Result<Recovery> {
     let (from, into) = (from.as_ref(), into.as_ref());
-    let refused = |words: String| Error::new(1105, "HY000", words);
+    let refused = |words: String| Error::unknown_error(words);
     if !from.is_dir() {
         return Err(refused(format!("{} is no folder", from.display())));
     }

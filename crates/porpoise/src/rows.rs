@@ -119,8 +119,8 @@ impl std::ops::Deref for Columns {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slots;
 
-/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for as is error 1105, an unknown
-/// column 1054.
+/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for
+/// as is error 1105, an unknown column 1054.
 pub type Row<'a> = rows::Row<'a, Slots>;
 
 /// Rows that were collected.
@@ -188,7 +188,7 @@ impl ResultColumns for Columns {
     fn type_mismatch(&self, place: usize, value: Value<'_>, wanted: &'static str) -> Error {
         let name = self.get(place).map_or("", Column::name);
         let words = format!("Column '{name}' holds {value:?}, which is no {wanted}");
-        Error::new(1105, "HY000", words)
+        Error::unknown_error(words)
     }
 }
 

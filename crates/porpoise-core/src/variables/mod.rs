@@ -150,13 +150,9 @@ pub fn set(
         state.variables[position].clone()
     };
     if variable.usage == Use::Inert && before != value {
-        let text = format!(
-            "Variable '{}' has no effect in this version of Porpoise",
-            variable.name
-        );
         state.warn(
             Level::Warning,
-            Error::new(1235, "42000", text).into_condition(),
+            Error::variable_has_no_effect(variable.name).into_condition(),
         );
     }
     if scope == Reads::Global {

@@ -251,7 +251,7 @@ impl SessionVars {
     }
 
     /// A condition that an expression met: an error where strict mode guards a change, else a warning.
-    pub fn complain(&mut self, error: Error) -> Result<()> {
+    pub fn warn_or_fail(&mut self, error: Error) -> Result<()> {
         if self.changes_rows && self.sql_mode.strict() && !self.ignore_errors {
             return Err(error);
         }
@@ -325,7 +325,7 @@ impl SessionVars {
     /// A division by zero: NULL with a warning, or an error where a strict mode wants one.
     pub fn division_by_zero(&mut self) -> Result<()> {
         match self.sql_mode.error_for_division_by_zero() {
-            true => self.complain(Error::division_by_zero()),
+            true => self.warn_or_fail(Error::division_by_zero()),
             false => Ok(()),
         }
     }

@@ -167,8 +167,7 @@ impl Run<'_> {
             }
             if DYNAMIC.contains(&name) {
                 if at != level::GLOBAL {
-                    let message = format!("Illegal privilege level specified for {name}");
-                    return Err(Error::new(3619, "HY000", message));
+                    return Err(Error::illegal_privilege_level(name));
                 }
                 asked.dynamic.push(name.into());
                 continue;
@@ -286,11 +285,7 @@ impl Run<'_> {
         for spec in to {
             let name = self.name(&spec.account)?;
             let Some(account) = self.change.get(&name.0, &name.1) else {
-                return Err(Error::new(
-                    1410,
-                    "42000",
-                    "You are not allowed to create a user with GRANT",
-                ));
+                return Err(Error::cannot_create_user_with_grant());
             };
             let mut grants = self.change.grants(&account);
             add(&mut grants, &asked, *grant_option);
@@ -317,11 +312,7 @@ impl Run<'_> {
             let name = self.name(user)?;
             let Some(account) = self.change.get(&name.0, &name.1) else {
                 let missing = match asked {
-                    None => Error::new(
-                        1269,
-                        "HY000",
-                        "Can't revoke all privileges for one or more of the requested users",
-                    ),
+                    None => Error::cannot_revoke_all(),
                     Some(_) => Error::no_such_grant(&name.0, &name.1),
                 };
                 if revoke.ignore_unknown {

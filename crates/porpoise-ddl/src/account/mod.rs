@@ -130,21 +130,17 @@ impl Run<'_> {
             },
         };
         if user.chars().count() > USER_CHARS_MAX {
-            return Err(Error::new(
-                1470,
-                "HY000",
-                format!(
-                    "String '{user}' is too long for user name (should be no longer than {USER_CHARS_MAX})"
-                ),
+            return Err(Error::account_name_too_long(
+                user,
+                "user name",
+                USER_CHARS_MAX,
             ));
         }
         if host.chars().count() > HOST_CHARS_MAX {
-            return Err(Error::new(
-                1470,
-                "HY000",
-                format!(
-                    "String '{host}' is too long for host name (should be no longer than {HOST_CHARS_MAX})"
-                ),
+            return Err(Error::account_name_too_long(
+                host,
+                "host name",
+                HOST_CHARS_MAX,
             ));
         }
         Ok((user, host))
@@ -529,11 +525,7 @@ fn authenticate(account: &mut Account, auth: &ast::Auth) -> Result<()> {
                 _ => true,
             };
             if !valid {
-                return Err(Error::new(
-                    1827,
-                    "HY000",
-                    "The password hash doesn't have the expected format.",
-                ));
+                return Err(Error::password_hash_format());
             }
             account.authentication_string = CompactString::from_utf8_lossy(hash);
         }

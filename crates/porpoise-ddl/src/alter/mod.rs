@@ -3,11 +3,11 @@
 //! 1. Every action edits the table's record, in the order written ([`edit`]). Other sessions go on
 //!    reading and writing, but none alters the table (SHARED_UPGRADABLE).
 //! 2. [`Work::of`] compares the result with the table, and says what must be done to the rows.
-//! 3. Nothing (names, defaults, comments, longer VARCHARs): the new definition takes the old spaces.
-//!    New indexes only: they are built beside the table. Otherwise every row moves into new spaces.
-//!    Where rows are looked at, writers wait from here on (SHARED_NO_WRITE).
-//! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in place and
-//!    drops the spaces that it no longer needs.
+//! 3. Nothing (names, defaults, comments, longer VARCHARs): the new definition takes the old
+//!    spaces. New indexes only: they are built beside the table. Otherwise every row moves into new
+//!    spaces. Where rows are looked at, writers wait from here on (SHARED_NO_WRITE).
+//! 4. When the last reader has left (EXCLUSIVE), one catalog change puts the new definition in
+//!    place and drops the spaces that it no longer needs.
 
 mod edit;
 mod work;
@@ -106,8 +106,8 @@ pub fn alter(
     }
 }
 
-/// Locks the table against other ALTER TABLEs, with the tables that foreign keys tie to it if the actions may
-/// concern them.
+/// Locks the table against other ALTER TABLEs, with the tables that foreign keys tie to it if the
+/// actions may concern them.
 fn lock_table(
     ddl: &mut Ddl<'_>,
     name: &Name,
@@ -342,8 +342,8 @@ fn install_temporary(
     drop_unclaimed(&ddl.shared.store, unused)
 }
 
-/// Replaces a table in the catalog, durably: one storage transaction claims the new spaces, drops the unused ones,
-/// and takes the new name to the tables that foreign keys tie to it.
+/// Replaces a table in the catalog, durably: one storage transaction claims the new spaces, drops
+/// the unused ones, and takes the new name to the tables that foreign keys tie to it.
 fn publish(
     ddl: &mut Ddl<'_>,
     old: &Table,

@@ -1,4 +1,5 @@
-//! What an ALTER TABLE has to do to the rows: nothing, build indexes, or move every row into new spaces.
+//! What an ALTER TABLE has to do to the rows: nothing, build indexes, or move every row into new
+//! spaces.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What the tables at both ends of a foreign key must have, and what statements must not take from them.
+//! What the tables at both ends of a foreign key must have, and what statements must not take from
+//! them.
 
 use std::sync::Arc;
 
@@ -265,8 +266,8 @@ impl Alteration<'_> {
     }
 }
 
-/// Refuses an ALTER TABLE that takes from an old key of the table, or of another that refers to it, what the
-/// key needs.
+/// Refuses an ALTER TABLE that takes from an old key of the table, or of another that refers to it,
+/// what the key needs.
 pub fn check_altered(
     ddl: &Ddl<'_>,
     table: &Table,

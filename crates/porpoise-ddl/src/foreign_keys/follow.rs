@@ -27,7 +27,8 @@ pub fn rename_in_record(record: &mut TableRecord, new: &Name) {
     }
 }
 
-/// Tells the tables that keys tie to this one what it is now. The table is in its new place already.
+/// Tells the tables that keys tie to this one what it is now. The table is in its new place
+/// already.
 pub fn follow(
     ddl: &Ddl<'_>,
     change: &mut Change<'_>,

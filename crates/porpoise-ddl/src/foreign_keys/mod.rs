@@ -1,16 +1,19 @@
-//! Foreign keys in definitions: what CREATE and ALTER TABLE write down, and what the tables at both ends must have.
+//! Foreign keys in definitions: what CREATE and ALTER TABLE write down, and what the tables at both
+//! ends must have.
 //!
-//! A key lies in the child's record and names its parent. So a statement that makes, changes, renames or
-//! drops a table looks at both sides:
+//! A key lies in the child's record and names its parent. So a statement that makes, changes,
+//! renames or drops a table looks at both sides:
 //!
 //! 1. [`lock`] takes the metadata locks of the table and of all that are tied to it.
-//! 2. [`add`] and [`complete`] put keys into the record, with the indexes that find the child's rows.
-//! 3. [`check_new`] compares a new key with its parent; [`check_altered`] keeps ALTER TABLE from taking
-//!    away what a key needs; [`check_unreferenced`] keeps parents from being dropped.
-//! 4. [`follow`] takes a parent's new names to its children, and gives every table that a new key ties
-//!    together a new version, so that no statement goes on with a plan from before.
+//! 2. [`add`] and [`complete`] put keys into the record, with the indexes that find the child's
+//!    rows.
+//! 3. [`check_new`] compares a new key with its parent; [`check_altered`] keeps ALTER TABLE from
+//!    taking away what a key needs; [`check_unreferenced`] keeps parents from being dropped.
+//! 4. [`follow`] takes a parent's new names to its children, and gives every table that a new key
+//!    ties together a new version, so that no statement goes on with a plan from before.
 //!
-//! With foreign_key_checks=0 a parent may be missing: its name is remembered, and checked when it comes.
+//! With foreign_key_checks=0 a parent may be missing: its name is remembered, and checked when it
+//! comes.
 
 mod check;
 mod follow;
@@ -20,7 +23,7 @@ use std::sync::Arc;
 use compact_str::{CompactString, format_compact};
 use porpoise_catalog::record::{ForeignKeyRecord, IndexRecord, PartRecord, TableRecord};
 use porpoise_catalog::{IndexKind, ReferenceAction, Table};
-use porpoise_core::error::{Error, Result, number};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_mdl::{MdlTicket, Mode};
 use porpoise_sql::ast;
 
@@ -82,7 +85,7 @@ pub fn lock(
         }
         match metadata::tables(ddl, &wanted, mode) {
             Err(error)
-                if error.number() == number::no_such_table
+                if error.is(ErrorKind::NoSuchTable)
                     && related != self::related(ddl, name, parents) => {}
             Err(error) => return Err(error),
             // Another statement may have tied more tables together before the locks were had.
@@ -211,7 +214,8 @@ fn serves(index: &IndexRecord, columns: &[CompactString]) -> bool {
             .all(|(part, column)| part.prefix.is_none() && part.column.eq_ignore_ascii_case(column))
 }
 
-/// Names the keys, and drops indexes made for keys that others serve as well. Comes before the indexes are named.
+/// Names the keys, and drops indexes made for keys that others serve as well. Comes before the
+/// indexes are named.
 pub fn complete(record: &mut TableRecord) -> Result<()> {
     if record.foreign_keys.is_empty() && record.indexes.iter().all(|index| !index.implicit) {
         return Ok(());

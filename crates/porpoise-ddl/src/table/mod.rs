@@ -1,7 +1,8 @@
 //! A table's definition as a whole: keys, checks, options, and the rules that tie them together.
 //!
 //! CREATE TABLE and ALTER TABLE both edit a [`TableRecord`] with the functions here and call
-//! [`complete`] at the end, which names what has no name, puts the keys in order, and refuses what can't be.
+//! [`complete`] at the end, which names what has no name, puts the keys in order, and refuses what
+//! can't be.
 
 mod keys;
 mod options;
@@ -10,7 +11,7 @@ use compact_str::{CompactString, format_compact};
 use porpoise_catalog::Table;
 use porpoise_catalog::expression;
 use porpoise_catalog::record::*;
-use porpoise_core::error::{Error, Result, number};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_planner::bind_table_expression;
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::ast;
@@ -189,7 +190,7 @@ pub fn bind(
 
 /// An unknown column in a check has an error of its own.
 fn name_the_check(record: &TableRecord, error: Error) -> Error {
-    if error.number() != number::unknown_column || !error.message().contains("CHECK") {
+    if !error.is(ErrorKind::UnknownColumn) || !error.message().contains("CHECK") {
         return error;
     }
     let Some(column) = error.message().split('\'').nth(1) else {

@@ -1,4 +1,5 @@
-//! Table options: ENGINE, character set, AUTO_INCREMENT, COMMENT, and those that are only kept and printed.
+//! Table options: ENGINE, character set, AUTO_INCREMENT, COMMENT, and those that are only kept and
+//! printed.
 
 use compact_str::CompactString;
 use porpoise_core::error::{Error, Level, Result};

@@ -1,4 +1,5 @@
-//! Opening, resetting and closing a session: login, COM_RESET_CONNECTION, COM_CHANGE_USER, COM_INIT_DB.
+//! Opening, resetting and closing a session: login, COM_RESET_CONNECTION, COM_CHANGE_USER,
+//! COM_INIT_DB.
 
 use std::sync::Arc;
 
@@ -115,7 +116,8 @@ impl Session {
         self.log_in(login)
     }
 
-    /// Ends what the session holds: transaction, locks, temporary tables, prepared statements, plans.
+    /// Ends what the session holds: transaction, locks, temporary tables, prepared statements,
+    /// plans.
     fn clear(&mut self) -> Result<()> {
         self.transaction.rollback(&self.control);
         self.release_named_locks();

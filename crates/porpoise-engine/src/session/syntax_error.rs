@@ -7,11 +7,7 @@ use porpoise_sql::{ParseError, ParseErrorKind};
 pub(super) fn syntax_error(error: &ParseError) -> Error {
     match error.kind {
         ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
-        ParseErrorKind::TooDeep => Error::new(
-            1436,
-            "HY000",
-            "Thread stack overrun:  the statement is nested too deeply",
-        ),
+        ParseErrorKind::TooDeep => Error::statement_too_deep(),
     }
 }
 

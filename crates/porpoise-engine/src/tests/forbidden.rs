@@ -1,14 +1,15 @@
 //! Whether a statement of any kind reads a table that its session may not read.
 //!
-//! [`KINDS`] has a line for each kind of statement that the parser makes, with examples. Every literal and
-//! every name in them is replaced, one after the other, by a subquery on a forbidden table or by that
-//! table's name. Where the grammar takes that, the statement has to fail: run, and prepared. What is tried
-//! is therefore decided by the parser, not by this file.
+//! [`KINDS`] has a line for each kind of statement that the parser makes, with examples. Every
+//! literal and every name in them is replaced, one after the other, by a subquery on a forbidden
+//! table or by that table's name. Where the grammar takes that, the statement has to fail: run, and
+//! prepared. What is tried is therefore decided by the parser, not by this file.
 //!
-//! A new kind of statement doesn't compile until it has its line ([`kind_of`]); a line whose examples are
-//! of another kind, or which is said to take expressions and never meets a refusal, fails.
+//! A new kind of statement doesn't compile until it has its line ([`kind_of`]); a line whose
+//! examples are of another kind, or which is said to take expressions and never meets a refusal,
+//! fails.
 
-use porpoise_core::error::{Error, number};
+use porpoise_core::error::{Error, ErrorKind};
 use porpoise_sql::lexer::{Lexer, TokenKind};
 use porpoise_sql::{Modes, ast};
 
@@ -216,29 +217,30 @@ fn parsed(sql: &str) -> Option<ast::Statement> {
 /// Whether an error says that a privilege is missing.
 fn is_refusal(error: &Error) -> bool {
     [
-        number::table_access_denied,
-        number::column_access_denied,
-        number::db_access_denied,
-        number::specific_access_denied,
-        number::access_denied,
+        ErrorKind::TableAccessDenied,
+        ErrorKind::ColumnAccessDenied,
+        ErrorKind::DbAccessDenied,
+        ErrorKind::SpecificAccessDenied,
+        ErrorKind::AccessDenied,
     ]
-    .contains(&error.number())
+    .contains(&error.kind())
 }
 
 /// Whether an error came before anything could be read: a name or a feature that there isn't.
 fn is_of_binding(error: &Error) -> bool {
-    const NUMBERS: [u16; 9] = [
-        number::unknown_database,
-        number::unknown_column,
-        number::unknown_table_in,
-        number::no_such_table,
-        number::unknown_system_variable,
-        number::not_supported_yet,
-        number::derived_must_have_alias,
-        number::routine_does_not_exist,
-        number::undeclared_variable,
+    const KINDS: [ErrorKind; 10] = [
+        ErrorKind::UnknownDatabase,
+        ErrorKind::UnknownColumn,
+        ErrorKind::UnknownTableIn,
+        ErrorKind::NoSuchTable,
+        ErrorKind::UnknownSystemVariable,
+        ErrorKind::NotSupportedYet,
+        ErrorKind::DerivedMustHaveAlias,
+        ErrorKind::RoutineDoesNotExist,
+        ErrorKind::FunctionDoesNotExist,
+        ErrorKind::UndeclaredVariable,
     ];
-    NUMBERS.contains(&error.number())
+    KINDS.contains(&error.kind())
 }
 
 fn databases() -> (Db, Db) {

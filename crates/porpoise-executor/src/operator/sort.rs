@@ -8,7 +8,7 @@ use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
-use porpoise_types::key::encode_text_head;
+use porpoise_types::key::encode_text_prefix;
 
 use super::{BoxedOperator, Operator, build, sort_key_of};
 use crate::Exec;
@@ -33,8 +33,8 @@ struct Sortable {
 /// 3. where they are equal, and not the whole key, make the keys and sort by them
 /// ```
 ///
-/// So of a long text most is never looked at. Keys that are more than columns are made as the rows come: what they are
-/// computed from may change.
+/// So of a long text most is never looked at. Keys that are more than columns are made as the rows
+/// come: what they are computed from may change.
 pub(super) struct Sort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
@@ -85,7 +85,7 @@ impl Sort<'_> {
                 return Ok(false);
             }
             if let Some((text, collation)) = exec.text_column(&key.expr) {
-                if !encode_text_head(text, collation, true, key.descending, head) {
+                if !encode_text_prefix(text, collation, true, key.descending, head) {
                     return Ok(false);
                 }
             } else {
@@ -112,7 +112,8 @@ impl Sort<'_> {
         self.keys_at[row] = from..self.key_bytes.len();
     }
 
-    /// Puts rows whose prefixes are equal in order, and drops what is there twice if only distinct rows are wanted.
+    /// Puts rows whose prefixes are equal in order, and drops what is there twice if only distinct
+    /// rows are wanted.
     fn settle_ties(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut order = std::mem::take(&mut self.order);
         let mut key = KeyBuf::new();

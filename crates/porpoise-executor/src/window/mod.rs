@@ -5,8 +5,9 @@
 //!    function's results, column by column.
 //! 3. Rows are yielded in sorted order, each with its results in the window's own slot.
 //!
-//! A frame is a range of the partition's rows. An aggregate whose frame only grows takes each row once; one
-//! whose frame never changes is computed once; any other starts anew where the frame moves.
+//! A frame is a range of the partition's rows. An aggregate whose frame only grows takes each row
+//! once; one whose frame never changes is computed once; any other starts anew where the frame
+//! moves.
 //!
 //! ```text
 //! partition   r0 r1 r2 r3 r4 r5      peers of r2: r2 r3

@@ -17,7 +17,8 @@ use crate::Exec;
 pub(super) struct FunctionInput {
     /// By row.
     pub(super) arguments: Vec<Vec<Value>>,
-    /// ROWS: one number for the partition. RANGE: by row, the order value at which the frame begins or ends.
+    /// ROWS: one number for the partition. RANGE: by row, the order value at which the frame begins
+    /// or ends.
     pub(super) start: Vec<Value>,
     pub(super) end: Vec<Value>,
 }
@@ -96,7 +97,8 @@ pub(super) fn results(
     })
 }
 
-/// LAG and LEAD: the value some rows before or behind a row, or the default where there is no such row.
+/// LAG and LEAD: the value some rows before or behind a row, or the default where there is no such
+/// row.
 fn value_at_distance(input: &FunctionInput, row: usize, len: usize, back: bool) -> Result<Value> {
     let distance = match input.argument(row, 1) {
         None => 1,
@@ -115,8 +117,8 @@ fn value_at_distance(input: &FunctionInput, row: usize, len: usize, back: bool) 
     Ok(value.cloned().unwrap_or(Value::Null))
 }
 
-/// FIRST_VALUE, LAST_VALUE and NTH_VALUE: the value of one row of a row's frame; NULL if the frame has no such
-/// row.
+/// FIRST_VALUE, LAST_VALUE and NTH_VALUE: the value of one row of a row's frame; NULL if the frame
+/// has no such row.
 fn value_in_frame(
     kind: &WindowKind,
     input: &FunctionInput,
@@ -142,8 +144,8 @@ fn value_in_frame(
     Ok(value.cloned().unwrap_or(Value::Null))
 }
 
-/// An aggregate over every row's frame. A frame that runs to the partition's end shrinks from row to row: seen
-/// from the last row it grows, if the order in which rows are taken doesn't matter.
+/// An aggregate over every row's frame. A frame that runs to the partition's end shrinks from row
+/// to row: seen from the last row it grows, if the order in which rows are taken doesn't matter.
 pub(super) fn aggregates(
     exec: &mut Exec<'_>,
     aggregate: &Aggregate,
@@ -196,7 +198,8 @@ pub(super) fn aggregates(
     Ok(out)
 }
 
-/// Which of `buckets` equal parts a row falls in, from 1; the first parts are one larger where it doesn't come out even.
+/// Which of `buckets` equal parts a row falls in, from 1; the first parts are one larger where it
+/// doesn't come out even.
 pub(super) fn bucket(row: usize, len: usize, buckets: u64) -> u64 {
     let (row, len) = (row as u64, len as u64);
     let (size, larger) = (len / buckets, len % buckets);

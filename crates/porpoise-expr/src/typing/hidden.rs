@@ -33,7 +33,7 @@ pub static LOOSE_DATE: Function = Function {
             (moment, _) => {
                 let text = convert::to_text(&values[0], &call.arguments[0].ty);
                 let warning = Error::truncated_wrong_value("datetime", text);
-                call.context.vars_mut().complain(warning)?;
+                call.context.vars_mut().warn_or_fail(warning)?;
                 Ok(moment.map_or(Value::Null, Value::DateTime))
             }
         }
@@ -62,7 +62,7 @@ pub static TEMPORAL: Function = Function {
                 None => {
                     let text = convert::to_text(&values[0], &call.arguments[0].ty);
                     let warning = Error::truncated_wrong_value("time", text);
-                    call.context.vars_mut().complain(warning)?;
+                    call.context.vars_mut().warn_or_fail(warning)?;
                     Value::Null
                 }
             },

@@ -242,7 +242,7 @@ pub fn literal(literal: &ast::Literal, session: &SessionVars) -> Result<Expr> {
 }
 
 fn incorrect_temporal(kind: &str, text: &str) -> Error {
-    Error::new(1525, "HY000", format!("Incorrect {kind} value: '{text}'"))
+    Error::incorrect_literal(kind, text)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -338,11 +338,7 @@ fn fold(value: &Value, ty: &DataType) -> Option<Value> {
 pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Result<DataType> {
     let fsp = |fsp: &Option<u32>| match fsp.unwrap_or(0) {
         fsp @ 0..=6 => Ok(fsp as u8),
-        fsp => Err(Error::new(
-            1426,
-            "42000",
-            format!("Too-big precision {fsp} specified for 'CAST'. Maximum is 6."),
-        )),
+        fsp => Err(Error::too_big_precision(fsp, "CAST", 6)),
     };
     let chars = || match from.ty {
         DataType::Null => 0,
@@ -374,25 +370,13 @@ pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Resu
             });
             let precision = if precision == 0 { 10 } else { precision };
             if scale > 30 {
-                return Err(Error::new(
-                    1425,
-                    "42000",
-                    format!("Too big scale {scale} specified for column 'CAST'. Maximum is 30."),
-                ));
+                return Err(Error::too_big_scale(scale, "CAST", 30));
             }
             if precision > 65 {
-                return Err(Error::new(
-                    1426,
-                    "42000",
-                    format!("Too-big precision {precision} specified for 'CAST'. Maximum is 65."),
-                ));
+                return Err(Error::too_big_precision(precision, "CAST", 65));
             }
             if scale > precision {
-                return Err(Error::new(
-                    1427,
-                    "42000",
-                    "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '').",
-                ));
+                return Err(Error::scale_over_precision(""));
             }
             DataType::decimal(precision as u8, scale as u8)
         }

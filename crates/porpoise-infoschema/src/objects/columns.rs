@@ -206,12 +206,14 @@ pub(super) fn column_privileges(
     granted.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
-/// Whether the session may know of a table's column: of its own temporary tables', or if it has a privilege on it.
+/// Whether the session may know of a table's column: of its own temporary tables', or if it has a
+/// privilege on it.
 pub(super) fn is_known(exec: &Exec<'_>, table: &Table, column: &str) -> bool {
     table.temporary || sees_column(exec.session, &table.schema, &table.name, column)
 }
 
-/// The session's temporary table of the name that is asked for: SHOW tells of it and not of what it hides.
+/// The session's temporary table of the name that is asked for: SHOW tells of it and not of what it
+/// hides.
 pub(super) fn hiding(exec: &Exec<'_>, lookup: &Lookup) -> Option<Arc<Table>> {
     let key = (lookup.schema.clone()?, lookup.name.clone()?);
     exec.session.temporary_tables.get(&key).cloned()

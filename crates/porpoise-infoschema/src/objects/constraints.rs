@@ -1,5 +1,5 @@
-//! Indexes and constraints: STATISTICS, KEY_COLUMN_USAGE, TABLE_CONSTRAINTS, REFERENTIAL_CONSTRAINTS and
-//! CHECK_CONSTRAINTS of information_schema.
+//! Indexes and constraints: STATISTICS, KEY_COLUMN_USAGE, TABLE_CONSTRAINTS,
+//! REFERENTIAL_CONSTRAINTS and CHECK_CONSTRAINTS of information_schema.
 
 use porpoise_catalog::{Index, IndexKind, Table};
 use porpoise_planner::relations;

@@ -129,11 +129,7 @@ pub fn show_one(context: ShowContext<'_>, show: &ast::Show) -> Result<Option<Row
         ShowWhat::Profiles => (texts(&["Query_ID", "Duration", "Query"]), Vec::new()),
         ShowWhat::Profile { .. } => (texts(&["Status", "Duration"]), Vec::new()),
         ShowWhat::BinaryLogs => {
-            return Err(Error::new(
-                1381,
-                "HY000",
-                "You are not using binary logging",
-            ));
+            return Err(Error::no_binary_log());
         }
         ShowWhat::BinaryLogStatus => (
             texts(&[
@@ -279,12 +275,8 @@ pub fn no_routine(state: &SessionState, kind: &str, name: &ast::ObjectName) -> E
         .or(state.schema.as_deref())
         .unwrap_or_default();
     match kind {
-        "TRIGGER" => Error::new(1360, "HY000", "Trigger does not exist"),
-        "EVENT" => Error::new(
-            1539,
-            "HY000",
-            format!("Unknown event '{}'", name.name.as_str()),
-        ),
+        "TRIGGER" => Error::trigger_does_not_exist(),
+        "EVENT" => Error::unknown_event(name.name.as_str()),
         kind => Error::routine_does_not_exist(kind, format!("{schema}.{}", name.name.as_str())),
     }
 }

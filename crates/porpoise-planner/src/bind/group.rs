@@ -482,14 +482,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
                 .iter()
                 .position(|key| key.same_as(argument, literals))
             else {
-                return Err(Error::new(
-                    3148,
-                    "HY000",
-                    format!(
-                        "Argument #{} of GROUPING function is not in GROUP BY",
-                        arguments.len() - position
-                    ),
-                ));
+                return Err(Error::grouping_not_in_group_by(arguments.len() - position));
             };
             let mask = Expr::column(self.slot, MASK as usize, DataType::BIGINT_UNSIGNED, false);
             let shifted =

@@ -11,12 +11,16 @@
 //! - [`change`]: INSERT, UPDATE, DELETE.
 
 mod change;
+mod change_target;
+mod common_table;
 mod expr;
 mod from;
 mod group;
+mod insert;
 mod json_table;
 mod scope;
 mod select;
+mod view;
 mod window;
 
 use std::sync::Arc;
@@ -37,7 +41,7 @@ use crate::query::{OutputColumn, Query, WithNode};
 use crate::relations::{self, Relations};
 use crate::slot_set::SlotSet;
 use crate::{Context, NoRowCounts, optimize};
-use change::ChangeTarget;
+use change_target::ChangeTarget;
 use scope::{Columns, MadeColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
@@ -61,7 +65,7 @@ pub struct Binder<'a> {
     pub workings: usize,
     scopes: Vec<Scope>,
     /// Every WITH table met so far, and which of them can be named here.
-    definitions: Vec<from::Definition>,
+    definitions: Vec<common_table::Definition>,
     visible: Vec<usize>,
     aggregate_count: usize,
     tables: Vec<(Arc<Table>, TableUse)>,
@@ -191,11 +195,7 @@ impl<'a> Binder<'a> {
     /// Runs `bind` one level deeper, or refuses to.
     fn nested<R>(&mut self, bind: impl FnOnce(&mut Binder<'a>) -> Result<R>) -> Result<R> {
         if self.depth >= DEPTH_MAX {
-            return Err(Error::new(
-                1436,
-                "HY000",
-                "Thread stack overrun: the statement is nested too deeply",
-            ));
+            return Err(Error::statement_too_deep());
         }
         self.depth += 1;
         let result = bind(self);
@@ -464,11 +464,7 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
         None => Ok(Vec::new()),
         Some(ast::SelectInto::Variables(targets)) => {
             if targets.len() != columns {
-                return Err(Error::new(
-                    1222,
-                    "21000",
-                    "The used SELECT statements have a different number of columns",
-                ));
+                return Err(Error::wrong_value_count());
             }
             let name = |target: &ast::IntoTarget| match target {
                 ast::IntoTarget::User(name) => Ok(name.0.to_lowercase()),

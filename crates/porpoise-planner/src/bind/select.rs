@@ -28,7 +28,7 @@ pub fn parse_query(sql: &str) -> Result<ast::Query> {
             ..
         })) => Ok(*query),
         Ok(_) => Err(Error::not_supported_yet("a view that is no query")),
-        Err(error) => Err(Error::new(1064, "42000", error.to_string())),
+        Err(error) => Err(Error::parse_error(error)),
     }
 }
 
@@ -438,11 +438,7 @@ impl Binder<'_> {
                 .iter()
                 .any(|relation| relation.alias == *alias)
             {
-                return Err(Error::new(
-                    3568,
-                    "HY000",
-                    format!("Unresolved table name '{alias}' in locking clause."),
-                ));
+                return Err(Error::unresolved_table_lock(alias));
             }
         }
         Ok(())
@@ -702,14 +698,7 @@ impl Binder<'_> {
             });
             if let Some(column) = foreign {
                 let name = column_name(&column, relations);
-                return Err(Error::new(
-                    3065,
-                    "HY000",
-                    format!(
-                        "Expression #{} of ORDER BY clause is not in SELECT list, references column '{name}' which is not in SELECT list; this is incompatible with DISTINCT",
-                        at + 1
-                    ),
-                ));
+                return Err(Error::distinct_order_by(at + 1, name));
             }
         }
         Ok(())

@@ -39,11 +39,7 @@ impl Binder<'_> {
                 }
                 ast::WindowFunction::Function(function) => function.name.to_string(),
             };
-            return Err(Error::new(
-                3593,
-                "HY000",
-                format!("You cannot use the window function '{name}' in this context.'"),
-            ));
+            return Err(Error::window_function_not_allowed(name));
         }
         let spec = self.window_spec(&call.over, 0)?;
         // Windows don't nest.
@@ -101,26 +97,14 @@ impl Binder<'_> {
             .find(|(name, _)| name.eq_ignore_ascii_case(&base))
             .cloned();
         let Some((_, named)) = named else {
-            return Err(Error::new(
-                3579,
-                "HY000",
-                format!("Window name '{}' is not defined.", base.as_str()),
-            ));
+            return Err(Error::window_not_defined(base.as_str()));
         };
         if depth > self.scope().named_windows.len() {
-            return Err(Error::new(
-                3580,
-                "HY000",
-                "There is a circularity in the window dependency graph.",
-            ));
+            return Err(Error::window_circularity());
         }
         let mut spec = self.window_spec(&ast::Over::Spec(named), depth + 1)?;
         if !own.partition_by.is_empty() {
-            return Err(Error::new(
-                3581,
-                "HY000",
-                "A window which depends on another cannot define partitioning.",
-            ));
+            return Err(Error::window_redefines_partition());
         }
         if !own.order_by.is_empty() {
             spec.order_by = own.order_by;
@@ -305,11 +289,7 @@ impl Binder<'_> {
                 return Ok(Box::new(amount));
             }
             let [key] = order else {
-                return Err(Error::new(
-                    3587,
-                    "HY000",
-                    "Window with RANGE N PRECEDING/FOLLOWING frame requires exactly one ORDER BY expression, of numeric or temporal type",
-                ));
+                return Err(Error::window_range_order());
             };
             let backward = preceding != key.descending;
             let value = key.expr.clone();

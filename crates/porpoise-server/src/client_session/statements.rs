@@ -10,8 +10,8 @@ use porpoise_protocol::reply::write_eof;
 use porpoise_protocol::statement::{Parameters, PrepareOk};
 
 use crate::column_definition::column_definition;
-use crate::connection::wire_error;
 use crate::cursor::Cursor;
+use crate::error_packet::wire_error;
 use crate::reply_writer::{ReplyWriter, RowFormat};
 use crate::send_buffer::SendBuffer;
 use crate::thread_pool;
