@@ -40,7 +40,7 @@ use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_sql::ast;
 
-/// A DDL statement on its way.
+/// A DDL statement that is being executed.
 pub struct Ddl<'a> {
     /// What all sessions share; its catalog is the one that is changed.
     pub shared: &'a Shared,

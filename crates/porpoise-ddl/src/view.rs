@@ -42,7 +42,7 @@ impl Ddl<'_> {
         Ok(plan)
     }
 
-    /// The account whose rights a view is to have: who makes it, unless DEFINER says another.
+    /// The account whose rights a view is to have: the session's, unless DEFINER names another.
     /// (ALTER VIEW keeps none.)
     fn definer(&mut self, create: &ast::CreateView, name: &Name) -> Result<String> {
         let (own_user, own_host) = match &self.session.account {

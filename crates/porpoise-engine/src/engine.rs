@@ -120,7 +120,7 @@ impl Engine {
         self.shared.accounts.hears(host, ip)
     }
 
-    /// The line of figures that COM_STATISTICS answers.
+    /// The line of figures that COM_STATISTICS returns.
     pub fn statistics(&self) -> String {
         let started_s = self.shared.variables.started_us / 1_000_000;
         let now_s = std::time::SystemTime::now()
@@ -151,7 +151,7 @@ impl Engine {
         self.have_led(&fronts);
     }
 
-    /// Commits that wait are told to every server: whose they are is known to each.
+    /// Has every server called when commits wait: each knows which of them are its own.
     fn have_led(&self, fronts: &[(u64, Front)]) {
         let leads: Vec<BlockHook> = fronts.iter().map(|(_, front)| front.lead.clone()).collect();
         let hook: Option<BlockHook> = match &leads[..] {
@@ -162,7 +162,7 @@ impl Engine {
         self.shared.store.set_leader_hook(hook);
     }
 
-    /// Opens a session for somebody whose identity has been proven.
+    /// Opens a session for a client that the caller has authenticated.
     pub fn connect(&self, login: Login) -> Result<Session> {
         Session::open(Arc::clone(&self.shared), login)
     }
@@ -191,7 +191,7 @@ impl Engine {
     }
 }
 
-/// What a space is called where its damage is told of.
+/// What a space is called in messages about its damage.
 fn owner_of(shared: &Shared, space: SpaceId) -> Option<SpaceOwner> {
     if let Some(dictionary) = name_of_dictionary(space) {
         return Some(dictionary);

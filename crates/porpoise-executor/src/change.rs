@@ -41,7 +41,7 @@ pub fn update_current(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<Upda
 }
 
 /// Applies the assignments to the row in the slot, left to right: each reads what those before it
-/// have made of it. `assigned` is told of each column's value.
+/// have made of it. `assigned` is called with each column's value.
 fn assign(
     exec: &mut Exec<'_>,
     target: &UpdateTarget,

@@ -83,7 +83,7 @@ pub fn default_value(exec: &mut Exec<'_>, column: &Column, strict: bool) -> Resu
                 // An ENUM that takes no NULL has its first member for a default.
                 return Ok(Value::UInt(1));
             }
-            // A column that is left out is told of once, not for every row.
+            // The warning of a column that is left out comes once, not for every row.
             if exec.row_number <= 1 || !exec.is_lenient() {
                 exec.data_error(Error::no_default_for_field(&column.name))?;
             }

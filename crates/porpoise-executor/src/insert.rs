@@ -1,8 +1,8 @@
 //! INSERT and REPLACE.
 //!
-//! A row is built column by column: values given, defaults, AUTO_INCREMENT, then generated columns and
-//! CHECKs over the whole row, each stored in the column's type. Then it is written, and if another row
-//! has one of its keys, the statement's `OnDuplicate` says what happens.
+//! A row is built column by column: values given, defaults, AUTO_INCREMENT, then generated columns
+//! and CHECKs over the whole row, each stored in the column's type. Then it is written, and if
+//! another row has one of its keys, the statement's `OnDuplicate` says what happens.
 
 use std::ops::Range;
 
@@ -34,8 +34,8 @@ pub struct Counts {
     pub generated: Option<u64>,
     /// The last value given for an AUTO_INCREMENT column.
     pub given: Option<u64>,
-    /// How many AUTO_INCREMENT values are taken at once: the statement's rows still to come, where they
-    /// are known, so that their values follow one another whoever inserts beside.
+    /// How many AUTO_INCREMENT values are taken at once: the statement's rows still to come, where
+    /// they are known, so that their values follow one another though other sessions insert too.
     run_length: u64,
     /// What is left of the values taken.
     run: Range<u64>,
@@ -86,8 +86,8 @@ pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     })
 }
 
-/// Inserts the rows of VALUES. Where their expressions read the table itself, all are computed before the
-/// first row is inserted.
+/// Inserts the rows of VALUES. Where their expressions read the table itself, all are computed
+/// before the first row is inserted.
 fn insert_values(
     exec: &mut Exec<'_>,
     plan: &Insert,
@@ -327,7 +327,8 @@ impl Exec<'_> {
         Err(error)
     }
 
-    /// Whether values that do not fit are adjusted, with a warning: outside strict mode and under IGNORE.
+    /// Whether values that do not fit are adjusted, with a warning: outside strict mode and under
+    /// IGNORE.
     pub(crate) fn is_lenient(&self) -> bool {
         self.session.ignore_errors || !self.session.sql_mode.strict()
     }

@@ -60,7 +60,7 @@ fn session_variables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<(
     variables(exec, Reads::Session, row)
 }
 
-/// Status counters by name. What nobody counts is not in the list.
+/// Status counters by name. Counters that Porpoise does not keep are not in the list.
 fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
     let processes = exec.engine.locks.sessions.all();
     let running = processes

@@ -591,7 +591,7 @@ pub fn check_definer(
     }
     match accounts.get(user, host) {
         Some(definer) => {
-            // Who may do anything to the server lends that to nobody below.
+            // An account with SYSTEM_USER lends its rights only to accounts that have it too.
             let powerful = role::with_default_roles(accounts, &definer).has_dynamic("SYSTEM_USER");
             match is_own || !powerful || held.has_dynamic("SYSTEM_USER") {
                 true => Ok(None),

@@ -24,8 +24,8 @@ pub struct SessionState {
     pub vars: SessionVars,
     /// Tables of CREATE TEMPORARY TABLE, which shadow others of the same name.
     pub temporary_tables: TemporaryTables,
-    /// Rung by KILL, and by who hands over a metadata lock.
-    pub bell: Arc<Waiter>,
+    /// Woken by KILL, and by a session that hands a metadata lock over.
+    pub waiter: Arc<Waiter>,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
     /// Its password has expired: until it has a new one, nothing else runs (1820).
@@ -49,7 +49,7 @@ impl SessionState {
         SessionState {
             vars,
             temporary_tables: TemporaryTables::new(),
-            bell: Arc::default(),
+            waiter: Arc::default(),
             account: None,
             must_change_password: false,
             load_source: None,
@@ -62,12 +62,12 @@ impl SessionState {
 }
 
 impl SessionState {
-    /// The session, as who asks for locks.
+    /// The session as a requester of metadata locks.
     pub fn requester<'a>(&'a self, locks: &'a Locks) -> MdlRequester<'a> {
         MdlRequester {
             locks,
             session: &self.vars,
-            bell: &self.bell,
+            waiter: &self.waiter,
         }
     }
 

@@ -43,7 +43,8 @@ pub struct Shared {
 /// A server in front of the engine, as far as the engine needs it. There may be several.
 #[derive(Clone)]
 pub struct Front {
-    /// Called when commits wait for somebody to call `Engine::sync_pending`.
+    /// Called when commits wait for a sync: a thread of the server must call
+    /// `Engine::sync_pending`.
     pub lead: BlockHook,
     /// What the server counts itself: names of SHOW STATUS and their values. Those that end in
     /// `_time` are seconds since 1970.

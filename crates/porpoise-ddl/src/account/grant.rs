@@ -8,10 +8,10 @@ use porpoise_core::privilege::{DYNAMIC, PRIVILEGES, Privilege, Set, level};
 use porpoise_session::check::grants;
 use porpoise_sql::ast;
 
-use super::{Name, Run};
+use super::{AccountStatement, Name};
 
-/// What a GRANT or REVOKE names, sorted by level.
-struct Asked {
+/// The privileges that a GRANT or REVOKE names, by level, and what they are on.
+struct GrantSpec {
     target: Target,
     privileges: Set,
     columns: Vec<(CompactString, Set)>,
@@ -24,11 +24,11 @@ enum Target {
     Table(CompactString, CompactString),
 }
 
-fn add(grants: &mut Grants, asked: &Asked, grant_option: bool) {
-    match &asked.target {
+fn add(grants: &mut Grants, spec: &GrantSpec, grant_option: bool) {
+    match &spec.target {
         Target::Global => {
-            grants.global = grants.global.with(asked.privileges);
-            for name in &asked.dynamic {
+            grants.global = grants.global.with(spec.privileges);
+            for name in &spec.dynamic {
                 match grants.dynamic.iter_mut().find(|(known, _)| known == name) {
                     Some((_, passes_on)) => *passes_on |= grant_option,
                     None => grants.dynamic.push((name.clone(), grant_option)),
@@ -40,10 +40,10 @@ fn add(grants: &mut Grants, asked: &Asked, grant_option: bool) {
             .iter_mut()
             .find(|grant| grant.pattern == *pattern)
         {
-            Some(grant) => grant.privileges = grant.privileges.with(asked.privileges),
+            Some(grant) => grant.privileges = grant.privileges.with(spec.privileges),
             None => grants.schemas.push(SchemaGrant {
                 pattern: pattern.clone(),
-                privileges: asked.privileges,
+                privileges: spec.privileges,
             }),
         },
         Target::Table(schema, table) => {
@@ -62,8 +62,8 @@ fn add(grants: &mut Grants, asked: &Asked, grant_option: bool) {
                 grants.tables.len() - 1
             });
             let grant = &mut grants.tables[position];
-            grant.privileges = grant.privileges.with(asked.privileges);
-            for (column, set) in &asked.columns {
+            grant.privileges = grant.privileges.with(spec.privileges);
+            for (column, set) in &spec.columns {
                 match grant
                     .columns
                     .iter_mut()
@@ -78,13 +78,13 @@ fn add(grants: &mut Grants, asked: &Asked, grant_option: bool) {
 }
 
 /// Takes privileges away; an error if there was no grant at that level.
-fn take(grants: &mut Grants, asked: &Asked, name: &Name) -> Result<()> {
-    match &asked.target {
+fn take(grants: &mut Grants, spec: &GrantSpec, name: &Name) -> Result<()> {
+    match &spec.target {
         Target::Global => {
-            grants.global = grants.global.without(asked.privileges);
+            grants.global = grants.global.without(spec.privileges);
             grants
                 .dynamic
-                .retain(|(known, _)| !asked.dynamic.contains(known));
+                .retain(|(known, _)| !spec.dynamic.contains(known));
         }
         Target::Schema(pattern) => {
             let Some(grant) = grants
@@ -94,7 +94,7 @@ fn take(grants: &mut Grants, asked: &Asked, name: &Name) -> Result<()> {
             else {
                 return Err(Error::no_such_grant(&name.0, &name.1));
             };
-            grant.privileges = grant.privileges.without(asked.privileges);
+            grant.privileges = grant.privileges.without(spec.privileges);
             grants.schemas.retain(|grant| !grant.privileges.is_empty());
         }
         Target::Table(schema, table) => {
@@ -105,8 +105,8 @@ fn take(grants: &mut Grants, asked: &Asked, name: &Name) -> Result<()> {
             else {
                 return Err(Error::no_such_table_grant(&name.0, &name.1, table));
             };
-            grant.privileges = grant.privileges.without(asked.privileges);
-            for (column, set) in &asked.columns {
+            grant.privileges = grant.privileges.without(spec.privileges);
+            for (column, set) in &spec.columns {
                 if let Some((_, granted)) = grant
                     .columns
                     .iter_mut()
@@ -124,8 +124,12 @@ fn take(grants: &mut Grants, asked: &Asked, name: &Name) -> Result<()> {
     Ok(())
 }
 
-impl Run<'_> {
-    fn asked(&self, privileges: &[ast::Privilege], object: &ast::GrantObject) -> Result<Asked> {
+impl AccountStatement<'_> {
+    fn resolve(
+        &self,
+        privileges: &[ast::Privilege],
+        object: &ast::GrantObject,
+    ) -> Result<GrantSpec> {
         let current = || self.state.schema_or_current(None);
         let (target, at) = match object {
             ast::GrantObject::Global => (Target::Global, level::GLOBAL),
@@ -144,7 +148,7 @@ impl Run<'_> {
                 return Err(Error::not_supported_yet("privileges on stored routines"));
             }
         };
-        let mut asked = Asked {
+        let mut spec = GrantSpec {
             target,
             privileges: Set::NONE,
             columns: Vec::new(),
@@ -155,10 +159,9 @@ impl Run<'_> {
             match name {
                 "USAGE" => continue,
                 "ALL" => {
-                    asked.privileges = asked.privileges.with(Set::all(at));
+                    spec.privileges = spec.privileges.with(Set::all(at));
                     if at == level::GLOBAL {
-                        asked
-                            .dynamic
+                        spec.dynamic
                             .extend(DYNAMIC.iter().map(|name| CompactString::new(name)));
                     }
                     continue;
@@ -169,7 +172,7 @@ impl Run<'_> {
                 if at != level::GLOBAL {
                     return Err(Error::illegal_privilege_level(name));
                 }
-                asked.dynamic.push(name.into());
+                spec.dynamic.push(name.into());
                 continue;
             }
             let Some(row) = PRIVILEGES.iter().find(|row| row.name == name) else {
@@ -182,7 +185,7 @@ impl Run<'_> {
                         _ => Error::illegal_grant_for_table(),
                     });
                 }
-                asked.privileges = asked.privileges.with(row.privilege.set());
+                spec.privileges = spec.privileges.with(row.privilege.set());
                 continue;
             }
             if at != level::TABLE {
@@ -192,30 +195,30 @@ impl Run<'_> {
                 return Err(Error::wrong_usage("COLUMN GRANT", "NON-COLUMN PRIVILEGES"));
             }
             for column in &privilege.columns {
-                asked.columns.push((column.0.clone(), row.privilege.set()));
+                spec.columns.push((column.0.clone(), row.privilege.set()));
             }
         }
-        Ok(asked)
+        Ok(spec)
     }
 
     /// Whoever passes privileges on must have them, with GRANT OPTION.
-    fn check_may_pass_on(&self, asked: &Asked) -> Result<()> {
+    fn check_may_pass_on(&self, spec: &GrantSpec) -> Result<()> {
         let Some(own) = grants(self.state) else {
             return Ok(());
         };
         let (user, host) = (&self.state.user, &self.state.host);
-        let columns = asked
+        let columns = spec
             .columns
             .iter()
             .fold(Set::NONE, |set, (_, privileges)| set.with(*privileges));
-        let needed = asked
+        let needed = spec
             .privileges
             .with(columns)
             .with(Privilege::GrantOption.set());
-        match &asked.target {
+        match &spec.target {
             Target::Global => {
-                let only_dynamic = asked.privileges.is_empty() && !asked.dynamic.is_empty();
-                let dynamic = asked.dynamic.iter().all(|name| {
+                let only_dynamic = spec.privileges.is_empty() && !spec.dynamic.is_empty();
+                let dynamic = spec.dynamic.iter().all(|name| {
                     own.dynamic
                         .iter()
                         .any(|(known, passes_on)| known == name && *passes_on)
@@ -233,8 +236,8 @@ impl Run<'_> {
     }
 
     /// A table that privileges are granted on exists, and so do the columns.
-    fn check_object(&self, asked: &Asked) -> Result<()> {
-        let Target::Table(schema, table) = &asked.target else {
+    fn check_object(&self, spec: &GrantSpec) -> Result<()> {
+        let Target::Table(schema, table) = &spec.target else {
             return Ok(());
         };
         let relation = self.shared.catalog.load().relation(schema, table);
@@ -246,10 +249,10 @@ impl Run<'_> {
                 .any(|name| name.eq_ignore_ascii_case(column)),
             _ => true,
         };
-        if relation.is_none() && !asked.privileges.has(Privilege::Create) {
+        if relation.is_none() && !spec.privileges.has(Privilege::Create) {
             return Err(Error::no_such_table(schema, table));
         }
-        match asked.columns.iter().find(|(column, _)| !known(column)) {
+        match spec.columns.iter().find(|(column, _)| !known(column)) {
             Some((column, _)) => Err(Error::unknown_column(column, table)),
             None => Ok(()),
         }
@@ -276,30 +279,30 @@ impl Run<'_> {
         if as_user.is_some() {
             return Err(Error::not_supported_yet("GRANT … AS"));
         }
-        let mut asked = self.asked(privileges, object)?;
-        self.check_may_pass_on(&asked)?;
-        self.check_object(&asked)?;
+        let mut spec = self.resolve(privileges, object)?;
+        self.check_may_pass_on(&spec)?;
+        self.check_object(&spec)?;
         if *grant_option {
-            asked.privileges = asked.privileges.with(Privilege::GrantOption.set());
+            spec.privileges = spec.privileges.with(Privilege::GrantOption.set());
         }
-        for spec in to {
-            let name = self.name(&spec.account)?;
+        for user in to {
+            let name = self.name(&user.account)?;
             let Some(account) = self.change.get(&name.0, &name.1) else {
                 return Err(Error::cannot_create_user_with_grant());
             };
             let mut grants = self.change.grants(&account);
-            add(&mut grants, &asked, *grant_option);
+            add(&mut grants, &spec, *grant_option);
             self.change.put_grants(&account, grants)?;
         }
         Ok(())
     }
 
     pub(super) fn revoke(&mut self, revoke: &ast::Revoke) -> Result<()> {
-        let asked = match &revoke.what {
+        let spec = match &revoke.what {
             ast::RevokeWhat::Privileges(privileges, object) => {
-                let asked = self.asked(privileges, object)?;
-                self.check_may_pass_on(&asked)?;
-                Some(asked)
+                let spec = self.resolve(privileges, object)?;
+                self.check_may_pass_on(&spec)?;
+                Some(spec)
             }
             ast::RevokeWhat::Everything => {
                 self.check_create_user()?;
@@ -311,7 +314,7 @@ impl Run<'_> {
         for user in &revoke.from {
             let name = self.name(user)?;
             let Some(account) = self.change.get(&name.0, &name.1) else {
-                let missing = match asked {
+                let missing = match spec {
                     None => Error::cannot_revoke_all(),
                     Some(_) => Error::no_such_grant(&name.0, &name.1),
                 };
@@ -322,15 +325,15 @@ impl Run<'_> {
                 return Err(missing);
             };
             let mut grants = self.change.grants(&account);
-            match &asked {
+            match &spec {
                 None => {
                     grants = Grants {
                         roles: grants.roles,
                         ..Grants::default()
                     }
                 }
-                Some(asked) => {
-                    if let Err(error) = take(&mut grants, asked, &name) {
+                Some(spec) => {
+                    if let Err(error) = take(&mut grants, spec, &name) {
                         if !revoke.if_exists {
                             return Err(error);
                         }

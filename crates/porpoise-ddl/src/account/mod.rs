@@ -1,5 +1,5 @@
-//! CREATE USER, ALTER USER, DROP USER, RENAME USER, SET PASSWORD, roles; GRANT and REVOKE of privileges
-//! are in [`grant`].
+//! CREATE USER, ALTER USER, DROP USER, RENAME USER, SET PASSWORD, roles; GRANT and REVOKE of
+//! privileges are in [`grant`].
 //!
 //! MySQL 8.4 manual, 15.7.1 (Account Management Statements).
 
@@ -26,8 +26,8 @@ use porpoise_sql::ast;
 const USER_CHARS_MAX: usize = 32;
 const HOST_CHARS_MAX: usize = 255;
 
-/// An account statement on its way.
-struct Run<'a> {
+/// An account statement that is being executed, and the change of accounts that it makes.
+struct AccountStatement<'a> {
     state: &'a mut SessionState,
     shared: &'a Shared,
     change: AccountChange<'a>,
@@ -61,35 +61,35 @@ pub fn execute(
     statement: &ast::Statement,
 ) -> Result<()> {
     let change = AccountChange::begin(&shared.accounts, &shared.store);
-    let mut run = Run {
+    let mut execution = AccountStatement {
         state,
         shared,
         change,
     };
     use ast::Statement as S;
     match statement {
-        S::CreateUser(create) => run.create(create)?,
-        S::AlterUser(alter) => run.alter(alter)?,
-        S::DropUser { if_exists, users } => run.drop(*if_exists, users)?,
-        S::RenameUser(pairs) => run.rename(pairs)?,
+        S::CreateUser(create) => execution.create(create)?,
+        S::AlterUser(alter) => execution.alter(alter)?,
+        S::DropUser { if_exists, users } => execution.drop(*if_exists, users)?,
+        S::RenameUser(pairs) => execution.rename(pairs)?,
         S::SetPassword { user, password, .. } => {
-            run.set_password(user.as_ref(), password.as_deref())?
+            execution.set_password(user.as_ref(), password.as_deref())?
         }
-        S::Grant(grant) => run.grant(grant)?,
-        S::Revoke(revoke) => run.revoke(revoke)?,
+        S::Grant(grant) => execution.grant(grant)?,
+        S::Revoke(revoke) => execution.revoke(revoke)?,
         S::CreateRole {
             if_not_exists,
             roles,
-        } => run.create_roles(*if_not_exists, roles)?,
-        S::DropRole { if_exists, roles } => run.drop_roles(*if_exists, roles)?,
+        } => execution.create_roles(*if_not_exists, roles)?,
+        S::DropRole { if_exists, roles } => execution.drop_roles(*if_exists, roles)?,
         S::SetRole(roles) => {
-            drop(run);
+            drop(execution);
             return active_roles::set(state, &shared.accounts, roles);
         }
-        S::SetDefaultRole { roles, users } => run.set_default_roles(roles, users)?,
+        S::SetDefaultRole { roles, users } => execution.set_default_roles(roles, users)?,
         _ => return Err(Error::not_supported_yet("this statement")),
     }
-    let Run { change, state, .. } = run;
+    let AccountStatement { change, state, .. } = execution;
     change.commit()?;
     if let Some(own) = &state.account {
         let now = shared.accounts.get(&own.user, &own.host);
@@ -106,7 +106,7 @@ fn failed(operation: &str, names: &[Name]) -> Error {
     Error::cannot_create_user(operation, names.join(","))
 }
 
-/// An error if there are names that the statement could not be run for.
+/// An error if there are names that the statement could not be executed for.
 fn none_of(operation: &str, refused: &[Name]) -> Result<()> {
     match refused {
         [] => Ok(()),
@@ -114,7 +114,7 @@ fn none_of(operation: &str, refused: &[Name]) -> Result<()> {
     }
 }
 
-impl Run<'_> {
+impl AccountStatement<'_> {
     fn name(&self, account: &ast::Account) -> Result<Name> {
         let (user, host) = match account {
             ast::Account::Named { user, host } => (

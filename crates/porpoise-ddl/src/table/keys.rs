@@ -1,5 +1,5 @@
-//! Keys of a table: as they are written, with the hidden columns of functional key parts, and what they
-//! must be when the definition is complete.
+//! Keys of a table: as they are written, with the hidden columns of functional key parts, and what
+//! they must be when the definition is complete.
 
 use compact_str::{CompactString, format_compact};
 use porpoise_catalog::IndexKind;
@@ -22,7 +22,8 @@ pub const KEY_BYTES_MAX: u64 = 3072;
 
 const INDEX_COMMENT_CHARS_MAX: usize = 1024;
 
-/// Adds an index. Its name is empty until [`complete`] where none was written, unless it has functional parts.
+/// Adds an index. Its name is empty until [`complete`] where none was written, unless it has
+/// functional parts.
 pub fn add_index(record: &mut TableRecord, def: &ast::IndexDef) -> Result<()> {
     let kind = match def.kind {
         ast::IndexKind::Primary => IndexKind::Primary,
@@ -91,7 +92,8 @@ pub fn add_index(record: &mut TableRecord, def: &ast::IndexDef) -> Result<()> {
     Ok(())
 }
 
-/// Adds the hidden column that a functional key part is of; [`complete`] gives it its type. Returns its name.
+/// Adds the hidden column that a functional key part is of; [`complete`] gives it its type. Returns
+/// its name.
 fn add_hidden(
     record: &mut TableRecord,
     index: &str,
@@ -337,7 +339,8 @@ pub fn forget_hidden(record: &mut TableRecord) {
     columns.retain(|column| !column.hidden || in_key(column));
 }
 
-/// Hidden columns go with their keys, stand behind all others, and have the types that their expressions have now.
+/// Hidden columns go with their keys, stand behind all others, and have the types that their
+/// expressions have now.
 pub(super) fn complete_hidden(record: &mut TableRecord) -> Result<()> {
     forget_hidden(record);
     let columns = &mut record.columns;

@@ -123,7 +123,7 @@ impl Session {
         Ok(commit)
     }
 
-    /// The session, as who asks SHOW.
+    /// What SHOW needs of the session.
     pub(super) fn show_context(&self) -> ShowContext<'_> {
         ShowContext {
             state: &self.state,

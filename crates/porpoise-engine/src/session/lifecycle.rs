@@ -57,7 +57,7 @@ impl Session {
     fn log_in(&mut self, login: Login) -> Result<()> {
         let state = &mut self.state;
         state.interrupt = self.control.interrupt.clone();
-        state.bell = self.control.bell.clone();
+        state.waiter = self.control.waiter.clone();
         state.user = login.user.clone();
         state.host = login.host.clone();
         state.account = login.account.clone();

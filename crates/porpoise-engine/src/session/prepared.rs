@@ -90,7 +90,7 @@ impl Session {
             }
         } else {
             self.check_unplanned(&parsed.statement, sql, placeholders)?;
-            // Those of SHOW and the like are told when they run.
+            // Those of SHOW and the like are known when they are executed.
             Vec::new()
         };
         let id = self.next_statement_id;

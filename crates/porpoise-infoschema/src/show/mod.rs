@@ -24,7 +24,7 @@ use porpoise_session::shared::Shared;
 use porpoise_sql::ast::{self, ShowFilter};
 use porpoise_types::Value;
 
-/// Who asks, and of what.
+/// What a SHOW statement is answered from.
 #[derive(Clone, Copy)]
 pub struct ShowContext<'a> {
     /// The session's state, by which is decided what it may see.
