@@ -24,7 +24,8 @@ pub fn query(query: &ast::Query, columns: &[ResultColumn]) -> String {
     query.to_string()
 }
 
-/// The select list with every wildcard replaced. `None` where it can't be told which columns it stands for.
+/// The select list with every wildcard replaced. `None` where it can't be told which columns it
+/// stands for.
 fn expand(items: &[ast::SelectItem], columns: &[ResultColumn]) -> Option<Vec<ast::SelectItem>> {
     let mut left = columns;
     let mut expanded = Vec::with_capacity(columns.len());

@@ -1,6 +1,7 @@
 //! CHECK TABLE: whether a table is as it was written.
 //!
-//! 1. Every page of the table's rows and of its indexes is read from disk, and its checksum verified.
+//! 1. Every page of the table's rows and of its indexes is read from disk, and its checksum
+//!    verified.
 //! 2. Every row of one snapshot is decoded, and lies under its own primary key.
 //! 3. Every row is looked up in every index. `QUICK` leaves this out.
 //! 4. The entries of each index are counted. `EXTENDED` leads each back to its row instead, and
@@ -18,7 +19,7 @@ use porpoise_storage::{Snapshot, SpaceId};
 use crate::Ddl;
 use crate::maintain::{each, interrupted};
 
-/// So many problems are told of, for each part of a table.
+/// How many problems are reported for each part of a table.
 const PROBLEMS_MAX: usize = 10;
 
 /// How much CHECK TABLE looks at.
@@ -79,8 +80,8 @@ fn check_pages(ddl: &Ddl<'_>, space: SpaceId) -> Result<Vec<String>> {
     let verified = store.verify(space, || !ddl.session.interrupt.is_set())?;
     interrupted(ddl)?;
     let damage = verified.damage.into_iter().take(PROBLEMS_MAX);
-    let told = damage.map(|error| Error::from(error).message().to_string());
-    Ok(told.collect())
+    let messages = damage.map(|error| Error::from(error).message().to_string());
+    Ok(messages.collect())
 }
 
 /// Ends a part of the check: what can't be read is a problem, unless somebody has killed the

@@ -1,8 +1,8 @@
 //! Moves rows from a table's old form to its new one, and fills new indexes.
 //!
-//! The new spaces belong to nobody yet, so nothing is locked, and rows are committed in batches that
-//! bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy with the
-//! error that INSERT would give.
+//! The new spaces belong to nobody yet, so nothing is locked, and rows are committed in batches
+//! that bound memory. Duplicate keys, values that don't fit, NULLs and violated checks end the copy
+//! with the error that INSERT would give.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use porpoise_catalog::record::TableRecord;
 use porpoise_catalog::{IndexKind, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_executor::eval::Evaluate;
-use porpoise_executor::{Exec, View, index_entry, insert, write};
+use porpoise_executor::{Exec, View, column_value, defaults, index_entry, row_check, write};
 use porpoise_expr::EvalContext;
 use porpoise_expr::Slot;
 use porpoise_planner::plan::SlotLayout;
@@ -36,8 +36,8 @@ fn all_rows(ddl: &Ddl<'_>, space: SpaceId) -> Result<Cursor> {
     )?)
 }
 
-/// Calls `each` for every row of a space, with a transaction that is committed whenever it has grown to a
-/// batch. `each` returns how many bytes it wrote.
+/// Calls `each` for every row of a space, with a transaction that is committed whenever it has
+/// grown to a batch. `each` returns how many bytes it wrote.
 fn in_batches(
     ddl: &mut Ddl<'_>,
     space: SpaceId,
@@ -158,7 +158,8 @@ pub struct Copied {
     pub auto_increment_max: u64,
 }
 
-/// Copies all rows of `old` into the empty spaces of `new`, whose record knows each column's origin.
+/// Copies all rows of `old` into the empty spaces of `new`, whose record knows each column's
+/// origin.
 pub fn rebuild(
     ddl: &mut Ddl<'_>,
     old: &Arc<Table>,
@@ -181,7 +182,7 @@ pub fn rebuild(
                 None => added(exec, column)?,
             });
         }
-        insert::finish_row(exec, new, Slot(0), &values)?;
+        row_check::finish_row(exec, new, Slot(0), &values)?;
         if let Some(auto) = auto {
             auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
         }
@@ -245,13 +246,13 @@ fn carried(
     if *from == column.ty {
         Ok(value)
     } else {
-        insert::store(exec, column, value, from)
+        column_value::store(exec, column, value, from)
     }
 }
 
 /// The value of a new column in old rows.
 fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value> {
-    let value = insert::default_value(exec, column, false)?;
+    let value = defaults::default_value(exec, column, false)?;
     if !value.is_null() || column.nullable {
         return Ok(value);
     }
@@ -270,7 +271,7 @@ fn added(exec: &mut Exec<'_>, column: &porpoise_catalog::Column) -> Result<Value
             &column.name,
             exec.row_number,
         )),
-        _ => Ok(insert::implicit_default(&column.ty)),
+        _ => Ok(defaults::implicit_default(&column.ty)),
     }
 }
 

@@ -47,7 +47,8 @@ fn exists(ddl: &mut Ddl<'_>, name: &Name, temporary: bool, if_not_exists: bool) 
 
 pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion> {
     let name = ddl.resolve(&create.name)?;
-    // Who may not read what the query names is told so, whether the table exists or not.
+    // A session that may not read what the query names gets that error, whether the table exists
+    // or not.
     let query = match &create.query {
         Some(query) => Some(ddl.plan(&ast::Statement::Query(query.clone()))?),
         None => None,
@@ -311,7 +312,7 @@ fn publish(
     Ok(completion)
 }
 
-/// Runs the query into the table, which nobody else sees yet.
+/// Fills the table, which no other session sees yet, with the query's rows.
 fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Completion> {
     let (plan, slot) = filling.into_insert(table)?;
     let plan = check::plan(ddl.session, &ddl.shared.accounts, &plan)?;
@@ -367,7 +368,8 @@ fn add_query_columns(record: &mut TableRecord, query: &Query, ddl: &Ddl<'_>) -> 
     Ok((first..record.columns.len()).collect())
 }
 
-/// The column that keeps what a query's column gives: its source's type and attributes, or the expression's.
+/// The column that keeps what a query's column gives: its source's type and attributes, or the
+/// expression's.
 fn query_column(result: &ResultColumn, ddl: &Ddl<'_>) -> Result<ColumnRecord> {
     let source = (!result.original_name.is_empty())
         .then(|| {

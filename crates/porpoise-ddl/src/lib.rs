@@ -1,8 +1,9 @@
 //! Statements that change what exists: databases, tables, indexes, views.
 //!
-//! 1. [`execute`] resolves names and hands the statement to its file: [`create`], [`alter`], [`drop`],
-//!    [`rename`], [`database`], [`view`].
-//! 2. A statement locks the schemas it changes something in, then waits for the tables and views that exist ([`lock`]).
+//! 1. [`execute`] resolves names and hands the statement to its file: [`create`], [`alter`],
+//!    [`drop`], [`rename`], [`database`], [`view`].
+//! 2. A statement locks the schemas it changes something in, then waits for the tables and views
+//!    that exist ([`lock`]).
 //! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
 //! 4. Rows that must move are copied into new spaces ([`copy`]).
 //! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
@@ -39,7 +40,7 @@ use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_sql::ast;
 
-/// A DDL statement on its way.
+/// A DDL statement that is being executed.
 pub struct Ddl<'a> {
     /// What all sessions share; its catalog is the one that is changed.
     pub shared: &'a Shared,
@@ -99,7 +100,8 @@ pub fn execute(
     }
 }
 
-/// The schemas in which a statement makes, changes or drops something. (Statements on schemas themselves are not meant.)
+/// The schemas in which a statement makes, changes or drops something. (Statements on schemas
+/// themselves are not meant.)
 fn schemas_changed(ddl: &Ddl<'_>, statement: &ast::Statement) -> Result<Vec<CompactString>> {
     use ast::Statement as S;
     let mut names: Vec<&ast::ObjectName> = Vec::new();

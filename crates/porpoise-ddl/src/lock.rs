@@ -1,8 +1,8 @@
 //! Metadata locks that DDL takes, and LOCK TABLES.
 //!
-//! A statement asks for all of its tables and views at once, and holds none of them while it waits: it stands in front of
-//! newcomers on each of them ([`porpoise_mdl::queue`]). A table may be dropped, renamed or altered meanwhile: then
-//! the names are looked up again.
+//! A statement asks for all of its tables and views at once, and holds none of them while it waits:
+//! it stands in front of newcomers on each of them ([`porpoise_mdl::queue`]). A table may be
+//! dropped, renamed or altered meanwhile: then the names are looked up again.
 //!
 //! ```text
 //! ALTER TABLE      SHARED_UPGRADABLE ──► SHARED_NO_WRITE ──► EXCLUSIVE      thinks, copies rows, puts the new in place
@@ -10,8 +10,9 @@
 //! LOCK TABLES      SHARED_READ_ONLY, SHARED_NO_READ_WRITE                   until UNLOCK TABLES
 //! ```
 //!
-//! Before any of them stands the schema: INTENTION_EXCLUSIVE for what changes something in it, EXCLUSIVE for CREATE, ALTER
-//! and DROP DATABASE ([`schemas`]). FLUSH TABLES … WITH READ LOCK is LOCK TABLES … READ of the tables it names.
+//! Before any of them stands the schema: INTENTION_EXCLUSIVE for what changes something in it,
+//! EXCLUSIVE for CREATE, ALTER and DROP DATABASE ([`schemas`]). FLUSH TABLES … WITH READ LOCK is
+//! LOCK TABLES … READ of the tables it names.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! ANALYZE, CHECK, OPTIMIZE, REPAIR and CHECKSUM TABLE.
 //!
-//! ANALYZE counts the distinct values of each index's leading parts. What CHECK does is told in `check_table`.
+//! ANALYZE counts the distinct values of each index's leading parts. What CHECK does is told in
+//! `check_table`.
 
 use std::ops::Bound;
 

@@ -1,7 +1,8 @@
 //! CREATE VIEW, ALTER VIEW. (DROP VIEW is in [`super::drop`].)
 //!
-//! A view is kept as the text of its query, in canonical form, and bound anew by every statement that
-//! names it. It is planned once here, for its columns and so that a query that can't run is refused.
+//! A view is kept as the text of its query, in canonical form, and bound anew by every statement
+//! that names it. It is planned once here, for its columns and so that a query that can't run is
+//! refused.
 
 use compact_str::CompactString;
 use porpoise_catalog::record::ViewRecord;
@@ -17,7 +18,8 @@ use porpoise_sql::ast;
 use crate::{Ddl, Name, check_table_name, column, lock};
 
 impl Ddl<'_> {
-    /// Plans a query whose rows a definition takes, against the newest catalog. The session may read what it names.
+    /// Plans a query whose rows a definition takes, against the newest catalog. The session may
+    /// read what it names.
     pub fn plan(&self, statement: &ast::Statement) -> Result<Plan> {
         self.planned(|context| planner::plan(statement, context))
     }
@@ -40,7 +42,8 @@ impl Ddl<'_> {
         Ok(plan)
     }
 
-    /// The account whose rights a view is to have: who makes it, unless DEFINER says another. (ALTER VIEW keeps none.)
+    /// The account whose rights a view is to have: the session's, unless DEFINER names another.
+    /// (ALTER VIEW keeps none.)
     fn definer(&mut self, create: &ast::CreateView, name: &Name) -> Result<String> {
         let (own_user, own_host) = match &self.session.account {
             Some(account) => (account.user.clone(), account.host.clone()),
@@ -54,7 +57,8 @@ impl Ddl<'_> {
             _ => (own_user, own_host),
         };
         self.check_definer(&user, &host)?;
-        // A view that has somebody else's rights is not changed by who couldn't have given it these.
+        // A view that has somebody else's rights is not changed by who couldn't have given it
+        // these.
         let old = match create.alter {
             true => self
                 .shared

@@ -120,7 +120,7 @@ impl Engine {
         self.shared.accounts.hears(host, ip)
     }
 
-    /// The line of figures that COM_STATISTICS answers.
+    /// The line of figures that COM_STATISTICS returns.
     pub fn statistics(&self) -> String {
         let started_s = self.shared.variables.started_us / 1_000_000;
         let now_s = std::time::SystemTime::now()
@@ -133,7 +133,8 @@ impl Engine {
         )
     }
 
-    /// From now on the engine has this server in front of it, until it is [taken away](Self::detach) by the number returned.
+    /// From now on the engine has this server in front of it, until it is [taken
+    /// away](Self::detach) by the number returned.
     pub fn attach(&self, front: Front) -> u64 {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -150,7 +151,7 @@ impl Engine {
         self.have_led(&fronts);
     }
 
-    /// Commits that wait are told to every server: whose they are is known to each.
+    /// Has every server called when commits wait: each knows which of them are its own.
     fn have_led(&self, fronts: &[(u64, Front)]) {
         let leads: Vec<BlockHook> = fronts.iter().map(|(_, front)| front.lead.clone()).collect();
         let hook: Option<BlockHook> = match &leads[..] {
@@ -161,7 +162,7 @@ impl Engine {
         self.shared.store.set_leader_hook(hook);
     }
 
-    /// Opens a session for somebody whose identity has been proven.
+    /// Opens a session for a client that the caller has authenticated.
     pub fn connect(&self, login: Login) -> Result<Session> {
         Session::open(Arc::clone(&self.shared), login)
     }
@@ -190,7 +191,7 @@ impl Engine {
     }
 }
 
-/// What a space is called where its damage is told of.
+/// What a space is called in messages about its damage.
 fn owner_of(shared: &Shared, space: SpaceId) -> Option<SpaceOwner> {
     if let Some(dictionary) = name_of_dictionary(space) {
         return Some(dictionary);

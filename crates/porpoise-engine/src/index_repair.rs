@@ -1,8 +1,8 @@
 //! Repairs indexes after rows were lost.
 //!
-//! `porpoise recover` saves rows and index entries from the pages that are still readable, so the two
-//! need not agree. The repair takes the rows as correct: it removes entries that belong to no row, and
-//! adds the entries that rows lack.
+//! `porpoise recover` saves rows and index entries from the pages that are still readable, so the
+//! two need not agree. The repair takes the rows as correct: it removes entries that belong to no
+//! row, and adds the entries that rows lack.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Catalog, planner, executor, functions and transactions: SQL text in, rows out.
 //!
 //! What it is: the engine behind every way in. What it is not: it knows no sockets, no packets, no
-//! passwords' exchange. A [`Session`] takes statements and writes answers into a [`reply::Reply`].
+//! authentication. A [`Session`] takes statements and writes their results into a [`reply::Reply`].
 //!
 //! The types in the order a statement meets them:
 //!

@@ -1,8 +1,8 @@
 //! UPDATE and DELETE.
 //!
-//! The plan's scan locks each target row before it is yielded. A simple statement changes rows as it meets
-//! them: its cursors read what was there when they were opened. With joins or ORDER BY the rows are
-//! collected first, and each target row is changed once, however often it was joined.
+//! The plan's scan locks each target row before it is yielded. A simple statement changes rows as
+//! it meets them: its cursors read what was there when they were opened. With joins or ORDER BY the
+//! rows are collected first, and each target row is changed once, however often it was joined.
 
 use hashbrown::HashSet;
 use porpoise_catalog::Table;
@@ -16,12 +16,12 @@ use porpoise_types::{KeyBuf, Value};
 
 use crate::Exec;
 use crate::eval::Evaluate;
-use crate::insert;
 use crate::operator;
 use crate::row_buffer::RowBuffer;
 use crate::write::RowUpdate;
 use crate::write::Written;
 use crate::write::duplicate_entry;
+use crate::{column_value, defaults, insert, row_check};
 
 /// What became of a row under UPDATE.
 #[derive(Debug, PartialEq)]
@@ -40,8 +40,8 @@ pub fn update_current(exec: &mut Exec<'_>, target: &UpdateTarget) -> Result<Upda
     write_assigned(exec, target, &old)
 }
 
-/// Applies the assignments to the row in the slot, left to right: each reads what those before it have made of it.
-/// `assigned` is told of each column's value.
+/// Applies the assignments to the row in the slot, left to right: each reads what those before it
+/// have made of it. `assigned` is called with each column's value.
 fn assign(
     exec: &mut Exec<'_>,
     target: &UpdateTarget,
@@ -52,10 +52,10 @@ fn assign(
         let value = match &assignment.value {
             // It is computed from what the row will be.
             None if column.generated.is_some() => continue,
-            None => insert::default_value(exec, column, true)?,
+            None => defaults::default_value(exec, column, true)?,
             Some(expr) => {
                 let value = expr.eval(exec)?;
-                insert::store(exec, column, value, &expr.ty)?
+                column_value::store(exec, column, value, &expr.ty)?
             }
         };
         exec.set_column(target.slot, assignment.column, &value);
@@ -90,12 +90,12 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
         return Ok(Updated::Same);
     }
     for &column in &changes.stamped {
-        let now = insert::now_for(exec, &table.columns[column].ty);
+        let now = defaults::now_for(exec, &table.columns[column].ty);
         exec.set_column(slot, column, &now);
     }
     compute_generated(exec, table, slot, &changes.generated_of_stamped)?;
-    insert::check_row(exec, table, slot, changes.checks.iter().copied())?;
-    insert::check_views(exec, checks)?;
+    row_check::check_row(exec, table, slot, changes.checks.iter().copied())?;
+    row_check::check_views(exec, checks)?;
     let row = &mut exec.frame.slots[position];
     let (key, new) = (row.key.clone(), std::mem::take(&mut row.bytes));
     let update = RowUpdate {
@@ -111,7 +111,7 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
             if let Some(column) = changes.auto_increment {
                 // What is generated next is greater than what UPDATE gave, as in InnoDB.
                 let value = exec.column(slot, column, &table.columns[column].ty);
-                if let Ok(value) = u64::try_from(insert::number(&value)) {
+                if let Ok(value) = u64::try_from(column_value::number(&value)) {
                     exec.raise_auto_increment(table, value.saturating_add(1))?;
                 }
             }
@@ -130,8 +130,8 @@ fn compute_generated(
     if columns.is_empty() {
         return Ok(());
     }
-    insert::compute_generated(exec, table, slot, columns.iter().copied())?;
-    insert::check_nulls(exec, table, slot, columns.iter().copied())
+    row_check::compute_generated(exec, table, slot, columns.iter().copied())?;
+    row_check::check_nulls(exec, table, slot, columns.iter().copied())
 }
 
 pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
@@ -146,7 +146,8 @@ pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
         plan.in_place,
         plan.limit.as_ref(),
         &mut |exec| {
-            // Of several tables each reads the others as they were joined, not what was just assigned there.
+            // Of several tables each reads the others as they were joined, not what was just
+            // assigned there.
             let mut ahead: Vec<Option<Vec<(usize, Value)>>> = Vec::new();
             if plan.targets.len() > 1 {
                 let row_number = exec.row_number;

@@ -1,8 +1,8 @@
 //! Evaluates expressions over the frame.
 //!
 //! The tree was typed by the planner: operands have been cast to the domain they are compared or
-//! computed in, so each case here is short. NULL is a value like any other until an operator says what
-//! it means.
+//! computed in, so each case here is short. NULL is a value like any other until an operator says
+//! what it means.
 
 use std::cmp::Ordering;
 
@@ -21,8 +21,8 @@ pub trait Evaluate {
     /// The expression's value.
     ///
     /// # Errors
-    /// What MySQL has errors for: values out of range, subqueries of too many rows, invalid JSON, and, where a statement
-    /// in strict mode changes rows, whatever else would only be a warning.
+    /// What MySQL has errors for: values out of range, subqueries of too many rows, invalid JSON,
+    /// and, where a statement in strict mode changes rows, whatever else would only be a warning.
     fn eval(&self, exec: &mut Exec<'_>) -> Result<Value>;
 
     /// Whether the expression is true: neither false nor NULL.
@@ -290,7 +290,8 @@ impl Exec<'_> {
         }
     }
 
-    /// The current row's text in a column of characters, where it lies; `None` for NULL and for all other expressions.
+    /// The current row's text in a column of characters, where it lies; `None` for NULL and for all
+    /// other expressions.
     pub fn text_column(&self, expr: &Expr) -> Option<(&[u8], Collation)> {
         let (slot, column) = expr.as_column()?;
         let (DataType::Char { collation, .. }
@@ -313,7 +314,8 @@ impl Exec<'_> {
     }
 }
 
-/// Rows compare element by element; for equality, a NULL anywhere leaves it unknown unless another pair differs.
+/// Rows compare element by element; for equality, a NULL anywhere leaves it unknown unless another
+/// pair differs.
 fn compare_rows(
     exec: &mut Exec<'_>,
     op: Comparison,

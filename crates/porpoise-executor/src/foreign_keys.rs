@@ -1,16 +1,17 @@
-//! Foreign keys, row by row: whether what a row refers to is there, and what becomes of the rows that refer
-//! to it. Which tables to look at, the plan says ([`Relations`]); without it, rows are written as they are.
+//! Foreign keys, row by row: whether what a row refers to is there, and what becomes of the rows
+//! that refer to it. Which tables to look at, the plan says ([`Relations`]); without it, rows are
+//! written as they are.
 //!
-//! A row that comes or changes locks the row it refers to, shared, to the end of the transaction. A row that
-//! goes is locked exclusive before. So the two never pass each other:
+//! A row that comes or changes locks the row it refers to, shared, to the end of the transaction. A
+//! row that goes is locked exclusive before. So the two never pass each other:
 //!
 //! ```text
 //! a: INSERT child (parent 1)   locks parent 1 shared
 //! b: DELETE parent 1           waits for a, then sees the child, and refuses (1451) or cascades
 //! ```
 //!
-//! All is read as it is committed now, never by the read view. As in InnoDB each row is checked at once, not
-//! at the statement's end, and a key that has a NULL refers to nothing.
+//! All is read as it is committed now, never by the read view. As in InnoDB each row is checked at
+//! once, not at the statement's end, and a key that has a NULL refers to nothing.
 
 use std::ops::Bound;
 
@@ -26,9 +27,9 @@ use porpoise_types::{KeyBuf, Value, convert, encode_key_part, successor_of_prefi
 
 use crate::Exec;
 use crate::index_entry;
-use crate::insert;
 use crate::write::RowUpdate;
 use crate::write::Written;
+use crate::{column_value, row_check};
 
 /// How many levels of cascades a row's change may set off.
 const CASCADE_DEPTH_MAX: usize = 15;
@@ -168,7 +169,8 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// Gives the rows that refer to a row other values in the key's columns: the parent's new ones, or NULL.
+    /// Gives the rows that refer to a row other values in the key's columns: the parent's new ones,
+    /// or NULL.
     fn cascade_update(
         &mut self,
         relations: &Relations,
@@ -201,15 +203,15 @@ impl Exec<'_> {
                     None => Value::Null,
                     Some(values) => {
                         let from = &parent.columns[edge.columns[position]].ty;
-                        insert::store(self, definition, values[position].clone(), from)?
+                        column_value::store(self, definition, values[position].clone(), from)?
                     }
                 };
                 self.set_column(slot, column, &value);
             }
             let generated = changes.generated.iter().copied();
-            insert::compute_generated(self, child, slot, generated.clone())?;
-            insert::check_nulls(self, child, slot, columns.iter().copied().chain(generated))?;
-            insert::check_row(self, child, slot, changes.checks.iter().copied())?;
+            row_check::compute_generated(self, child, slot, generated.clone())?;
+            row_check::check_nulls(self, child, slot, columns.iter().copied().chain(generated))?;
+            row_check::check_row(self, child, slot, changes.checks.iter().copied())?;
             let new = std::mem::take(&mut self.frame.slots[slot.0 as usize].bytes);
             if new == old {
                 continue;
@@ -246,7 +248,8 @@ impl Exec<'_> {
         Ok(())
     }
 
-    /// Error 1452 unless each key that is new in the row refers to a row that is there, which gets locked.
+    /// Error 1452 unless each key that is new in the row refers to a row that is there, which gets
+    /// locked.
     fn check_parents(
         &mut self,
         relations: &Relations,
@@ -458,7 +461,8 @@ fn same_columns(table: &Table, columns: &[usize], old: &[u8], new: &[u8]) -> boo
         .all(|&column| table.layout.raw(old, column) == table.layout.raw(new, column))
 }
 
-/// The beginning of another table's index key that says what a row's columns say; `None` if one is NULL.
+/// The beginning of another table's index key that says what a row's columns say; `None` if one is
+/// NULL.
 fn key_over(
     table: &Table,
     columns: &[usize],

@@ -6,8 +6,8 @@
 //! value  length of the primary key (u16) | primary key | indexed columns, by `index.entry_layout`
 //! ```
 //!
-//! The value tells the row's key without decoding, and the columns that a covering scan reads without
-//! the row. A part cut to a prefix is not among them: it isn't the column's value.
+//! The value tells the row's key without decoding, and the columns that a covering scan reads
+//! without the row. A part cut to a prefix is not among them: it isn't the column's value.
 
 use porpoise_catalog::{Column, Index, IndexPart, Table};
 use porpoise_types::{KeyBuf, Value, encode_key_part};

@@ -1,7 +1,8 @@
 //! JSON_TABLE: rows found in a document (MySQL 8.4 manual, 14.17.6).
 //!
-//! Each value that the table's path finds gives a row. Where there are nested paths, it gives a row for each value that
-//! one of them finds in it, the columns of the others being NULL; and one row if none finds any.
+//! Each value that the table's path finds gives a row. Where there are nested paths, it gives a row
+//! for each value that one of them finds in it, the columns of the others being NULL; and one row
+//! if none finds any.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::{EvalContext, Expr, Slot};

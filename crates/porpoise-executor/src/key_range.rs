@@ -4,8 +4,8 @@
 //! values of the column's type. [`fit`] finds where a value stands among the column's: on one of
 //! them, between two, or beyond them all; bounds move accordingly (`id < 2.5` is `id <= 2`).
 //!
-//! An encoded part is self-delimiting, so all keys whose first parts are given lie between that prefix
-//! and its successor:
+//! An encoded part is self-delimiting, so all keys whose first parts are given lie between that
+//! prefix and its successor:
 //!
 //! ```text
 //! k = 5            [5]            ≤ key <  succ([5])
@@ -199,7 +199,8 @@ pub fn bounds(
         let (Some(least), Some(greatest)) = (least, greatest) else {
             return Ok(None);
         };
-        // A prefix of a string says nothing of what follows it: both ends then take in the prefix's own rows.
+        // A prefix of a string says nothing of what follows it: both ends then take in the prefix's
+        // own rows.
         let cut = part.prefix.is_some();
         let (first, last) = if part.descending {
             (greatest, least)

@@ -3,15 +3,23 @@
 //! [`Exec`] is the state of one execution: the frame of current rows, the parameters, the session,
 //! the view of storage. The parts, in the order a plan meets them:
 //!
-//! 1. [`statement`] takes a whole plan: runs a query into the reply, or a change into the transaction.
+//! 1. [`statement`] takes a whole plan: runs a query into the reply, or a change into the
+//!    transaction.
 //! 2. [`operator`] turns each plan node into an operator that yields rows into the frame.
 //! 3. [`eval`] computes expressions over the frame; [`subquery`] those that hold queries.
-//! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
-//! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other tables; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
+//! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index
+//!    holds.
+//! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other
+//!    tables. [`insert`] and [`change`] are INSERT, and UPDATE and DELETE: they take values from
+//!    [`defaults`] and `auto_increment`, convert them ([`column_value`]) and check the row
+//!    ([`row_check`]).
 
 #![warn(missing_docs)]
 
+mod auto_increment;
 mod change;
+pub mod column_value;
+pub mod defaults;
 pub mod eval;
 pub mod foreign_keys;
 pub mod index_entry;
@@ -21,6 +29,7 @@ mod key_range;
 pub mod load;
 mod operator;
 mod row_buffer;
+pub mod row_check;
 pub mod statement;
 mod subquery;
 pub mod virtual_table;
@@ -140,7 +149,8 @@ impl Drop for Frame {
 pub struct Row {
     /// The row in the encoding of its slot's layout; empty while there is no row.
     pub bytes: Vec<u8>,
-    /// The row's storage key, for rows of tables: the primary key's bytes, or the hidden row number's.
+    /// The row's storage key, for rows of tables: the primary key's bytes, or the hidden row
+    /// number's.
     pub key: KeyBuf,
     /// All columns are NULL: the right side of an outer join without a match.
     pub null: bool,
@@ -191,8 +201,8 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan can be run with it:
-    /// [`statement::execute`] wants the plan as a [`Privileged`].
+    /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan
+    /// can be run with it: [`statement::execute`] wants the plan as a [`Privileged`].
     pub fn of_rows(
         session: &'a mut SessionState,
         engine: &'a Shared,
@@ -271,7 +281,8 @@ impl<'a> Exec<'a> {
         })
     }
 
-    /// Gives one column of the slot's row another value, of the column's type; all others keep their bytes.
+    /// Gives one column of the slot's row another value, of the column's type; all others keep
+    /// their bytes.
     pub(crate) fn set_column(&mut self, slot: porpoise_expr::Slot, column: usize, value: &Value) {
         let layout = &self.layouts[slot.0 as usize];
         debug_assert!(layout.map.is_none(), "rows that change are whole");

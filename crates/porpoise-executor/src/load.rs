@@ -4,8 +4,9 @@
 //! bytes ─► Fields::next_row ─► one field each: text, raw bytes or NULL ─► columns and variables ─► SET ─► the row
 //! ```
 //!
-//! A field is stored as a text of its column's type would be by INSERT. Where the file has other fields than
-//! the statement has columns, strict mode refuses the row, and a warning tells of it otherwise.
+//! A field is stored as a text of its column's type would be by INSERT. Where the file has other
+//! fields than the statement has columns, strict mode refuses the row, and a warning tells of it
+//! otherwise.
 //!
 //! MySQL 8.4 manual, 15.2.9 (LOAD DATA Statement).
 
@@ -20,8 +21,10 @@ use porpoise_session::session_state::Source;
 use porpoise_types::{Charset, DataType, Value};
 
 use crate::Exec;
+use crate::column_value::store_given;
+use crate::defaults::with_defaults;
 use crate::eval::Evaluate;
-use crate::insert::{Counts, insert_row_of, store_given, with_defaults};
+use crate::insert::{Counts, insert_row_of};
 
 /// One field of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -244,7 +247,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
                         if value.is_null() && !column.nullable && !column.auto_increment {
                             let row = exec.row_number;
                             exec.data_error(Error::null_to_not_null(&column.name, row))?;
-                            given[*position] = Some(crate::insert::implicit_default(&column.ty));
+                            given[*position] = Some(crate::defaults::implicit_default(&column.ty));
                         } else {
                             let column = plan.columns[*position];
                             given[*position] = store_given(exec, plan, column, value, &ty)?;

@@ -1,6 +1,7 @@
 //! Rows kept for later: what sorts, hash joins and materialised tables hold.
 //!
-//! A saved row is the state of some slots, one after the other, in one allocation shared by all rows:
+//! A saved row is the state of some slots, one after the other, in one allocation shared by all
+//! rows:
 //!
 //! ```text
 //! per slot: null flag (1) | key length (u32) | key | row length (u32) | row
@@ -14,8 +15,9 @@ use crate::Frame;
 
 /// Saved rows, in the order they were pushed.
 ///
-/// Its memory comes from a buffer that the thread has done with, and goes back there: statements that sort a few rows
-/// come by the thousand, and growing a buffer from nothing takes longer than filling it.
+/// Its memory comes from a buffer that the thread has done with, and goes back there: statements
+/// that sort a few rows come by the thousand, and growing a buffer from nothing takes longer than
+/// filling it.
 pub struct RowBuffer {
     bytes: Vec<u8>,
     /// Where each row begins.

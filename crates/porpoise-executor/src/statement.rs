@@ -12,7 +12,8 @@ use porpoise_types::{DataType, Value, convert};
 use crate::eval::Evaluate;
 use crate::{Exec, change, insert, operator};
 
-/// Runs a plan to its end. `columns` replaces the plan's own where their names come from the current text.
+/// Runs a plan to its end. `columns` replaces the plan's own where their names come from the
+/// current text.
 pub fn execute(
     exec: &mut Exec<'_>,
     plan: Privileged<'_, Plan>,

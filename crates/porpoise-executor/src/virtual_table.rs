@@ -1,7 +1,7 @@
 //! What makes the rows of virtual tables.
 //!
-//! `information_schema` and its kin register their tables at start ([`register`]): the definitions with the catalog,
-//! the functions that make rows here.
+//! `information_schema` and its kin register their tables at start ([`register`]): the definitions
+//! with the catalog, the functions that make rows here.
 
 use std::sync::OnceLock;
 
@@ -36,8 +36,8 @@ pub struct VirtualSource {
 /// The makers of rows, by schema and name as the definition spells them.
 static MAKERS: OnceLock<HashMap<(&str, &str), RowMaker>> = OnceLock::new();
 
-/// Makes virtual tables known, to the catalog too. The first call counts: they are the same for all databases of a
-/// process.
+/// Makes virtual tables known, to the catalog too. The first call counts: they are the same for all
+/// databases of a process.
 pub fn register(families: &[&'static [VirtualSource]]) {
     let sources = || families.iter().flat_map(|family| family.iter());
     MAKERS.get_or_init(|| {

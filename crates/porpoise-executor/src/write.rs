@@ -1,9 +1,9 @@
 //! Changes one row, with all its indexes.
 //!
-//! A row is locked by its primary key before it is written, and each unique key by its own entry before
-//! it is looked up, so that two transactions that insert the same key meet there, and one that inserts a key meets those that
-//! looked for it and found nothing. What is looked up is what is
-//! committed now (and this transaction's own), never the read view.
+//! A row is locked by its primary key before it is written, and each unique key by its own entry
+//! before it is looked up, so that two transactions that insert the same key meet there, and one
+//! that inserts a key meets those that looked for it and found nothing. What is looked up is what
+//! is committed now (and this transaction's own), never the read view.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -80,8 +80,8 @@ impl Exec<'_> {
         Ok(number)
     }
 
-    /// Looks for another row with the same unique key. Locks the key first, then the row that has it: a transaction that
-    /// has deleted the row or given it another key may still commit or not.
+    /// Looks for another row with the same unique key. Locks the key first, then the row that has
+    /// it: a transaction that has deleted the row or given it another key may still commit or not.
     fn find_duplicate(
         &mut self,
         table: &Table,

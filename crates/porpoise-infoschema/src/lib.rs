@@ -1,5 +1,5 @@
-//! `information_schema`, `performance_schema` and `mysql`: tables whose rows are made by code when a
-//! statement reads them, with MySQL 8.4's names and columns.
+//! `information_schema`, `performance_schema` and `mysql`: tables whose rows are made by code when
+//! a statement reads them, with MySQL 8.4's names and columns.
 //!
 //! Adding a table is one [`VirtualSource`] in its family's list: its columns, and a function that
 //! calls back once a row. SHOW statements are SELECTs on these tables.
@@ -11,9 +11,9 @@
 //! | [`locks`] | metadata locks held and waited for |
 //! | [`privileges`] | who may do what, and `mysql.user` with its kin |
 //! | [`variables`] | system variables and status counters |
-//! | [`empty_tables`] | what there is none of: routines, triggers, events, partitions |
+//! | [`empty_tables`] | tables that are always empty: routines, triggers, events, partitions |
 //!
-//! A row is shown only to who has a privilege on what it tells of (MySQL 8.4 manual, 28.1).
+//! A row is shown only to sessions with a privilege on what it describes (MySQL 8.4 manual, 28.1).
 
 #![warn(missing_docs)]
 

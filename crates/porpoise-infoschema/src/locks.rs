@@ -35,7 +35,7 @@ fn short() -> DataType {
     }
 }
 
-/// A lock that somebody has or wants.
+/// A metadata lock that a session holds or waits for.
 struct Lock {
     kind: &'static str,
     /// Schema and name; the number that stands for the object.

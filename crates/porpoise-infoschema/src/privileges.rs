@@ -1,4 +1,5 @@
-//! Who may do what: information_schema's privilege tables, and `mysql.user`, `mysql.db` and their kin.
+//! Who may do what: information_schema's privilege tables, and `mysql.user`, `mysql.db` and their
+//! kin.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What the server is: engines, character sets, collations, plugins, keywords, and who is connected.
+//! What the server is: engines, character sets, collations, plugins, keywords, and who is
+//! connected.
 
 use porpoise_accounts::hosts::{Host, Refusal};
 use porpoise_core::privilege::Privilege;
@@ -322,7 +323,8 @@ pub fn visible_processes(exec: &Exec<'_>) -> Vec<Process> {
         .collect()
 }
 
-/// Whose process it is, where it is, and what it does: user, host, schema, command, seconds, state, statement.
+/// Whose process it is, where it is, and what it does: user, host, schema, command, seconds, state,
+/// statement.
 fn what_it_does(exec: &Exec<'_>, process: &Process) -> [Value; 7] {
     let seconds = (exec.started_us - process.since_us).max(0) / 1_000_000;
     [

@@ -1,4 +1,5 @@
-//! System variables and status counters, as `performance_schema` and `information_schema` tell them.
+//! System variables and status counters, as `performance_schema` and `information_schema` tell
+//! them.
 
 use porpoise_core::variables::{Reads, Scope, VARIABLES, read};
 use porpoise_types::DateTime;
@@ -59,7 +60,7 @@ fn session_variables(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<(
     variables(exec, Reads::Session, row)
 }
 
-/// Status counters by name. What nobody counts is not in the list.
+/// Status counters by name. Counters that Porpoise does not keep are not in the list.
 fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
     let processes = exec.engine.locks.sessions.all();
     let running = processes

@@ -29,7 +29,7 @@ pub struct Control {
     pub interrupt: Arc<Interrupt>,
     wake: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
     /// Wakes it from waiting for a metadata lock.
-    pub bell: Arc<Waiter>,
+    pub waiter: Arc<Waiter>,
     /// The metadata locks it holds.
     pub held: Held,
 }
@@ -107,7 +107,7 @@ impl Control {
             killed: AtomicBool::new(false),
             interrupt: Arc::default(),
             wake: Mutex::new(None),
-            bell: Arc::default(),
+            waiter: Arc::default(),
             held: Held::default(),
         }
     }
@@ -157,14 +157,14 @@ impl Control {
     /// Ends the running statement (KILL QUERY).
     pub fn kill_query(&self) {
         self.interrupt.set();
-        self.bell.ring();
+        self.waiter.wake();
     }
 
     /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of it.
     pub fn kill_connection(&self) {
         self.killed.store(true, Ordering::SeqCst);
         self.interrupt.set();
-        self.bell.ring();
+        self.waiter.wake();
         if let Some(wake) = &*self.wake.lock() {
             wake();
         }

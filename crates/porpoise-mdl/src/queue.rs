@@ -1,8 +1,9 @@
 //! The queue: who holds a lock that few hold, who waits, and whose turn it is.
 //!
-//! A request names all that a statement wants at once, each object with its mode. It is granted as a whole or waits as a
-//! whole, holding nothing, so those it waits for never wait for it on account of what it has got so far; but it stands before
-//! newcomers on every one of its objects, so it isn't overtaken either.
+//! A request names all that a statement wants at once, each object with its mode. It is granted as
+//! a whole or waits as a whole, holding nothing, so those it waits for never wait for it on account
+//! of what it has got so far; but it stands before newcomers on every one of its objects, so it
+//! isn't overtaken either.
 //!
 //! ```text
 //! request ─► pending ─┬─ nobody holds against it, nobody goes first, fast paths are free ─► granted: tickets
@@ -10,12 +11,13 @@
 //!                     └─ it is the one to give way on a cycle of waits (1213)
 //! ```
 //!
-//! Whenever something goes (a ticket, a request, an unobtrusive lock whose gate is watched), whoever took it away looks
-//! through those who wait, in the order they came, and hands over what they wanted. All of this is behind one mutex, which
-//! statements that meet no DDL never touch ([`super::fast_path`]).
+//! Whenever something goes (a ticket, a request, an unobtrusive lock whose gate is watched),
+//! whoever took it away looks through those who wait, in the order they came, and hands over what
+//! they wanted. All of this is behind one mutex, which statements that meet no DDL never touch
+//! ([`super::fast_path`]).
 //!
-//! An upgrade is a request by one who holds tickets already. Waiters that wait for the tickets themselves don't go before
-//! it: they could not.
+//! An upgrade is a request by one who holds tickets already. Waiters that wait for the tickets
+//! themselves don't go before it: they could not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -107,37 +109,38 @@ pub struct MdlRequester<'a> {
     /// Who asks, and how long it waits (`lock_wait_timeout`).
     pub session: &'a SessionVars,
     /// Wakes it.
-    pub bell: &'a Arc<Waiter>,
+    pub waiter: &'a Arc<Waiter>,
 }
 
-/// What a sleeping session is woken by. It stays rung until somebody hears it.
+/// A session that may sleep for a lock. A wake-up that comes while it is awake ends its next wait
+/// at once.
 #[derive(Default)]
 pub struct Waiter {
-    rung: Mutex<bool>,
-    ringing: Condvar,
+    is_woken: Mutex<bool>,
+    condvar: Condvar,
 }
 
 impl Waiter {
-    /// Wakes whoever waits; if nobody does, the next wait ends at once.
-    pub fn ring(&self) {
-        *self.rung.lock() = true;
-        self.ringing.notify_all();
+    /// Wakes the session; if it does not wait, its next wait ends at once.
+    pub fn wake(&self) {
+        *self.is_woken.lock() = true;
+        self.condvar.notify_all();
     }
 
-    /// Sleeps until it rings, or the deadline comes.
-    fn hear(&self, deadline: Option<Instant>) {
-        let mut rung = self.rung.lock();
-        while !*rung {
+    /// Sleeps until [`wake`](Self::wake) is called, or the deadline comes.
+    fn wait(&self, deadline: Option<Instant>) {
+        let mut is_woken = self.is_woken.lock();
+        while !*is_woken {
             match deadline {
-                None => self.ringing.wait(&mut rung),
+                None => self.condvar.wait(&mut is_woken),
                 Some(deadline) => {
-                    if self.ringing.wait_until(&mut rung, deadline).timed_out() {
+                    if self.condvar.wait_until(&mut is_woken, deadline).timed_out() {
                         break;
                     }
                 }
             }
         }
-        *rung = false;
+        *is_woken = false;
     }
 }
 
@@ -152,13 +155,13 @@ struct Request {
     /// The tickets that it makes stronger, by their grant.
     upgrades: Option<u64>,
     outcome: AtomicU8,
-    bell: Arc<Waiter>,
+    waiter: Arc<Waiter>,
 }
 
 impl Request {
     fn end(&self, outcome: u8) {
         self.outcome.store(outcome, Ordering::SeqCst);
-        self.bell.ring();
+        self.waiter.wake();
     }
 }
 
@@ -294,7 +297,8 @@ impl State {
         true
     }
 
-    /// Whether all unobtrusive locks are released that a request waits for. If so, the gates stay closed to others.
+    /// Whether all unobtrusive locks are released that a request waits for. If so, the gates stay
+    /// closed to others.
     fn are_drained(&mut self, request: &Request) -> bool {
         let drains = |want: &&MdlRequest| fast_path::drains(want.mode);
         let fast_paths: SmallVec<[(&MdlRequest, &Arc<dyn HasFastPath>); 4]> = request
@@ -428,7 +432,8 @@ impl MetadataLocks {
         })
     }
 
-    /// Waits for locks that are held by being inside a fast_path: the requester leaves each, when it has done.
+    /// Waits for locks that are held by being inside a fast_path: the requester leaves each, when
+    /// it has done.
     pub fn enter(&self, requester: MdlRequester<'_>, wants: Vec<MdlRequest>) -> Result<()> {
         debug_assert!(wants.iter().all(MdlRequest::is_unobtrusive));
         self.ask(requester, wants, None).map(|_| ())
@@ -450,7 +455,7 @@ impl MetadataLocks {
             wants,
             upgrades,
             outcome: AtomicU8::new(WAITING),
-            bell: Arc::clone(requester.bell),
+            waiter: Arc::clone(requester.waiter),
         });
         // Watched from here on, so that whoever leaves after the first look tells of it.
         state.add(&request);
@@ -478,7 +483,7 @@ impl MetadataLocks {
         let MdlRequester {
             locks,
             session,
-            bell,
+            waiter,
         } = requester;
         let deadline = Instant::now().checked_add(session.metadata_lock_timeout());
         let control = locks.sessions.find(session.connection_id);
@@ -499,7 +504,7 @@ impl MetadataLocks {
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                     return Err(Error::lock_wait_timeout());
                 }
-                bell.hear(deadline);
+                waiter.wait(deadline);
             }
         });
         if let Some(control) = &control {

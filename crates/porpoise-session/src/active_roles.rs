@@ -1,4 +1,5 @@
-//! The roles that are active in a session: SET ROLE, those of a log-in, and what they add to the session's privileges.
+//! The roles that are active in a session: SET ROLE, those of a log-in, and what they add to the
+//! session's privileges.
 
 use std::sync::Arc;
 

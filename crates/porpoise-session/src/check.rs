@@ -8,10 +8,11 @@
 //! | a privilege of the server's administration | 1227 |
 //! | a right of a view's definer or invoker | 1356 |
 //!
-//! What runs a plan, or a statement that has none, takes it as a [`Privileged`], and only this module makes
-//! those: [`plan`] from what the binder noted of every table and view that was named
-//! ([`planner::access`](porpoise_planner::access)), [`statement`] from the statement itself. Where there is no
-//! plan but an error, [`refuse`] sees to it that the error tells nothing of what the session may not know.
+//! What runs a plan, or a statement that has none, takes it as a [`Privileged`], and only this
+//! module makes those: [`plan`] from what the binder noted of every table and view that was named
+//! ([`planner::access`](porpoise_planner::access)), [`statement`] from the statement itself. Where
+//! there is no plan but an error, [`refuse`] sees to it that the error tells nothing of what the
+//! session may not know.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -144,7 +145,8 @@ pub fn check_set_global(state: &SessionState) -> Result<()> {
     check_admin(state, Privilege::Super, "SYSTEM_VARIABLES_ADMIN")
 }
 
-/// Session variables that not every session may set (MySQL 8.4 manual, 7.1.9.1, and the variables' own pages), by name.
+/// Session variables that not every session may set (MySQL 8.4 manual, 7.1.9.1, and the variables'
+/// own pages), by name.
 const RESTRICTED: &[&str] = &[
     "auto_increment_increment",
     "auto_increment_offset",
@@ -211,12 +213,14 @@ pub fn plan<'a>(
     Ok(Privileged(plan))
 }
 
-/// What the session is told where there is no plan: that it may not name what the statement names, or why there is none.
+/// What the session is told where there is no plan: that it may not name what the statement names,
+/// or why there is none.
 pub fn refuse(state: &SessionState, accounts: &Accounts, failed: PlanError) -> Error {
     failed.after_check(|accesses| check_accesses(state, accounts, accesses))
 }
 
-/// A plan that the session may have explained: SHOW VIEW on its views, and SELECT on what is behind them (1345).
+/// A plan that the session may have explained: SHOW VIEW on its views, and SELECT on what is behind
+/// them (1345).
 pub fn explained<'a>(
     state: &SessionState,
     accounts: &Accounts,
@@ -271,7 +275,8 @@ fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses
     Ok(())
 }
 
-/// What a view's definer may do, default roles included. Error 1449 if there is no such account, for who may know.
+/// What a view's definer may do, default roles included. Error 1449 if there is no such account,
+/// for who may know.
 fn definer_grants(
     state: &SessionState,
     accounts: &Accounts,
@@ -368,8 +373,9 @@ fn command(lacking: Set) -> String {
 // Statements without a plan
 // ---------------------------------------------------------------------------------------------------------
 
-/// A statement that the session may run, as far as the statement itself tells: what its expressions and queries read
-/// is seen when they are planned, what its subject is (a variable, a connection, an account) by who knows the subject.
+/// A statement that the session may run, as far as the statement itself tells: what its expressions
+/// and queries read is seen when they are planned, what its subject is (a variable, a connection,
+/// an account) by who knows the subject.
 pub fn statement<'a>(
     state: &SessionState,
     statement: &'a ast::Statement,
@@ -567,8 +573,8 @@ impl StatementCheck<'_> {
     }
 }
 
-/// Whether the session may make a view run with an account's rights (1227), MySQL 8.4 manual, 27.6. What to warn of,
-/// if there is no such account (1449).
+/// Whether the session may make a view run with an account's rights (1227), MySQL 8.4 manual, 27.6.
+/// What to warn of, if there is no such account (1449).
 pub fn check_definer(
     state: &SessionState,
     accounts: &Accounts,
@@ -585,7 +591,7 @@ pub fn check_definer(
     }
     match accounts.get(user, host) {
         Some(definer) => {
-            // Who may do anything to the server lends that to nobody below.
+            // An account with SYSTEM_USER lends its rights only to accounts that have it too.
             let powerful = role::with_default_roles(accounts, &definer).has_dynamic("SYSTEM_USER");
             match is_own || !powerful || held.has_dynamic("SYSTEM_USER") {
                 true => Ok(None),

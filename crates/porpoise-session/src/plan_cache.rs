@@ -1,8 +1,8 @@
 //! The statement cache: from a statement's digest to its plan.
 //!
-//! Two levels. Each session keeps the plans it used lately in a small map of its own, so that the usual
-//! look-up touches no shared memory; behind it all sessions of a database share a sharded map. A plan
-//! is made for one version of the catalog and thrown away when the catalog has another.
+//! Two levels. Each session keeps the plans it used lately in a small map of its own, so that the
+//! usual look-up touches no shared memory; behind it all sessions of a database share a sharded
+//! map. A plan is made for one version of the catalog and thrown away when the catalog has another.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ const SHARDS: usize = 16;
 /// What a plan was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PlanKey {
-    /// `Digest::key` of a text, or the hash of a prepared statement's text and its parameters' types.
+    /// `Digest::key` of a text, or the hash of a prepared statement's text and its parameters'
+    /// types.
     pub statement: u128,
     /// The hash of what else planning depends on: schema, SQL mode, collation.
     pub context_hash: u64,

@@ -42,8 +42,8 @@ impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
         }
     }
 }
-/// Takes the metadata locks of a plan's tables and views, for the transaction or else for the statement, unless LOCK TABLES
-/// holds them already.
+/// Takes the metadata locks of a plan's tables and views, for the transaction or else for the
+/// statement, unless LOCK TABLES holds them already.
 pub fn lock_tables_of<'a>(
     plan: &'a Plan,
     session: &SessionState,

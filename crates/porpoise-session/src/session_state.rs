@@ -16,16 +16,16 @@ use crate::locked_tables::LockedTables;
 /// Where LOAD DATA reads from.
 pub type Source = Box<dyn Read + Send + Sync>;
 
-/// Variables, and what the session holds: temporary tables, locked ones, its account and roles. What reads variables alone
-/// takes the [`SessionVars`], which it dereferences to.
+/// Variables, and what the session holds: temporary tables, locked ones, its account and roles.
+/// What reads variables alone takes the [`SessionVars`], which it dereferences to.
 pub struct SessionState {
     /// Session values of system variables, user variables, and the state of the statement that
     /// runs.
     pub vars: SessionVars,
     /// Tables of CREATE TEMPORARY TABLE, which shadow others of the same name.
     pub temporary_tables: TemporaryTables,
-    /// Rung by KILL, and by who hands over a metadata lock.
-    pub bell: Arc<Waiter>,
+    /// Woken by KILL, and by a session that hands a metadata lock over.
+    pub waiter: Arc<Waiter>,
     /// CURRENT_USER().
     pub account: Option<Arc<Account>>,
     /// Its password has expired: until it has a new one, nothing else runs (1820).
@@ -34,7 +34,8 @@ pub struct SessionState {
     pub load_source: Option<Source>,
     /// Roles that SET ROLE or the login made active.
     pub active_roles: Vec<Arc<Account>>,
-    /// All roles that were granted to the account when `active_roles` was set, directly or through other roles.
+    /// All roles that were granted to the account when `active_roles` was set, directly or through
+    /// other roles.
     pub reached_roles: Vec<Arc<Account>>,
     /// LOCK TABLES; empty when none is in force.
     pub locked_tables: LockedTables,
@@ -48,7 +49,7 @@ impl SessionState {
         SessionState {
             vars,
             temporary_tables: TemporaryTables::new(),
-            bell: Arc::default(),
+            waiter: Arc::default(),
             account: None,
             must_change_password: false,
             load_source: None,
@@ -61,16 +62,17 @@ impl SessionState {
 }
 
 impl SessionState {
-    /// The session, as who asks for locks.
+    /// The session as a requester of metadata locks.
     pub fn requester<'a>(&'a self, locks: &'a Locks) -> MdlRequester<'a> {
         MdlRequester {
             locks,
             session: &self.vars,
-            bell: &self.bell,
+            waiter: &self.waiter,
         }
     }
 
-    /// Begins a statement that changes something; waits while another session has the global read lock.
+    /// Begins a statement that changes something; waits while another session has the global read
+    /// lock.
     #[inline]
     pub fn begin_change<'a>(&self, locks: &'a Locks, control: &'a Control) -> Result<Changing<'a>> {
         mdl::begin_change(

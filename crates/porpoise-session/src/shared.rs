@@ -1,4 +1,5 @@
-//! What all sessions of a database share: its storage, catalog, accounts, variables, locks and plans.
+//! What all sessions of a database share: its storage, catalog, accounts, variables, locks and
+//! plans.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,9 +43,11 @@ pub struct Shared {
 /// A server in front of the engine, as far as the engine needs it. There may be several.
 #[derive(Clone)]
 pub struct Front {
-    /// Called when commits wait for somebody to call `Engine::sync_pending`.
+    /// Called when commits wait for a sync: a thread of the server must call
+    /// `Engine::sync_pending`.
     pub lead: BlockHook,
-    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in `_time` are seconds since 1970.
+    /// What the server counts itself: names of SHOW STATUS and their values. Those that end in
+    /// `_time` are seconds since 1970.
     pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
 }
 

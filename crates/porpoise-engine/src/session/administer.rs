@@ -1,5 +1,5 @@
-//! Statements that are neither queries nor changes of rows nor the session's own: DDL, accounts, SHOW, table maintenance,
-//! LOCK TABLES and FLUSH.
+//! Statements that are neither queries nor changes of rows nor the session's own: DDL, accounts,
+//! SHOW, table maintenance, LOCK TABLES and FLUSH.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use porpoise_storage::Commit;
 
 use crate::session::Session;
 
-/// Runs a statement that changes definitions or accounts, shows or maintains something, or locks tables.
+/// Runs a statement that changes definitions or accounts, shows or maintains something, or locks
+/// tables.
 pub(super) fn administer(
     session: &mut Session,
     statement: Privileged<'_, ast::Statement>,

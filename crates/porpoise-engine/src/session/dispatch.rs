@@ -1,4 +1,5 @@
-//! Statements without a plan: transactions, USE, SET, SHOW, DDL, accounts, PREPARE, KILL and the rest.
+//! Statements without a plan: transactions, USE, SET, SHOW, DDL, accounts, PREPARE, KILL and the
+//! rest.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
@@ -38,7 +39,8 @@ impl Session {
                 consistent_snapshot,
                 read_only,
             } => {
-                // What SET TRANSACTION said is for the transaction that begins, not for one that ends here.
+                // What SET TRANSACTION said is for the transaction that begins, not for one that
+                // ends here.
                 if self.transaction.open || self.transaction.storage.is_some() {
                     commit = self.commit()?;
                 }
@@ -121,7 +123,7 @@ impl Session {
         Ok(commit)
     }
 
-    /// The session, as who asks SHOW.
+    /// What SHOW needs of the session.
     pub(super) fn show_context(&self) -> ShowContext<'_> {
         ShowContext {
             state: &self.state,

@@ -1,4 +1,5 @@
-//! Executing a plan: privileges, metadata locks, the view of storage, and the commit in autocommit mode.
+//! Executing a plan: privileges, metadata locks, the view of storage, and the commit in autocommit
+//! mode.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,8 +54,8 @@ impl Execution<'_> {
         statement::execute(&mut exec, self.plan, self.columns, reply)
     }
 
-    /// Runs the plan, whose tables are locked, in the session's open transaction. A statement that fails takes
-    /// back what it wrote; one that meets a deadlock rolls the transaction back.
+    /// Runs the plan, whose tables are locked, in the session's open transaction. A statement that
+    /// fails takes back what it wrote; one that meets a deadlock rolls the transaction back.
     fn run_in(
         self,
         transaction: &mut TransactionState,
@@ -84,8 +85,8 @@ impl Execution<'_> {
         executed
     }
 
-    /// Runs a plan that writes, whose tables are locked, as a transaction by itself: it is committed, or rolled
-    /// back if it fails.
+    /// Runs a plan that writes, whose tables are locked, as a transaction by itself: it is
+    /// committed, or rolled back if it fails.
     fn run_and_commit(
         self,
         transaction: &mut TransactionState,
@@ -137,8 +138,8 @@ fn end_writing(state: &mut SessionState) {
 }
 
 impl Session {
-    /// Executes a kept plan. `source` is the digest and the literals of the text `sql`, if they are not those
-    /// that the plan was made from.
+    /// Executes a kept plan. `source` is the digest and the literals of the text `sql`, if they are
+    /// not those that the plan was made from.
     pub(super) fn execute_cached_plan(
         &mut self,
         cached: &Arc<CachedPlan>,
@@ -168,8 +169,9 @@ impl Session {
         self.execute_plan(&cached.plan, catalog, parameters, None, reply)
     }
 
-    /// Checks that the session may execute a plan, and executes it in the session's transaction, or as a
-    /// transaction by itself. `columns` replace the names and types of the plan's result columns.
+    /// Checks that the session may execute a plan, and executes it in the session's transaction, or
+    /// as a transaction by itself. `columns` replace the names and types of the plan's result
+    /// columns.
     pub(crate) fn execute_plan(
         &mut self,
         plan: &Plan,
@@ -253,8 +255,8 @@ impl Session {
     }
 }
 
-/// Refuses a plan with a table whose rows were moved into a new space after the transaction's read view
-/// was made: it would see none of them.
+/// Refuses a plan with a table whose rows were moved into a new space after the transaction's read
+/// view was made: it would see none of them.
 fn check_read_view(transaction: &TransactionState, plan: &Plan) -> Result<()> {
     if let Some(storage) = &transaction.storage
         && storage.has_read_view()

@@ -50,8 +50,8 @@ impl Session {
         outcome
     }
 
-    /// Executes a statement, and again with a new plan if its tables were changed while it waited for their
-    /// metadata locks: by then nothing has been done and nothing replied.
+    /// Executes a statement, and again with a new plan if its tables were changed while it waited
+    /// for their metadata locks: by then nothing has been done and nothing replied.
     pub(super) fn replan_if_stale<T>(
         &mut self,
         mut execute: impl FnMut(&mut Session) -> Result<T>,
@@ -101,7 +101,8 @@ impl Session {
         outcome
     }
 
-    /// The plan kept for a text: under its shape, or under its shape and the literals that are no parameters.
+    /// The plan kept for a text: under its shape, or under its shape and the literals that are no
+    /// parameters.
     fn find_plan(&mut self, text: &DigestedText<'_>) -> Option<Arc<CachedPlan>> {
         let version = text.catalog.version;
         let shared = self.shared.clone();
@@ -136,8 +137,8 @@ impl Session {
         })
     }
 
-    /// Parses and plans a text with its literals as parameters, keeps the plan if others may use it, and
-    /// executes it.
+    /// Parses and plans a text with its literals as parameters, keeps the plan if others may use
+    /// it, and executes it.
     fn execute_and_cache(
         &mut self,
         text: &DigestedText<'_>,
@@ -250,13 +251,14 @@ impl Session {
         }
     }
 
-    /// The error to return for a statement that could not be planned: it tells nothing of tables that the
-    /// session may not know of.
+    /// The error to return for a statement that could not be planned: it tells nothing of tables
+    /// that the session may not know of.
     pub(crate) fn refuse(&self, failed: PlanError) -> Error {
         check::refuse(&self.state, &self.shared.accounts, failed)
     }
 
-    /// Starts the clock, clears the diagnostics of the last statement, and shows this one in the process list.
+    /// Starts the clock, clears the diagnostics of the last statement, and shows this one in the
+    /// process list.
     pub(super) fn begin_statement(&mut self, command: Command, sql: &[u8]) {
         let now = now_us();
         self.state.begin_diagnostics();

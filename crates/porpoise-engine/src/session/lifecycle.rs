@@ -1,4 +1,5 @@
-//! Opening, resetting and closing a session: login, COM_RESET_CONNECTION, COM_CHANGE_USER, COM_INIT_DB.
+//! Opening, resetting and closing a session: login, COM_RESET_CONNECTION, COM_CHANGE_USER,
+//! COM_INIT_DB.
 
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ impl Session {
     fn log_in(&mut self, login: Login) -> Result<()> {
         let state = &mut self.state;
         state.interrupt = self.control.interrupt.clone();
-        state.bell = self.control.bell.clone();
+        state.waiter = self.control.waiter.clone();
         state.user = login.user.clone();
         state.host = login.host.clone();
         state.account = login.account.clone();
@@ -115,7 +116,8 @@ impl Session {
         self.log_in(login)
     }
 
-    /// Ends what the session holds: transaction, locks, temporary tables, prepared statements, plans.
+    /// Ends what the session holds: transaction, locks, temporary tables, prepared statements,
+    /// plans.
     fn clear(&mut self) -> Result<()> {
         self.transaction.rollback(&self.control);
         self.release_named_locks();

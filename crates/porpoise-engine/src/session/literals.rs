@@ -6,7 +6,8 @@ use porpoise_types::{DataType, Decimal, Value};
 use crate::session::Session;
 
 impl Session {
-    /// The values of literals that are parameters, by number. A literal that is none leaves NULL in its place.
+    /// The values of literals that are parameters, by number. A literal that is none leaves NULL in
+    /// its place.
     pub(super) fn literal_values(
         &self,
         sql: &[u8],
@@ -47,7 +48,8 @@ impl Session {
     }
 }
 
-/// A literal's value. A text that isn't well-formed is bytes, as drivers send them into BLOB and BIT columns.
+/// A literal's value. A text that isn't well-formed is bytes, as drivers send them into BLOB and
+/// BIT columns.
 pub(crate) fn literal_value(value: LiteralValue<'_>) -> Value {
     match value {
         LiteralValue::Int(v) => i64::try_from(v).map_or(Value::UInt(v), Value::Int),

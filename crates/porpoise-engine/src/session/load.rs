@@ -1,7 +1,9 @@
-//! LOAD DATA: where the bytes come from. What becomes of them is [`porpoise_executor::load`]'s business.
+//! LOAD DATA: where the bytes come from. What becomes of them is [`porpoise_executor::load`]'s
+//! business.
 //!
-//! A file of the server is read if `secure_file_priv` allows it: NULL, the default, allows none, a folder those
-//! in it. With LOCAL the client has the file, and sends it if `local_infile` is on and the client agrees.
+//! A file of the server is read if `secure_file_priv` allows it: NULL, the default, allows none, a
+//! folder those in it. With LOCAL the client has the file, and sends it if `local_infile` is on and
+//! the client agrees.
 
 use std::path::{Path, PathBuf};
 

@@ -3,18 +3,19 @@
 //!
 //! The life of a text statement:
 //!
-//! 1. [`Session::query`] starts the clock and clears the last statement's warnings ([`execute_text`]).
-//! 2. `porpoise_sql::digest` hashes the text without its literals. The plan is found under the hash and
-//!    the settings that planning depends on ([`planning_context`]), or
+//! 1. [`Session::query`] starts the clock and clears the last statement's warnings
+//!    ([`execute_text`]).
+//! 2. `porpoise_sql::digest` hashes the text without its literals. The plan is found under the hash
+//!    and the settings that planning depends on ([`planning_context`]), or
 //! 3. the text is parsed and planned ([`porpoise_planner::plan`]), and the plan kept.
-//! 4. [`Session::execute_plan`] checks privileges, takes the tables' metadata locks, and a snapshot or
-//!    the transaction, and executes the plan ([`execute_plan`]).
-//! 5. In autocommit mode a change is committed behind the statement ([`transaction`]); the caller holds
-//!    the reply back until the commit is durable.
+//! 4. [`Session::execute_plan`] checks privileges, takes the tables' metadata locks, and a snapshot
+//!    or the transaction, and executes the plan ([`execute_plan`]).
+//! 5. In autocommit mode a change is committed behind the statement ([`transaction`]); the caller
+//!    holds the reply back until the commit is durable.
 //!
 //! A prepared statement enters at 3 ([`prepared`]). Statements that have no plan (SET, SHOW, DDL,
-//! transactions, accounts) go from the parser to [`dispatch`]. [`lifecycle`] opens, resets and closes a
-//! session; [`state_changes`] collects what a client wants to be told of.
+//! transactions, accounts) go from the parser to [`dispatch`]. [`lifecycle`] opens, resets and
+//! closes a session; [`state_changes`] collects what a client wants to be told of.
 
 mod administer;
 mod dispatch;
@@ -118,7 +119,8 @@ impl Session {
         &self.control
     }
 
-    /// Whether a text may hold several statements (CLIENT_MULTI_STATEMENTS); it may unless switched off.
+    /// Whether a text may hold several statements (CLIENT_MULTI_STATEMENTS); it may unless switched
+    /// off.
     pub fn set_multi_statements(&mut self, on: bool) {
         self.multi_statements = on;
     }

@@ -14,8 +14,8 @@ use porpoise_types::DataType;
 
 use crate::session::Session;
 
-/// What planning depends on beside text and catalog, and its hash. It is kept from one statement to the
-/// next, as it seldom changes.
+/// What planning depends on beside text and catalog, and its hash. It is kept from one statement to
+/// the next, as it seldom changes.
 pub(super) struct PlanningContext {
     schema: Option<CompactString>,
     settings: Settings,
@@ -61,7 +61,8 @@ impl PlanningContext {
 }
 
 impl Session {
-    /// The hash of what planning depends on beside text and catalog, computed anew if that has changed.
+    /// The hash of what planning depends on beside text and catalog, computed anew if that has
+    /// changed.
     pub(super) fn planning_context_hash(&mut self) -> u64 {
         self.state.reads_lock = self.reads_lock();
         if !self.planning_context.is_of(&self.state) {
@@ -70,7 +71,8 @@ impl Session {
         self.planning_context.hash
     }
 
-    /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a transaction by itself.
+    /// Whether plain reads lock what they read: at SERIALIZABLE, but for a statement that is a
+    /// transaction by itself.
     pub(super) fn reads_lock(&self) -> bool {
         self.transaction.isolation == Isolation::Serializable
             && (self.transaction.open || !self.state.autocommit)
@@ -98,8 +100,8 @@ impl Session {
         modes
     }
 
-    /// What the planner is given for a statement whose literals are not parameters. `types` are those of its
-    /// placeholders.
+    /// What the planner is given for a statement whose literals are not parameters. `types` are
+    /// those of its placeholders.
     pub(super) fn context<'a>(
         &'a self,
         catalog: &'a Catalog,

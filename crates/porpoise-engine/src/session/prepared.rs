@@ -1,8 +1,8 @@
 //! Prepared statements: COM_STMT_PREPARE's and PREPARE's alike.
 //!
-//! A statement is parsed once. It is planned when it is prepared, to tell its columns, and again when it
-//! runs with parameters of other types than the plan was made for; plans are kept in the statement cache
-//! under the text and the types.
+//! A statement is parsed once. It is planned when it is prepared, to tell its columns, and again
+//! when it runs with parameters of other types than the plan was made for; plans are kept in the
+//! statement cache under the text and the types.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Session {
             }
         } else {
             self.check_unplanned(&parsed.statement, sql, placeholders)?;
-            // Those of SHOW and the like are told when they run.
+            // Those of SHOW and the like are known when they are executed.
             Vec::new()
         };
         let id = self.next_statement_id;
@@ -111,7 +111,8 @@ impl Session {
         })
     }
 
-    /// Whether the session may run a statement that has no plan of its own, and what is planned within it.
+    /// Whether the session may run a statement that has no plan of its own, and what is planned
+    /// within it.
     fn check_unplanned(
         &self,
         statement: &ast::Statement,
@@ -309,7 +310,8 @@ fn same_class(ty: &DataType, value: &Value) -> bool {
     }
 }
 
-/// The type a parameter's value stands for. Lengths don't matter: they would make plans of their own.
+/// The type a parameter's value stands for. Lengths don't matter: they would make plans of their
+/// own.
 pub(crate) fn type_of(
     value: &Value,
     state: &porpoise_session::session_state::SessionState,

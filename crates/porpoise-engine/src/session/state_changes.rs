@@ -1,5 +1,5 @@
-//! Session state that a client may track: schema, system variables, the transaction (MySQL 8.4 manual,
-//! 7.1.18, "Server Tracking of Client Session State").
+//! Session state that a client may track: schema, system variables, the transaction (MySQL 8.4
+//! manual, 7.1.18, "Server Tracking of Client Session State").
 
 use compact_str::CompactString;
 

@@ -1,5 +1,5 @@
-//! Transactions as a session has them: autocommit, explicit ones, savepoints, isolation levels, and the
-//! metadata locks they hold.
+//! Transactions as a session has them: autocommit, explicit ones, savepoints, isolation levels, and
+//! the metadata locks they hold.
 //!
 //! ```text
 //! autocommit read      a snapshot, for the statement
@@ -7,7 +7,8 @@
 //! BEGIN … COMMIT       one storage transaction, made by its first statement that needs it
 //! ```
 //!
-//! A statement that fails takes back its own writes only; a deadlock rolls back the whole transaction.
+//! A statement that fails takes back its own writes only; a deadlock rolls back the whole
+//! transaction.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ use crate::session::Session;
 /// The session's current transaction.
 #[derive(Default)]
 pub(crate) struct TransactionState {
-    /// Whether BEGIN, or with autocommit off a statement, has begun a transaction that has not ended.
+    /// Whether BEGIN, or with autocommit off a statement, has begun a transaction that has not
+    /// ended.
     pub open: bool,
     pub read_only: bool,
     pub storage: Option<Transaction>,
@@ -108,8 +110,8 @@ fn begin(shared: &Shared, state: &SessionState) -> Transaction {
 }
 
 impl Session {
-    /// Commits the transaction: COMMIT, and before statements that commit implicitly. A transaction that has
-    /// written waits while another session has the global read lock.
+    /// Commits the transaction: COMMIT, and before statements that commit implicitly. A transaction
+    /// that has written waits while another session has the global read lock.
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
         let shared = self.shared.clone();
         let control = Arc::clone(&self.control);

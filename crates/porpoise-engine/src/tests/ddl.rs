@@ -1,4 +1,5 @@
-//! What DDL leaves behind: definitions as SHOW CREATE TABLE tells them, errors, and what a restart finds.
+//! What DDL leaves behind: definitions as SHOW CREATE TABLE tells them, errors, and what a restart
+//! finds.
 
 use porpoise_catalog::create_text;
 use porpoise_catalog::{Dictionary, Relation};

@@ -1,12 +1,13 @@
 //! Whether a statement of any kind reads a table that its session may not read.
 //!
-//! [`KINDS`] has a line for each kind of statement that the parser makes, with examples. Every literal and
-//! every name in them is replaced, one after the other, by a subquery on a forbidden table or by that
-//! table's name. Where the grammar takes that, the statement has to fail: run, and prepared. What is tried
-//! is therefore decided by the parser, not by this file.
+//! [`KINDS`] has a line for each kind of statement that the parser makes, with examples. Every
+//! literal and every name in them is replaced, one after the other, by a subquery on a forbidden
+//! table or by that table's name. Where the grammar takes that, the statement has to fail: run, and
+//! prepared. What is tried is therefore decided by the parser, not by this file.
 //!
-//! A new kind of statement doesn't compile until it has its line ([`kind_of`]); a line whose examples are
-//! of another kind, or which is said to take expressions and never meets a refusal, fails.
+//! A new kind of statement doesn't compile until it has its line ([`kind_of`]); a line whose
+//! examples are of another kind, or which is said to take expressions and never meets a refusal,
+//! fails.
 
 use porpoise_core::error::{Error, ErrorKind};
 use porpoise_sql::lexer::{Lexer, TokenKind};

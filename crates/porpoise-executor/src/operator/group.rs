@@ -101,7 +101,8 @@ pub(super) struct GroupOperator<'p> {
     /// Finished rows not yet yielded.
     ready: RowBuffer,
     at: usize,
-    /// Ordered input: the state of each level (one without ROLLUP), and the encoded keys of the group.
+    /// Ordered input: the state of each level (one without ROLLUP), and the encoded keys of the
+    /// group.
     levels: Vec<GroupState>,
     level_keys: Vec<KeyBuf>,
     done: bool,

@@ -1,8 +1,8 @@
 //! Operators: what plan nodes become when they run, a module each.
 //!
 //! `open` starts an operator, again and again for the right side of a nested loop; `next` puts the
-//! next row into the frame and says whether there was one. After `next` has said no, it is not asked
-//! again before another `open`.
+//! next row into the frame and says whether there was one. After `next` has said no, it is not
+//! asked again before another `open`.
 //!
 //! | where rows come from | what is done to them one by one | what needs all of them |
 //! | --- | --- | --- |

@@ -1,4 +1,5 @@
-//! A recursive common table expression: the seed's rows, then those that the step makes of the last round's, until a round brings none.
+//! A recursive common table expression: the seed's rows, then those that the step makes of the last
+//! round's, until a round brings none.
 
 use std::sync::Arc;
 

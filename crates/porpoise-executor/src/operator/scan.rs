@@ -16,13 +16,14 @@ use crate::{Exec, index_entry, key_range};
 
 /// Reads a table, by whatever access path the plan chose.
 ///
-/// A locking scan reads what is newest, locks each row that passes the filter, and looks again at what it
-/// locked: another transaction may have changed it while this one waited.
+/// A locking scan reads what is newest, locks each row that passes the filter, and looks again at
+/// what it locked: another transaction may have changed it while this one waited.
 ///
-/// Where it looks for single rows, each by a whole unique key, it also locks the keys that it doesn't find: no other
-/// transaction inserts them before this one ends. The lock is on the key in the index that was looked in, where
-/// [`insert_row`](Exec::insert_row) asks for it. At READ COMMITTED such locks are given back at once; the look-up has only
-/// waited for whoever was inserting the key.
+/// Where it looks for single rows, each by a whole unique key, it also locks the keys that it
+/// doesn't find: no other transaction inserts them before this one ends. The lock is on the key in
+/// the index that was looked in, where [`insert_row`](Exec::insert_row) asks for it. At READ
+/// COMMITTED such locks are given back at once; the look-up has only waited for whoever was
+/// inserting the key.
 pub(super) struct ScanOperator<'p> {
     scan: &'p Scan,
     /// The index whose whole keys are looked up one by one.
@@ -181,7 +182,8 @@ impl<'p> ScanOperator<'p> {
         Ok(same == Some(true))
     }
 
-    /// Locks a key that was not found; `false` if it has to be looked up again, as somebody was just inserting it.
+    /// Locks a key that was not found; `false` if it has to be looked up again, as somebody was
+    /// just inserting it.
     fn is_absent(&self, exec: &mut Exec<'_>, index: &Index, key: &[u8]) -> Result<bool> {
         let space = index.space;
         let (mode, on_locked) = match self.scan.lock {
@@ -205,7 +207,8 @@ impl<'p> ScanOperator<'p> {
             }
             Ok(Locked::Upgraded | Locked::AlreadyHeld) => Ok(true),
             Err(LockError::Busy) => {
-                // A row that comes is wanted as rows are, and those that wait for it take turns from here on.
+                // A row that comes is wanted as rows are, and those that wait for it take turns
+                // from here on.
                 match lock(exec, space, key, mode, on_locked)? {
                     None => return Ok(true),
                     Some(Locked::Granted) => {

@@ -33,8 +33,8 @@ struct Sortable {
 /// 3. where they are equal, and not the whole key, make the keys and sort by them
 /// ```
 ///
-/// So of a long text most is never looked at. Keys that are more than columns are made as the rows come: what they are
-/// computed from may change.
+/// So of a long text most is never looked at. Keys that are more than columns are made as the rows
+/// come: what they are computed from may change.
 pub(super) struct Sort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
@@ -112,7 +112,8 @@ impl Sort<'_> {
         self.keys_at[row] = from..self.key_bytes.len();
     }
 
-    /// Puts rows whose prefixes are equal in order, and drops what is there twice if only distinct rows are wanted.
+    /// Puts rows whose prefixes are equal in order, and drops what is there twice if only distinct
+    /// rows are wanted.
     fn settle_ties(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut order = std::mem::take(&mut self.order);
         let mut key = KeyBuf::new();

@@ -1,8 +1,8 @@
 //! SHOW and DESCRIBE.
 //!
-//! Most of them are SELECTs on `information_schema`, with the column names that SHOW has: so LIKE and
-//! WHERE are the executor's work ([`to_query`]). Those that show one thing only, such as SHOW CREATE
-//! TABLE, are made by code ([`show_one`]).
+//! Most of them are SELECTs on `information_schema`, with the column names that SHOW has: so LIKE
+//! and WHERE are the executor's work ([`to_query`]). Those that show one thing only, such as SHOW
+//! CREATE TABLE, are made by code ([`show_one`]).
 //!
 //! ```text
 //! SHOW FULL TABLES FROM d LIKE 't%'
@@ -24,7 +24,7 @@ use porpoise_session::shared::Shared;
 use porpoise_sql::ast::{self, ShowFilter};
 use porpoise_types::Value;
 
-/// Who asks, and of what.
+/// What a SHOW statement is answered from.
 #[derive(Clone, Copy)]
 pub struct ShowContext<'a> {
     /// The session's state, by which is decided what it may see.
@@ -49,7 +49,8 @@ pub enum ShowResult {
 /// What SHOW shows.
 ///
 /// # Errors
-/// 1227 and its kin where the session may not know, 1049 and 1146 for what isn't there, 1235 for what can't be shown.
+/// 1227 and its kin where the session may not know, 1049 and 1146 for what isn't there, 1235 for
+/// what can't be shown.
 pub fn show(context: ShowContext<'_>, show: &ast::Show) -> Result<ShowResult> {
     if let Some((columns, rows)) = show_one::show_one(context, show)? {
         if show.filter.is_some() {

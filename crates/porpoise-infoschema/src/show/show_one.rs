@@ -281,10 +281,10 @@ pub fn no_routine(state: &SessionState, kind: &str, name: &ast::ObjectName) -> E
     }
 }
 
-/// The account that is asked about; others' need SELECT on `mysql`.
-fn find_account(context: ShowContext<'_>, asked: &ast::Account) -> Result<std::sync::Arc<Account>> {
+/// The account that SHOW names. For an account not its own, the session needs SELECT on `mysql`.
+fn find_account(context: ShowContext<'_>, named: &ast::Account) -> Result<std::sync::Arc<Account>> {
     let own = context.state.account.as_ref();
-    let (user, host) = match (asked, own) {
+    let (user, host) = match (named, own) {
         (ast::Account::Named { user, host }, _) => (
             user.0.clone(),
             host.as_ref()

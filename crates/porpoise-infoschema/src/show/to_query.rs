@@ -168,7 +168,8 @@ const VARIABLES: Columns = &[
     ("VARIABLE_VALUE", "Value"),
 ];
 
-/// The SELECT of a SHOW. `pattern` is LIKE's, which SHOW DATABASES and TABLES put in a column's name.
+/// The SELECT of a SHOW. `pattern` is LIKE's, which SHOW DATABASES and TABLES put in a column's
+/// name.
 pub fn to_query(
     context: ShowContext<'_>,
     what: &ShowWhat,

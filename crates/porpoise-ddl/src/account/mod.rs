@@ -1,18 +1,19 @@
-//! CREATE USER, ALTER USER, DROP USER, RENAME USER, SET PASSWORD, GRANT, REVOKE.
+//! CREATE USER, ALTER USER, DROP USER, RENAME USER, SET PASSWORD, roles; GRANT and REVOKE of
+//! privileges are in [`grant`].
 //!
 //! MySQL 8.4 manual, 15.7.1 (Account Management Statements).
+
+mod grant;
 
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_accounts::{
     AUTH_SOCKET, Account, AccountChange, CACHING_SHA2_PASSWORD, Grants, NATIVE_PASSWORD,
-    SchemaGrant, TableGrant,
     role::{self, RoleGrant},
 };
-use porpoise_catalog::Relation;
 use porpoise_core::error::{Error, Level, Result};
-use porpoise_core::privilege::{DYNAMIC, PRIVILEGES, Privilege, Set, level};
+use porpoise_core::privilege::Privilege;
 use porpoise_core::quote::text;
 use porpoise_protocol::auth::{caching_sha2, native};
 use porpoise_session::active_roles;
@@ -25,8 +26,8 @@ use porpoise_sql::ast;
 const USER_CHARS_MAX: usize = 32;
 const HOST_CHARS_MAX: usize = 255;
 
-/// An account statement on its way.
-struct Run<'a> {
+/// An account statement that is being executed, and the change of accounts that it makes.
+struct AccountStatement<'a> {
     state: &'a mut SessionState,
     shared: &'a Shared,
     change: AccountChange<'a>,
@@ -60,35 +61,35 @@ pub fn execute(
     statement: &ast::Statement,
 ) -> Result<()> {
     let change = AccountChange::begin(&shared.accounts, &shared.store);
-    let mut run = Run {
+    let mut execution = AccountStatement {
         state,
         shared,
         change,
     };
     use ast::Statement as S;
     match statement {
-        S::CreateUser(create) => run.create(create)?,
-        S::AlterUser(alter) => run.alter(alter)?,
-        S::DropUser { if_exists, users } => run.drop(*if_exists, users)?,
-        S::RenameUser(pairs) => run.rename(pairs)?,
+        S::CreateUser(create) => execution.create(create)?,
+        S::AlterUser(alter) => execution.alter(alter)?,
+        S::DropUser { if_exists, users } => execution.drop(*if_exists, users)?,
+        S::RenameUser(pairs) => execution.rename(pairs)?,
         S::SetPassword { user, password, .. } => {
-            run.set_password(user.as_ref(), password.as_deref())?
+            execution.set_password(user.as_ref(), password.as_deref())?
         }
-        S::Grant(grant) => run.grant(grant)?,
-        S::Revoke(revoke) => run.revoke(revoke)?,
+        S::Grant(grant) => execution.grant(grant)?,
+        S::Revoke(revoke) => execution.revoke(revoke)?,
         S::CreateRole {
             if_not_exists,
             roles,
-        } => run.create_roles(*if_not_exists, roles)?,
-        S::DropRole { if_exists, roles } => run.drop_roles(*if_exists, roles)?,
+        } => execution.create_roles(*if_not_exists, roles)?,
+        S::DropRole { if_exists, roles } => execution.drop_roles(*if_exists, roles)?,
         S::SetRole(roles) => {
-            drop(run);
+            drop(execution);
             return active_roles::set(state, &shared.accounts, roles);
         }
-        S::SetDefaultRole { roles, users } => run.set_default_roles(roles, users)?,
+        S::SetDefaultRole { roles, users } => execution.set_default_roles(roles, users)?,
         _ => return Err(Error::not_supported_yet("this statement")),
     }
-    let Run { change, state, .. } = run;
+    let AccountStatement { change, state, .. } = execution;
     change.commit()?;
     if let Some(own) = &state.account {
         let now = shared.accounts.get(&own.user, &own.host);
@@ -105,7 +106,7 @@ fn failed(operation: &str, names: &[Name]) -> Error {
     Error::cannot_create_user(operation, names.join(","))
 }
 
-/// An error if there are names that the statement could not be run for.
+/// An error if there are names that the statement could not be executed for.
 fn none_of(operation: &str, refused: &[Name]) -> Result<()> {
     match refused {
         [] => Ok(()),
@@ -113,7 +114,7 @@ fn none_of(operation: &str, refused: &[Name]) -> Result<()> {
     }
 }
 
-impl Run<'_> {
+impl AccountStatement<'_> {
     fn name(&self, account: &ast::Account) -> Result<Name> {
         let (user, host) = match account {
             ast::Account::Named { user, host } => (
@@ -571,344 +572,6 @@ fn apply_options(account: &mut Account, options: &ast::CreateUser) -> Result<()>
     }
     if let Some(attribute) = &options.attribute {
         account.attribute = Some(text(Some(attribute)));
-    }
-    Ok(())
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// GRANT, REVOKE
-// ---------------------------------------------------------------------------------------------------------
-
-/// What a GRANT or REVOKE names, sorted by level.
-struct Asked {
-    target: Target,
-    privileges: Set,
-    columns: Vec<(CompactString, Set)>,
-    dynamic: Vec<CompactString>,
-}
-
-enum Target {
-    Global,
-    Schema(CompactString),
-    Table(CompactString, CompactString),
-}
-
-impl Run<'_> {
-    fn asked(&self, privileges: &[ast::Privilege], object: &ast::GrantObject) -> Result<Asked> {
-        let current = || self.state.schema_or_current(None);
-        let (target, at) = match object {
-            ast::GrantObject::Global => (Target::Global, level::GLOBAL),
-            ast::GrantObject::Database(None) => (Target::Schema(current()?), level::SCHEMA),
-            ast::GrantObject::Database(Some(name)) => {
-                (Target::Schema(name.0.clone()), level::SCHEMA)
-            }
-            ast::GrantObject::Table(name) => {
-                let schema = name
-                    .schema
-                    .as_ref()
-                    .map_or_else(current, |schema| Ok(schema.0.clone()))?;
-                (Target::Table(schema, name.name.0.clone()), level::TABLE)
-            }
-            ast::GrantObject::Function(_) | ast::GrantObject::Procedure(_) => {
-                return Err(Error::not_supported_yet("privileges on stored routines"));
-            }
-        };
-        let mut asked = Asked {
-            target,
-            privileges: Set::NONE,
-            columns: Vec::new(),
-            dynamic: Vec::new(),
-        };
-        for privilege in privileges {
-            let name = &*privilege.name;
-            match name {
-                "USAGE" => continue,
-                "ALL" => {
-                    asked.privileges = asked.privileges.with(Set::all(at));
-                    if at == level::GLOBAL {
-                        asked
-                            .dynamic
-                            .extend(DYNAMIC.iter().map(|name| CompactString::new(name)));
-                    }
-                    continue;
-                }
-                _ => {}
-            }
-            if DYNAMIC.contains(&name) {
-                if at != level::GLOBAL {
-                    return Err(Error::illegal_privilege_level(name));
-                }
-                asked.dynamic.push(name.into());
-                continue;
-            }
-            let Some(row) = PRIVILEGES.iter().find(|row| row.name == name) else {
-                return Err(Error::syntax_error(name, 1));
-            };
-            if privilege.columns.is_empty() {
-                if row.levels & at == 0 {
-                    return Err(match at {
-                        level::SCHEMA => Error::wrong_usage("DB GRANT", "GLOBAL PRIVILEGES"),
-                        _ => Error::illegal_grant_for_table(),
-                    });
-                }
-                asked.privileges = asked.privileges.with(row.privilege.set());
-                continue;
-            }
-            if at != level::TABLE {
-                return Err(Error::wrong_usage("COLUMN GRANT", "GLOBAL PRIVILEGES"));
-            }
-            if row.levels & level::COLUMN == 0 {
-                return Err(Error::wrong_usage("COLUMN GRANT", "NON-COLUMN PRIVILEGES"));
-            }
-            for column in &privilege.columns {
-                asked.columns.push((column.0.clone(), row.privilege.set()));
-            }
-        }
-        Ok(asked)
-    }
-
-    /// Whoever passes privileges on must have them, with GRANT OPTION.
-    fn check_may_pass_on(&self, asked: &Asked) -> Result<()> {
-        let Some(own) = grants(self.state) else {
-            return Ok(());
-        };
-        let (user, host) = (&self.state.user, &self.state.host);
-        let columns = asked
-            .columns
-            .iter()
-            .fold(Set::NONE, |set, (_, privileges)| set.with(*privileges));
-        let needed = asked
-            .privileges
-            .with(columns)
-            .with(Privilege::GrantOption.set());
-        match &asked.target {
-            Target::Global => {
-                let only_dynamic = asked.privileges.is_empty() && !asked.dynamic.is_empty();
-                let dynamic = asked.dynamic.iter().all(|name| {
-                    own.dynamic
-                        .iter()
-                        .any(|(known, passes_on)| known == name && *passes_on)
-                });
-                if (only_dynamic || own.global.contains(needed)) && dynamic {
-                    return Ok(());
-                }
-                Err(Error::access_denied(user, host, "YES"))
-            }
-            Target::Schema(schema) if own.on_schema(schema).contains(needed) => Ok(()),
-            Target::Schema(schema) => Err(Error::db_access_denied(user, host, schema)),
-            Target::Table(schema, table) if own.on_table(schema, table).contains(needed) => Ok(()),
-            Target::Table(_, table) => Err(Error::table_access_denied("GRANT", user, host, table)),
-        }
-    }
-
-    /// A table that privileges are granted on exists, and so do the columns.
-    fn check_object(&self, asked: &Asked) -> Result<()> {
-        let Target::Table(schema, table) = &asked.target else {
-            return Ok(());
-        };
-        let relation = self.shared.catalog.load().relation(schema, table);
-        let known = |column: &str| match &relation {
-            Some(Relation::Table(table)) => table.column_position(column).is_some(),
-            Some(Relation::View(view)) => view
-                .columns
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(column)),
-            _ => true,
-        };
-        if relation.is_none() && !asked.privileges.has(Privilege::Create) {
-            return Err(Error::no_such_table(schema, table));
-        }
-        match asked.columns.iter().find(|(column, _)| !known(column)) {
-            Some((column, _)) => Err(Error::unknown_column(column, table)),
-            None => Ok(()),
-        }
-    }
-
-    fn grant(&mut self, grant: &ast::Grant) -> Result<()> {
-        let ast::Grant::Privileges {
-            privileges,
-            object,
-            to,
-            grant_option,
-            as_user,
-        } = grant
-        else {
-            return match grant {
-                ast::Grant::Roles {
-                    roles,
-                    to,
-                    admin_option,
-                } => self.grant_roles(roles, to, *admin_option),
-                _ => Err(Error::not_supported_yet("GRANT PROXY")),
-            };
-        };
-        if as_user.is_some() {
-            return Err(Error::not_supported_yet("GRANT … AS"));
-        }
-        let mut asked = self.asked(privileges, object)?;
-        self.check_may_pass_on(&asked)?;
-        self.check_object(&asked)?;
-        if *grant_option {
-            asked.privileges = asked.privileges.with(Privilege::GrantOption.set());
-        }
-        for spec in to {
-            let name = self.name(&spec.account)?;
-            let Some(account) = self.change.get(&name.0, &name.1) else {
-                return Err(Error::cannot_create_user_with_grant());
-            };
-            let mut grants = self.change.grants(&account);
-            add(&mut grants, &asked, *grant_option);
-            self.change.put_grants(&account, grants)?;
-        }
-        Ok(())
-    }
-
-    fn revoke(&mut self, revoke: &ast::Revoke) -> Result<()> {
-        let asked = match &revoke.what {
-            ast::RevokeWhat::Privileges(privileges, object) => {
-                let asked = self.asked(privileges, object)?;
-                self.check_may_pass_on(&asked)?;
-                Some(asked)
-            }
-            ast::RevokeWhat::Everything => {
-                self.check_create_user()?;
-                None
-            }
-            ast::RevokeWhat::Proxy(_) => return Err(Error::not_supported_yet("REVOKE PROXY")),
-            ast::RevokeWhat::Roles(roles) => return self.revoke_roles(roles, revoke),
-        };
-        for user in &revoke.from {
-            let name = self.name(user)?;
-            let Some(account) = self.change.get(&name.0, &name.1) else {
-                let missing = match asked {
-                    None => Error::cannot_revoke_all(),
-                    Some(_) => Error::no_such_grant(&name.0, &name.1),
-                };
-                if revoke.ignore_unknown {
-                    self.state.warn(Level::Warning, missing.into_condition());
-                    continue;
-                }
-                return Err(missing);
-            };
-            let mut grants = self.change.grants(&account);
-            match &asked {
-                None => {
-                    grants = Grants {
-                        roles: grants.roles,
-                        ..Grants::default()
-                    }
-                }
-                Some(asked) => {
-                    if let Err(error) = take(&mut grants, asked, &name) {
-                        if !revoke.if_exists {
-                            return Err(error);
-                        }
-                        self.state.warn(Level::Warning, error.into_condition());
-                    }
-                }
-            }
-            self.change.put_grants(&account, grants)?;
-        }
-        Ok(())
-    }
-}
-
-fn add(grants: &mut Grants, asked: &Asked, grant_option: bool) {
-    match &asked.target {
-        Target::Global => {
-            grants.global = grants.global.with(asked.privileges);
-            for name in &asked.dynamic {
-                match grants.dynamic.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, passes_on)) => *passes_on |= grant_option,
-                    None => grants.dynamic.push((name.clone(), grant_option)),
-                }
-            }
-        }
-        Target::Schema(pattern) => match grants
-            .schemas
-            .iter_mut()
-            .find(|grant| grant.pattern == *pattern)
-        {
-            Some(grant) => grant.privileges = grant.privileges.with(asked.privileges),
-            None => grants.schemas.push(SchemaGrant {
-                pattern: pattern.clone(),
-                privileges: asked.privileges,
-            }),
-        },
-        Target::Table(schema, table) => {
-            let position = grants
-                .tables
-                .iter()
-                .position(|grant| grant.schema == *schema && grant.table == *table);
-            let position = position.unwrap_or_else(|| {
-                let fresh = TableGrant {
-                    schema: schema.clone(),
-                    table: table.clone(),
-                    privileges: Set::NONE,
-                    columns: Vec::new(),
-                };
-                grants.tables.push(fresh);
-                grants.tables.len() - 1
-            });
-            let grant = &mut grants.tables[position];
-            grant.privileges = grant.privileges.with(asked.privileges);
-            for (column, set) in &asked.columns {
-                match grant
-                    .columns
-                    .iter_mut()
-                    .find(|(known, _)| known.eq_ignore_ascii_case(column))
-                {
-                    Some((_, granted)) => *granted = granted.with(*set),
-                    None => grant.columns.push((column.clone(), *set)),
-                }
-            }
-        }
-    }
-}
-
-/// Takes privileges away; an error if there was no grant at that level.
-fn take(grants: &mut Grants, asked: &Asked, name: &Name) -> Result<()> {
-    match &asked.target {
-        Target::Global => {
-            grants.global = grants.global.without(asked.privileges);
-            grants
-                .dynamic
-                .retain(|(known, _)| !asked.dynamic.contains(known));
-        }
-        Target::Schema(pattern) => {
-            let Some(grant) = grants
-                .schemas
-                .iter_mut()
-                .find(|grant| grant.pattern == *pattern)
-            else {
-                return Err(Error::no_such_grant(&name.0, &name.1));
-            };
-            grant.privileges = grant.privileges.without(asked.privileges);
-            grants.schemas.retain(|grant| !grant.privileges.is_empty());
-        }
-        Target::Table(schema, table) => {
-            let Some(grant) = grants
-                .tables
-                .iter_mut()
-                .find(|grant| grant.schema == *schema && grant.table == *table)
-            else {
-                return Err(Error::no_such_table_grant(&name.0, &name.1, table));
-            };
-            grant.privileges = grant.privileges.without(asked.privileges);
-            for (column, set) in &asked.columns {
-                if let Some((_, granted)) = grant
-                    .columns
-                    .iter_mut()
-                    .find(|(known, _)| known.eq_ignore_ascii_case(column))
-                {
-                    *granted = granted.without(*set);
-                }
-            }
-            grant.columns.retain(|(_, set)| !set.is_empty());
-            grants
-                .tables
-                .retain(|grant| !grant.privileges.is_empty() || !grant.columns.is_empty());
-        }
     }
     Ok(())
 }

@@ -1,162 +1,29 @@
-//! A table's definition as a whole: keys, checks, options, and the rules that tie them together.
-//!
-//! CREATE TABLE and ALTER TABLE both edit a [`TableRecord`] with the functions here and call
-//! [`complete`] at the end, which names what has no name, puts the keys in order, and refuses what can't be.
+//! Keys of a table: as they are written, with the hidden columns of functional key parts, and what
+//! they must be when the definition is complete.
 
 use compact_str::{CompactString, format_compact};
+use porpoise_catalog::IndexKind;
 use porpoise_catalog::expression;
 use porpoise_catalog::record::*;
-use porpoise_catalog::{IndexKind, Table};
-use porpoise_core::error::{Error, ErrorKind, Level, Result};
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::quote::text;
-use porpoise_expr::typing::declared::resolve_collation;
 use porpoise_planner::bind_table_expression;
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::ast;
-use porpoise_types::{Collation, DataType};
+use porpoise_types::DataType;
 
-use crate::column;
-
-const COLUMNS_MAX: usize = 4096;
 /// Without counting the primary key.
 const KEYS_MAX: usize = 64;
+
 const KEY_PARTS_MAX: usize = 16;
+
 /// Of one key, in bytes.
 pub const KEY_BYTES_MAX: u64 = 3072;
-/// Of a row without its BLOBs and TEXTs.
-const ROW_BYTES_MAX: u64 = 65_535;
-const TABLE_COMMENT_CHARS_MAX: usize = 2048;
+
 const INDEX_COMMENT_CHARS_MAX: usize = 1024;
 
-/// Engines that MySQL has; all of them mean ours.
-const KNOWN_ENGINES: [&str; 12] = [
-    "InnoDB",
-    "MyISAM",
-    "MEMORY",
-    "HEAP",
-    "CSV",
-    "ARCHIVE",
-    "BLACKHOLE",
-    "MRG_MYISAM",
-    "MERGE",
-    "FEDERATED",
-    "Aria",
-    "Porpoise",
-];
-
-/// Options that are kept and printed back, without effect.
-const PRINTED_OPTIONS: [&str; 8] = [
-    "MIN_ROWS",
-    "MAX_ROWS",
-    "AVG_ROW_LENGTH",
-    "PACK_KEYS",
-    "CHECKSUM",
-    "DELAY_KEY_WRITE",
-    "ROW_FORMAT",
-    "KEY_BLOCK_SIZE",
-];
-
-// ---------------------------------------------------------------------------------------------------------
-// Options
-// ---------------------------------------------------------------------------------------------------------
-
-/// What table options say together.
-#[derive(Default)]
-pub struct Options {
-    pub charset: Option<CompactString>,
-    pub collation: Option<CompactString>,
-    pub auto_increment: Option<u64>,
-    pub comment: Option<String>,
-    pub engine: bool,
-    pub printed: Vec<(CompactString, String)>,
-}
-
-impl Options {
-    pub fn read<'a>(
-        options: impl IntoIterator<Item = &'a ast::TableOption>,
-        table: &str,
-        session: &mut SessionState,
-    ) -> Result<Options> {
-        let mut read = Options::default();
-        for option in options {
-            match option {
-                ast::TableOption::Engine(name) => {
-                    check_engine(name, table, session)?;
-                    read.engine = true;
-                }
-                ast::TableOption::Charset(name) if name.eq_ignore_ascii_case("default") => {}
-                ast::TableOption::Charset(name) => read.charset = Some(name.as_str().into()),
-                ast::TableOption::Collation(name) => read.collation = Some(name.as_str().into()),
-                ast::TableOption::AutoIncrement(next) => read.auto_increment = Some(*next),
-                ast::TableOption::Comment(comment) => {
-                    let comment = text(Some(comment));
-                    if comment.chars().count() > TABLE_COMMENT_CHARS_MAX {
-                        return Err(Error::comment_too_long(
-                            "table",
-                            table,
-                            TABLE_COMMENT_CHARS_MAX,
-                        ));
-                    }
-                    read.comment = Some(comment);
-                }
-                ast::TableOption::RowFormat(format) => {
-                    read.print("ROW_FORMAT", format.to_ascii_uppercase())
-                }
-                ast::TableOption::Other(name, value) => read.print(name, text(Some(value))),
-            }
-        }
-        Ok(read)
-    }
-
-    fn print(&mut self, name: &str, value: String) {
-        if PRINTED_OPTIONS
-            .iter()
-            .any(|printed| printed.eq_ignore_ascii_case(name))
-        {
-            let name = CompactString::new(name.to_ascii_uppercase());
-            self.printed.retain(|(known, _)| *known != name);
-            if !value.eq_ignore_ascii_case("default") {
-                self.printed.push((name, value));
-            }
-        }
-    }
-
-    /// The table's collation, over the schema's or the table's old one.
-    pub fn collation(&self, inherited: Collation) -> Result<Collation> {
-        resolve_collation(
-            self.charset.as_deref(),
-            self.collation.as_deref(),
-            inherited,
-        )
-    }
-}
-
-fn check_engine(name: &str, table: &str, session: &mut SessionState) -> Result<()> {
-    if name.eq_ignore_ascii_case("InnoDB") {
-        return Ok(());
-    }
-    let known = KNOWN_ENGINES
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name));
-    if !known {
-        let error = Error::unknown_storage_engine(name);
-        if session.sql_mode.no_engine_substitution() {
-            return Err(error);
-        }
-        session.warn(Level::Warning, error.into_condition());
-    }
-    session.warn(
-        Level::Warning,
-        Error::using_other_engine("InnoDB", table).into_condition(),
-    );
-    Ok(())
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// Keys
-// ---------------------------------------------------------------------------------------------------------
-
-/// Adds an index. Its name is empty until [`complete`] where none was written, unless it has functional parts.
+/// Adds an index. Its name is empty until [`complete`] where none was written, unless it has
+/// functional parts.
 pub fn add_index(record: &mut TableRecord, def: &ast::IndexDef) -> Result<()> {
     let kind = match def.kind {
         ast::IndexKind::Primary => IndexKind::Primary,
@@ -225,7 +92,8 @@ pub fn add_index(record: &mut TableRecord, def: &ast::IndexDef) -> Result<()> {
     Ok(())
 }
 
-/// Adds the hidden column that a functional key part is of; [`complete`] gives it its type. Returns its name.
+/// Adds the hidden column that a functional key part is of; [`complete`] gives it its type. Returns
+/// its name.
 fn add_hidden(
     record: &mut TableRecord,
     index: &str,
@@ -244,7 +112,7 @@ fn add_hidden(
         on_update_now: false,
         auto_increment: false,
         generated: Some(GeneratedRecord {
-            sql: super::canonical::expression(expr),
+            sql: crate::canonical::expression(expr),
             stored: false,
         }),
         invisible: true,
@@ -288,18 +156,6 @@ pub fn add_column_keys(record: &mut TableRecord, def: &ast::ColumnDef) -> Result
     Ok(())
 }
 
-/// Adds a check. An empty name is filled in by [`complete`].
-pub fn add_check(record: &mut TableRecord, check: &ast::Check) {
-    record.checks.push(CheckRecord {
-        name: check
-            .name
-            .as_ref()
-            .map_or_else(CompactString::default, |name| name.as_str().into()),
-        sql: super::canonical::expression(&check.expr),
-        enforced: check.enforced,
-    });
-}
-
 /// Bytes a key's part takes at most.
 fn part_bytes(part: &PartRecord, ty: &DataType) -> u64 {
     let per_char = match ty {
@@ -318,7 +174,7 @@ fn part_bytes(part: &PartRecord, ty: &DataType) -> u64 {
 }
 
 /// Bytes a column takes at most in a row, as MySQL counts them.
-fn stored_bytes(ty: &DataType) -> u64 {
+pub(super) fn stored_bytes(ty: &DataType) -> u64 {
     let fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
     let decimal = |digits: u64| digits / 9 * 4 + (digits % 9).div_ceil(2);
     match ty {
@@ -471,65 +327,6 @@ fn key_name(record: &TableRecord, position: usize) -> CompactString {
         .unwrap_or_default()
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// The whole
-// ---------------------------------------------------------------------------------------------------------
-
-/// Names what has no name, orders the keys, and refuses definitions that can't be.
-/// `explicit_null` are the columns that were written with NULL.
-pub fn complete(
-    record: &mut TableRecord,
-    explicit_null: &[CompactString],
-    session: &mut SessionState,
-) -> Result<()> {
-    if record.columns.is_empty() {
-        return Err(Error::table_must_have_columns());
-    }
-    if record.columns.iter().all(|column| column.invisible) {
-        return Err(Error::no_visible_column());
-    }
-    if record.columns.len() > COLUMNS_MAX {
-        return Err(Error::too_many_columns());
-    }
-    for (position, column) in record.columns.iter().enumerate() {
-        if record.columns[..position]
-            .iter()
-            .any(|earlier| earlier.name.eq_ignore_ascii_case(&column.name))
-        {
-            return Err(Error::duplicate_column(&column.name));
-        }
-    }
-    complete_hidden(record)?;
-    let row_bytes: u64 = record
-        .columns
-        .iter()
-        .filter(|column| !column.hidden)
-        .map(|column| stored_bytes(&column.ty))
-        .sum();
-    if row_bytes > ROW_BYTES_MAX {
-        return Err(Error::row_too_big(ROW_BYTES_MAX));
-    }
-    complete_keys(record, explicit_null, session)?;
-    let autos: Vec<usize> = (0..record.columns.len())
-        .filter(|&at| record.columns[at].auto_increment)
-        .collect();
-    match autos.as_slice() {
-        [] => {}
-        [auto] => {
-            let name = &record.columns[*auto].name;
-            if !record
-                .indexes
-                .iter()
-                .any(|index| index.parts.first().is_some_and(|part| part.column == *name))
-            {
-                return Err(Error::wrong_auto_key());
-            }
-        }
-        _ => return Err(Error::wrong_auto_key()),
-    }
-    complete_checks(record)
-}
-
 /// Takes away hidden columns that no key is over any more.
 pub fn forget_hidden(record: &mut TableRecord) {
     let TableRecord {
@@ -542,8 +339,9 @@ pub fn forget_hidden(record: &mut TableRecord) {
     columns.retain(|column| !column.hidden || in_key(column));
 }
 
-/// Hidden columns go with their keys, stand behind all others, and have the types that their expressions have now.
-fn complete_hidden(record: &mut TableRecord) -> Result<()> {
+/// Hidden columns go with their keys, stand behind all others, and have the types that their
+/// expressions have now.
+pub(super) fn complete_hidden(record: &mut TableRecord) -> Result<()> {
     forget_hidden(record);
     let columns = &mut record.columns;
     columns.sort_by_key(|column| column.hidden);
@@ -585,7 +383,7 @@ fn complete_hidden(record: &mut TableRecord) -> Result<()> {
             if auto.is_some_and(|auto| expression::columns(&expr).contains(&auto)) {
                 return Err(Error::functional_key_refers_auto_increment(&index.name));
             }
-            column.ty = super::create::stored_type(&expr.ty);
+            column.ty = crate::create::stored_type(&expr.ty);
             column.nullable = expr.nullable;
             match column.ty {
                 DataType::Json => return Err(Error::functional_key_of_json()),
@@ -599,27 +397,18 @@ fn complete_hidden(record: &mut TableRecord) -> Result<()> {
     Ok(())
 }
 
-fn complete_keys(
+/// Names and checks the keys, makes the primary key's columns NOT NULL, and puts the keys in order.
+pub(super) fn complete_keys(
     record: &mut TableRecord,
     explicit_null: &[CompactString],
     session: &mut SessionState,
 ) -> Result<()> {
-    if record
-        .indexes
-        .iter()
-        .filter(|index| index.kind == IndexKind::Primary)
-        .count()
-        > 1
-    {
+    let is_primary = |index: &&IndexRecord| index.kind == IndexKind::Primary;
+    let primary_keys = record.indexes.iter().filter(is_primary).count();
+    if primary_keys > 1 {
         return Err(Error::multiple_primary_key());
     }
-    if record
-        .indexes
-        .iter()
-        .filter(|index| index.kind != IndexKind::Primary)
-        .count()
-        > KEYS_MAX
-    {
+    if record.indexes.len() - primary_keys > KEYS_MAX {
         return Err(Error::too_many_keys(KEYS_MAX));
     }
     for position in 0..record.indexes.len() {
@@ -636,6 +425,30 @@ fn complete_keys(
             }
         }
     }
+    forbid_nulls_in_primary_key(record, explicit_null)?;
+    warn_of_duplicates(record, session);
+    // Primary, unique without NULLs, unique, the rest; as written within each.
+    let columns = &record.columns;
+    record.indexes.sort_by_key(|index| match index.kind {
+        IndexKind::Primary => 0,
+        IndexKind::Unique => {
+            let nullable = |part: &PartRecord| {
+                columns
+                    .iter()
+                    .any(|column| column.name == part.column && column.nullable)
+            };
+            1 + u8::from(index.parts.iter().any(nullable))
+        }
+        IndexKind::NonUnique => 3,
+    });
+    Ok(())
+}
+
+/// Makes the primary key's columns NOT NULL; refuses those that are written as NULL (1171).
+fn forbid_nulls_in_primary_key(
+    record: &mut TableRecord,
+    explicit_null: &[CompactString],
+) -> Result<()> {
     let primary: Vec<CompactString> = record
         .indexes
         .iter()
@@ -658,6 +471,11 @@ fn complete_keys(
             column.default = DefaultRecord::None;
         }
     }
+    Ok(())
+}
+
+/// Warns of new keys that are the same as earlier ones (1831).
+fn warn_of_duplicates(record: &TableRecord, session: &mut SessionState) {
     for (position, index) in record.indexes.iter().enumerate() {
         let same =
             |earlier: &&IndexRecord| earlier.parts == index.parts && earlier.kind == index.kind;
@@ -669,127 +487,5 @@ fn complete_keys(
             let warning = Error::duplicate_index(&index.name, &record.schema, &record.name);
             session.warn(Level::Warning, warning.into_condition());
         }
-    }
-    // Primary, unique without NULLs, unique, the rest; as written within each.
-    let columns = &record.columns;
-    record.indexes.sort_by_key(|index| match index.kind {
-        IndexKind::Primary => 0,
-        IndexKind::Unique => {
-            let nullable = |part: &PartRecord| {
-                columns
-                    .iter()
-                    .any(|column| column.name == part.column && column.nullable)
-            };
-            1 + u8::from(index.parts.iter().any(nullable))
-        }
-        IndexKind::NonUnique => 3,
-    });
-    Ok(())
-}
-
-fn complete_checks(record: &mut TableRecord) -> Result<()> {
-    let prefix = format_compact!("{}_chk_", record.name);
-    let numbered = |check: &CheckRecord| {
-        check
-            .name
-            .strip_prefix(prefix.as_str())?
-            .parse::<u32>()
-            .ok()
-    };
-    let mut next = record.checks.iter().filter_map(numbered).max().unwrap_or(0);
-    for check in &mut record.checks {
-        if check.name.is_empty() {
-            next += 1;
-            check.name = format_compact!("{prefix}{next}");
-        } else {
-            column::check_name_length(&check.name)?;
-        }
-    }
-    for (position, check) in record.checks.iter().enumerate() {
-        if record.checks[..position]
-            .iter()
-            .any(|earlier| earlier.name.eq_ignore_ascii_case(&check.name))
-        {
-            return Err(Error::duplicate_check(&check.name));
-        }
-    }
-    Ok(())
-}
-
-/// Checks names of checks against those of a schema's other tables.
-pub fn check_names_are_free(
-    record: &TableRecord,
-    schema: &porpoise_catalog::SchemaEntry,
-) -> Result<()> {
-    for check in &record.checks {
-        let taken = schema.relations.values().any(|relation| match relation {
-            porpoise_catalog::Relation::Table(table) => {
-                table.id.0 != record.id
-                    && table
-                        .checks
-                        .iter()
-                        .any(|other| other.name.eq_ignore_ascii_case(&check.name))
-            }
-            _ => false,
-        });
-        if taken {
-            return Err(Error::duplicate_check(&check.name));
-        }
-    }
-    Ok(())
-}
-
-/// Binds a finished record, and checks what its expressions refer to.
-pub fn bind(
-    record: &TableRecord,
-    state: std::sync::Arc<porpoise_catalog::TableState>,
-) -> Result<Table> {
-    let table = record
-        .bind(state, bind_table_expression)
-        .map_err(|error| name_the_check(record, error))?;
-    let auto = table.auto_increment_column();
-    for (position, column) in table.columns.iter().enumerate() {
-        let Some(generated) = &column.generated else {
-            continue;
-        };
-        for used in expression::columns(&generated.expr) {
-            if Some(used) == auto {
-                return Err(Error::generated_refers_auto_increment(&column.name));
-            }
-            if used >= position && table.columns[used].generated.is_some() {
-                return Err(Error::generated_refers_forward());
-            }
-        }
-        if !expression::is_deterministic(&generated.expr) {
-            return Err(Error::generated_function_not_allowed(&column.name));
-        }
-    }
-    for check in &table.checks {
-        if auto.is_some_and(|auto| expression::columns(&check.expr).contains(&auto)) {
-            return Err(Error::check_refers_auto_increment(&check.name));
-        }
-        if let Some(function) = expression::disallowed_function(&check.expr) {
-            return Err(Error::check_function_not_allowed(&check.name, function));
-        }
-    }
-    Ok(table)
-}
-
-/// An unknown column in a check has an error of its own.
-fn name_the_check(record: &TableRecord, error: Error) -> Error {
-    if !error.is(ErrorKind::UnknownColumn) || !error.message().contains("CHECK") {
-        return error;
-    }
-    let Some(column) = error.message().split('\'').nth(1) else {
-        return error;
-    };
-    let quoted = format!("`{column}`");
-    match record
-        .checks
-        .iter()
-        .find(|check| check.sql.contains(&quoted))
-    {
-        Some(check) => Error::check_unknown_column(&check.name, column),
-        None => error,
     }
 }

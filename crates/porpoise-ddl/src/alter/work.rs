@@ -1,0 +1,175 @@
+//! What an ALTER TABLE has to do to the rows: nothing, build indexes, or move every row into new
+//! spaces.
+
+use std::sync::Arc;
+
+use porpoise_catalog::record::{IndexRecord, TableRecord};
+use porpoise_catalog::{IndexKind, Table};
+use porpoise_core::error::Result;
+use porpoise_storage::SpaceId;
+use porpoise_types::DataType;
+
+use crate::{Ddl, copy};
+
+/// What has to be done to the rows.
+#[derive(Debug, PartialEq)]
+pub(super) enum Work {
+    Nothing,
+    /// Build these indexes, by position in the new table.
+    Indexes(Vec<usize>),
+    Rebuild,
+}
+
+impl Work {
+    pub(super) fn of(table: &Table, record: &TableRecord) -> Work {
+        let same_columns = table.columns.len() == record.columns.len()
+            && record
+                .columns
+                .iter()
+                .enumerate()
+                .all(|(at, column)| column.origin == Some(at) && keeps_rows(table, record, at));
+        let primary = |indexes: &[IndexRecord]| {
+            indexes
+                .first()
+                .filter(|index| index.kind == IndexKind::Primary)
+                .and_then(|index| index.origin)
+        };
+        let primary_kept = match (table.primary_key(), record.has_primary_key()) {
+            (None, false) => true,
+            (Some(_), true) => primary(&record.indexes) == Some(0),
+            _ => false,
+        };
+        if !same_columns || !primary_kept {
+            return Work::Rebuild;
+        }
+        let new: Vec<usize> = (0..record.indexes.len())
+            .filter(|&at| record.indexes[at].origin.is_none())
+            .collect();
+        if new.is_empty() {
+            Work::Nothing
+        } else {
+            Work::Indexes(new)
+        }
+    }
+}
+
+/// Whether a column's stored values, in rows and in keys, are as good for its new definition.
+pub(super) fn keeps_rows(table: &Table, record: &TableRecord, at: usize) -> bool {
+    let (old, new) = (&table.columns[at], &record.columns[at]);
+    let in_key = record.indexes.iter().any(|index| {
+        index
+            .parts
+            .iter()
+            .any(|part| part.column.eq_ignore_ascii_case(&new.name))
+    });
+    let same_generated = match (&old.generated, &new.generated) {
+        (None, None) => true,
+        (Some(old), Some(new)) => old.sql == new.sql && old.stored == new.stored,
+        _ => false,
+    };
+    let nullable_ok = old.nullable == new.nullable || (new.nullable && !in_key);
+    let becomes_auto = new.auto_increment && !old.auto_increment;
+    same_generated && nullable_ok && !becomes_auto && keeps_values(&old.ty, &new.ty, in_key)
+}
+
+pub(super) fn keeps_values(old: &DataType, new: &DataType, in_key: bool) -> bool {
+    use DataType as T;
+    match (old, new) {
+        (old, new) if old == new => true,
+        (
+            T::Int {
+                width: a,
+                unsigned: ua,
+                ..
+            },
+            T::Int {
+                width: b,
+                unsigned: ub,
+                ..
+            },
+        ) => a == b && ua == ub,
+        (
+            T::Varchar {
+                length: a,
+                collation: ca,
+            },
+            T::Varchar {
+                length: b,
+                collation: cb,
+            },
+        ) => a <= b && ca == cb,
+        (T::Varbinary(a), T::Varbinary(b)) => a <= b,
+        (
+            T::Text {
+                size: a,
+                collation: ca,
+            },
+            T::Text {
+                size: b,
+                collation: cb,
+            },
+        ) => a <= b && ca == cb,
+        (T::Blob(a), T::Blob(b)) => a <= b,
+        (T::Enum(a), T::Enum(b)) | (T::Set(a), T::Set(b)) => {
+            !in_key && a.collation == b.collation && b.members.starts_with(&a.members)
+        }
+        _ => false,
+    }
+}
+
+/// Gives new spaces where the work needs them, and returns them.
+pub(super) fn place(ddl: &Ddl<'_>, record: &mut TableRecord, work: &Work) -> Vec<SpaceId> {
+    let mut fresh = Vec::new();
+    let mut allocate = || {
+        let space = ddl.shared.store.allocate_space();
+        fresh.push(space);
+        space.0
+    };
+    let rebuild = *work == Work::Rebuild;
+    if rebuild {
+        record.space = allocate();
+    }
+    for index in &mut record.indexes {
+        if index.kind == IndexKind::Primary {
+            index.space = record.space;
+        } else if rebuild || index.origin.is_none() {
+            index.space = allocate();
+        }
+    }
+    fresh
+}
+
+/// Fills the new spaces. Returns how many rows were copied.
+pub(super) fn do_work(
+    ddl: &mut Ddl<'_>,
+    old: &Arc<Table>,
+    new: &Arc<Table>,
+    record: &TableRecord,
+    work: &Work,
+    checks_rows: bool,
+    auto_increment: Option<u64>,
+) -> Result<u64> {
+    if checks_rows {
+        copy::check_rows(ddl, new)?;
+    }
+    match work {
+        Work::Nothing => Ok(0),
+        Work::Indexes(positions) => {
+            copy::build_indexes(ddl, new, positions)?;
+            Ok(0)
+        }
+        Work::Rebuild => {
+            let copied = copy::rebuild(ddl, old, new, record)?;
+            if new.auto_increment_column().is_some() {
+                let old_next = ddl.shared.store.counter(old.space);
+                let next = auto_increment
+                    .unwrap_or(old_next)
+                    .max(copied.auto_increment_max + 1);
+                let mut transaction = ddl.shared.store.begin();
+                transaction.set_counter(new.space, next);
+                transaction.commit()?.wait()?;
+            }
+            Ok(copied.rows)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Table options: ENGINE, character set, AUTO_INCREMENT, COMMENT, and those that are only kept and
+//! printed.
+
+use compact_str::CompactString;
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::quote::text;
+use porpoise_expr::typing::declared::resolve_collation;
+use porpoise_session::session_state::SessionState;
+use porpoise_sql::ast;
+use porpoise_types::Collation;
+
+/// Engines that MySQL has; all of them mean ours.
+const KNOWN_ENGINES: [&str; 12] = [
+    "InnoDB",
+    "MyISAM",
+    "MEMORY",
+    "HEAP",
+    "CSV",
+    "ARCHIVE",
+    "BLACKHOLE",
+    "MRG_MYISAM",
+    "MERGE",
+    "FEDERATED",
+    "Aria",
+    "Porpoise",
+];
+
+/// Options that are kept and printed back, without effect.
+const PRINTED_OPTIONS: [&str; 8] = [
+    "MIN_ROWS",
+    "MAX_ROWS",
+    "AVG_ROW_LENGTH",
+    "PACK_KEYS",
+    "CHECKSUM",
+    "DELAY_KEY_WRITE",
+    "ROW_FORMAT",
+    "KEY_BLOCK_SIZE",
+];
+
+const TABLE_COMMENT_CHARS_MAX: usize = 2048;
+
+/// What table options say together.
+#[derive(Default)]
+pub struct Options {
+    pub charset: Option<CompactString>,
+    pub collation: Option<CompactString>,
+    pub auto_increment: Option<u64>,
+    pub comment: Option<String>,
+    pub engine: bool,
+    pub printed: Vec<(CompactString, String)>,
+}
+
+impl Options {
+    pub fn read<'a>(
+        options: impl IntoIterator<Item = &'a ast::TableOption>,
+        table: &str,
+        session: &mut SessionState,
+    ) -> Result<Options> {
+        let mut read = Options::default();
+        for option in options {
+            match option {
+                ast::TableOption::Engine(name) => {
+                    check_engine(name, table, session)?;
+                    read.engine = true;
+                }
+                ast::TableOption::Charset(name) if name.eq_ignore_ascii_case("default") => {}
+                ast::TableOption::Charset(name) => read.charset = Some(name.as_str().into()),
+                ast::TableOption::Collation(name) => read.collation = Some(name.as_str().into()),
+                ast::TableOption::AutoIncrement(next) => read.auto_increment = Some(*next),
+                ast::TableOption::Comment(comment) => {
+                    let comment = text(Some(comment));
+                    if comment.chars().count() > TABLE_COMMENT_CHARS_MAX {
+                        return Err(Error::comment_too_long(
+                            "table",
+                            table,
+                            TABLE_COMMENT_CHARS_MAX,
+                        ));
+                    }
+                    read.comment = Some(comment);
+                }
+                ast::TableOption::RowFormat(format) => {
+                    read.print("ROW_FORMAT", format.to_ascii_uppercase())
+                }
+                ast::TableOption::Other(name, value) => read.print(name, text(Some(value))),
+            }
+        }
+        Ok(read)
+    }
+
+    fn print(&mut self, name: &str, value: String) {
+        if PRINTED_OPTIONS
+            .iter()
+            .any(|printed| printed.eq_ignore_ascii_case(name))
+        {
+            let name = CompactString::new(name.to_ascii_uppercase());
+            self.printed.retain(|(known, _)| *known != name);
+            if !value.eq_ignore_ascii_case("default") {
+                self.printed.push((name, value));
+            }
+        }
+    }
+
+    /// The table's collation, over the schema's or the table's old one.
+    pub fn collation(&self, inherited: Collation) -> Result<Collation> {
+        resolve_collation(
+            self.charset.as_deref(),
+            self.collation.as_deref(),
+            inherited,
+        )
+    }
+}
+
+fn check_engine(name: &str, table: &str, session: &mut SessionState) -> Result<()> {
+    if name.eq_ignore_ascii_case("InnoDB") {
+        return Ok(());
+    }
+    let known = KNOWN_ENGINES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name));
+    if !known {
+        let error = Error::unknown_storage_engine(name);
+        if session.sql_mode.no_engine_substitution() {
+            return Err(error);
+        }
+        session.warn(Level::Warning, error.into_condition());
+    }
+    session.warn(
+        Level::Warning,
+        Error::using_other_engine("InnoDB", table).into_condition(),
+    );
+    Ok(())
+}

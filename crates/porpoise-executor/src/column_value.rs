@@ -1,0 +1,163 @@
+//! A value as a column stores it: converted to the column's type, or refused.
+
+use porpoise_catalog::Column;
+use porpoise_core::error::{Error, Level, Result};
+use porpoise_expr::EvalContext;
+use porpoise_planner::plan::{Insert, InsertSource};
+use porpoise_types::{DataType, Loss, StoreError, Value, convert};
+
+use crate::Exec;
+use crate::defaults::implicit_default;
+use crate::insert::Given;
+
+/// Converts a value to a column's type. What gets lost is an error in strict mode, else a warning.
+pub fn store(exec: &mut Exec<'_>, column: &Column, value: Value, from: &DataType) -> Result<Value> {
+    if value.is_null() {
+        if !column.nullable && column.generated.is_none() {
+            exec.data_error(Error::column_cannot_be_null(&column.name))?;
+            return Ok(implicit_default(&column.ty));
+        }
+        return Ok(value);
+    }
+    let cx = exec.conversion();
+    // The original is needed only for messages: kept as text when something was lost.
+    let before = value.clone();
+    let (stored, loss) = match porpoise_types::store(value, from, &column.ty, &cx) {
+        Ok(stored) => stored,
+        Err(StoreError::InvalidJson(error)) => {
+            return Err(Error::invalid_json_text_in_column(
+                error.message,
+                error.position,
+                &column.name,
+            ));
+        }
+    };
+    if let (Value::DateTime(local), DataType::Timestamp { .. }) = (&stored, &column.ty)
+        && exec.session.to_utc(*local).is_none()
+    {
+        lost(exec, column, Loss::BadTemporal, &before, from)?;
+        return Ok(Value::DateTime(porpoise_types::DateTime::default()));
+    }
+    if !loss.is_none() {
+        lost(exec, column, loss, &before, from)?;
+    }
+    Ok(stored)
+}
+
+pub(crate) fn lost(
+    exec: &mut Exec<'_>,
+    column: &Column,
+    loss: Loss,
+    value: &Value,
+    from: &DataType,
+) -> Result<()> {
+    let row = exec.row_number.max(1);
+    let name = &column.name;
+    let text = || {
+        let text = convert::to_text(value, from);
+        text.chars().take(128).collect::<String>()
+    };
+    let error = match loss {
+        Loss::None => return Ok(()),
+        Loss::Rounded | Loss::SpacesCut => {
+            // A fraction of a second is rounded in silence.
+            if matches!(column.ty, DataType::Decimal { .. } | DataType::Date)
+                || loss == Loss::SpacesCut
+            {
+                exec.session.warn(
+                    Level::Note,
+                    Error::data_truncated(name, row).into_condition(),
+                );
+            }
+            return Ok(());
+        }
+        Loss::Truncated | Loss::NotAMember => Error::data_truncated(name, row),
+        Loss::NotANumber => {
+            let kind = match column.ty {
+                DataType::Decimal { .. } => "decimal",
+                DataType::Float { .. } => "float",
+                DataType::Double { .. } => "double",
+                _ => "integer",
+            };
+            Error::incorrect_value_for_column(kind, text(), name, row)
+        }
+        Loss::BadText => Error::incorrect_value_for_column("string", escaped(value), name, row),
+        Loss::BadTemporal if exec.is_lenient() => Error::data_truncated(name, row),
+        Loss::BadTemporal => {
+            let kind = match column.ty {
+                DataType::Date => "date",
+                DataType::Time { .. } => "time",
+                DataType::Year => "year",
+                _ => "datetime",
+            };
+            Error::truncated_value_for_column(kind, text(), name, row)
+        }
+        Loss::TooLong if exec.is_lenient() && matches!(column.ty, DataType::Bit(_)) => {
+            Error::out_of_range_column(name, row)
+        }
+        Loss::TooLong if exec.is_lenient() => Error::data_truncated(name, row),
+        Loss::TooLong => Error::data_too_long(name, row),
+        Loss::OutOfRange if matches!(column.ty, DataType::Time { .. }) && !exec.is_lenient() => {
+            Error::truncated_value_for_column("time", text(), name, row)
+        }
+        Loss::OutOfRange => Error::out_of_range_column(name, row),
+    };
+    exec.data_error(error)
+}
+
+/// Bytes as MySQL shows them in error 1366.
+pub(crate) fn escaped(value: &Value) -> String {
+    let mut out = String::new();
+    for &byte in value.as_bytes().unwrap_or_default().iter().take(24) {
+        if (0x20..0x7F).contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Stores a value in its column's type. An AUTO_INCREMENT column takes NULL (and 0) as "the next".
+pub fn store_given(
+    exec: &mut Exec<'_>,
+    plan: &Insert,
+    column: usize,
+    value: Value,
+    ty: &DataType,
+) -> Result<Given> {
+    let definition = &plan.table.columns[column];
+    if definition.auto_increment && value.is_null() {
+        return Ok(None);
+    }
+    let single = matches!(&plan.source, InsertSource::Values(rows) if rows.len() == 1);
+    if single && value.is_null() && !definition.nullable && !plan.ignore {
+        return Err(Error::column_cannot_be_null(&definition.name));
+    }
+    let value = store(exec, definition, value, ty)?;
+    if definition.auto_increment
+        && is_zero(&value)
+        && !exec.session.sql_mode.no_auto_value_on_zero()
+    {
+        return Ok(None);
+    }
+    Ok(Some(value))
+}
+
+pub(crate) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Int(v) => *v == 0,
+        Value::UInt(v) => *v == 0,
+        Value::Double(v) => *v == 0.0,
+        _ => false,
+    }
+}
+
+/// An integer column's value.
+pub fn number(value: &Value) -> i128 {
+    match value {
+        Value::Int(v) => i128::from(*v),
+        Value::UInt(v) => i128::from(*v),
+        other => i128::from(convert::to_int(other).0),
+    }
+}

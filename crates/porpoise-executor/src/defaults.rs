@@ -1,0 +1,121 @@
+//! Values for columns that a statement gives none: DEFAULT, explicit and implicit (MySQL 8.4
+//! manual, 13.6).
+
+use porpoise_catalog::{Column, ColumnDefault};
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::EvalContext;
+use porpoise_expr::{Expr, Slot};
+use porpoise_planner::plan::Insert;
+use porpoise_types::{DataType, Value};
+
+use crate::Exec;
+use crate::column_value::store;
+use crate::eval::Evaluate;
+use crate::insert::Given;
+
+/// All columns' values: the given ones, and defaults for the others where asked.
+pub fn with_defaults(
+    exec: &mut Exec<'_>,
+    plan: &Insert,
+    given: &[Given],
+    strict: bool,
+) -> Result<Vec<Value>> {
+    let table = &plan.table;
+    let mut values: Vec<Value> = vec![Value::Null; table.columns.len()];
+    let mut missing: u64 = 0;
+    let mut set = vec![false; table.columns.len()];
+    for (&column, value) in plan.columns.iter().zip(given) {
+        if let Some(value) = value {
+            values[column] = value.clone();
+            set[column] = true;
+        }
+    }
+    for (position, column) in table.columns.iter().enumerate() {
+        if set[position] || column.auto_increment || column.generated.is_some() {
+            continue;
+        }
+        match &column.default {
+            ColumnDefault::Expression { .. } => missing += 1,
+            _ => values[position] = default_value(exec, column, strict)?,
+        }
+    }
+    if missing > 0 && strict {
+        for (position, column) in table.columns.iter().enumerate() {
+            if let (ColumnDefault::Expression { expr, .. }, false) =
+                (&column.default, set[position])
+            {
+                exec.fill(plan.slot, &values)?;
+                let value = eval_in(exec, expr, plan.slot)?;
+                values[position] = store(exec, column, value, &expr.ty)?;
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// Evaluates an expression of the table's definition, which reads its row in slot 0, over another
+/// slot.
+pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: Slot) -> Result<Value> {
+    if slot.0 == 0 {
+        return expr.eval(exec);
+    }
+    let layouts = exec.layouts;
+    exec.frame.slots.swap(0, slot.0 as usize);
+    exec.layouts = &layouts[slot.0 as usize..];
+    let value = expr.eval(exec);
+    exec.layouts = layouts;
+    exec.frame.slots.swap(0, slot.0 as usize);
+    value
+}
+
+/// The default of a column that no value was given for. Without one, strict mode refuses (1364).
+pub fn default_value(exec: &mut Exec<'_>, column: &Column, strict: bool) -> Result<Value> {
+    Ok(match &column.default {
+        ColumnDefault::Literal(value) => value.clone(),
+        ColumnDefault::Now => now_for(exec, &column.ty),
+        ColumnDefault::Expression { expr, .. } => {
+            let value = expr.eval(exec)?;
+            store(exec, column, value, &expr.ty)?
+        }
+        ColumnDefault::None if column.nullable || !strict => Value::Null,
+        ColumnDefault::None => {
+            if let DataType::Enum(_) = column.ty {
+                // An ENUM that takes no NULL has its first member for a default.
+                return Ok(Value::UInt(1));
+            }
+            // The warning of a column that is left out comes once, not for every row.
+            if exec.row_number <= 1 || !exec.is_lenient() {
+                exec.data_error(Error::no_default_for_field(&column.name))?;
+            }
+            implicit_default(&column.ty)
+        }
+    })
+}
+
+/// CURRENT_TIMESTAMP as a column of the type holds it.
+pub fn now_for(exec: &Exec<'_>, ty: &DataType) -> Value {
+    Value::DateTime(exec.now().truncate(ty.decimals()))
+}
+
+/// What a column that takes no NULL gets in its place outside strict mode.
+pub fn implicit_default(ty: &DataType) -> Value {
+    match ty {
+        DataType::Int { unsigned: true, .. }
+        | DataType::Bit(_)
+        | DataType::Year
+        | DataType::Set(_) => Value::UInt(0),
+        DataType::Enum(_) => Value::UInt(1),
+        DataType::Int { .. } => Value::Int(0),
+        DataType::Decimal { scale, .. } => Value::Decimal(porpoise_types::Decimal::new(0, *scale)),
+        DataType::Float { .. } | DataType::Double { .. } => Value::Double(0.0),
+        DataType::Date => Value::Date(porpoise_types::Date::default()),
+        DataType::Time { .. } => Value::Time(porpoise_types::Time::default()),
+        DataType::DateTime { .. } | DataType::Timestamp { .. } => {
+            Value::DateTime(porpoise_types::DateTime::default())
+        }
+        DataType::Binary(length) => Value::Bytes(vec![0; *length as usize]),
+        DataType::Varbinary(_) | DataType::Blob(_) => Value::Bytes(Vec::new()),
+        DataType::Json => Value::Json(porpoise_types::Json::new(porpoise_types::JsonValue::Null)),
+        _ => Value::text(""),
+    }
+}

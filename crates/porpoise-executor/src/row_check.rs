@@ -1,0 +1,87 @@
+//! What a row needs before it is written: generated columns, and what NOT NULL, CHECK and WITH
+//! CHECK OPTION demand.
+
+use porpoise_catalog::Table;
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::Slot;
+use porpoise_planner::plan::ViewCheck;
+use porpoise_types::{Value, convert};
+
+use crate::Exec;
+use crate::column_value::store;
+use crate::defaults::{eval_in, implicit_default};
+use crate::eval::Evaluate;
+
+/// Encodes a new row into its slot: computes generated columns, checks NULLs and CHECKs.
+pub fn finish_row(exec: &mut Exec<'_>, table: &Table, slot: Slot, values: &[Value]) -> Result<()> {
+    exec.fill(slot, values)?;
+    let columns = 0..table.columns.len();
+    compute_generated(exec, table, slot, columns.clone())?;
+    check_nulls(exec, table, slot, columns)?;
+    let checks = table.checks.iter().enumerate();
+    let enforced = checks.filter(|(_, check)| check.enforced);
+    check_row(exec, table, slot, enforced.map(|(number, _)| number))
+}
+
+/// Computes those of the columns that are generated, from the row in the slot, one after the other.
+pub fn compute_generated(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    columns: impl IntoIterator<Item = usize>,
+) -> Result<()> {
+    for number in columns {
+        let column = &table.columns[number];
+        if let Some(generated) = &column.generated {
+            let value = eval_in(exec, &generated.expr, slot)?;
+            let value = store(exec, column, value, &generated.expr.ty)?;
+            exec.set_column(slot, number, &value);
+        }
+    }
+    Ok(())
+}
+
+/// Error 1048 if one of the columns is NULL and must not be; outside strict mode it gets a default.
+pub fn check_nulls(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    columns: impl IntoIterator<Item = usize>,
+) -> Result<()> {
+    for number in columns {
+        let column = &table.columns[number];
+        if !column.nullable && exec.column_is_null(slot, number) {
+            exec.data_error(Error::column_cannot_be_null(&column.name))?;
+            exec.set_column(slot, number, &implicit_default(&column.ty));
+        }
+    }
+    Ok(())
+}
+
+/// Error 3819 if the row in the slot violates one of these CHECKs.
+pub fn check_row(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: Slot,
+    checks: impl IntoIterator<Item = usize>,
+) -> Result<()> {
+    for number in checks {
+        let check = &table.checks[number];
+        if convert::to_bool(&eval_in(exec, &check.expr, slot)?) == Some(false) {
+            return Err(Error::check_violated(&check.name));
+        }
+    }
+    Ok(())
+}
+
+/// Error 1369 if a row in its slot is not one that the views it goes through would show.
+pub fn check_views(exec: &mut Exec<'_>, checks: &[ViewCheck]) -> Result<()> {
+    for check in checks {
+        for condition in &check.conditions {
+            if convert::to_bool(&condition.eval(exec)?) != Some(true) {
+                return Err(Error::view_check_failed(&check.view));
+            }
+        }
+    }
+    Ok(())
+}
