@@ -135,8 +135,7 @@ fn compute_generated(
 }
 
 pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
-    exec.session.ignore_errors = plan.ignore;
-    exec.session.changes_rows = true;
+    exec.session.statement.begin_change(plan.ignore);
     let (mut matched, mut changed) = (0, 0);
     let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
     let once = plan.targets.len() > 1 || !plan.in_place;
@@ -221,8 +220,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
 }
 
 pub fn run_delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
-    exec.session.ignore_errors = plan.ignore;
-    exec.session.changes_rows = true;
+    exec.session.statement.begin_change(plan.ignore);
     let mut deleted = 0;
     let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
     let once = plan.targets.len() > 1 || !plan.in_place;

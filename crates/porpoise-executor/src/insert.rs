@@ -37,8 +37,7 @@ pub struct Counts {
 }
 
 pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
-    exec.session.ignore_errors = plan.ignore;
-    exec.session.changes_rows = true;
+    exec.session.statement.begin_change(plan.ignore);
     let mut counts = Counts {
         run_length: 1,
         ..Counts::default()
@@ -635,7 +634,7 @@ impl Exec<'_> {
 
     /// Whether values that don't fit are mended: outside strict mode and under IGNORE.
     fn is_lenient(&self) -> bool {
-        self.session.ignore_errors || !self.session.sql_mode.strict()
+        self.session.statement.ignores_errors || !self.session.sql_mode.strict()
     }
 
     /// Under IGNORE a row that is refused leaves nothing behind: where to go back to.

@@ -185,7 +185,7 @@ impl<'a> Exec<'a> {
         layouts: &'a [SlotLayout],
         parameters: &'a [Value],
     ) -> Exec<'a> {
-        let started_us = session.statement_started_us;
+        let started_us = session.statement.started_us;
         Exec {
             frame: Frame::with_slots(layouts.len()),
             layouts,

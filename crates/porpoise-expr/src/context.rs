@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_types::{ConvertContext, DateTime, Value};
 
@@ -59,15 +59,15 @@ pub trait EvalContext {
         self.vars().conversion(self.started_us())
     }
 
-    /// Ends a statement that was killed or ran out of time. Called once a row.
+    /// Ends a statement that was killed. Called once a row.
     ///
     /// # Errors
-    /// 1317 after a KILL, 3024 when the time is over.
+    /// 1317 after a KILL.
     #[inline]
     fn check_interrupt(&self) -> Result<()> {
         let vars = self.vars();
         if vars.interrupt.is_set() {
-            Err(vars.interrupt_error())
+            Err(Error::query_interrupted())
         } else {
             Ok(())
         }

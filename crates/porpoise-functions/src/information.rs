@@ -251,7 +251,6 @@ fn last_insert_id(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             Value::Int(v) => *v as u64,
             other => convert::to_uint(other).0,
         };
-        call.context.vars_mut().last_insert_id_set = true;
     }
     Ok(Value::UInt(call.context.vars().last_insert_id))
 }

@@ -494,7 +494,7 @@ impl MetadataLocks {
                     _ => {}
                 }
                 if session.interrupt.is_set() {
-                    return Err(session.interrupt_error());
+                    return Err(Error::query_interrupted());
                 }
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                     return Err(Error::lock_wait_timeout());

@@ -34,7 +34,7 @@ pub use prepared::Prepared;
 use porpoise_catalog::{Catalog, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::Reply;
-use porpoise_core::variables::{Isolation, SqlMode};
+use porpoise_core::variables::{Isolation, SqlMode, StatementContext};
 use porpoise_executor::{Exec, View, statement};
 use porpoise_mdl::process::{Command, Control};
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
@@ -118,7 +118,7 @@ impl Settings {
         Settings {
             sql_mode: state.sql_mode,
             collation: state.collation.id(),
-            reads_lock: state.reads_lock,
+            reads_lock: state.statement.reads_lock,
             div_precision_increment: state.div_precision_increment,
             sql_safe_updates: state.sql_safe_updates,
             sql_select_limit: state.sql_select_limit,
@@ -444,7 +444,6 @@ impl Session {
 
     /// The hash of what planning depends on beside text and catalog.
     fn environment(&mut self) -> u64 {
-        self.state.reads_lock = self.reads_lock();
         if !self.environment.is_of(&self.state) {
             self.environment = Environment::of(&self.state);
         }
@@ -459,7 +458,6 @@ impl Session {
 
     /// Takes a statement without a cached plan from the parser on.
     fn parse_and_run(&mut self, sql: &[u8], modes: Modes, reply: &mut dyn Reply) -> Result<Ran> {
-        self.state.reads_lock = self.reads_lock();
         let parsed = porpoise_sql::parse_statement(sql, 0, modes)
             .map_err(|error| syntax_error(sql, &error))?;
         let Some(parsed) = parsed else {
@@ -630,7 +628,7 @@ impl Session {
             self.transaction.open = true;
         }
         let isolation = self.transaction.isolation;
-        self.state.keeps_absent_locks = !isolation.refreshes();
+        self.state.statement.keeps_absent_locks = !isolation.refreshes();
         if let Some(storage) = &self.transaction.storage
             && storage.has_read_view()
             && !isolation.refreshes()
@@ -660,8 +658,6 @@ impl Session {
         let mut exec = Exec::of_plan(&mut self.state, &shared, catalog, view, plan, parameters);
         let ran = statement::run(&mut exec, plan, columns, reply);
         drop(exec);
-        self.state.ignore_errors = false;
-        self.state.changes_rows = false;
         match ran {
             Ok(()) => {
                 self.transaction.storage = Some(storage);
@@ -708,7 +704,8 @@ impl Session {
     fn begin_statement(&mut self, command: Command, sql: &[u8]) {
         let now = now_us();
         self.state.begin_diagnostics();
-        self.state.statement_started_us = self.state.fixed_timestamp_us.unwrap_or(now);
+        let started_us = self.state.fixed_timestamp_us.unwrap_or(now);
+        self.state.statement = StatementContext::new(started_us, self.reads_lock());
         self.control.begin(command, sql, now);
         if self.state.interrupt.is_set() && !self.control.is_connection_killed() {
             self.state.interrupt.clear();
@@ -721,9 +718,7 @@ impl Session {
             self.state.row_count = -1;
         }
         self.state.load_source = None;
-        self.state.ignore_errors = false;
-        self.state.changes_rows = false;
-        self.control.end(self.state.statement_started_us);
+        self.control.end(self.state.statement.started_us);
     }
 
     /// USE, and COM_INIT_DB.
