@@ -1,8 +1,8 @@
-//! What a scalar function is: its name, how many arguments it takes and as what kind of value each is wanted, the type of its
-//! result, and the Rust function that computes it.
+//! What a scalar function is: its name, how many arguments it takes and as what kind of value each
+//! is wanted, the type of its result, and the Rust function that computes it.
 //!
-//! [`typing`](super::typing) checks the count, converts the arguments to what the function wants, and asks for the
-//! result's type; evaluation then calls `eval` with values of just those kinds.
+//! [`typing`](super::typing) checks the count, converts the arguments to what the function wants,
+//! and asks for the result's type; evaluation then calls `eval` with values of just those kinds.
 
 use porpoise_core::error::Result;
 use porpoise_types::{DataType, Value};
@@ -78,7 +78,8 @@ pub enum Want {
     Any,
     /// `Value::Text`; or `Value::Bytes` where the argument is a binary string.
     String,
-    /// As `String`, and brought together with all arguments wanted so: texts next to bytes are their encoding.
+    /// As `String`, and brought together with all arguments wanted so: texts next to bytes are
+    /// their encoding.
     Mixed,
     /// As `Mixed`, and compared: in one collation, without which the call is refused (1267).
     Compared,
@@ -119,8 +120,8 @@ pub enum Returns {
     Bool,
     /// utf8mb4 text in the arguments' common collation, of at most so many characters.
     Text(u32),
-    /// utf8mb4 text of at most so many characters that is the function's own: in the connection's collation, and weak in
-    /// comparisons, whatever the arguments are.
+    /// utf8mb4 text of at most so many characters that is the function's own: in the connection's
+    /// collation, and weak in comparisons, whatever the arguments are.
     OwnText(fn(&[Expr]) -> u64),
     /// The type of argument n.
     Same(usize),

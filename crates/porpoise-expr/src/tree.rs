@@ -1,9 +1,9 @@
 //! The tree of an expression.
 //!
-//! Columns live in the frame: each table, derived table, grouping and so on of the *whole* statement,
-//! subqueries included, has a slot of its own that holds its current row in encoded form
-//! (`porpoise_types::RowLayout`). A correlated subquery therefore reads its outer query's columns like
-//! any others.
+//! Columns live in the frame: each table, derived table, grouping and so on of the *whole*
+//! statement, subqueries included, has a slot of its own that holds its current row in encoded form
+//! (`porpoise_types::RowLayout`). A correlated subquery therefore reads its outer query's columns
+//! like any others.
 
 use compact_str::CompactString;
 use porpoise_types::{Collation, DataType, Value};
@@ -40,7 +40,8 @@ pub enum ExprKind {
         slot: Slot,
         /// The position in that row.
         column: u16,
-        /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that of what it was computed from.
+        /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that
+        /// of what it was computed from.
         strength: Coercibility,
     },
     /// `@name`.
@@ -204,8 +205,8 @@ pub enum Comparison {
     Ge,
 }
 
-/// In what kind of value two operands are compared (MySQL 8.4 manual, 14.3). Both operands have been
-/// cast to it.
+/// In what kind of value two operands are compared (MySQL 8.4 manual, 14.3). Both operands have
+/// been cast to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// i64/u64, mixed signs compared by value.
@@ -279,7 +280,8 @@ pub enum SubqueryKind {
     },
 }
 
-/// Calls `$visit` with each operand of a `$kind`: whether to see or to change them is in how it is borrowed, and in `$iter`.
+/// Calls `$visit` with each operand of a `$kind`: whether to see or to change them is in how it is
+/// borrowed, and in `$iter`.
 macro_rules! visit_operands {
     ($kind:expr, $visit:ident, $iter:ident) => {
         match $kind {
@@ -419,7 +421,8 @@ impl Expr {
         found
     }
 
-    /// Neither reads a row, nor a variable, nor changes from call to call: the same all through one execution.
+    /// Neither reads a row, nor a variable, nor changes from call to call: the same all through one
+    /// execution.
     pub fn is_constant(&self) -> bool {
         !self.any(&mut |part| match &part.kind {
             ExprKind::Column { .. }
@@ -446,7 +449,8 @@ impl Expr {
         self.any(&mut |part| matches!(part.kind, ExprKind::Subquery { .. }))
     }
 
-    /// Whether two expressions say the same. Parameters are equal where `literals` tells equal values.
+    /// Whether two expressions say the same. Parameters are equal where `literals` tells equal
+    /// values.
     pub fn same_as(&self, other: &Expr, literals: &[Value]) -> bool {
         let all = |a: &[Expr], b: &[Expr]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals))
@@ -614,7 +618,8 @@ impl Expr {
                     && f.purity != Purity::Volatile
                     && all(a, b)
             }
-            // Who names an expression by its alias has its subquery as well, not another that reads alike.
+            // Who names an expression by its alias has its subquery as well, not another that reads
+            // alike.
             (
                 ExprKind::Subquery { number: a, kind: x },
                 ExprKind::Subquery { number: b, kind: y },

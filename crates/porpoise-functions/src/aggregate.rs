@@ -430,8 +430,8 @@ impl Accumulator for Bits {
     }
 }
 
-/// Welford's running variance. Of whole numbers, as long as their squares are exact, the sums are kept instead:
-/// the variance then has one rounding.
+/// Welford's running variance. Of whole numbers, as long as their squares are exact, the sums are
+/// kept instead: the variance then has one rounding.
 #[derive(Default)]
 struct Variance {
     count: u64,

@@ -1,7 +1,7 @@
 //! Control flow and comparison (MySQL 8.4 manual, 14.5 and 14.4.2).
 //!
-//! IF, IFNULL, COALESCE, NULLIF, GREATEST and LEAST find their common type in the planner; IF and NULLIF
-//! become CASE there.
+//! IF, IFNULL, COALESCE, NULLIF, GREATEST and LEAST find their common type in the planner; IF and
+//! NULLIF become CASE there.
 
 use std::cmp::Ordering;
 

@@ -241,7 +241,8 @@ fn user(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::text(format!("{}@{}", session.user, session.host)))
 }
 
-/// With an argument: remembers it as the session's, which drivers use for UPDATE … LAST_INSERT_ID(expr).
+/// With an argument: remembers it as the session's, which drivers use for UPDATE …
+/// LAST_INSERT_ID(expr).
 fn last_insert_id(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if let Some(value) = values.first() {
         if value.is_null() {

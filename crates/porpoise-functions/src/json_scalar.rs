@@ -1,4 +1,5 @@
-//! Scalars out of JSON documents: JSON_VALUE, and what JSON_TABLE's columns share with it (MySQL 8.4 manual, 14.17).
+//! Scalars out of JSON documents: JSON_VALUE, and what JSON_TABLE's columns share with it (MySQL
+//! 8.4 manual, 14.17).
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{Call, Eval, Function, Purity, Returns, Want, exactly};
@@ -18,8 +19,8 @@ pub enum JsonResponse {
     Default = 2,
 }
 
-/// `JSON_VALUE(doc, path RETURNING type … ON EMPTY … ON ERROR)`: the document, the path, and for each of the two cases
-/// the response's number and its default, of the call's type.
+/// `JSON_VALUE(doc, path RETURNING type … ON EMPTY … ON ERROR)`: the document, the path, and for
+/// each of the two cases the response's number and its default, of the call's type.
 pub static JSON_VALUE: Function = Function {
     name: "JSON_VALUE",
     arity: exactly(6),

@@ -1,4 +1,5 @@
-//! Mathematical functions (MySQL 8.4 manual, 14.6.2). Results that are not finite are NULL or error 1690.
+//! Mathematical functions (MySQL 8.4 manual, 14.6.2). Results that are not finite are NULL or error
+//! 1690.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{

@@ -1,27 +1,24 @@
 //! Date and time functions (MySQL 8.4 manual, 14.7).
 //!
-//! An interval's unit comes as a text literal, the last argument (`DATE_ADD(d, 1, 'DAY')`) or the first
-//! (`EXTRACT('YEAR', d)`), which the planner writes there. Bad dates are NULL with warning 1292, which the
-//! conversion of the argument gives.
+//! An interval's unit comes as a text literal, the last argument (`DATE_ADD(d, 1, 'DAY')`) or the
+//! first (`EXTRACT('YEAR', d)`), which the planner writes there. Bad dates are NULL with warning
+//! 1292, which the conversion of the argument gives.
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::cast::cast_value;
 use porpoise_expr::function::{
     Call, Eval, Function, Purity, Returns, Want, between, exactly, pure, stable,
 };
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_types::temporal::format::{
-    ParsedByFormat, date_format, format_parts, str_to_date, time_format,
-};
+use porpoise_types::temporal::format::date_format;
 use porpoise_types::{
-    Collation, DataType, Date, DateTime, Decimal, Interval, IntervalUnit, Loss, Time, TimeZone,
-    Value, convert,
+    Collation, DataType, Date, DateTime, Decimal, Interval, IntervalUnit, Time, TimeZone, Value,
+    convert,
 };
 
-const MICROS: i64 = 1_000_000;
+pub(super) const MICROS: i64 = 1_000_000;
 /// The longest name of a day or a month in any language.
 const NAME_CHARS_MAX: u32 = 30;
-const DAY_US: i64 = 86_400 * MICROS;
+pub(super) const DAY_US: i64 = 86_400 * MICROS;
 
 macro_rules! date_part {
     ($name:literal, $part:expr) => {
@@ -53,20 +50,6 @@ macro_rules! time_part {
 }
 
 pub static TABLE: &[Function] = &[
-    pure(
-        "ADDDATE",
-        between(2, 3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, false)),
-    ),
-    pure(
-        "ADDTIME",
-        exactly(2),
-        &[Want::Any, Want::Time],
-        Returns::By(add_time_type),
-        Eval::Strict(|call, values| add_time(call, values, false)),
-    ),
     pure(
         "CONVERT_TZ",
         exactly(3),
@@ -124,48 +107,6 @@ pub static TABLE: &[Function] = &[
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| Ok(values[0].clone())),
     ),
-    pure(
-        "DATEDIFF",
-        exactly(2),
-        &[Want::Date],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(match (date(&values[0]), date(&values[1])) {
-                (Some(a), Some(b)) if a.is_real() && b.is_real() => {
-                    Value::Int(a.day_number() - b.day_number())
-                }
-                _ => Value::Null,
-            })
-        }),
-    ),
-    pure(
-        "DATE_ADD",
-        exactly(3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, false)),
-    ),
-    pure(
-        "DATE_FORMAT",
-        exactly(2),
-        &[Want::LooseDate, Want::String],
-        Returns::Text(255),
-        Eval::Strict(|call, values| {
-            Ok(moment(&values[0])
-                .filter(|_| !text(&values[1]).is_empty())
-                .and_then(|moment| {
-                    date_format(moment, text(&values[1]), call.context.vars().locale)
-                })
-                .map_or(Value::Null, Value::text))
-        }),
-    ),
-    pure(
-        "DATE_SUB",
-        exactly(3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, true)),
-    ),
     date_part!("DAY", |date: Date| Value::Int(date.day().into())),
     pure(
         "DAYNAME",
@@ -211,13 +152,6 @@ pub static TABLE: &[Function] = &[
         &[Want::Number, Want::String],
         Returns::By(from_unixtime_type),
         Eval::Strict(from_unixtime),
-    ),
-    pure(
-        "GET_FORMAT",
-        exactly(2),
-        &[Want::String],
-        Returns::Text(17),
-        Eval::Strict(get_format),
     ),
     time_part!("HOUR", Time::hours),
     pure(
@@ -284,28 +218,6 @@ pub static TABLE: &[Function] = &[
         Returns::By(now_type),
         Eval::Values(now),
     ),
-    pure(
-        "PERIOD_ADD",
-        exactly(2),
-        &[Want::Integer],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(Value::Int(period_of(
-                months_of(convert::to_int(&values[0]).0) + convert::to_int(&values[1]).0,
-            )))
-        }),
-    ),
-    pure(
-        "PERIOD_DIFF",
-        exactly(2),
-        &[Want::Integer],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(Value::Int(
-                months_of(convert::to_int(&values[0]).0) - months_of(convert::to_int(&values[1]).0),
-            ))
-        }),
-    ),
     date_part!("QUARTER", |date: Date| Value::Int(
         (i64::from(date.month()) + 2) / 3
     )),
@@ -324,27 +236,6 @@ pub static TABLE: &[Function] = &[
                 &values[0],
             ))))
         }),
-    ),
-    pure(
-        "STR_TO_DATE",
-        exactly(2),
-        &[Want::String],
-        Returns::By(str_to_date_type),
-        Eval::Strict(parse_by_format),
-    ),
-    pure(
-        "SUBDATE",
-        between(2, 3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, true)),
-    ),
-    pure(
-        "SUBTIME",
-        exactly(2),
-        &[Want::Any, Want::Time],
-        Returns::By(add_time_type),
-        Eval::Strict(|call, values| add_time(call, values, true)),
     ),
     Function {
         name: "SYSDATE",
@@ -366,21 +257,6 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|_, values| Ok(values[0].clone())),
     ),
     pure(
-        "TIMEDIFF",
-        exactly(2),
-        &[Want::Temporal],
-        Returns::By(|arguments| {
-            let fsp = arguments
-                .iter()
-                .map(|argument| argument.ty.decimals())
-                .max();
-            Ok(DataType::Time {
-                fsp: fsp.unwrap_or(0).min(6),
-            })
-        }),
-        Eval::Strict(time_diff),
-    ),
-    pure(
         "TIMESTAMP",
         between(1, 2),
         &[Want::DateTime, Want::Time],
@@ -395,35 +271,6 @@ pub static TABLE: &[Function] = &[
                     })
                 })
                 .map_or(Value::Null, Value::DateTime))
-        }),
-    ),
-    pure(
-        "TIMESTAMPDIFF",
-        exactly(3),
-        &[Want::String, Want::DateTime, Want::DateTime],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(
-                match (unit(&values[0]), moment(&values[1]), moment(&values[2])) {
-                    (Some(unit), Some(from), Some(to))
-                        if from.date().is_real() && to.date().is_real() =>
-                    {
-                        Value::Int(from.difference(to, unit))
-                    }
-                    _ => Value::Null,
-                },
-            )
-        }),
-    ),
-    pure(
-        "TIME_FORMAT",
-        exactly(2),
-        &[Want::Time, Want::String],
-        Returns::Text(255),
-        Eval::Strict(|_, values| {
-            Ok(time(&values[0])
-                .and_then(|time| time_format(time, text(&values[1])))
-                .map_or(Value::Null, Value::text))
         }),
     ),
     pure(
@@ -530,7 +377,7 @@ pub static TABLE: &[Function] = &[
     ),
 ];
 
-fn date(value: &Value) -> Option<Date> {
+pub(super) fn date(value: &Value) -> Option<Date> {
     match value {
         Value::Date(date) => Some(*date),
         Value::DateTime(moment) => Some(moment.date()),
@@ -538,7 +385,7 @@ fn date(value: &Value) -> Option<Date> {
     }
 }
 
-fn moment(value: &Value) -> Option<DateTime> {
+pub(super) fn moment(value: &Value) -> Option<DateTime> {
     match value {
         Value::Date(date) => Some(date.at_midnight()),
         Value::DateTime(moment) => Some(*moment),
@@ -546,7 +393,7 @@ fn moment(value: &Value) -> Option<DateTime> {
     }
 }
 
-fn time(value: &Value) -> Option<Time> {
+pub(super) fn time(value: &Value) -> Option<Time> {
     match value {
         Value::Time(time) => Some(*time),
         Value::DateTime(moment) => Some(moment.time()),
@@ -554,14 +401,14 @@ fn time(value: &Value) -> Option<Time> {
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     match value {
         Value::Text(text) => text,
         _ => "",
     }
 }
 
-fn unit(value: &Value) -> Option<IntervalUnit> {
+pub(super) fn unit(value: &Value) -> Option<IntervalUnit> {
     IntervalUnit::by_name(text(value))
 }
 
@@ -642,67 +489,8 @@ fn utc_now(call: &Call<'_>) -> DateTime {
     DateTime::from_unix_micros(call.context.started_us()).unwrap_or_default()
 }
 
-fn literal_unit(arguments: &[Expr]) -> IntervalUnit {
-    match arguments.get(2).map(|argument| &argument.kind) {
-        Some(ExprKind::Literal(value)) => unit(value).unwrap_or(IntervalUnit::Day),
-        _ => IntervalUnit::Day,
-    }
-}
-
-/// How many digits of a second an interval can have: of seconds, as many as the amount.
-fn interval_fraction(unit: IntervalUnit, amount: Option<&Expr>) -> u8 {
-    if unit.name().contains("MICROSECOND") {
-        return 6;
-    }
-    match amount.map(|amount| &amount.ty) {
-        Some(DataType::Decimal { scale, .. }) if unit == IntervalUnit::Second => (*scale).min(6),
-        Some(ty) if unit == IntervalUnit::Second && !ty.is_integer() && *ty != DataType::Null => 6,
-        _ => 0,
-    }
-}
-
-fn shifted_type(arguments: &[Expr]) -> Result<DataType> {
-    let unit = literal_unit(arguments);
-    let micros = interval_fraction(unit, arguments.get(1));
-    Ok(match &arguments[0].ty {
-        DataType::Date if !unit.has_time() => DataType::Date,
-        DataType::Date => DataType::DateTime { fsp: micros },
-        DataType::DateTime { fsp } | DataType::Timestamp { fsp } => DataType::DateTime {
-            fsp: micros.max(*fsp),
-        },
-        DataType::Time { fsp } if unit.has_time() => DataType::Time {
-            fsp: micros.max(*fsp),
-        },
-        DataType::Time { fsp } => DataType::DateTime { fsp: *fsp },
-        _ => DataType::Varchar {
-            length: 29,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        },
-    })
-}
-
-/// The amount of an interval.
-fn interval(value: &Value, ty: &DataType, unit: IntervalUnit) -> Option<Interval> {
-    let simple = !unit.name().contains('_');
-    if !simple {
-        return Interval::parse(&convert::to_text(value, ty), unit);
-    }
-    if unit == IntervalUnit::Second {
-        return Some(Interval {
-            months: 0,
-            micros: micros_of(value),
-        });
-    }
-    let count = match value {
-        // A text's amount ends with its first character that is no digit.
-        Value::Text(text) => convert::integer_prefix(text.as_bytes()).0 as i64,
-        other => convert::to_int(other).0,
-    };
-    Interval::from_count(count, unit)
-}
-
 /// Seconds with a fraction, in microseconds.
-fn micros_of(value: &Value) -> i64 {
+pub(super) fn micros_of(value: &Value) -> i64 {
     match value {
         Value::Int(v) => v.saturating_mul(MICROS),
         Value::UInt(v) => i64::try_from(*v).unwrap_or(i64::MAX).saturating_mul(MICROS),
@@ -718,145 +506,6 @@ fn micros_of(value: &Value) -> i64 {
                 })
         }
     }
-}
-
-fn overflow(call: &mut Call<'_>) -> Result<Value> {
-    let error = Error::datetime_overflow("date_add_interval");
-    call.context.vars_mut().warn_or_fail(error)?;
-    Ok(Value::Null)
-}
-
-fn shift(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value> {
-    let unit = values
-        .get(2)
-        .map_or(Some(IntervalUnit::Day), unit)
-        .unwrap_or(IntervalUnit::Day);
-    let Some(mut interval) = interval(&values[1], &call.arguments[1].ty, unit) else {
-        return overflow(call);
-    };
-    if subtract {
-        interval = -interval;
-    }
-    if let (Value::Time(time), DataType::Time { .. }) = (&values[0], call.ty) {
-        let sum = time.micros().saturating_add(interval.micros);
-        return Time::from_micros(sum).map_or_else(|| overflow(call), |sum| Ok(Value::Time(sum)));
-    }
-    let (start, date_only) = match &values[0] {
-        Value::Date(date) => (date.at_midnight(), true),
-        Value::DateTime(moment) => (*moment, false),
-        other => {
-            let ty = call.arguments[0].ty.clone();
-            let target = DataType::DateTime { fsp: 6 };
-            let converted = cast_value(
-                call.context,
-                other.clone(),
-                &ty,
-                &target,
-                porpoise_expr::CastKind::Implicit,
-            )?;
-            let Some(moment) = moment(&converted) else {
-                return Ok(Value::Null);
-            };
-            // A text that is a date alone gives a date.
-            let digits = other.as_bytes().map_or(0, |text| {
-                text.iter().filter(|byte| byte.is_ascii_digit()).count()
-            });
-            let dated = match other {
-                Value::Int(_) | Value::UInt(_) => convert::to_int(other).0 < 100_000_000,
-                _ => digits <= 8 && !other.as_bytes().is_some_and(|text| text.contains(&b':')),
-            };
-            (moment, dated)
-        }
-    };
-    if !start.date().is_real() {
-        return Ok(Value::Null);
-    }
-    let Some(end) = start.checked_add(interval) else {
-        return overflow(call);
-    };
-    Ok(match call.ty {
-        DataType::Date => Value::Date(end.date()),
-        DataType::DateTime { .. } => Value::DateTime(end),
-        _ => {
-            let mut out = Vec::new();
-            if date_only && !unit.has_time() {
-                end.date().write_text(&mut out);
-            } else {
-                end.write_text(if end.microsecond() > 0 { 6 } else { 0 }, &mut out);
-            }
-            Value::text(String::from_utf8_lossy(&out))
-        }
-    })
-}
-
-fn add_time_type(arguments: &[Expr]) -> Result<DataType> {
-    let fsp = arguments[0]
-        .ty
-        .decimals()
-        .max(arguments[1].ty.decimals())
-        .min(6);
-    Ok(match &arguments[0].ty {
-        DataType::Time { .. } => DataType::Time { fsp },
-        DataType::DateTime { .. } | DataType::Timestamp { .. } | DataType::Date => {
-            DataType::DateTime { fsp }
-        }
-        _ => DataType::Varchar {
-            length: 29,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        },
-    })
-}
-
-fn add_time(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value> {
-    let Some(added) = time(&values[1]) else {
-        return Ok(Value::Null);
-    };
-    let added = if subtract {
-        -added.micros()
-    } else {
-        added.micros()
-    };
-    let cx = call.context.conversion();
-    let is_text = matches!(call.ty, DataType::Varchar { .. });
-    let start = match &values[0] {
-        value @ (Value::Time(_) | Value::DateTime(_) | Value::Date(_)) => value.clone(),
-        other => match convert::to_datetime(other, &cx) {
-            (Some(moment), Loss::None | Loss::Rounded)
-                if other.as_bytes().is_some_and(|text| text.len() > 9) =>
-            {
-                Value::DateTime(moment)
-            }
-            _ => convert::to_time(other, &cx)
-                .0
-                .map_or(Value::Null, Value::Time),
-        },
-    };
-    let result = match start {
-        Value::Time(time) => Value::Time(Time::from_micros_clamped(
-            time.micros().saturating_add(added),
-        )),
-        Value::Null => Value::Null,
-        other => moment(&other)
-            .and_then(|moment| {
-                moment.checked_add(Interval {
-                    months: 0,
-                    micros: added,
-                })
-            })
-            .map_or(Value::Null, Value::DateTime),
-    };
-    if !is_text {
-        return Ok(result);
-    }
-    let mut out = Vec::new();
-    match result {
-        Value::Time(time) => time.write_text(if time.microsecond() > 0 { 6 } else { 0 }, &mut out),
-        Value::DateTime(moment) => {
-            moment.write_text(if moment.microsecond() > 0 { 6 } else { 0 }, &mut out)
-        }
-        _ => return Ok(Value::Null),
-    }
-    Ok(Value::text(String::from_utf8_lossy(&out)))
 }
 
 fn convert_tz(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -982,28 +631,8 @@ fn unix_timestamp(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     })
 }
 
-fn get_format(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let kind = text(&values[0]).to_ascii_uppercase();
-    let place = text(&values[1]).to_ascii_uppercase();
-    let row = match kind.as_str() {
-        "DATE" => ["%m.%d.%Y", "%Y-%m-%d", "%Y-%m-%d", "%d.%m.%Y", "%Y%m%d"],
-        "TIME" => ["%h:%i:%s %p", "%H:%i:%s", "%H:%i:%s", "%H.%i.%s", "%H%i%s"],
-        _ => [
-            "%Y-%m-%d %H.%i.%s",
-            "%Y-%m-%d %H:%i:%s",
-            "%Y-%m-%d %H:%i:%s",
-            "%Y-%m-%d %H.%i.%s",
-            "%Y%m%d%H%i%s",
-        ],
-    };
-    let column = ["USA", "JIS", "ISO", "EUR", "INTERNAL"]
-        .iter()
-        .position(|known| *known == place);
-    Ok(column.map_or(Value::Null, |column| Value::text(row[column])))
-}
-
 /// Two-digit years are of 1970 to 2069.
-fn full_year(year: i64) -> i64 {
+pub(super) fn full_year(year: i64) -> i64 {
     match year {
         0..=69 => year + 2000,
         70..=99 => year + 1900,
@@ -1038,72 +667,4 @@ fn make_time(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     } else {
         magnitude
     })))
-}
-
-/// Months since year 0 of a period YYYYMM or YYMM.
-fn months_of(period: i64) -> i64 {
-    full_year(period / 100) * 12 + period % 100 - 1
-}
-
-fn period_of(months: i64) -> i64 {
-    months.div_euclid(12) * 100 + months.rem_euclid(12) + 1
-}
-
-fn str_to_date_type(arguments: &[Expr]) -> Result<DataType> {
-    let pattern = match &arguments[1].kind {
-        ExprKind::Literal(Value::Text(pattern)) => pattern.as_str(),
-        _ => return Ok(DataType::DateTime { fsp: 6 }),
-    };
-    let (has_date, has_time, has_micros) = format_parts(pattern);
-    let fsp = if has_micros { 6 } else { 0 };
-    Ok(match (has_date, has_time) {
-        (true, true) => DataType::DateTime { fsp },
-        (false, true) => DataType::Time { fsp },
-        (_, false) => DataType::Date,
-    })
-}
-
-fn parse_by_format(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let mode = call.context.vars().date_mode();
-    let parsed = str_to_date(text(&values[0]), text(&values[1]), mode);
-    let Some(parsed) = parsed else {
-        let warning = Error::wrong_value_for_function("datetime", text(&values[0]), "str_to_date");
-        call.context.vars_mut().warn_or_fail(warning)?;
-        return Ok(Value::Null);
-    };
-    Ok(match (parsed, call.ty) {
-        (ParsedByFormat::Date(date), DataType::DateTime { .. }) => {
-            Value::DateTime(date.at_midnight())
-        }
-        (ParsedByFormat::Date(date), _) => Value::Date(date),
-        (ParsedByFormat::Time(time), DataType::DateTime { .. }) => {
-            let today = Date::default().at_midnight();
-            today
-                .checked_add(Interval {
-                    months: 0,
-                    micros: time.micros(),
-                })
-                .map_or(Value::Null, Value::DateTime)
-        }
-        (ParsedByFormat::Time(time), _) => Value::Time(time),
-        (ParsedByFormat::DateTime(moment), DataType::Date) => Value::Date(moment.date()),
-        (ParsedByFormat::DateTime(moment), _) => Value::DateTime(moment),
-    })
-}
-
-/// Both sides must be of one kind.
-fn time_diff(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let micros = |moment: DateTime| moment.date().day_number() * DAY_US + moment.micros_of_day();
-    Ok(match (&values[0], &values[1]) {
-        (Value::Time(a), Value::Time(b)) => {
-            Value::Time(Time::from_micros_clamped(a.micros() - b.micros()))
-        }
-        (a @ (Value::DateTime(_) | Value::Date(_)), b @ (Value::DateTime(_) | Value::Date(_))) => {
-            match (moment(a), moment(b)) {
-                (Some(a), Some(b)) => Value::Time(Time::from_micros_clamped(micros(a) - micros(b))),
-                _ => Value::Null,
-            }
-        }
-        _ => Value::Null,
-    })
 }

@@ -1,6 +1,6 @@
-//! The fast path of an object's metadata lock: unobtrusive locks are counted here, and meet nobody until an obtrusive
-//! lock closes it. (The terms are MySQL's: unobtrusive modes are compatible with each other and taken by statements,
-//! obtrusive ones are taken by DDL.)
+//! The fast path of an object's metadata lock: unobtrusive locks are counted here, and meet nobody
+//! until an obtrusive lock closes it. (The terms are MySQL's: unobtrusive modes are compatible with
+//! each other and taken by statements, obtrusive ones are taken by DDL.)
 //!
 //! ```text
 //!              ┌──────────┬──────────┬──────┐
@@ -15,10 +15,11 @@
 //! on release: releases the lock, light fence, gate watched? then it wakes the waiters
 //! ```
 //!
-//! Each side writes first what the other reads second, so at least one of the two sees the other. Unobtrusive are SHARED_READ
-//! and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on everything; each takes one of the locks once. The other
-//! modes are tickets in [`super::queue`]. The reader-writer locks only count holders: the queue decides who goes first, and
-//! nobody sleeps in them.
+//! Each side writes first what the other reads second, so at least one of the two sees the other.
+//! Unobtrusive are SHARED_READ and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on
+//! everything; each takes one of the locks once. The other modes are tickets in [`super::queue`].
+//! The reader-writer locks only count holders: the queue decides who goes first, and nobody sleeps
+//! in them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -171,7 +172,8 @@ impl MdlFastPath {
         self.gate.store(gate.0, Ordering::SeqCst);
     }
 
-    /// Closes the gate as if the lock was held: the holders that are seen after [`heavy_fence`] are all there are.
+    /// Closes the gate as if the lock was held: the holders that are seen after [`heavy_fence`] are
+    /// all there are.
     pub(super) fn bar_for(&self, mode: Mode) {
         self.gate
             .fetch_or(bars_held(mode) | watches(mode), Ordering::SeqCst);

@@ -5,12 +5,13 @@
 //!  └── or stands behind b, which waits for the table too, and goes first
 //! ```
 //!
-//! Row locks know transactions; a session says which is its own. Storage's search for cycles of row locks asks
-//! [`rows_behind`] where a transaction goes on that waits for no row. A session writes down what it holds before it sleeps, and
-//! that it waits before it searches, so the last to join a cycle sees all of it.
+//! Row locks know transactions; a session says which is its own. Storage's search for cycles of row
+//! locks asks [`rows_behind`] where a transaction goes on that waits for no row. A session writes
+//! down what it holds before it sleeps, and that it waits before it searches, so the last to join a
+//! cycle sees all of it.
 //!
-//! On a cycle somebody is refused (1213): of those who wait for metadata locks the one of the least weight
-//! ([`Mode::weight`]), and of equals the one who closed it.
+//! On a cycle somebody is refused (1213): of those who wait for metadata locks the one of the least
+//! weight ([`Mode::weight`]), and of equals the one who closed it.
 
 use std::sync::Arc;
 
@@ -121,7 +122,8 @@ pub fn closes_cycle(locks: &Locks, session: u64) -> bool {
     Graph::of(locks).cycle(session).is_some()
 }
 
-/// Breaks the cycles that a session's request has closed: by an error, if it is the one to give way.
+/// Breaks the cycles that a session's request has closed: by an error, if it is the one to give
+/// way.
 pub(super) fn break_cycles(locks: &Locks, session: u64) -> Result<()> {
     /// Each round a cycle less. One that others break meanwhile is gone too.
     const ROUNDS_MAX: u32 = 1_000;

@@ -1,10 +1,14 @@
 //! Metadata locks as sessions hold them: for a statement or a transaction.
 //!
-//! 1. A statement takes the [`fast_path`] of each table and view that its plan names, as a reader or a writer, and notes in a few
-//!    words of its own ([`Held`]) that it did. Nobody else writes there, and no mutex is taken.
-//! 2. Where a fast path is closed it releases all that it took, and requests them all at once in the [`queue`].
-//! 3. DDL and LOCK TABLES ask there always ([`porpoise_ddl::lock`]); so does FLUSH TABLES WITH READ LOCK ([`global`]).
-//! 4. Who has to wait looks for a cycle first, through all that sessions wait for each other for ([`graph`]).
+//! 1. A statement takes the [`fast_path`] of each table and view that its plan names, as a reader
+//!    or a writer, and notes in a few words of its own ([`Held`]) that it did. Nobody else writes
+//!    there, and no mutex is taken.
+//! 2. Where a fast path is closed it releases all that it took, and requests them all at once in
+//!    the [`queue`].
+//! 3. DDL and LOCK TABLES ask there always ([`porpoise_ddl::lock`]); so does FLUSH TABLES WITH READ
+//!    LOCK ([`global`]).
+//! 4. Who has to wait looks for a cycle first, through all that sessions wait for each other for
+//!    ([`graph`]).
 //!
 //! Which modes there are, and who waits for whom: [`mode`].
 
@@ -52,8 +56,8 @@ fn decode(word: u64) -> Option<(TableId, Mode)> {
 /// As many tables of a statement or transaction are told of without a mutex.
 const FIRST: usize = 8;
 
-/// The unobtrusive locks that a session holds, as others see them. Only the session itself changes it. What it holds by
-/// tickets, the queue knows.
+/// The unobtrusive locks that a session holds, as others see them. Only the session itself changes
+/// it. What it holds by tickets, the queue knows.
 #[derive(Default)]
 pub struct Held {
     first: [AtomicU64; FIRST],
@@ -225,7 +229,8 @@ impl<S: HasFastPath + 'static> Use<'_, S> {
     }
 }
 
-/// The locks of a transaction: each table and view it used, by the state that all its versions share.
+/// The locks of a transaction: each table and view it used, by the state that all its versions
+/// share.
 pub struct HeldTables<S: HasFastPath>(Vec<(Arc<S>, TableUse)>);
 
 impl<S: HasFastPath> Default for HeldTables<S> {
@@ -354,8 +359,8 @@ impl<'a, S: HasFastPath + 'static> MdlScope<'_, 'a, S> {
         }
     }
 
-    /// Takes the locks of all that a statement uses. While it waits it holds none of them, but those of its transaction from
-    /// before.
+    /// Takes the locks of all that a statement uses. While it waits it holds none of them, but
+    /// those of its transaction from before.
     #[inline]
     pub fn take(&mut self, uses: &impl Uses<'a, S>, context: MdlContext<'_>) -> Result<()> {
         let before = self.len();

@@ -12,8 +12,9 @@
 //! | SHARED_NO_READ_WRITE | LOCK TABLES … WRITE | until UNLOCK TABLES |
 //! | EXCLUSIVE | DDL, when definitions change | statement |
 //!
-//! There are two tables: whom a request waits for among those who *hold* the lock, and whom among those who *wait* for it.
-//! The second is how a waiting ALTER TABLE comes to its turn: newcomers stand behind it.
+//! There are two tables: whom a request waits for among those who *hold* the lock, and whom among
+//! those who *wait* for it. The second is how a waiting ALTER TABLE comes to its turn: newcomers
+//! stand behind it.
 
 /// How an object is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +138,8 @@ impl Mode {
         self.row().behind_waiters.contains(&wanted)
     }
 
-    /// Of those on a cycle of waits the one of the least weight gives way: rather a transaction that can be tried again than a
-    /// global read lock, rather that than DDL.
+    /// Of those on a cycle of waits the one of the least weight gives way: rather a transaction
+    /// that can be tried again than a global read lock, rather that than DDL.
     pub fn weight(self) -> u8 {
         match self {
             IX | SR | SW => 0,
@@ -205,6 +206,7 @@ impl TableUse {
     }
 }
 
-/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long as the server runs.
+/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long
+/// as the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);

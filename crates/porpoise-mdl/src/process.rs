@@ -160,7 +160,8 @@ impl Control {
         self.bell.ring();
     }
 
-    /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of it.
+    /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of
+    /// it.
     pub fn kill_connection(&self) {
         self.killed.store(true, Ordering::SeqCst);
         self.interrupt.set();

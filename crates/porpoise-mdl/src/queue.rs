@@ -1,8 +1,9 @@
 //! The queue: who holds a lock that few hold, who waits, and whose turn it is.
 //!
-//! A request names all that a statement wants at once, each object with its mode. It is granted as a whole or waits as a
-//! whole, holding nothing, so those it waits for never wait for it on account of what it has got so far; but it stands before
-//! newcomers on every one of its objects, so it isn't overtaken either.
+//! A request names all that a statement wants at once, each object with its mode. It is granted as
+//! a whole or waits as a whole, holding nothing, so those it waits for never wait for it on account
+//! of what it has got so far; but it stands before newcomers on every one of its objects, so it
+//! isn't overtaken either.
 //!
 //! ```text
 //! request ─► pending ─┬─ nobody holds against it, nobody goes first, fast paths are free ─► granted: tickets
@@ -10,12 +11,13 @@
 //!                     └─ it is the one to give way on a cycle of waits (1213)
 //! ```
 //!
-//! Whenever something goes (a ticket, a request, an unobtrusive lock whose gate is watched), whoever took it away looks
-//! through those who wait, in the order they came, and hands over what they wanted. All of this is behind one mutex, which
-//! statements that meet no DDL never touch ([`super::fast_path`]).
+//! Whenever something goes (a ticket, a request, an unobtrusive lock whose gate is watched),
+//! whoever took it away looks through those who wait, in the order they came, and hands over what
+//! they wanted. All of this is behind one mutex, which statements that meet no DDL never touch
+//! ([`super::fast_path`]).
 //!
-//! An upgrade is a request by one who holds tickets already. Waiters that wait for the tickets themselves don't go before
-//! it: they could not.
+//! An upgrade is a request by one who holds tickets already. Waiters that wait for the tickets
+//! themselves don't go before it: they could not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -294,7 +296,8 @@ impl State {
         true
     }
 
-    /// Whether all unobtrusive locks are released that a request waits for. If so, the gates stay closed to others.
+    /// Whether all unobtrusive locks are released that a request waits for. If so, the gates stay
+    /// closed to others.
     fn are_drained(&mut self, request: &Request) -> bool {
         let drains = |want: &&MdlRequest| fast_path::drains(want.mode);
         let fast_paths: SmallVec<[(&MdlRequest, &Arc<dyn HasFastPath>); 4]> = request
@@ -428,7 +431,8 @@ impl MetadataLocks {
         })
     }
 
-    /// Waits for locks that are held by being inside a fast_path: the requester leaves each, when it has done.
+    /// Waits for locks that are held by being inside a fast_path: the requester leaves each, when
+    /// it has done.
     pub fn enter(&self, requester: MdlRequester<'_>, wants: Vec<MdlRequest>) -> Result<()> {
         debug_assert!(wants.iter().all(MdlRequest::is_unobtrusive));
         self.ask(requester, wants, None).map(|_| ())
@@ -531,7 +535,8 @@ impl MetadataLocks {
         self.state.lock().hand_over(drains);
     }
 
-    // --- what the graph of waits asks ------------------------------------------------------------------------
+    // --- what the graph of waits asks
+    // ------------------------------------------------------------------------
 
     pub(super) fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) > 0

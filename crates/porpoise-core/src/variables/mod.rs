@@ -1,13 +1,16 @@
 //! System variables: what `@@x` reads and what SET does.
 //!
 //! 1. [`table`] has a row a variable. Adding a variable is adding a row.
-//! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one that is a set of flags.
+//! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one
+//!    that is a set of flags.
 //! 3. [`globals`] holds the global values, and hands new sessions theirs.
-//! 4. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a statement of it.
+//! 4. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
+//!    statement of it.
 //! 5. Here: which of a variable's values is meant, reading it, and changing it.
 //!
-//! Values lie in two arrays in the table's order: the global ones, and each session's, which shares the global array it
-//! started with until its first SET. What the engine reads often is kept in a field of its own by the row's `apply`.
+//! Values lie in two arrays in the table's order: the global ones, and each session's, which shares
+//! the global array it started with until its first SET. What the engine reads often is kept in a
+//! field of its own by the row's `apply`.
 //!
 //! Source: MySQL 8.4 Reference Manual, Server System Variables.
 
@@ -95,7 +98,8 @@ pub fn read(
 /// SET: checks, clamps, warns, stores, applies. `None` is DEFAULT.
 ///
 /// # Errors
-/// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't take.
+/// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't
+/// take.
 pub fn set(
     position: Position,
     scope: Reads,

@@ -1,7 +1,8 @@
-//! What a session's expressions read: the values of its variables, the names it came with, its warnings, and the
-//! counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
+//! What a session's expressions read: the values of its variables, the names it came with, its
+//! warnings, and the counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
 //!
-//! Values only: what a session holds (tables, locks, an account) is the session's ([`porpoise_session::session_state::SessionState`]).
+//! Values only: what a session holds (tables, locks, an account) is the session's
+//! ([`porpoise_session::session_state::SessionState`]).
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -179,7 +180,8 @@ impl SessionVars {
         }
     }
 
-    /// The values of a new session that begins with this one's settings, and with nothing else of it.
+    /// The values of a new session that begins with this one's settings, and with nothing else of
+    /// it.
     pub fn for_connection(&self, connection_id: u64) -> SessionVars {
         SessionVars {
             connection_id,
@@ -230,7 +232,8 @@ impl SessionVars {
         self.warnings_total = self.diagnostics_before.total;
     }
 
-    /// A condition that an expression met: an error where strict mode guards a change, else a warning.
+    /// A condition that an expression met: an error where strict mode guards a change, else a
+    /// warning.
     pub fn warn_or_fail(&mut self, error: Error) -> Result<()> {
         let statement = self.statement;
         if statement.changes_rows && self.sql_mode.strict() && !statement.ignores_errors {
@@ -326,7 +329,8 @@ impl SessionVars {
         Duration::from_secs(self.metadata_lock_timeout_s)
     }
 
-    /// Puts the error that ended a statement among its warnings, as SHOW WARNINGS and SHOW ERRORS show it.
+    /// Puts the error that ended a statement among its warnings, as SHOW WARNINGS and SHOW ERRORS
+    /// show it.
     pub fn keep_error(&mut self, condition: Condition) {
         self.warn(Level::Error, condition);
     }

@@ -41,7 +41,8 @@ pub static LOOSE_DATE: Function = Function {
     purity: Purity::Stable,
 };
 
-/// The shortest text that can be a date with a time; anything shorter is a date alone or a time ([`Want::Temporal`]).
+/// The shortest text that can be a date with a time; anything shorter is a date alone or a time
+/// ([`Want::Temporal`]).
 const DATETIME_CHARS_MIN: usize = 12;
 
 /// A string as DATETIME if it looks like one, else as TIME ([`Want::Temporal`]).
@@ -122,7 +123,8 @@ fn like_edge(call: &mut Call<'_>, values: &[Value], high: bool) -> Result<Value>
             match (high, binary) {
                 (true, true) => prefix.push(0xFF),
                 (true, false) => prefix.extend_from_slice("\u{10FFFF}".as_bytes()),
-                // Under PAD SPACE what follows may be less than the space that a shorter text is padded with.
+                // Under PAD SPACE what follows may be less than the space that a shorter text is
+                // padded with.
                 (false, false) if pads => prefix.push(0),
                 (false, _) => {}
             }

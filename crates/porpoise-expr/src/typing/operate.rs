@@ -225,7 +225,8 @@ pub fn collate(expr: Expr, name: &str, session: &SessionVars) -> Result<Expr> {
     ))
 }
 
-/// How many digits of a second a temporal has that is made of an expression: a constant text shows its own.
+/// How many digits of a second a temporal has that is made of an expression: a constant text shows
+/// its own.
 fn fraction_of(expr: &Expr) -> u8 {
     match &expr.kind {
         ExprKind::Literal(Value::Text(text)) => shown_fraction(text),
@@ -460,7 +461,8 @@ pub fn convert_arguments(
         .collect()
 }
 
-/// Gives the arguments that a function mixes or compares their common collation, or makes bytes of them.
+/// Gives the arguments that a function mixes or compares their common collation, or makes bytes of
+/// them.
 fn bring_together(
     name: &str,
     wants: &[Want],
@@ -489,8 +491,8 @@ fn bring_together(
     Ok(arguments)
 }
 
-/// A string as bytes, if the collation is that of bytes, or bytes as a text. A text may keep its own collation
-/// unless that matters.
+/// A string as bytes, if the collation is that of bytes, or bytes as a text. A text may keep its
+/// own collation unless that matters.
 pub fn into_collation(expr: Expr, collation: Collation, matters: bool) -> Expr {
     let chars = expr.ty.max_chars();
     match (class(&expr.ty), collation == Collation::BINARY) {
