@@ -1,4 +1,5 @@
-//! The name and the version nodes of the library; which symbol is of which node, `src/exports.rs` says.
+//! The name and the version nodes of the library; which symbol is of which node, `src/exports.rs`
+//! says.
 
 fn main() {
     let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();

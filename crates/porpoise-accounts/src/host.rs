@@ -23,6 +23,8 @@ pub fn like(name: &str, pattern: &str) -> bool {
     )
 }
 
+/// Whether a client at `host` (its name, or its address as text) with address `ip` matches a host
+/// pattern. `ip` is `None` for clients on this machine.
 pub fn matches(pattern: &str, host: &str, ip: Option<IpAddr>) -> bool {
     if pattern.eq_ignore_ascii_case(host) || pattern == "%" || pattern.is_empty() {
         return true;

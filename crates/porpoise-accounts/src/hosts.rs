@@ -21,11 +21,17 @@ use parking_lot::Mutex;
 pub struct Host {
     /// Handshakes that broke off since one went well.
     pub errors_in_a_row: u64,
+    /// Connections refused with error 1129, because the host was blocked.
     pub blocked: u64,
+    /// How many connections were refused, by [`Refusal`] in its order; see [`Host::count`].
     pub errors: [u64; ERRORS],
+    /// When the first client connected from there.
     pub first_seen_us: i64,
+    /// When the last client connected from there.
     pub last_seen_us: i64,
+    /// When a connection first failed; `None` if none has.
     pub first_error_us: Option<i64>,
+    /// When a connection last failed; `None` if none has.
     pub last_error_us: Option<i64>,
 }
 
@@ -34,8 +40,11 @@ pub struct Host {
 pub enum Refusal {
     /// The handshake was broken off, wasn't one, or took too long: the kind that blocks.
     Handshake,
+    /// A wrong password, or a plugin that could not be agreed on.
     Authentication,
+    /// The account had as many connections as MAX_USER_CONNECTIONS allows.
     MaxUserConnections,
+    /// The schema named in the handshake doesn't exist, or the account may not use it.
     DefaultDatabase,
     /// There is no account for users from there.
     NoAccount,
@@ -56,6 +65,7 @@ fn now_us() -> i64 {
 }
 
 impl Host {
+    /// How many connections from this host were refused for this reason.
     pub fn count(&self, why: Refusal) -> u64 {
         self.errors[why as usize]
     }

@@ -19,6 +19,8 @@
 //!
 //! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
 
+#![warn(missing_docs)]
+
 mod decoy;
 pub mod host;
 pub mod hosts;
@@ -41,52 +43,74 @@ use decoy::Decoys;
 
 /// Proves by the operating system's user of the process at the other end of a Unix socket.
 pub const AUTH_SOCKET: &str = "auth_socket";
+/// Authenticates with SHA-1 over a nonce (MySQL 8.4 manual, 8.4.1.1).
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
+/// Authenticates with SHA-256, the default of new accounts (MySQL 8.4 manual, 8.4.1.2).
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
 
 /// A user name and a host pattern, how it proves itself, and what it may do.
 #[derive(Clone, Debug)]
 pub struct Account {
+    /// Empty: the anonymous user, who matches any name.
     pub user: CompactString,
+    /// A host pattern, see [`host`].
     pub host: CompactString,
+    /// The authentication plugin's name.
     pub plugin: CompactString,
+    /// The password's hash in the plugin's own form; empty: no password.
     pub authentication_string: CompactString,
+    /// ACCOUNT LOCK: nobody can log in. Roles are locked accounts.
     pub locked: bool,
+    /// The session may do nothing but set a new password.
     pub password_expired: bool,
     /// What SHOW CREATE USER prints back, without effect here: REQUIRE, WITH, PASSWORD options.
     pub options: Vec<String>,
+    /// `None` where CREATE USER had no COMMENT.
     pub comment: Option<String>,
+    /// A JSON object; `None` where CREATE USER had no ATTRIBUTE.
     pub attribute: Option<String>,
+    /// Shared by all sessions of the account and by every newer version of its definition.
     pub grants: Arc<ArcSwap<Grants>>,
 }
 
 /// What an account may do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Grants {
+    /// Granted on `*.*`, static privileges only.
     pub global: Set,
     /// Dynamic privileges, and whether they may be passed on.
     #[serde(default)]
     pub dynamic: Vec<(CompactString, bool)>,
+    /// Granted on schemas, a row each pattern.
     #[serde(default)]
     pub schemas: Vec<SchemaGrant>,
+    /// Granted on tables and their columns, a row each table.
     #[serde(default)]
     pub tables: Vec<TableGrant>,
+    /// Roles granted to the account, active or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<role::RoleGrant>,
 }
 
+/// What is granted on the schemas that match a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SchemaGrant {
     /// May hold `%` and `_`.
     pub pattern: CompactString,
+    /// What is granted on each of these schemas, and on all tables in them.
     pub privileges: Set,
 }
 
+/// What is granted on one table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableGrant {
+    /// The schema's name as written; no pattern.
     pub schema: CompactString,
+    /// The table's name. The table need not exist.
     pub table: CompactString,
+    /// Granted on the table as a whole.
     pub privileges: Set,
+    /// Granted on single columns, by name in any case.
     #[serde(default)]
     pub columns: Vec<(CompactString, Set)>,
 }
@@ -111,6 +135,8 @@ struct AccountRecord {
 }
 
 impl Account {
+    /// An account that logs in by `caching_sha2_password` without a password and may do nothing. It
+    /// isn't stored: see [`AccountChange::put`].
     pub fn new(user: &str, host: &str) -> Account {
         Account {
             user: user.into(),
@@ -226,6 +252,7 @@ impl Grants {
         }
     }
 
+    /// Whether a dynamic privilege is granted. `name` is in upper case.
     pub fn has_dynamic(&self, name: &str) -> bool {
         self.dynamic.iter().any(|(known, _)| known == name)
     }
@@ -239,6 +266,7 @@ impl Grants {
         matching.fold(self.global, |set, grant| set.with(grant.privileges))
     }
 
+    /// The grant on exactly this table, without what schemas and `*.*` grant.
     pub fn table(&self, schema: &str, table: &str) -> Option<&TableGrant> {
         self.tables
             .iter()
@@ -253,6 +281,7 @@ impl Grants {
         )
     }
 
+    /// What is granted on a column: on itself, its table, its schema or globally.
     pub fn on_column(&self, schema: &str, table: &str, column: &str) -> Set {
         let columns = self
             .table(schema, table)
@@ -412,6 +441,8 @@ pub struct AccountChange<'a> {
 }
 
 impl<'a> AccountChange<'a> {
+    /// Waits until no other change of accounts is under way. Nothing happens before
+    /// [`commit`](Self::commit); dropping the change takes it back.
     pub fn begin(accounts: &'a Accounts, store: &'a Store) -> AccountChange<'a> {
         let one_at_a_time = accounts.change.lock();
         AccountChange {
@@ -429,6 +460,8 @@ impl<'a> AccountChange<'a> {
         self.all.clone()
     }
 
+    /// The account of exactly this name, as this change has left it so far. `host` compares in any
+    /// case.
     pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
         self.all
             .iter()
@@ -450,6 +483,7 @@ impl<'a> AccountChange<'a> {
         Ok(())
     }
 
+    /// Removes an account. Sessions of it go on with the privileges they have.
     pub fn remove(&mut self, account: &Account) {
         delete_record(&mut self.transaction, KIND_ACCOUNT, &account.key());
         self.all
@@ -469,6 +503,7 @@ impl<'a> AccountChange<'a> {
         )
     }
 
+    /// Replaces an account's grants. Its sessions get them with the commit.
     pub fn put_grants(&mut self, account: &Account, grants: Grants) -> Result<()> {
         let record = AccountRecord {
             grants: grants.clone(),

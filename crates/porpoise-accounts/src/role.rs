@@ -19,7 +19,9 @@ use super::{Account, Accounts, Grants};
 /// A role that is granted to an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoleGrant {
+    /// The role's user part.
     pub user: CompactString,
+    /// The role's host part, `%` where GRANT named none.
     pub host: CompactString,
     /// WITH ADMIN OPTION.
     #[serde(default)]
@@ -30,6 +32,7 @@ pub struct RoleGrant {
 }
 
 impl RoleGrant {
+    /// Whether it grants the role of this name. `host` compares in any case.
     pub fn is(&self, user: &str, host: &str) -> bool {
         self.user == user && self.host.eq_ignore_ascii_case(host)
     }

@@ -1,15 +1,17 @@
 //! The structures of `mysql.h` as programs are compiled against them, and pointers from C.
 //!
-//! Layouts are those of MariaDB Connector/C 3.3 on 64-bit Linux; a test compiles a C program against Debian's header and
-//! compares every offset. Fields that only the original library's inside uses are here for their room.
+//! Layouts are those of MariaDB Connector/C 3.3 on 64-bit Linux; a test compiles a C program
+//! against Debian's header and compares every offset. Fields that only the original library's
+//! inside uses are here for their room.
 //!
 //! # The contract at this border
 //!
-//! What C can't state, its manual does: a pointer is null or points to a live object of its type, which no other
-//! thread uses at the same time; texts end with a zero byte; a buffer has the length that is given beside it. So exported
-//! functions take `Option<&mut Mysql>` where C has `MYSQL *`, and [`Text`] where it has `const char *`: the
-//! contract is in the signature, and what follows from it is safe code. Pointers that lie *in* structures (a
-//! [`Bind`]'s buffers) are followed in the few places that have to, each under the same contract.
+//! What C can't state, its manual does: a pointer is null or points to a live object of its type,
+//! which no other thread uses at the same time; texts end with a zero byte; a buffer has the length
+//! that is given beside it. So exported functions take `Option<&mut Mysql>` where C has `MYSQL *`,
+//! and [`Text`] where it has `const char *`: the contract is in the signature, and what follows
+//! from it is safe code. Pointers that lie *in* structures (a [`Bind`]'s buffers) are followed in
+//! the few places that have to, each under the same contract.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr;
@@ -61,7 +63,8 @@ pub fn put<T>(to: *mut T, value: T) {
 /// Copies bytes to where C has room for them.
 pub fn put_bytes(to: *mut u8, bytes: &[u8]) {
     if !to.is_null() {
-        // SAFETY: by the border's contract, and the callers' arithmetic, there is room for all of them.
+        // SAFETY: by the border's contract, and the callers' arithmetic, there is room for all of
+        // them.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 }
@@ -342,7 +345,8 @@ pub struct UpsertStatus {
     pub last_insert_id: u64,
 }
 
-/// `MYSQL_STMT`: a prepared statement. Ours are [`Statement`](crate::statement::Statement)s, which begin with it.
+/// `MYSQL_STMT`: a prepared statement. Ours are [`Statement`](crate::statement::Statement)s, which
+/// begin with it.
 #[repr(C)]
 pub struct Stmt {
     mem_root: MemoryRoot,

@@ -1,7 +1,9 @@
-//! Character sets: what they are called, how long their characters are, and how texts are escaped in them.
+//! Character sets: what they are called, how long their characters are, and how texts are escaped
+//! in them.
 //!
-//! Which bytes of a text are escaped is the same in every set; but in the sets of East Asia a character's second byte
-//! can look like a backslash or a quote. So escaping steps over characters, by the lengths that a set's row tells.
+//! Which bytes of a text are escaped is the same in every set; but in the sets of East Asia a
+//! character's second byte can look like a backslash or a quote. So escaping steps over characters,
+//! by the lengths that a set's row tells.
 
 use crate::abi::{CharsetInfo, MyCharsetInfo, Text};
 use std::ffi::{c_char, c_uint};
@@ -71,7 +73,8 @@ const BIG5: Form = Form::Double([(0xA1, 0xF9), NONE]);
 const SJIS: Form = Form::Double([(0x81, 0x9F), (0xE0, 0xFC)]);
 const EUC: Form = Form::Double([(0xA1, 0xFE), NONE]);
 
-/// Of each character set the default collation first, then others by number. Numbers: MySQL 8.4 manual, 12.10.
+/// Of each character set the default collation first, then others by number. Numbers: MySQL 8.4
+/// manual, 12.10.
 #[rustfmt::skip]
 static TABLE: &[Row] = &[
     row(45,  c"utf8mb4",  c"utf8mb4_general_ci",     UTF8MB4),
@@ -208,7 +211,8 @@ impl Row {
             Form::Utf8 { .. } | Form::Euc => text
                 .get(1..length)
                 .is_some_and(|rest| rest.iter().all(|byte| *byte >= 0x80)),
-            // The second byte of a double one is never below '@' but for sets that this library doesn't know.
+            // The second byte of a double one is never below '@' but for sets that this library
+            // doesn't know.
             _ => text
                 .get(1..length)
                 .is_some_and(|rest| rest.iter().all(|byte| *byte >= 0x40)),
@@ -216,7 +220,8 @@ impl Row {
         if whole { length } else { 1 }
     }
 
-    /// Escapes a text for a literal: with backslashes, or where those are no escapes, by doubling quotes.
+    /// Escapes a text for a literal: with backslashes, or where those are no escapes, by doubling
+    /// quotes.
     pub fn escape(&self, text: &[u8], backslashes: bool, out: &mut Vec<u8>) {
         let mut rest = text;
         while let Some(&byte) = rest.first() {

@@ -5,8 +5,8 @@
 //! texts  │ id 0 sbtest1 0 def 0 … │ k 0 …                      one buffer for all of them
 //! ```
 //!
-//! The same statement gives the same columns again and again: definitions that are those of last time, byte by byte,
-//! are not made again ([`ColumnSet::renewed`]).
+//! The same statement gives the same columns again and again: definitions that are those of last
+//! time, byte by byte, are not made again ([`ColumnSet::renewed`]).
 
 use crate::abi::Field;
 use porpoise_client::Columns;
@@ -26,8 +26,9 @@ pub struct ColumnSet {
 
 // SAFETY: the fields' pointers lead into the texts, which go wherever they go and never change.
 unsafe impl Send for ColumnSet {}
-// SAFETY: what changes through a shared reference is `max_length` alone: while a result is read, or a statement's rows are
-// measured, on the thread that by the border's contract is the only one to use the columns then.
+// SAFETY: what changes through a shared reference is `max_length` alone: while a result is read, or
+// a statement's rows are measured, on the thread that by the border's contract is the only one to
+// use the columns then.
 unsafe impl Sync for ColumnSet {}
 
 impl ColumnSet {
@@ -96,7 +97,8 @@ impl ColumnSet {
         }
     }
 
-    /// These columns, or new ones if the definitions are others or a result that is still about has these.
+    /// These columns, or new ones if the definitions are others or a result that is still about has
+    /// these.
     pub fn renewed(mut this: Arc<ColumnSet>, columns: &Columns) -> Arc<ColumnSet> {
         if this.definitions == columns.bytes()
             && let Some(set) = Arc::get_mut(&mut this)
@@ -109,8 +111,8 @@ impl ColumnSet {
         Arc::new(ColumnSet::new(columns))
     }
 
-    /// These columns if the definitions are the same, whoever else has them: what a statement's metadata shows is what
-    /// its later executions write.
+    /// These columns if the definitions are the same, whoever else has them: what a statement's
+    /// metadata shows is what its later executions write.
     pub fn kept(this: Arc<ColumnSet>, columns: &Columns) -> Arc<ColumnSet> {
         if this.definitions == columns.bytes() {
             return this;
@@ -138,7 +140,8 @@ impl ColumnSet {
     #[inline]
     pub fn field(&self, at: usize) -> Option<Field> {
         let cell = self.fields.get(at)?;
-        // SAFETY: by the border's contract no other thread uses the result or the connection that it belongs to now.
+        // SAFETY: by the border's contract no other thread uses the result or the connection that
+        // it belongs to now.
         Some(unsafe { (*cell.get()).clone() })
     }
 

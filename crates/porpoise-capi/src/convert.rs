@@ -1,4 +1,5 @@
-//! Values between the wire and a program's buffers: every column type to and from every `buffer_type`.
+//! Values between the wire and a program's buffers: every column type to and from every
+//! `buffer_type`.
 //!
 //! ```text
 //!                 integer          FLOAT, DOUBLE    MYSQL_TIME            string, blob
@@ -9,10 +10,11 @@
 //! BIT             its bits         its bits         ERROR                 its bytes
 //! ```
 //!
-//! [`deliver`] says whether something was lost: an integer out of its type's range, what follows a text's number, or bytes
-//! that didn't fit. That is what a bind's `error` tells, and what makes `mysql_stmt_fetch()` return
-//! `MYSQL_DATA_TRUNCATED`. A fraction that is cut from a DOUBLE, a day that a TIME doesn't have, or a text that is no date
-//! counts as little as with the original, whose programs don't expect to be told.
+//! [`deliver`] says whether something was lost: an integer out of its type's range, what follows a
+//! text's number, or bytes that didn't fit. That is what a bind's `error` tells, and what makes
+//! `mysql_stmt_fetch()` return `MYSQL_DATA_TRUNCATED`. A fraction that is cut from a DOUBLE, a day
+//! that a TIME doesn't have, or a text that is no date counts as little as with the original, whose
+//! programs don't expect to be told.
 
 use crate::abi::{Bind, Field, Time, bytes_of, put, put_bytes, take, time_type};
 use crate::failure::{self, Failure};
@@ -341,7 +343,8 @@ fn put_integer(number: Number, width: usize, unsigned: bool, bind: &Bind) -> boo
     } else {
         (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
     };
-    // Beyond the range the lowest bits are left, as in C; of a number that isn't whole, the nearest that is.
+    // Beyond the range the lowest bits are left, as in C; of a number that isn't whole, the nearest
+    // that is.
     let kept = match number {
         Number::Whole(whole) => whole,
         _ => whole.clamp(least, most),

@@ -1,9 +1,10 @@
 //! The engine in this process: one database a folder, shared by all connections.
 //!
-//! A folder is opened by whoever connects to it first, or by `mysql_server_init()`, and stays open until
-//! `mysql_server_end()` or the process' end, as programs connect and disconnect all the time. Connections that outlive that
-//! keep it open: the last one to go writes the checkpoint and lets the folder go. Opening it, sharing it with other programs, and
-//! going over shared memory to one that has it already are [`porpoise::Database`]'s.
+//! A folder is opened by whoever connects to it first, or by `mysql_server_init()`, and stays open
+//! until `mysql_server_end()` or the process' end, as programs connect and disconnect all the time.
+//! Connections that outlive that keep it open: the last one to go writes the checkpoint and lets
+//! the folder go. Opening it, sharing it with other programs, and going over shared memory to one
+//! that has it already are [`porpoise::Database`]'s.
 
 use crate::failure::{self, Failure};
 use crate::stack::Stack;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 /// Which database, with which settings if it isn't open yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Home {
+pub struct EmbeddedConfig {
     /// None for one in memory.
     pub folder: Option<PathBuf>,
     /// System variables.
@@ -27,29 +28,29 @@ pub struct Home {
 }
 
 /// An open database.
-pub struct House {
+pub struct Instance {
     folder: Option<PathBuf>,
     /// Always there but in `drop`.
     database: Option<Database>,
 }
 
-impl House {
+impl Instance {
     /// A stream to a new connection's server end.
-    pub fn connect(&self, files: LocalInfileReader) -> Result<Guest, Failure> {
-        let mut stack = Stack::new().map_err(no_stack)?;
+    pub fn connect(&self, files: LocalInfileReader) -> Result<EmbeddedStream, Failure> {
+        let mut stack = Stack::new().map_err(failure_of_io)?;
         let database = self.database.as_ref();
         let database = database.ok_or_else(|| Failure::of(failure::SERVER_GONE))?;
         let stream = stack
             .run(|| database.stream_with_files(files))
-            .map_err(told)?;
-        Ok(Guest {
+            .map_err(failure_of)?;
+        Ok(EmbeddedStream {
             stream: Some(stream),
             stack,
         })
     }
 }
 
-impl Drop for House {
+impl Drop for Instance {
     fn drop(&mut self) {
         let database = self.database.take();
         match Stack::new() {
@@ -61,13 +62,13 @@ impl Drop for House {
 
 /// A connection in this process, its commands carried out on a stack of their own.
 #[derive(Debug)]
-pub struct Guest {
+pub struct EmbeddedStream {
     /// Always there but in `drop`.
     stream: Option<Box<dyn Stream>>,
     stack: Stack,
 }
 
-impl io::Write for Guest {
+impl io::Write for EmbeddedStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.stream {
             Some(stream) => self.stack.run(|| stream.write(bytes)),
@@ -80,7 +81,7 @@ impl io::Write for Guest {
     }
 }
 
-impl io::Read for Guest {
+impl io::Read for EmbeddedStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match &mut self.stream {
             Some(stream) => stream.read(into),
@@ -89,14 +90,14 @@ impl io::Read for Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for EmbeddedStream {
     fn drop(&mut self) {
         let stream = self.stream.take();
         self.stack.run(|| drop(stream));
     }
 }
 
-impl Stream for Guest {
+impl Stream for EmbeddedStream {
     fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         let stream = self.stream.as_ref();
         stream.map_or(Ok(()), |stream| stream.set_read_timeout(timeout))
@@ -128,10 +129,10 @@ impl Stream for Guest {
     }
 }
 
-static HOUSES: Mutex<Vec<Arc<House>>> = Mutex::new(Vec::new());
+static INSTANCES: Mutex<Vec<Arc<Instance>>> = Mutex::new(Vec::new());
 
 /// What `mysql_server_init()` was told: where connections go that ask for no other place.
-static DEFAULT_HOME: Mutex<Option<Home>> = Mutex::new(None);
+static DEFAULT_CONFIG: Mutex<Option<EmbeddedConfig>> = Mutex::new(None);
 
 static AT_EXIT: Once = Once::new();
 
@@ -145,47 +146,47 @@ extern "C" fn close_at_exit() {
 }
 
 /// Opens a database, or finds it open.
-pub fn open(home: &Home) -> Result<Arc<House>, Failure> {
-    let folder = match &home.folder {
-        Some(folder) => Some(std::path::absolute(folder).map_err(no_stack)?),
+pub fn open(config: &EmbeddedConfig) -> Result<Arc<Instance>, Failure> {
+    let folder = match &config.folder {
+        Some(folder) => Some(std::path::absolute(folder).map_err(failure_of_io)?),
         None => None,
     };
-    let mut houses = HOUSES.lock();
-    if let Some(house) = houses.iter().find(|house| house.folder == folder) {
-        return Ok(house.clone());
+    let mut instances = INSTANCES.lock();
+    if let Some(instance) = instances.iter().find(|instance| instance.folder == folder) {
+        return Ok(instance.clone());
     }
-    let options = home
+    let options = config
         .variables
         .iter()
         .fold(Database::options(), |options, (name, value)| {
             options.set(name, value)
         });
-    let mut stack = Stack::new().map_err(no_stack)?;
+    let mut stack = Stack::new().map_err(failure_of_io)?;
     let database = stack
         .run(|| match &folder {
             Some(folder) => options.open(folder),
             None => options.in_memory(),
         })
-        .map_err(told)?;
-    let house = Arc::new(House {
+        .map_err(failure_of)?;
+    let instance = Arc::new(Instance {
         folder,
         database: Some(database),
     });
-    houses.push(house.clone());
+    instances.push(instance.clone());
     AT_EXIT.call_once(|| {
-        // SAFETY: the function is in this library, which by then is still loaded or has ended with the process. Without
-        // it the log is replayed at the next start.
+        // SAFETY: the function is in this library, which by then is still loaded or has ended with
+        // the process. Without it the log is replayed at the next start.
         let _ = unsafe { atexit(close_at_exit) };
     });
-    Ok(house)
+    Ok(instance)
 }
 
-fn no_stack(error: io::Error) -> Failure {
+fn failure_of_io(error: io::Error) -> Failure {
     Failure::new(failure::UNKNOWN, error.to_string())
 }
 
 /// An error of the engine.
-fn told(error: porpoise_engine::Error) -> Failure {
+fn failure_of(error: porpoise_engine::Error) -> Failure {
     let mut sqlstate = failure::GENERAL;
     if let Ok(state) = error.sqlstate().as_bytes().try_into() {
         sqlstate = state;
@@ -198,22 +199,22 @@ fn told(error: porpoise_engine::Error) -> Failure {
 
 /// Lets go of every database that no connection is open to.
 pub fn close() {
-    let houses = std::mem::take(&mut *HOUSES.lock());
-    drop(houses);
+    let instances = std::mem::take(&mut *INSTANCES.lock());
+    drop(instances);
 }
 
-pub fn set_default_home(home: Option<Home>) {
-    *DEFAULT_HOME.lock() = home;
+pub fn set_default_config(config: Option<EmbeddedConfig>) {
+    *DEFAULT_CONFIG.lock() = config;
 }
 
-pub fn default_home() -> Option<Home> {
-    DEFAULT_HOME.lock().clone()
+pub fn default_config() -> Option<EmbeddedConfig> {
+    DEFAULT_CONFIG.lock().clone()
 }
 
-/// The arguments of `mysql_server_init()`: `--datadir=…` and system variables. Without a folder there is no
-/// server to be embedded.
-pub fn home_of_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Option<Home> {
-    let mut home = Home::default();
+/// The arguments of `mysql_server_init()`: `--datadir=…` and system variables. Without a folder
+/// there is no server to be embedded.
+pub fn config_of_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Option<EmbeddedConfig> {
+    let mut config = EmbeddedConfig::default();
     for argument in arguments {
         let Some((name, value)) = argument
             .strip_prefix("--")
@@ -222,14 +223,15 @@ pub fn home_of_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Option
             continue;
         };
         match name.replace('-', "_").as_str() {
-            "datadir" => home.folder = Some(value.into()),
-            // What the old library was told of its messages, its own option files and its tables' engine.
+            "datadir" => config.folder = Some(value.into()),
+            // What the old library was told of its messages, its own option files and its tables'
+            // engine.
             "language" | "lc_messages_dir" | "basedir" | "defaults_file" | "no_defaults"
             | "skip_innodb" => {}
-            name => home.variables.push((name.to_owned(), value.to_owned())),
+            name => config.variables.push((name.to_owned(), value.to_owned())),
         }
     }
-    home.folder.is_some().then_some(home)
+    config.folder.is_some().then_some(config)
 }
 
 #[cfg(test)]
@@ -244,23 +246,23 @@ mod tests {
             "--innodb-flush-log-at-trx-commit=2",
         ];
         assert_eq!(
-            home_of_arguments(arguments.into_iter()),
-            Some(Home {
+            config_of_arguments(arguments.into_iter()),
+            Some(EmbeddedConfig {
                 folder: Some("/tmp/a".into()),
                 variables: vec![("innodb_flush_log_at_trx_commit".into(), "2".into())],
             })
         );
-        assert_eq!(home_of_arguments(["program"].into_iter()), None);
+        assert_eq!(config_of_arguments(["program"].into_iter()), None);
     }
 
     #[test]
     fn connections_to_one_folder_share_one_database() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home {
+        let config = EmbeddedConfig {
             folder: Some(folder.path().join("data")),
             variables: Vec::new(),
         };
-        let (one, other) = (open(&home).unwrap(), open(&home).unwrap());
+        let (one, other) = (open(&config).unwrap(), open(&config).unwrap());
         assert!(Arc::ptr_eq(&one, &other));
         close();
     }

@@ -1,8 +1,9 @@
 //! Every symbol of the library, with its version.
 //!
-//! Debian's library gives each of MySQL's functions under two versions, `libmysqlclient_18` (what programs are linked to) and
-//! `libmariadbclient_18` (hidden, for older ones), and MariaDB's own under `libmariadb_3`. A row of this table is a
-//! symbol that jumps to a function of this crate: rustc can't version a symbol, the assembler can.
+//! Debian's library gives each of MySQL's functions under two versions, `libmysqlclient_18` (what
+//! programs are linked to) and `libmariadbclient_18` (hidden, for older ones), and MariaDB's own
+//! under `libmariadb_3`. A row of this table is a symbol that jumps to a function of this crate:
+//! rustc can't version a symbol, the assembler can.
 //!
 //! ```text
 //! mysql_ping@@libmysqlclient_18   ─┐

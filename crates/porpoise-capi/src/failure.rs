@@ -1,7 +1,8 @@
 //! What went wrong, as C programs are told: a number, SQLSTATE and a message.
 //!
-//! Errors of the server pass through as they are. Those of this library have the numbers of `errmsg.h` and the messages
-//! that programs and people know from the original, one a row of [`MESSAGES`].
+//! Errors of the server pass through as they are. Those of this library have the numbers of
+//! `errmsg.h` and the messages that programs and people know from the original, one a row of
+//! [`MESSAGES`].
 
 use porpoise_client::Error;
 use std::borrow::Cow;

@@ -1,11 +1,13 @@
-//! Proof that the structures of [`crate::abi`] lie as Debian's header says: a C program prints where everything is.
+//! Proof that the structures of [`crate::abi`] lie as Debian's header says: a C program prints
+//! where everything is.
 
 use crate::abi::*;
 use std::fmt::Write;
 use std::mem::offset_of;
 use std::process::Command;
 
-/// A structure's size and the places of its fields, by C's names, here and in a line of C that prints the same.
+/// A structure's size and the places of its fields, by C's names, here and in a line of C that
+/// prints the same.
 macro_rules! layouts {
     ($($c:literal $rust:ident { $($c_field:literal $field:ident)* })*) => {
         (

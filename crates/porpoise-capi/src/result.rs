@@ -7,8 +7,8 @@
 //! links    │ row ──────► row ─► ∅        the list that mysql_row_tell() and mysql_row_seek() walk
 //! ```
 //!
-//! A result is [`ResultSet`], which begins with C's `MYSQL_RES`. Small ones are kept for the thread's next, as a point
-//! query's result would else cost more to allocate than to read.
+//! A result is [`ResultSet`], which begins with C's `MYSQL_RES`. Small ones are kept for the
+//! thread's next, as a point query's result would else cost more to allocate than to read.
 
 use crate::abi::{Mysql, Res, RowLink, RowList, RowPointers, status, zeroed};
 use crate::border;
@@ -193,7 +193,8 @@ impl ResultSet {
     fn read_row(&mut self) -> RowPointers {
         self.public.current_row = std::ptr::null_mut();
         self.public.lengths = std::ptr::null_mut();
-        // SAFETY: `disown` takes the pointer away before its MYSQL goes; by the border's contract no other thread uses it.
+        // SAFETY: `disown` takes the pointer away before its MYSQL goes; by the border's contract
+        // no other thread uses it.
         let Some(mut handle) = (unsafe { self.public.handle.as_mut() }).and_then(Mysql::session)
         else {
             return std::ptr::null_mut();
@@ -297,7 +298,8 @@ pub extern "C" fn mysql_free_result(result: *mut ResultSet) {
         if result.is_null() {
             return;
         }
-        // SAFETY: results are given out by Box::into_raw, and by the border's contract each comes back once.
+        // SAFETY: results are given out by Box::into_raw, and by the border's contract each comes
+        // back once.
         let mut result = unsafe { Box::from_raw(result) };
         while !result.public.handle.is_null() {
             result.read_row();

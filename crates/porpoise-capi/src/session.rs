@@ -4,21 +4,21 @@
 //! MYSQL │ net.last_errno … │ affected_rows … status │ extension ─► Session: Connection, Settings, columns, open results
 //! ```
 //!
-//! The public fields are written whenever a reply was read ([`Session::tell`]), as programs look at them by macros or
-//! directly. `status` says what may be called next; out of turn is error 2014.
+//! The public fields are written whenever a reply was read ([`Session::tell`]), as programs look at
+//! them by macros or directly. `status` says what may be called next; out of turn is error 2014.
 //!
 //! [`Handle`] is the two together while a call lasts.
 
 use crate::abi::{Mysql, Text, put_text, status, zeroed};
 use crate::charset;
 use crate::columns::ColumnSet;
-use crate::embedded::{self, House};
+use crate::embedded::{self, Instance};
 use crate::failure::{self, Failure};
 use crate::infile::{self, Infile};
 use crate::result::ResultSet;
+use crate::route::{Request, Route, cant_connect};
 use crate::settings::{Settings, client};
 use crate::statement::Statement;
-use crate::way::{Request, Way, cant_connect};
 use parking_lot::Mutex;
 use porpoise_client::flags::{Capabilities, Status};
 use porpoise_client::{Connection, Options};
@@ -68,12 +68,12 @@ pub struct Session {
     pub tracked: Vec<(u32, CString, usize)>,
     pub tracked_next: usize,
     pub stat: Option<CString>,
-    /// In the place of a socket where there is none, or none that tells of replies: it always has something to read, so that
-    /// a program that waits for it goes on to read, which waits.
+    /// In the place of a socket where there is none, or none that tells of replies: it always has
+    /// something to read, so that a program that waits for it goes on to read, which waits.
     always_ready: Option<OwnedFd>,
     request: Request,
     /// Beneath the connection: a database is let go after it.
-    house: Option<Arc<House>>,
+    instance: Option<Arc<Instance>>,
     texts: Texts,
 }
 
@@ -107,7 +107,7 @@ impl Mysql {
             stat: None,
             always_ready: None,
             request: Request::default(),
-            house: None,
+            instance: None,
             texts: Texts::default(),
         });
         // SAFETY: a MYSQL is integers, pointers and optional functions.
@@ -126,8 +126,8 @@ impl Mysql {
         if self.extension.is_null() {
             return None;
         }
-        // SAFETY: it is the pointer that `new` made, and `end` takes it away. Nobody else has it, and by the border's
-        // contract no other thread uses this MYSQL now.
+        // SAFETY: it is the pointer that `new` made, and `end` takes it away. Nobody else has it,
+        // and by the border's contract no other thread uses this MYSQL now.
         let session = unsafe { &mut *self.extension };
         Some(Handle {
             mysql: self,
@@ -135,14 +135,15 @@ impl Mysql {
         })
     }
 
-    /// Takes leave of the server and frees what lies behind the public fields.
+    /// OptionKind leave of the server and frees what lies behind the public fields.
     pub fn end(&mut self) {
         if let Some(handle) = self.session() {
             handle.disown();
         }
         let session = std::mem::replace(&mut self.extension, std::ptr::null_mut());
         if !session.is_null() {
-            // SAFETY: `new` made it by Box::into_raw, and it was taken out of the only place that has it.
+            // SAFETY: `new` made it by Box::into_raw, and it was taken out of the only place that
+            // has it.
             drop(unsafe { Box::from_raw(session) });
         }
     }
@@ -255,8 +256,8 @@ impl Handle<'_> {
         };
         let again = request.clone();
         let options = self.session.options(charset, request.flags);
-        let way = request.way(settings, options)?;
-        let connection = self.open(&request, way)?;
+        let route = request.route(settings, options)?;
+        let connection = self.open(&request, route)?;
         self.mysql.charset = &charset.info;
         self.session.connection = Some(connection);
         self.session.request = again;
@@ -270,7 +271,7 @@ impl Handle<'_> {
         Ok(())
     }
 
-    fn open(&mut self, request: &Request, way: Way) -> Result<Connection, Failure> {
+    fn open(&mut self, request: &Request, route: Route) -> Result<Connection, Failure> {
         let infile = self.session.infile.clone();
         let login = |options: Options| Options {
             user: request.user.clone().unwrap_or_else(login_name),
@@ -285,31 +286,21 @@ impl Handle<'_> {
             ),
             failure => failure,
         };
-        let (stream, options): (Box<dyn porpoise_transport::Stream>, Options) = match way {
-            Way::Embedded(home) => {
-                let house = embedded::open(&home)?;
-                let guest = house.connect(infile::source_in_process(infile.clone()))?;
-                self.session.house = Some(house);
+        let (stream, options): (Box<dyn porpoise_transport::Stream>, Options) = match route {
+            Route::Embedded(config) => {
+                let instance = embedded::open(&config)?;
+                let stream = instance.connect(infile::source_in_process(infile.clone()))?;
+                self.session.instance = Some(instance);
                 self.mysql.port = 0;
                 let charset = charset::Row::of(self.mysql.charset);
                 (
-                    Box::new(guest),
+                    Box::new(stream),
                     login(self.session.options(charset, request.flags)),
                 )
             }
-            Way::Server(options) => {
-                let mut dialled = Err(Failure::of(failure::CONNECTION));
+            Route::Server(options) => {
                 let options = login(*options);
-                for endpoint in options.endpoints().map_err(Failure::from)? {
-                    match porpoise_client::connect_stream(&endpoint, &options) {
-                        Ok(stream) => {
-                            dialled = Ok((stream, endpoint));
-                            break;
-                        }
-                        Err(error) => dialled = Err(cant_connect(&endpoint, &error)),
-                    }
-                }
-                let (stream, endpoint) = dialled?;
+                let (stream, endpoint) = dial_first(&options)?;
                 self.session.texts.unix_socket = match &endpoint {
                     Endpoint::Unix(path) => c_text(&path.display().to_string()),
                     _ => None,
@@ -357,11 +348,11 @@ impl Handle<'_> {
             return;
         };
         let host = request.host.clone().unwrap_or_else(|| "localhost".into());
-        let way = connection.stream().kind();
-        let host_info = match way {
+        let kind = connection.stream().kind();
+        let host_info = match kind {
             "TCP/IP" => format!("{host} via TCP/IP"),
             "embedded" => "Embedded".to_owned(),
-            way => format!("Localhost via {way}"),
+            kind => format!("Localhost via {kind}"),
         };
         texts.host = c_text(&host);
         texts.user = c_text(request.user.as_deref().unwrap_or_default());
@@ -503,15 +494,15 @@ impl Handle<'_> {
     }
 
     /// After an error: a file that couldn't be read says more than the server's answer to that.
-    pub fn told(&mut self, failure: Failure) -> Failure {
+    pub fn first_failure(&mut self, failure: Failure) -> Failure {
         self.session.infile.lock().failure.take().unwrap_or(failure)
     }
 
     /// Its statements know that the connection they were prepared on is no more.
     pub fn detach_statements(&mut self) {
         for statement in &self.session.statements {
-            // SAFETY: a statement takes itself out of this list before it is freed, and by the border's contract no
-            // other thread uses it or this MYSQL now.
+            // SAFETY: a statement takes itself out of this list before it is freed, and by the
+            // border's contract no other thread uses it or this MYSQL now.
             unsafe { (**statement).lose_connection() };
         }
     }
@@ -520,8 +511,8 @@ impl Handle<'_> {
     pub fn detach_result(&mut self) {
         let result = std::mem::replace(&mut self.session.unbuffered, std::ptr::null_mut());
         if !result.is_null() {
-            // SAFETY: an unbuffered result takes itself out of here before it is freed, and by the border's contract no
-            // other thread uses it now.
+            // SAFETY: an unbuffered result takes itself out of here before it is freed, and by the
+            // border's contract no other thread uses it now.
             unsafe { (*result).disown() };
         }
     }
@@ -561,6 +552,20 @@ fn plain_version(version: &str) -> &str {
         .strip_prefix("5.5.5-")
         .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         .unwrap_or(version)
+}
+
+/// A stream to the first of the endpoints that is open, or why the last one isn't.
+fn dial_first(
+    options: &Options,
+) -> Result<(Box<dyn porpoise_transport::Stream>, Endpoint), Failure> {
+    let mut failure = Failure::of(failure::CONNECTION);
+    for endpoint in options.endpoints().map_err(Failure::from)? {
+        match porpoise_client::connect_stream(&endpoint, options) {
+            Ok(stream) => return Ok((stream, endpoint)),
+            Err(error) => failure = cant_connect(&endpoint, &error),
+        }
+    }
+    Err(failure)
 }
 
 /// Who a program is that doesn't say: the operating system's user.

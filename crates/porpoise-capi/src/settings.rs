@@ -1,9 +1,10 @@
 //! What a program sets before it connects: `mysql_options()`, and the same by name in option files.
 //!
-//! Each option is one row of [`TABLE`]: its number in `mysql.h`, its name in option files, and where its value goes.
-//! Options that have no meaning here (compression, plugins) are rows too: they are taken and change
-//! nothing, as programs set them without looking. TLS is another matter: this library doesn't have it yet, and whoever asks for it
-//! doesn't get a connection that others could read.
+//! Each option is one row of [`TABLE`]: its number in `mysql.h`, its name in option files, and
+//! where its value goes. Options that have no meaning here (compression, plugins) are rows too:
+//! they are taken and change nothing, as programs set them without looking. TLS is another matter:
+//! this library doesn't have it yet, and whoever asks for it doesn't get a connection that others
+//! could read.
 
 use crate::abi::{PublicOptions, Text, take};
 use std::ffi::{CString, c_uint, c_ulong, c_void};

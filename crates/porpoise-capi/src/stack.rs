@@ -1,8 +1,9 @@
 //! A stack for the engine, beside the program's own.
 //!
-//! Expressions and subqueries nest on the stack, and the program's may be small: sysbench's threads have 64 KiB, Ruby's
-//! fibers not much more. So each embedded connection has a stack as large as a server's thread, of which the system
-//! gives memory only as far as it is used, and what the engine does runs there, on the caller's thread.
+//! Expressions and subqueries nest on the stack, and the program's may be small: sysbench's threads
+//! have 64 KiB, Ruby's fibers not much more. So each embedded connection has a stack as large as a
+//! server's thread, of which the system gives memory only as far as it is used, and what the engine
+//! does runs there, on the caller's thread.
 //!
 //! ```text
 //!   caller's stack │ mysql_real_query ─► Visitor::write ─┐                 ┌─► the reply
@@ -51,7 +52,8 @@ impl Stack {
     pub fn run<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let base = self.lowest.wrapping_byte_add(GUARD_BYTES).cast();
         let caught = || catch_unwind(AssertUnwindSafe(work));
-        // SAFETY: the memory is this stack's alone, and as it is borrowed, nothing runs on it; no panic leaves the call.
+        // SAFETY: the memory is this stack's alone, and as it is borrowed, nothing runs on it; no
+        // panic leaves the call.
         let result = unsafe { psm::on_stack(base, BYTES - GUARD_BYTES, caught) };
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }

@@ -1,4 +1,5 @@
-//! Changes of the session that the server told of (`mysql_session_track_get_first()` and `…_next()`).
+//! Changes of the session that the server told of (`mysql_session_track_get_first()` and
+//! `…_next()`).
 
 use porpoise_client::Outcome;
 use porpoise_protocol::reply::StateChange;

@@ -26,36 +26,49 @@ use porpoise_mdl::{HasFastPath, MdlFastPath, MetadataLocks};
 use porpoise_storage::SpaceId;
 use porpoise_types::{Collation, DataType, RowLayout, Value};
 
+/// A schema (database), without what is in it.
 #[derive(Clone, Debug)]
 pub struct Schema {
+    /// As it was created. Names of schemas compare by case (`lower_case_table_names=0`).
     pub name: CompactString,
+    /// The default of its tables.
     pub collation: Collation,
 }
 
 /// A base table or a temporary table.
 #[derive(Debug)]
 pub struct Table {
+    /// Unchanged by ALTER and RENAME TABLE; a new one after TRUNCATE TABLE or DROP and CREATE.
     pub id: TableId,
     /// Grows with every change of the definition; unique over all tables.
     pub version: u64,
+    /// The name of the schema it is in.
     pub schema: CompactString,
+    /// As it was created; compares by case.
     pub name: CompactString,
+    /// Holds the rows under their encoded primary keys.
     pub space: SpaceId,
+    /// In definition order, hidden ones last.
     pub columns: Vec<Column>,
     /// The primary key, where there is one, is the first.
     pub indexes: Vec<Index>,
+    /// CHECK constraints, enforced or not, in the order of creation.
     pub checks: Vec<Check>,
     /// What the table's rows refer to. Who refers to the table, the catalog knows ([`super::Catalog::children`]).
     pub foreign_keys: Vec<ForeignKey>,
     /// The stored row: every column, virtual generated ones included, in definition order.
     pub layout: Arc<RowLayout>,
+    /// The default of its text columns.
     pub collation: Collation,
+    /// Empty where there is none.
     pub comment: String,
     /// Table options to print back, such as `ROW_FORMAT=DYNAMIC`, in the order given.
     pub options: Vec<(CompactString, String)>,
+    /// CREATE TEMPORARY TABLE: known to one session, and in no dictionary.
     pub temporary: bool,
     /// Seconds since 1970.
     pub created_s: i64,
+    /// Shared by all versions of the definition.
     pub state: Arc<TableState>,
 }
 
@@ -66,6 +79,7 @@ pub struct TableState {
     pub auto_increment: AtomicU64,
     /// The next hidden row number of a table without a primary key; 0 until it was read.
     pub row_number: AtomicU64,
+    /// Replaced as a whole by ANALYZE TABLE.
     pub statistics: ArcSwap<Statistics>,
     /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots see none there.
     pub rebuilt_ts: AtomicU64,
@@ -78,35 +92,50 @@ pub struct TableState {
 pub struct Statistics {
     /// Distinct values of each index's first 1, 2, … parts, by index name.
     pub cardinality: hashbrown::HashMap<CompactString, Vec<u64>>,
+    /// False: `cardinality` is empty because ANALYZE TABLE never ran.
     pub analyzed: bool,
 }
 
+/// A column of a base or temporary table.
 #[derive(Debug)]
 pub struct Column {
+    /// As it was created; compares in any case.
     pub name: CompactString,
+    /// The declared type, with its character set.
     pub ty: DataType,
+    /// False: NOT NULL, declared or because the primary key holds it.
     pub nullable: bool,
+    /// What INSERT writes where the statement gives no value.
     pub default: ColumnDefault,
     /// `ON UPDATE CURRENT_TIMESTAMP(fsp)`.
     pub on_update_now: bool,
+    /// INSERT makes the value where it gets none, NULL or 0.
     pub auto_increment: bool,
+    /// `Some`: the value is computed and can't be assigned.
     pub generated: Option<Generated>,
+    /// False: INVISIBLE, left out of `*` and of INSERT without a column list.
     pub visible: bool,
     /// Made for a functional key part, and behind all others: not visible either, and no statement can name it.
     pub hidden: bool,
+    /// Empty where there is none.
     pub comment: String,
 }
 
+/// What a column gets where INSERT gives no value.
 #[derive(Debug)]
 pub enum ColumnDefault {
     /// Neither given nor NULL: error 1364 in strict mode.
     None,
+    /// A value of the column's type; NULL for `DEFAULT NULL` and for nullable columns without a
+    /// default.
     Literal(Value),
     /// `CURRENT_TIMESTAMP(fsp)`.
     Now,
     /// `DEFAULT (expression)`: over the row's earlier columns, slot 0 of the frame.
     Expression {
+        /// As SHOW CREATE TABLE prints it.
         sql: String,
+        /// The bound expression.
         expr: Arc<Expr>,
     },
 }
@@ -118,15 +147,20 @@ pub struct Generated {
     pub sql: String,
     /// Over the row itself, slot 0 of the frame.
     pub expr: Arc<Expr>,
+    /// STORED, not VIRTUAL.
     pub stored: bool,
 }
 
+/// A CHECK constraint.
 #[derive(Debug)]
 pub struct Check {
+    /// As declared, or made by the server (`t_chk_1`); unique in the schema.
     pub name: CompactString,
+    /// The condition as SHOW CREATE TABLE prints it.
     pub sql: String,
     /// Over the row itself, slot 0 of the frame.
     pub expr: Arc<Expr>,
+    /// False: NOT ENFORCED, kept for SHOW CREATE TABLE only.
     pub enforced: bool,
 }
 
@@ -134,23 +168,33 @@ pub struct Check {
 /// foreign_key_checks=0 it may come later than the child, and go earlier.
 #[derive(Clone, Debug)]
 pub struct ForeignKey {
+    /// The constraint's name, unique in the schema.
     pub name: CompactString,
     /// Positions in `table.columns`.
     pub columns: Vec<usize>,
+    /// The referenced table's schema.
     pub parent_schema: CompactString,
+    /// The referenced table's name.
     pub parent_table: CompactString,
+    /// The referenced columns, in the order of `columns`.
     pub parent_columns: Vec<CompactString>,
+    /// What happens when the parent row is deleted.
     pub on_delete: ReferenceAction,
+    /// What happens when the parent row's referenced columns change.
     pub on_update: ReferenceAction,
 }
 
 /// What happens to the rows that refer to a row that goes or gets another key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReferenceAction {
+    /// Refuses the change; also what applies where no action is declared.
     #[default]
     NoAction,
+    /// Refuses the change; as NO ACTION, but printed as it was declared.
     Restrict,
+    /// Deletes the referring rows, or gives them the new key.
     Cascade,
+    /// Sets the referring columns to NULL.
     SetNull,
 }
 
@@ -160,6 +204,7 @@ impl ReferenceAction {
         matches!(self, ReferenceAction::NoAction | ReferenceAction::Restrict)
     }
 
+    /// As statements and `information_schema` spell it.
     pub fn name(self) -> &'static str {
         match self {
             ReferenceAction::NoAction => "NO ACTION",
@@ -170,13 +215,20 @@ impl ReferenceAction {
     }
 }
 
+/// An index; the primary key is one too.
 #[derive(Debug)]
 pub struct Index {
+    /// `PRIMARY` for the primary key; compares in any case.
     pub name: CompactString,
+    /// Holds the entries. The primary key's is the table's own.
     pub space: SpaceId,
+    /// Primary, unique or neither.
     pub kind: IndexKind,
+    /// What its keys consist of, the most significant part first.
     pub parts: Vec<IndexPart>,
+    /// False: INVISIBLE, maintained but not used by the optimizer.
     pub visible: bool,
+    /// Empty where there is none.
     pub comment: String,
     /// `USING …` as written; printed back, without effect.
     pub algorithm: Option<CompactString>,
@@ -185,22 +237,29 @@ pub struct Index {
     /// Positions of the table's columns that an entry of a secondary index holds whole (no prefix),
     /// primary key columns included, in the order of `entry_layout`. Empty for the primary key.
     pub entry_columns: Vec<usize>,
+    /// The encoding of an entry's columns. Empty for the primary key.
     pub entry_layout: Arc<RowLayout>,
 }
 
+/// What an index requires of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
+    /// PRIMARY KEY: unique and without NULLs. Its space holds the rows themselves.
     Primary,
+    /// UNIQUE: no two rows have an equal key without NULL in it.
     Unique,
+    /// Any number of rows may have the same key.
     NonUnique,
 }
 
+/// A part of an index's key: a column, or the beginning of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexPart {
     /// Position in `table.columns`.
     pub column: usize,
     /// In characters (bytes for binary strings).
     pub prefix: Option<u32>,
+    /// DESC: the part sorts in descending order.
     pub descending: bool,
 }
 
@@ -222,12 +281,14 @@ impl IndexPart {
 }
 
 impl Index {
+    /// Whether two rows can't have the same key; true for the primary key.
     pub fn is_unique(&self) -> bool {
         self.kind != IndexKind::NonUnique
     }
 }
 
 impl Table {
+    /// `None`: rows lie under hidden row numbers.
     pub fn primary_key(&self) -> Option<&Index> {
         self.indexes
             .first()
@@ -256,6 +317,7 @@ impl Table {
         self.columns.iter().filter(|column| !column.hidden)
     }
 
+    /// The position of the index of that name in `indexes`, in any case.
     pub fn index_position(&self, name: &str) -> Option<usize> {
         self.indexes
             .iter()
@@ -282,12 +344,14 @@ impl Table {
             .or_else(|| self.indexes.iter().position(begins))
     }
 
+    /// The position of the AUTO_INCREMENT column; a table has one at most.
     pub fn auto_increment_column(&self) -> Option<usize> {
         self.columns.iter().position(|column| column.auto_increment)
     }
 }
 
 impl TableState {
+    /// The state of a table or view that has just been made or read from the dictionary.
     pub fn new(locks: &Arc<MetadataLocks>) -> TableState {
         TableState {
             auto_increment: AtomicU64::new(0),
@@ -319,13 +383,19 @@ impl HasFastPath for TableState {
 /// A view: its text, bound anew by every statement that names it.
 #[derive(Clone, Debug)]
 pub struct View {
+    /// Views and tables are numbered together.
     pub id: TableId,
+    /// Shared by all versions of the definition.
     pub state: Arc<TableState>,
+    /// The name of the schema it is in.
     pub schema: CompactString,
+    /// As it was created; compares by case.
     pub name: CompactString,
+    /// Grows with every change of the definition; unique over all tables and views.
     pub version: u64,
     /// The SELECT in canonical form.
     pub sql: String,
+    /// The columns' names, in the order of the SELECT's.
     pub columns: Vec<CompactString>,
     /// `user@host`.
     pub definer: String,

@@ -49,7 +49,9 @@ pub const DICTIONARY_SPACE: SpaceId = SpaceId(0);
 const FORMAT: u32 = 1;
 
 const FORMAT_KEY: &[u8] = b"f";
+/// The records of accounts, which the crate of accounts reads and writes itself.
 pub const KIND_ACCOUNT: u8 = b'a';
+/// The record of the key that chooses plugins for users without an account.
 pub const KIND_DECOY_KEY: u8 = b'd';
 const KIND_SCHEMA: u8 = b's';
 const KIND_TABLE: u8 = b't';
@@ -142,6 +144,7 @@ impl Dictionary {
         Ok((dictionary, catalog))
     }
 
+    /// A number for a new table or view; no number is given twice while the database is open.
     pub fn next_table_id(&self) -> u32 {
         self.next_table.fetch_add(1, Ordering::Relaxed)
     }
@@ -151,6 +154,7 @@ impl Dictionary {
         TableState::new(&self.locks)
     }
 
+    /// A version for a new or changed definition, above all given before.
     pub fn next_version(&self) -> u64 {
         self.next_version.fetch_add(1, Ordering::Relaxed)
     }
@@ -234,6 +238,7 @@ pub fn put_record<T: Serialize>(
     Ok(())
 }
 
+/// Deletes one record of a kind; nothing happens if there is none.
 pub fn delete_record(transaction: &mut Transaction, kind: u8, name: &[u8]) {
     transaction.delete(DICTIONARY_SPACE, &dictionary_key(kind, name));
 }
@@ -320,8 +325,11 @@ fn parents_of(relation: &Relation) -> Vec<TableName> {
 /// A database's definitions: where they lie, how they are now, and what names new ones.
 #[derive(Clone, Copy)]
 pub struct Definitions<'a> {
+    /// Holds the dictionary's records and the tables' rows.
     pub store: &'a Store,
+    /// The newest picture; [`Change::commit`] replaces it.
     pub catalog: &'a ArcSwap<Catalog>,
+    /// Admits one change at a time, and numbers what is new.
     pub dictionary: &'a Dictionary,
 }
 
@@ -355,10 +363,13 @@ impl<'a> Change<'a> {
         &self.catalog
     }
 
+    /// The storage transaction that the change is committed with: for spaces made and dropped, and
+    /// rows moved.
     pub fn transaction(&mut self) -> &mut Transaction {
         &mut self.transaction
     }
 
+    /// Puts a schema in place: a new one, or another collation for one that is there.
     pub fn put_schema(&mut self, schema: Schema) -> Result<()> {
         let record = SchemaRecord {
             name: schema.name.clone(),

@@ -4,6 +4,8 @@
 //! `ArcSwap`. A statement takes one picture and keeps it to its end. DDL makes a new picture and
 //! publishes it when its storage transaction is durable.
 
+#![warn(missing_docs)]
+
 pub mod create_text;
 mod definition;
 pub mod dictionary;
@@ -39,17 +41,24 @@ pub type TableName = (CompactString, CompactString);
 /// A session's own tables.
 pub type TemporaryTables = HashMap<TableName, Arc<Table>>;
 
+/// A schema and what is in it.
 #[derive(Clone, Debug)]
 pub struct SchemaEntry {
+    /// The schema's own definition.
     pub schema: Schema,
+    /// Base tables and views, by name. Virtual tables are registered with [`virtual_table`]
+    /// instead.
     pub relations: HashMap<CompactString, Relation>,
 }
 
 /// What a name in FROM can stand for.
 #[derive(Clone, Debug)]
 pub enum Relation {
+    /// A base table, or a session's temporary one.
     Table(Arc<Table>),
+    /// A view, to be bound from its text.
     View(Arc<View>),
+    /// A table whose rows are made by code.
     Virtual(&'static VirtualTable),
 }
 
@@ -98,6 +107,8 @@ impl Catalog {
         })
     }
 
+    /// The base table of that name; `None` if there is none, or a view or virtual table has the
+    /// name.
     pub fn base_table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
         match self.schema(schema)?.relations.get(name)? {
             Relation::Table(table) => Some(Arc::clone(table)),

@@ -23,57 +23,84 @@ use serde::{Deserialize, Serialize};
 use super::definition::*;
 use super::expression::{self, BindExpression};
 
+/// A schema as the dictionary keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SchemaRecord {
+    /// As it was created.
     pub name: CompactString,
+    /// The default collation's number (`information_schema.COLLATIONS.ID`).
     pub collation: u16,
 }
 
+/// A table as the dictionary keeps it; see [`Table`] for what the fields mean.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableRecord {
+    /// The table's [`TableId`].
     pub id: u32,
+    /// The definition's version; a changed one gets a higher.
     pub version: u64,
+    /// The name of the schema it is in.
     pub schema: CompactString,
+    /// As it was created.
     pub name: CompactString,
+    /// The [`SpaceId`] of its rows.
     pub space: u32,
+    /// In definition order, hidden ones last.
     pub columns: Vec<ColumnRecord>,
     /// The primary key, where there is one, is the first.
     #[serde(default)]
     pub indexes: Vec<IndexRecord>,
+    /// CHECK constraints, in the order of creation.
     #[serde(default)]
     pub checks: Vec<CheckRecord>,
+    /// What its rows refer to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKeyRecord>,
+    /// The default collation's number.
     pub collation: u16,
+    /// Empty where there is none.
     #[serde(default)]
     pub comment: String,
+    /// Table options to print back, in the order given.
     #[serde(default)]
     pub options: Vec<(CompactString, String)>,
+    /// Seconds since 1970.
     #[serde(default)]
     pub created_s: i64,
+    /// Never written: temporary tables are in no dictionary.
     #[serde(skip)]
     pub temporary: bool,
 }
 
+/// A column as the dictionary keeps it; see [`Column`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnRecord {
+    /// As it was created.
     pub name: CompactString,
+    /// The declared type, with its character set.
     #[serde(with = "TypeRecord")]
     pub ty: DataType,
+    /// False: NOT NULL.
     pub nullable: bool,
+    /// What INSERT writes where the statement gives no value.
     #[serde(default, skip_serializing_if = "DefaultRecord::is_none")]
     pub default: DefaultRecord,
+    /// `ON UPDATE CURRENT_TIMESTAMP(fsp)`, with the type's digits.
     #[serde(default, skip_serializing_if = "is_false")]
     pub on_update_now: bool,
+    /// INSERT makes the value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub auto_increment: bool,
+    /// `Some` for a generated column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<GeneratedRecord>,
+    /// INVISIBLE: left out of `*`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub invisible: bool,
     /// Made for a functional key part: nothing shows it, and no statement can name it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hidden: bool,
+    /// Empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
     /// Where ALTER TABLE took the column from: its position in the old table.
@@ -81,40 +108,59 @@ pub struct ColumnRecord {
     pub origin: Option<usize>,
 }
 
+/// A column's default as the dictionary keeps it; see [`ColumnDefault`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum DefaultRecord {
+    /// No default.
     #[default]
     None,
+    /// `DEFAULT NULL`, declared or because the column is nullable.
     Null,
     /// The value as a row of this one column.
     Literal(Vec<u8>),
+    /// `CURRENT_TIMESTAMP(fsp)`, with the type's digits.
     Now,
     /// The expression's canonical text.
     Expression(String),
 }
 
+/// What a generated column computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GeneratedRecord {
+    /// The expression's canonical text.
     pub sql: String,
+    /// STORED, not VIRTUAL.
     pub stored: bool,
 }
 
+/// A CHECK constraint as the dictionary keeps it; see [`Check`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckRecord {
+    /// The constraint's name.
     pub name: CompactString,
+    /// The condition's canonical text.
     pub sql: String,
+    /// False: NOT ENFORCED.
     pub enforced: bool,
 }
 
+/// A foreign key as the dictionary keeps it; see [`ForeignKey`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForeignKeyRecord {
+    /// The constraint's name.
     pub name: CompactString,
+    /// The referring columns' names.
     pub columns: Vec<CompactString>,
+    /// The referenced table's schema.
     pub parent_schema: CompactString,
+    /// The referenced table's name.
     pub parent_table: CompactString,
+    /// The referenced columns' names, in the order of `columns`.
     pub parent_columns: Vec<CompactString>,
+    /// What happens when the parent row is deleted.
     #[serde(with = "ReferenceActionRecord")]
     pub on_delete: ReferenceAction,
+    /// What happens when the parent row's referenced columns change.
     #[serde(with = "ReferenceActionRecord")]
     pub on_update: ReferenceAction,
     /// ALTER TABLE found it in the old table.
@@ -132,15 +178,22 @@ enum ReferenceActionRecord {
     SetNull,
 }
 
+/// An index as the dictionary keeps it; see [`Index`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexRecord {
+    /// `PRIMARY` for the primary key.
     pub name: CompactString,
+    /// The [`SpaceId`] of its entries; for the primary key, the table's.
     pub space: u32,
+    /// Primary, unique or neither.
     #[serde(with = "IndexKindRecord")]
     pub kind: IndexKind,
+    /// What its keys consist of.
     pub parts: Vec<PartRecord>,
+    /// INVISIBLE: not used by the optimizer.
     #[serde(default, skip_serializing_if = "is_false")]
     pub invisible: bool,
+    /// Empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
     /// `USING` was written: printed back.
@@ -154,27 +207,41 @@ pub struct IndexRecord {
     pub origin: Option<usize>,
 }
 
+/// A part of an index's key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
+    /// The column's name.
     pub column: CompactString,
+    /// Only so many characters count (bytes for binary strings); `None`: the whole value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<u32>,
+    /// DESC.
     #[serde(default, skip_serializing_if = "is_false")]
     pub descending: bool,
 }
 
+/// A view as the dictionary keeps it; see [`View`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ViewRecord {
+    /// The name of the schema it is in.
     pub schema: CompactString,
+    /// As it was created.
     pub name: CompactString,
+    /// The definition's version.
     pub version: u64,
+    /// The SELECT in canonical form.
     pub sql: String,
+    /// The columns' names.
     pub columns: Vec<CompactString>,
+    /// `user@host`.
     pub definer: String,
+    /// SQL SECURITY INVOKER, not DEFINER.
     #[serde(default)]
     pub invoker: bool,
+    /// UNDEFINED, MERGE or TEMPTABLE.
     #[serde(default)]
     pub algorithm: CompactString,
+    /// CASCADED, LOCAL or empty.
     #[serde(default)]
     pub check_option: CompactString,
 }
@@ -184,6 +251,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl DefaultRecord {
+    /// For serde: a column without a default is written without the field.
     pub fn is_none(&self) -> bool {
         matches!(self, DefaultRecord::None)
     }
@@ -428,18 +496,21 @@ impl TypeRecord {
 }
 
 impl TableRecord {
+    /// The position of the column of that name, in any case; hidden ones count.
     pub fn column_position(&self, name: &str) -> Option<usize> {
         self.columns
             .iter()
             .position(|column| column.name.eq_ignore_ascii_case(name))
     }
 
+    /// The position of the index of that name, in any case.
     pub fn index_position(&self, name: &str) -> Option<usize> {
         self.indexes
             .iter()
             .position(|index| index.name.eq_ignore_ascii_case(name))
     }
 
+    /// Whether the first index is the primary key; there is no other place for one.
     pub fn has_primary_key(&self) -> bool {
         self.indexes
             .first()
@@ -718,6 +789,7 @@ impl TableRecord {
 }
 
 impl View {
+    /// The view that a record describes.
     pub fn of(record: ViewRecord, id: TableId, state: Arc<TableState>) -> View {
         View {
             id,
@@ -734,6 +806,7 @@ impl View {
         }
     }
 
+    /// The record to keep for the view.
     pub fn record(&self) -> ViewRecord {
         ViewRecord {
             schema: self.schema.clone(),

@@ -6,7 +6,10 @@ use porpoise_types::DataType;
 
 /// A read-only table whose rows are made by code when a statement reads it.
 pub struct VirtualTable {
+    /// A built-in schema; see
+    /// [`dictionary::BUILT_IN_SCHEMAS`](crate::dictionary::BUILT_IN_SCHEMAS).
     pub schema: &'static str,
+    /// As MySQL spells it; compares in any case.
     pub name: &'static str,
     /// Name, type, nullable.
     pub columns: &'static [VirtualColumn],

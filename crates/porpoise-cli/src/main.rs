@@ -7,6 +7,8 @@
 //! porpoise bench    the OLTP read-write mix over every way in, against a server in a temporary folder; locks and connections alone
 //! ```
 
+#![warn(missing_docs)]
+
 mod bench;
 mod recover;
 mod serve;
@@ -51,21 +53,23 @@ enum Command {
     Bench(bench::BenchOptions),
 }
 
-/// Has the allocator give memory back to the system soon, unless MIMALLOC_PURGE_DELAY says otherwise: a database beside its
-/// application keeps little for later. At once would be dear: what is given back and taken again costs up to a
-/// tenth of the throughput, to have 2 MB less.
+/// Has the allocator give memory back to the system soon, unless MIMALLOC_PURGE_DELAY says
+/// otherwise: a database beside its application keeps little for later. At once would be dear: what
+/// is given back and taken again costs up to a tenth of the throughput, to have 2 MB less.
 fn give_memory_back_soon() {
     /// `mi_option_purge_delay` of mimalloc's `mi_option_t`, in milliseconds.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
     // SAFETY: the option is a number that mimalloc reads and writes atomically; any value is valid.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, 100) }
-    // Of a huge page some is in use, and all of it resident. A kernel without them refuses, which is as well.
+    // Of a huge page some is in use, and all of it resident. A kernel without them refuses, which
+    // is as well.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-/// Has the allocator give back what this thread has freed: by itself it does so only while the thread allocates, so that a thread
-/// that sleeps keeps what its last hour of work took. 10 µs if it is little, 2 ms for 20 MB.
+/// Has the allocator give back what this thread has freed: by itself it does so only while the
+/// thread allocates, so that a thread that sleeps keeps what its last hour of work took. 10 µs if
+/// it is little, 2 ms for 20 MB.
 fn give_memory_back() {
     // SAFETY: any thread may ask for it at any time, and it touches nothing but what is free.
     unsafe { libmimalloc_sys::mi_collect(false) }

@@ -1,9 +1,11 @@
-//! `porpoise serve`: options, the data folder, the doors, and a clean end.
+//! `porpoise serve`: options, the data folder, the listeners, and a clean end.
 //!
 //! 1. Option files and the command line, the way mysqld reads them (`porpoise_server::options`).
-//! 2. The engine opens the folder; a folder that another server has open is refused, with that server's process.
+//! 2. The engine opens the folder; a folder that another server has open is refused, with that
+//!    server's process.
 //! 3. The server listens. One line says that it is ready, and where.
-//! 4. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is written.
+//! 4. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is
+//!    written.
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -58,7 +60,7 @@ const DEFAULT_PORT: u64 = 3306;
 const SOCKET_PATH_MAX: usize = 107;
 
 /// Options that are the program's own, beside the system variables.
-const OWN: &[(&str, OptionKind)] = &[
+const OWN_OPTIONS: &[(&str, OptionKind)] = &[
     ("bind_address", OptionKind::Value),
     ("datadir", OptionKind::Value),
     ("defaults_extra_file", OptionKind::Value),
@@ -72,7 +74,7 @@ const OWN: &[(&str, OptionKind)] = &[
     ("shared_memory_base_name", OptionKind::Value),
     ("socket", OptionKind::Value),
     ("thread_pool_size", OptionKind::Value),
-    // Who starts mysqld by a script says whom to run as: here it is who starts it.
+    // Scripts that start mysqld say whom to run as: here it is the user that starts the server.
     ("user", OptionKind::Value),
     ("verbose", OptionKind::Switch),
     ("version", OptionKind::Switch),
@@ -83,7 +85,7 @@ const REFUSED: u8 = 1;
 
 pub fn run(words: Vec<String>) -> ExitCode {
     start_log();
-    let words = match single_letters(words) {
+    let words = match spell_out_letters(words) {
         Ok(words) => words,
         Err(code) => return code,
     };
@@ -110,7 +112,7 @@ pub fn start_log() {
 }
 
 /// The single letters that mysqld knows, as their long names. Help and version end the program.
-fn single_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
+fn spell_out_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
     let mut long = Vec::with_capacity(words.len());
     for word in words {
         match word.as_str() {
@@ -135,7 +137,8 @@ fn single_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
 }
 
 fn known(name: &str) -> Option<OptionKind> {
-    OWN.iter()
+    OWN_OPTIONS
+        .iter()
         .find(|(own, _)| *own == name)
         .map(|(_, takes)| *takes)
         .or_else(|| {
@@ -157,7 +160,7 @@ fn read_options(words: Vec<String>, known: &dyn KnownOptions) -> Result<Options,
         options.read_file(Path::new(file), GROUPS, true, known)?;
     } else if command_line.get("no_defaults").is_none() {
         for file in DEFAULT_FILES {
-            if let Some(path) = at_home(file) {
+            if let Some(path) = expand_home(file) {
                 options.read_file(&path, GROUPS, false, known)?;
             }
         }
@@ -172,21 +175,21 @@ fn read_options(words: Vec<String>, known: &dyn KnownOptions) -> Result<Options,
     Ok(options)
 }
 
-fn at_home(file: &str) -> Option<PathBuf> {
+fn expand_home(file: &str) -> Option<PathBuf> {
     match file.strip_prefix("~/") {
         Some(rest) => Some(PathBuf::from(std::env::var_os("HOME")?).join(rest)),
         None => Some(PathBuf::from(file)),
     }
 }
 
-/// Where to be found, taken out of the options; what is left are system variables.
-struct Place {
+/// What the options say beside system variables, which stay among them.
+struct ServeConfig {
     location: Location,
     server: ServerOptions,
     base_name: String,
 }
 
-fn place(options: &mut Options) -> Result<Place, String> {
+fn config_of(options: &mut Options) -> Result<ServeConfig, String> {
     let folder = options.get("datadir").unwrap_or("porpoise-data");
     let location = match folder {
         ":memory:" => Location::Memory,
@@ -226,7 +229,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
             .as_deref()
             .map(|socket| shared_memory::path_of(socket, &base_name)),
     };
-    // Who didn't ask for it isn't refused a start for a long folder's name.
+    // A long folder's name is a reason not to start only if shared memory was asked for.
     let is_asked_for = options.get("shared_memory").is_some();
     let shared_memory = shared_memory.filter(|path| {
         let fits = path.as_os_str().len() <= SOCKET_PATH_MAX;
@@ -248,7 +251,7 @@ fn place(options: &mut Options) -> Result<Place, String> {
     ] {
         options.take(name);
     }
-    Ok(Place {
+    Ok(ServeConfig {
         location,
         server: ServerOptions {
             tcp,
@@ -320,18 +323,14 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         tracing::warn!("{warning}");
     }
     if options.get("print_defaults").is_some() {
-        for (name, value) in options.into_pairs() {
-            if name != "print_defaults" {
-                println!("--{}={value}", name.replace('_', "-"));
-            }
-        }
+        print_options(options);
         return Ok(());
     }
-    let Place {
+    let ServeConfig {
         location,
-        server: mut doors,
+        server: mut server_options,
         base_name,
-    } = place(&mut options)?;
+    } = config_of(&mut options)?;
     let folder = match &location {
         Location::Memory => "memory".to_string(),
         Location::Path(path) => path.display().to_string(),
@@ -356,8 +355,32 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     }
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
     // Programs that open the folder come here instead. It is served without them as well.
-    doors.instance_socket = data.and_then(|folder| match InstanceSocket::open(&folder) {
-        Ok(socket) => Some(Arc::new(socket)),
+    server_options.instance_socket = data.and_then(|folder| open_to_programs(&folder));
+    let server =
+        Server::start(engine.clone(), &server_options).map_err(|error| error.to_string())?;
+
+    publish_variables(&engine, &server, &folder, open_files, &base_name);
+    stop_on_signals(&server)?;
+    announce(&server, &folder);
+    server.wait();
+    server.stop();
+    engine
+        .close()
+        .map_err(|error| format!("can't close {folder}: {}", error.message()))
+}
+
+fn print_options(options: Options) {
+    for (name, value) in options.into_pairs() {
+        if name != "print_defaults" {
+            println!("--{}={value}", name.replace('_', "-"));
+        }
+    }
+}
+
+/// The socket in a folder for programs that open it.
+fn open_to_programs(folder: &Path) -> Option<Arc<InstanceSocket>> {
+    match InstanceSocket::open(folder) {
+        Ok(instance_socket) => Some(Arc::new(instance_socket)),
         Err(error) => {
             tracing::warn!(
                 "other programs can't come in at {}: {error}",
@@ -365,10 +388,17 @@ fn serve(words: Vec<String>) -> Result<(), String> {
             );
             None
         }
-    });
-    let server = Server::start(engine.clone(), &doors).map_err(|error| error.to_string())?;
+    }
+}
 
-    // What the variables of these names show is where the server really is.
+/// Has the variables of what was asked for show what there is.
+fn publish_variables(
+    engine: &Engine,
+    server: &Server,
+    folder: &str,
+    open_files: u64,
+    base_name: &str,
+) {
     let port = server.tcp_addresses().first().map_or(0, SocketAddr::port);
     let socket = server
         .socket_path()
@@ -376,17 +406,20 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     for (name, value) in [
         ("port", port.to_string()),
         ("socket", socket),
-        ("datadir", folder.clone()),
+        ("datadir", folder.to_string()),
         ("open_files_limit", open_files.to_string()),
         (
             "shared_memory",
             u8::from(server.shared_memory_path().is_some()).to_string(),
         ),
-        ("shared_memory_base_name", base_name),
+        ("shared_memory_base_name", base_name.to_string()),
     ] {
         engine.variables().learn(name, &value);
     }
+}
 
+/// SIGTERM and SIGINT stop the server; the second of them ends the process at once.
+fn stop_on_signals(server: &Server) -> Result<(), String> {
     let stopper = server.stopper();
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| format!("can't watch signals: {error}"))?;
@@ -404,7 +437,11 @@ fn serve(words: Vec<String>) -> Result<(), String> {
             stopper.stop();
         }
     });
+    Ok(())
+}
 
+/// Prints the line that says that the server is ready, and where.
+fn announce(server: &Server, folder: &str) {
     let mut places: Vec<String> = server
         .tcp_addresses()
         .iter()
@@ -423,10 +460,4 @@ fn serve(words: Vec<String>) -> Result<(), String> {
     );
     // Whoever started it may have closed the other end.
     let _ = std::io::stdout().flush();
-
-    server.wait();
-    server.stop();
-    engine
-        .close()
-        .map_err(|error| format!("can't close {folder}: {}", error.message()))
 }

@@ -1,8 +1,8 @@
 //! Damaged folders as SQL sees them: right rows or an error that names the table, CHECK TABLE, and
 //! `porpoise recover`.
 //!
-//! `PORPOISE_DAMAGES=500 cargo test --release -p porpoise-cli --test damage -- --nocapture` tries so
-//! many random damages.
+//! `PORPOISE_DAMAGES=500 cargo test --release -p porpoise-cli --test damage -- --nocapture` tries
+//! so many random damages.
 
 use std::collections::BTreeMap;
 use std::fs;

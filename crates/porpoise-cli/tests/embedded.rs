@@ -48,7 +48,7 @@ fn a_server_that_has_the_folder_lets_programs_in() {
     let folder = tempfile::tempdir().unwrap();
     let _server = Serving::start(folder.path());
     let database = Database::open(folder.path()).unwrap();
-    assert!(!database.is_here());
+    assert!(!database.is_local());
     let connection = database.connect().unwrap();
     connection.execute("CREATE DATABASE shop", ()).unwrap();
     connection

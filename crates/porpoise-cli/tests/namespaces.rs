@@ -1,8 +1,8 @@
-//! The fast path from where memory can't be shared: other network namespaces, proxies, processes without room for it. Whoever
-//! asks there stays on TCP and isn't told of any error.
+//! The fast path from where memory can't be shared: other network namespaces, proxies, processes
+//! without room for it. Whoever asks there stays on TCP and isn't told of any error.
 //!
-//! Making a network namespace takes root and a kernel that lets it, as containers' often don't. What couldn't be tried
-//! says `NOT TRIED`.
+//! Making a network namespace takes root and a kernel that lets it, as containers' often don't.
+//! What couldn't be tried says `NOT TRIED`.
 
 #![cfg(target_os = "linux")]
 
@@ -213,7 +213,8 @@ fn a_client_that_shares_the_network_alone_moves_to_shared_memory() {
     assert_eq!(served.moved_and_stayed(), (1, 0));
 }
 
-/// Wherever its descriptors run out while it takes the memory: where TCP alone would have worked, asking for more doesn't hurt.
+/// Wherever its descriptors run out while it takes the memory: where TCP alone would have worked,
+/// asking for more doesn't hurt.
 #[test]
 fn a_client_without_descriptors_for_the_memory_stays_on_tcp() {
     let served = Served::start("127.0.0.1:0", true);

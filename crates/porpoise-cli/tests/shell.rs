@@ -261,8 +261,8 @@ fn serve_ann(socket: &Path) -> (Database, porpoise::Listening, u16) {
         connection.execute(statement, ()).unwrap();
     }
     let port = listening.tcp_addresses()[0].port();
-    // The key for passwords over TCP is made when the first client asks for it, which takes long on a busy machine. Shells wait
-    // for ten seconds.
+    // The key for passwords over TCP is made when the first client asks for it, which takes long on
+    // a busy machine. Shells wait for ten seconds.
     let url = format!("mysql://ann:sesame@127.0.0.1:{port}/?transport=tcp&connect_timeout=300");
     porpoise_client::Connection::open(&url).unwrap();
     (database, listening, port)

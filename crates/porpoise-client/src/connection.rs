@@ -6,8 +6,9 @@
 //!      └─────► expected: what kind of reply is due ─────────┴─► rows …, next result …
 //! ```
 //!
-//! Every command appends to the writer and records in `expected` what its reply will look like; `receive` takes the
-//! oldest record. So pipelining works as everything else does, without waiting in between.
+//! Every command appends to the writer and records in `expected` what its reply will look like;
+//! `receive` takes the oldest record. So pipelining works as everything else does, without waiting
+//! in between.
 
 use crate::results::{Cell, Columns, Results, Rows};
 use crate::{Error, Options, Transport, login};
@@ -29,8 +30,9 @@ mod statement;
 
 pub use statement::{Outcome, Statement};
 
-/// Gives the content of a file that a server asks for (LOAD DATA LOCAL INFILE): called with the file's name and a
-/// function that takes the content piece by piece. An error ends the statement and is what its caller gets.
+/// Gives the content of a file that a server asks for (LOAD DATA LOCAL INFILE): called with the
+/// file's name and a function that takes the content piece by piece. An error ends the statement
+/// and is what its caller gets.
 pub type FileSource = Box<dyn FnMut(&[u8], &mut dyn FnMut(&[u8])) -> Result<(), Error> + Send>;
 
 /// The kind of reply that is due.
@@ -95,11 +97,11 @@ thread_local! {
     static RECYCLED_BUFFERS: cell::Cell<(PacketReader, PacketWriter)> = cell::Cell::default();
 }
 
-/// A stream to the server at `endpoint`: one that an earlier connection of this process has left if there is one, otherwise
-/// a new one.
+/// A stream to the server at `endpoint`: one that an earlier connection of this process has left if
+/// there is one, otherwise a new one.
 ///
-/// A client without a password may be let in because of its operating system's user, which the server learns when a stream is
-/// connected: it gets a new one.
+/// A client without a password may be let in because of its operating system's user, which the
+/// server learns when a stream is connected: it gets a new one.
 ///
 /// # Errors
 /// If the server can't be reached within `connect_timeout`.
@@ -185,12 +187,12 @@ impl Connection {
         self.server.offered
     }
 
-    /// The server's default collation, as its greeting told it.
+    /// The server's default collation, from its greeting.
     pub fn server_collation(&self) -> u8 {
         self.server.collation
     }
 
-    /// The session's state, as the last reply told it.
+    /// The session's state, from the last reply.
     pub fn status(&self) -> Status {
         self.outcome.status
     }
@@ -210,8 +212,9 @@ impl Connection {
         self.broken
     }
 
-    /// Sets where files come from that the server asks for; without it LOAD DATA LOCAL INFILE fails. The server asks
-    /// only clients that have [`Capabilities::LOCAL_FILES`] among their [`Options::capabilities`].
+    /// Sets where files come from that the server asks for; without it LOAD DATA LOCAL INFILE
+    /// fails. The server asks only clients that have [`Capabilities::LOCAL_FILES`] among their
+    /// [`Options::capabilities`].
     pub fn set_file_source(&mut self, files: Option<FileSource>) {
         self.files = files;
     }
@@ -287,8 +290,8 @@ impl Connection {
         self.receive()
     }
 
-    /// Fetches up to `rows` rows from a statement's cursor. [`Status::LAST_ROW_SENT`] in the outcome says that
-    /// there are no more.
+    /// Fetches up to `rows` rows from a statement's cursor. [`Status::LAST_ROW_SENT`] in the
+    /// outcome says that there are no more.
     pub fn fetch(&mut self, statement: &Statement, rows: u32) -> Result<Results<'_>, Error> {
         self.drain_replies()?;
         self.write_command(&Command::StmtFetch {
@@ -300,8 +303,8 @@ impl Connection {
         self.receive()
     }
 
-    /// Appends to a parameter's value, for values too long for one packet. What the next execute gives for this
-    /// parameter doesn't count.
+    /// Appends to a parameter's value, for values too long for one packet. What the next execute
+    /// gives for this parameter doesn't count.
     pub fn send_long(
         &mut self,
         statement: &Statement,
@@ -336,9 +339,11 @@ impl Connection {
 
     // ── pipelining ──────────────────────────────────────────────────────────────────────────────
 
-    /// Appends a query to what is sent next. Replies come in the order of sending, one [`receive`](Self::receive) each.
+    /// Appends a query to what is sent next. Replies come in the order of sending, one
+    /// [`receive`](Self::receive) each.
     ///
-    /// Any number may be under way. Replies that come while more is sent are kept in memory until they are received.
+    /// Any number may be under way. Replies that come while more is sent are kept in memory until
+    /// they are received.
     pub fn send_query(&mut self, sql: impl AsRef<[u8]>) -> Result<(), Error> {
         self.check_open()?;
         self.write_command(&Command::Query(Query {
@@ -391,10 +396,12 @@ impl Connection {
         self.expected.len()
     }
 
-    /// Whether the next reply due has begun to come, so that [`receive`](Self::receive) waits for the rest of it at most. Sends first
-    /// what isn't sent, and doesn't wait. Of a connection that has ended it is true: receiving tells why.
+    /// Whether the next reply due has begun to come, so that [`receive`](Self::receive) waits for
+    /// the rest of it at most. Sends first what isn't sent, and doesn't wait. Of a connection that
+    /// has ended it is true: receiving tells why.
     ///
-    /// A reply is to be read to its end before it is asked for the next one. [`Poll`](crate::Poll) waits.
+    /// A reply is to be read to its end before it is asked for the next one. [`Poll`](crate::Poll)
+    /// waits.
     pub fn has_reply(&mut self) -> Result<bool, Error> {
         self.flush()?;
         Ok(self.pending() > 0 && (self.reader.has_packet() || self.read_available()))
@@ -441,8 +448,8 @@ impl Connection {
         self.mark_broken_on_error(sent)
     }
 
-    /// Sends what was appended, and takes in replies to what was sent before: a server whose replies nobody takes
-    /// takes no more either.
+    /// Sends what was appended, and takes in replies to what was sent before: a server whose
+    /// replies nobody takes takes no more either.
     fn send_while_receiving(&mut self) -> io::Result<()> {
         let mut rest = self.writer.bytes();
         while !rest.is_empty() {
@@ -497,7 +504,8 @@ impl Connection {
         self.run_command(&Command::InitDb(database.as_bytes()))
     }
 
-    /// Makes the session as new: no transaction, no prepared statements, variables at their defaults.
+    /// Makes the session as new: no transaction, no prepared statements, variables at their
+    /// defaults.
     pub fn reset(&mut self) -> Result<(), Error> {
         self.run_command(&Command::ResetConnection)
     }

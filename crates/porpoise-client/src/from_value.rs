@@ -1,5 +1,5 @@
-//! From a row's values to Rust's types. A value of the text protocol is text whatever its column's type, so
-//! numbers and times are read from text as well as from their binary form.
+//! From a row's values to Rust's types. A value of the text protocol is text whatever its column's
+//! type, so numbers and times are read from text as well as from their binary form.
 
 use porpoise_protocol::value::{Date, DateTime, Time, Value};
 use porpoise_types::number_text;

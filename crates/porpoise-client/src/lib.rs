@@ -1,18 +1,22 @@
 //! A client connection to any server that speaks the MySQL protocol.
 //!
-//! Blocking: the calling thread sends, waits and reads. It knows neither SQL nor how bytes travel; the protocol is
-//! `porpoise-protocol`'s, the way to the server a [`Stream`](porpoise_transport::Stream), so every further way in is one more
-//! stream under the same [`Connection`].
+//! Blocking: the calling thread sends, waits and reads. It knows neither SQL nor how bytes travel;
+//! the protocol is `porpoise-protocol`'s, the way to the server a
+//! [`Stream`](porpoise_transport::Stream), so every further way in is one more stream under the
+//! same [`Connection`].
 //!
 //! In the order in which a program meets them:
 //!
-//! 1. [`Options`]: where to connect and as whom, from a URL or field by field. On this machine shared memory is taken before
-//!    a Unix socket, and that before TCP. [`embedded`]: no server at all.
+//! 1. [`Options`]: where to connect and as whom, from a URL or field by field. On this machine
+//!    shared memory is taken before a Unix socket, and that before TCP. [`embedded`]: no server at
+//!    all.
 //! 2. [`Connection`]: [`run`](Connection::run) a statement, [`query`](Connection::query) for rows,
 //!    [`prepare`](Connection::prepare) and [`execute`](Connection::execute).
-//! 3. [`Results`]: what a statement gave, read row by row as it comes in, or collected into [`Rows`].
-//! 4. [`Row`]: one row, its values borrowed from the bytes received; [`FromValue`] turns them into Rust's types. [`rows`] tells what rows of all
-//!    kinds are asked, those of the embedded engine too.
+//! 3. [`Results`]: what a statement gave, read row by row as it comes in, or collected into
+//!    [`Rows`].
+//! 4. [`Row`]: one row, its values borrowed from the bytes received; [`FromValue`] turns them into
+//!    Rust's types. [`rows`] tells what rows of all kinds are asked, those of the embedded engine
+//!    too.
 //!
 //! ```no_run
 //! use porpoise_client::Connection;
@@ -30,7 +34,8 @@
 //! # Ok::<(), porpoise_client::Error>(())
 //! ```
 //!
-//! Statements can be sent before the replies to earlier ones were read, which saves a round trip each:
+//! Statements can be sent before the replies to earlier ones were read, which saves a round trip
+//! each:
 //!
 //! ```no_run
 //! # let mut connection = porpoise_client::Connection::open("mysql://root@localhost/shop")?;
@@ -43,7 +48,8 @@
 //! # Ok::<(), porpoise_client::Error>(())
 //! ```
 //!
-//! A thread that has several connections sends on all of them, and [`Poll`] tells which have a reply.
+//! A thread that has several connections sends on all of them, and [`Poll`] tells which have a
+//! reply.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

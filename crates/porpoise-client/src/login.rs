@@ -1,9 +1,11 @@
-//! Logging in, and logging in again: the client's side of the password plugins, and of the loopback fast path.
+//! Logging in, and logging in again: the client's side of the password plugins, and of the loopback
+//! fast path.
 //!
-//! The fast path is asked for by a connection attribute, [`FAST_PATH_ATTRIBUTE`]: a server that doesn't know it, or doesn't want it,
-//! passes over it as over any attribute, and goes on as if nobody had asked. One that wants it answers the login with a ticket
-//! ([`porpoise_transport::loopback`]) in place of the authentication's first step, which then is the first thing to come
-//! over the rings.
+//! The fast path is asked for by a connection attribute, [`FAST_PATH_ATTRIBUTE`]: a server that
+//! doesn't know it, or doesn't want it, passes over it as over any attribute, and goes on as if
+//! nobody had asked. One that wants it answers the login with a ticket
+//! ([`porpoise_transport::loopback`]) in place of the authentication's first step, which then is
+//! the first thing to come over the rings.
 //!
 //! ```text
 //!   TCP    ◄─ greeting    ─► login, _loopback_fast_path=NAME    ◄─ more: ticket    ─► moved, or stays
@@ -22,7 +24,7 @@ use porpoise_protocol::handshake::{
 use porpoise_protocol::reply::ErrPacket;
 use porpoise_transport::loopback::{self, RingsListener, TcpAddresses};
 
-/// What the greeting told, and what both ends can do.
+/// What the greeting says of the server, and what both ends can do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Server {
     pub(crate) version: String,
@@ -141,8 +143,8 @@ pub(crate) fn log_in(connection: &mut Connection) -> Result<(), Error> {
     authenticate(connection, &options, plugin, listener)
 }
 
-/// A place for the server's rings, if they were asked for and this is a TCP connection within the machine. What goes wrong
-/// here goes on over TCP.
+/// A place for the server's rings, if they were asked for and this is a TCP connection within the
+/// machine. What goes wrong here goes on over TCP.
 fn listen_for_rings(
     connection: &Connection,
     options: &Options,
@@ -183,8 +185,8 @@ pub(crate) fn change_user(connection: &mut Connection, options: &Options) -> Res
     authenticate(connection, options, plugin.to_owned(), None)
 }
 
-/// The plugin to answer with first: the server's, unless this client hasn't got it. The server then names the
-/// account's.
+/// The plugin to answer with first: the server's, unless this client hasn't got it. The server then
+/// names the account's.
 fn first_plugin(plugin: &[u8]) -> &'static str {
     match plugin {
         plugin if plugin == auth::CACHING_SHA2_PASSWORD.as_bytes() => auth::CACHING_SHA2_PASSWORD,
@@ -192,7 +194,30 @@ fn first_plugin(plugin: &[u8]) -> &'static str {
     }
 }
 
-/// Answers until the server says yes or no.
+/// The response to a question of `caching_sha2_password`; `None` if it asks for none. The bare password
+/// goes over a `secure` channel only; over others it is encrypted under the server's public key, if
+/// this client trusts that.
+fn caching_sha2_response(
+    question: &[u8],
+    password: &[u8],
+    nonce: &[u8],
+    secure: bool,
+    trusts_key: bool,
+) -> Result<Option<Vec<u8>>, Error> {
+    Ok(match question {
+        [caching_sha2::FAST_AUTH_SUCCESS] => None,
+        [caching_sha2::FULL_AUTH_NEEDED] if secure => {
+            Some(caching_sha2::cleartext_packet(password))
+        }
+        [caching_sha2::FULL_AUTH_NEEDED] if !trusts_key => {
+            return Err(porpoise_protocol::Error::InsecureChannel.into());
+        }
+        [caching_sha2::FULL_AUTH_NEEDED] => Some(vec![caching_sha2::PUBLIC_KEY_REQUEST]),
+        pem => Some(public_key::encrypt(password, nonce, pem)?),
+    })
+}
+
+/// Responds to the server's questions until it sends OK or an error.
 fn authenticate(
     connection: &mut Connection,
     options: &Options,
@@ -201,8 +226,9 @@ fn authenticate(
 ) -> Result<(), Error> {
     let password = options.password.as_bytes();
     let mut secure = connection.stream().is_private();
-    // Where the server answers is where it is: until then it may still look at this.
-    let mut left = None;
+    // The stream before the rings, kept until the server has replied over them: until then it may
+    // still read this one.
+    let mut previous_stream = None;
     let mut plugin = plugin;
     let mut nonce = connection.server.nonce.to_vec();
     loop {
@@ -212,9 +238,9 @@ fn authenticate(
         if let Some(error) = ErrPacket::parse(packet.payload)? {
             return Err(Error::from_server(error));
         }
-        let answer = match AuthStep::parse(packet.payload)? {
+        let response = match AuthStep::parse(packet.payload)? {
             None => {
-                drop(left);
+                drop(previous_stream);
                 return connection.set_outcome(range);
             }
             Some(AuthStep::Switch {
@@ -230,40 +256,31 @@ fn authenticate(
                     Some((listener, addresses)) => listener.accept_rings(ticket, addresses).ok(),
                     None => None,
                 };
-                let answer = if rings.is_some() {
+                let decision = if rings.is_some() {
                     FAST_PATH_ACCEPTED
                 } else {
                     FAST_PATH_DECLINED
                 };
                 connection.writer().set_sequence(sequence);
-                connection.writer().write(&[answer]);
+                connection.writer().write(&[decision]);
                 connection.flush()?;
                 if let Some(rings) = rings {
-                    left = Some(connection.switch_stream(Box::new(rings))?);
+                    previous_stream = Some(connection.switch_stream(Box::new(rings))?);
                     secure = true;
                 }
                 None
             }
-            Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => match bytes {
-                [caching_sha2::FAST_AUTH_SUCCESS] => None,
-                [caching_sha2::FULL_AUTH_NEEDED] if secure => {
-                    Some(caching_sha2::cleartext_packet(password))
-                }
-                [caching_sha2::FULL_AUTH_NEEDED] => {
-                    if !options.get_server_public_key && !connection.stream().is_local() {
-                        return Err(porpoise_protocol::Error::InsecureChannel.into());
-                    }
-                    Some(vec![caching_sha2::PUBLIC_KEY_REQUEST])
-                }
-                pem => Some(public_key::encrypt(password, &nonce, pem)?),
-            },
+            Some(AuthStep::More(bytes)) if plugin == auth::CACHING_SHA2_PASSWORD => {
+                let trusts_key = options.get_server_public_key || connection.stream().is_local();
+                caching_sha2_response(bytes, password, &nonce, secure, trusts_key)?
+            }
             Some(AuthStep::More(_)) => {
                 return Err(porpoise_protocol::Error::UnknownAuthPlugin.into());
             }
         };
-        if let Some(answer) = answer {
+        if let Some(response) = response {
             connection.writer().set_sequence(sequence);
-            connection.writer().write(&answer);
+            connection.writer().write(&response);
             connection.flush()?;
         }
     }

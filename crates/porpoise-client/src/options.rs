@@ -23,8 +23,8 @@
 //! | `multi_statements` | `true`: a query may hold several statements |
 //! | `found_rows` | `true`: affected rows are those found, not those changed |
 //!
-//! Behind `transport=embedded`, and in `porpoise:` URLs, any other parameter is a system variable to open the database with.
-//! User, password and database may have percent-encoded bytes.
+//! Behind `transport=embedded`, and in `porpoise:` URLs, any other parameter is a system variable
+//! to open the database with. User, password and database may have percent-encoded bytes.
 
 use crate::Error;
 use porpoise_protocol::codes::{CollationId, UTF8MB4_GENERAL_CI};
@@ -61,8 +61,8 @@ pub enum Transport {
     Unix,
     /// Shared memory, with a server on this machine that offers it.
     SharedMemory,
-    /// No server: the database in [`Options::folder`], in this process. For programs that link the database and have
-    /// [set how it is opened](crate::embedded::set_opener).
+    /// No server: the database in [`Options::folder`], in this process. For programs that link the
+    /// database and have [set how it is opened](crate::embedded::set_opener).
     Embedded,
 }
 
@@ -87,11 +87,11 @@ pub struct Options {
     pub folder: Option<PathBuf>,
     /// System variables to open that database with, by name.
     pub variables: Vec<(String, String)>,
-    /// Whether to ask the server of a TCP connection within this machine to move it to shared memory. If the server
-    /// doesn't, the connection stays on TCP, without an error.
+    /// Whether to ask the server of a TCP connection within this machine to move it to shared
+    /// memory. If the server doesn't, the connection stays on TCP, without an error.
     pub loopback_fast_path: bool,
-    /// Whether shared memory is kept, when a connection ends, for this process's next connection to the server, and
-    /// taken from the connection before. On by default.
+    /// Whether shared memory is kept, when a connection ends, for this process's next connection to
+    /// the server, and taken from the connection before. On by default.
     pub reuse_streams: bool,
     /// The address of this machine that TCP connections come from; any by default.
     pub bind_address: Option<IpAddr>,
@@ -111,11 +111,11 @@ pub struct Options {
     pub multi_statements: bool,
     /// Whether affected rows are the rows found, not the rows changed.
     pub found_rows: bool,
-    /// What to ask the server for beside what this client always asks for: `IGNORE_SPACE`, `INTERACTIVE`,
-    /// `LOCAL_FILES` and the like.
+    /// What to ask the server for beside what this client always asks for: `IGNORE_SPACE`,
+    /// `INTERACTIVE`, `LOCAL_FILES` and the like.
     pub capabilities: Capabilities,
-    /// Whether to trust a public key that the server sends over a channel that others can reach. To a server on this
-    /// machine it is always trusted.
+    /// Whether to trust a public key that the server sends over a channel that others can reach. To
+    /// a server on this machine it is always trusted.
     pub get_server_public_key: bool,
     /// What to tell the server of this program: names and values.
     pub attributes: Vec<(String, String)>,
@@ -167,7 +167,8 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
-    /// What to connect to, the best first: if one can't be reached, the next is tried. None for [`Transport::Embedded`].
+    /// What to connect to, the best first: if one can't be reached, the next is tried. None for
+    /// [`Transport::Embedded`].
     ///
     /// | transport | tried |
     /// | --- | --- |

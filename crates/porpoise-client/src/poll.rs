@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 /// Waits for replies on several connections, whichever ways they go.
 ///
-/// Statements are sent with [`send_query`](Connection::send_query) and [`send_execute`](Connection::send_execute), any number on each
-/// connection; then [`wait`](Self::wait) tells which connections have a reply to be received. Over shared memory nothing is asked of
-/// the system while replies come fast.
+/// Statements are sent with [`send_query`](Connection::send_query) and
+/// [`send_execute`](Connection::send_execute), any number on each connection; then
+/// [`wait`](Self::wait) tells which connections have a reply to be received. Over shared memory
+/// nothing is asked of the system while replies come fast.
 ///
 /// ```no_run
 /// use porpoise_client::{Connection, Poll};
@@ -33,11 +34,13 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits until one of the connections [has a reply](Connection::has_reply) to be received: the places of those that have.
-    /// Sends first what isn't sent. None when `patience` ran out, and when no reply is due.
+    /// Waits until one of the connections [has a reply](Connection::has_reply) to be received: the
+    /// places of those that have. Sends first what isn't sent. None when `patience` ran out, and
+    /// when no reply is due.
     ///
-    /// A connection that ended while a reply was due has one, too: receiving tells why. An error of this call is the
-    /// system's, or that of a connection which couldn't send and [is broken](Connection::is_broken).
+    /// A connection that ended while a reply was due has one, too: receiving tells why. An error of
+    /// this call is the system's, or that of a connection which couldn't send and [is
+    /// broken](Connection::is_broken).
     pub fn wait<C: AsMut<Connection>>(
         &mut self,
         connections: &mut [C],

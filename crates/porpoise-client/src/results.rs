@@ -1,7 +1,8 @@
 //! The results of a statement, one after another: their columns, their rows.
 //!
-//! Nothing is allocated for a column or a row that is read where it was received: [`Columns`] keeps the definitions as
-//! they came in one buffer that is reused, a [`Row`] borrows the packet. The methods of rows are in [`rows`].
+//! Nothing is allocated for a column or a row that is read where it was received: [`Columns`] keeps
+//! the definitions as they came in one buffer that is reused, a [`Row`] borrows the packet. The
+//! methods of rows are in [`rows`].
 
 use crate::Error;
 use crate::connection::{Connection, Outcome};
@@ -149,8 +150,9 @@ pub struct WireFormat {
     pub(crate) binary: bool,
 }
 
-/// One row, borrowed from where it was received or collected. Values of a query are [`Value::Text`], or [`Value::Bytes`] for
-/// blobs, whatever the column's type; those of a prepared statement come as they are.
+/// One row, borrowed from where it was received or collected. Values of a query are
+/// [`Value::Text`], or [`Value::Bytes`] for blobs, whatever the column's type; those of a prepared
+/// statement come as they are.
 pub type Row<'a> = rows::Row<'a, WireFormat>;
 
 /// Rows that were collected.
@@ -220,7 +222,8 @@ impl ResultColumns for Columns {
 }
 
 impl<'a> Row<'a> {
-    /// A value as the wire has it: text for a query, the binary form for a prepared statement; nothing for NULL.
+    /// A value as the wire has it: text for a query, the binary form for a prepared statement;
+    /// nothing for NULL.
     pub fn raw(&self, at: usize) -> Option<&'a [u8]> {
         let cell = self.cells.get(at)?;
         self.bytes.get(cell.start..cell.end)
@@ -229,7 +232,8 @@ impl<'a> Row<'a> {
 
 /// The results of one command, read as they come.
 ///
-/// It stands at the first result. What isn't read when it is dropped is skipped by the connection's next command.
+/// It stands at the first result. What isn't read when it is dropped is skipped by the connection's
+/// next command.
 #[derive(Debug)]
 pub struct Results<'c> {
     pub(crate) connection: &'c mut Connection,

@@ -1,12 +1,14 @@
-//! Rows, whatever made them: one that is borrowed, or many that are collected, and how to read them.
+//! Rows, whatever made them: one that is borrowed, or many that are collected, and how to read
+//! them.
 //!
 //! ```text
 //! cells  │ 1 │ 0..8 │ NULL │ 2 │ 8..16 │ 61.5 │      one a value, row after row
 //! bytes  │porpoiseblobfish│                           what values borrow
 //! ```
 //!
-//! A [`RowFormat`] defines what a cell is, and how it becomes a [`Value`]: this crate's cells are ranges of the bytes that a server
-//! sent, an embedded engine's are values. All else is the same for both.
+//! A [`RowFormat`] defines what a cell is, and how it becomes a [`Value`]: this crate's cells are
+//! ranges of the bytes that a server sent, an embedded engine's are values. All else is the same
+//! for both.
 
 use std::fmt::{self, Debug};
 use std::ops::Range;
@@ -106,7 +108,8 @@ impl<'a, F: RowFormat> Row<'a, F> {
         self.at(column.place(self.columns)?)
     }
 
-    /// A value as a Rust type; NULL only as an `Option`. An error if it doesn't fit, or there is no such column.
+    /// A value as a Rust type; NULL only as an `Option`. An error if it doesn't fit, or there is no
+    /// such column.
     #[inline]
     pub fn get<T: FromValue<'a>>(&self, column: impl ColumnIndex) -> Result<T, ErrorOf<F>> {
         let place = column.place(self.columns)?;

@@ -1,5 +1,5 @@
-//! A server that sends what it likes: replies of a real one with bytes changed. The client gives errors, never a panic, and
-//! never waits for what can't come.
+//! A server that sends what it likes: replies of a real one with bytes changed. The client gives
+//! errors, never a panic, and never waits for what can't come.
 
 use porpoise_client::{Connection, Options};
 use porpoise_transport::Stream;

@@ -1,4 +1,5 @@
-//! Logging in by `caching_sha2_password`, which MariaDB hasn't: against the server's half of the protocol crate.
+//! Logging in by `caching_sha2_password`, which MariaDB hasn't: against the server's half of the
+//! protocol crate.
 
 use porpoise_client::{Connection, Error, Options};
 use porpoise_protocol::auth::{

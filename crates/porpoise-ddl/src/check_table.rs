@@ -106,7 +106,7 @@ fn check_rows(
     let outcome = each(snapshot, table.space, |key, row| {
         interrupted(ddl)?;
         rows += 1;
-        if let Some(column) = table.layout.fault(row) {
+        if let Some(column) = table.layout.first_corrupt_column(row) {
             let column = table
                 .columns
                 .get(column)

@@ -1,18 +1,25 @@
-//! Porpoise seen from outside.
+//! Tests of Porpoise from outside.
 //!
-//! Nothing here knows the engine: it starts a server as its users start it, speaks the MySQL protocol to it, and
-//! compares what comes back with files that a person can read. What the files expect is proven first on MariaDB,
-//! so an expected result is a fact about MySQL's dialect, not our own output copied back.
+//! Nothing here knows the engine. The tests start a server as its users start it, speak the MySQL
+//! protocol to it, and compare what comes back with files that a person can read. MariaDB has to
+//! give the expected results first, so they are facts about MySQL's dialect and not our own output
+//! copied back.
 //!
-//! In the order a test meets them:
+//! In the order in which a test meets them:
 //!
-//! 1. [`server::Server`] starts a throw-away server, MariaDB or Porpoise, in a temporary folder, and ends it on drop.
+//! 1. [`server::Server`] starts a throw-away server, MariaDB or Porpoise, in a temporary folder,
+//!    and ends it on drop. [`process`] asks the system what a server process uses.
 //! 2. [`wire::Wire`] is one connection to it.
 //! 3. [`slt`] runs the sqllogictest files of `tests/slt`, each in a database of its own.
-//! 4. [`script`] runs the scripts of `tests/concurrency`: who does what in which order, who waits and who is refused.
+//! 4. [`script`] runs the scripts of `tests/concurrency` and `tests/privileges`: several sessions
+//!    whose statements run in a given order, some of which wait or are refused.
 //!
-//! The real clients in `tests/clients` are programs of their own; `tests/clients.rs` gives them a server.
+//! The clients in `tests/clients` are programs of their own; `tests/clients.rs` gives them a
+//! server.
 
+#![warn(missing_docs)]
+
+pub mod process;
 pub mod script;
 pub mod server;
 pub mod slt;
@@ -20,7 +27,7 @@ pub mod wire;
 
 use std::path::{Path, PathBuf};
 
-/// A path below the top of the repository.
+/// The path of a file or folder of the repository, given relative to its top.
 pub fn repository(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")

@@ -1,40 +1,42 @@
-//! Scripts of who does what in which order: locks, isolation, deadlocks.
+//! Scripts of several sessions, whose statements run in the order written: locks, isolation,
+//! deadlocks, privileges.
 //!
 //! ```text
 //! # A title, and why it matters.
-//! CREATE TABLE account (id INT PRIMARY KEY, balance INT)      setup: lines that name no session
+//! CREATE TABLE account (id INT PRIMARY KEY, balance INT)   setup: a line that names no session
 //! INSERT INTO account VALUES (1, 100)
 //!
 //! a: BEGIN
 //! a: UPDATE account SET balance = 50 WHERE id = 1
 //! b: UPDATE account SET balance = 70 WHERE id = 1 => waits
 //! a: COMMIT
-//! b => ok                                                      what became of the statement that waited
+//! b => ok                                                  the outcome of the statement that waited
 //! b: SELECT balance FROM account => 70
 //! b: SELECT * FROM account WHERE id = 2 => no rows
 //! b: INSERT INTO account VALUES (1, 1) => error 1062 (23000)
-//! bob logs in                                                  as an account of that name, without a password, from here on
-//! bob logs in as ann                                           as another account, in a new connection
-//! b closes                                                     the connection goes away without a word
-//! [mariadb] a: SELECT VERSION() LIKE '%MariaDB%' => 1          a line for one product only
+//! bob logs in                                              as that account, without a password
+//! bob logs in as ann                                       as another account, on a new connection
+//! b closes                                                 its connection is closed without COM_QUIT
+//! [mariadb] a: SELECT VERSION() LIKE '%MariaDB%' => 1      a line for one product only
 //! ```
 //!
-//! After `=>` stands what must come back: `ok`, `waits`, `no rows`, `error N (SQLSTATE)`, or rows, with values one
-//! space apart and `; ` between rows. Without it the statement must succeed at once.
+//! `=>` is followed by what must come back: `ok`, `waits`, `no rows`, `error N (SQLSTATE)`, or
+//! rows, with values one space apart and `; ` between rows. Without it the statement must succeed
+//! at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::server::{Product, Server, Way};
+use crate::server::{Product, Route, Server};
 use crate::slt::{Pending, text};
 use crate::wire::{Error, Reply, Wire};
 use crate::{files_below, repository};
 
-/// A statement that has not answered after this long is one that waits.
+/// A statement without an answer after this long is taken to wait.
 const WAITS_MILLISECONDS: u64 = 250;
-/// A statement that need not wait answers sooner than this, however busy the machine is.
+/// A statement that doesn't wait answers sooner than this, however busy the machine is.
 const ANSWER_SECONDS_MAX: u64 = 10;
 
 struct Session {
@@ -62,14 +64,14 @@ impl Session {
     }
 }
 
-/// Runs a folder's scripts: those that `PORPOISE_SLT_FILTER` names, or all. Tells of every one that goes wrong.
+/// Runs a folder's scripts: those that `PORPOISE_SLT_FILTER` names, or all. Prints every failure.
 ///
 /// # Panics
-/// When one goes wrong, or there is none.
-pub fn assert_passes(folder: &str, product: Product, way: Way) {
+/// Unless exactly the pending scripts fail, or when there is none to run.
+pub fn assert_passes(folder: &str, product: Product, route: Route) {
     let pending = Pending::read(folder);
     if product == Product::Porpoise && pending.is_everything() {
-        println!("{product:?} over {way:?}: all scripts are pending");
+        println!("{product:?} over {route:?}: all scripts are pending");
         return;
     }
     let server = Server::start(product);
@@ -86,7 +88,7 @@ pub fn assert_passes(folder: &str, product: Product, way: Way) {
     let mut passed = 0;
     for file in &files {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let outcome = run_file(&server, way, file);
+        let outcome = run_file(&server, route, file);
         passed += usize::from(outcome.is_ok());
         match (
             outcome,
@@ -94,19 +96,22 @@ pub fn assert_passes(folder: &str, product: Product, way: Way) {
         ) {
             (Ok(()), false) | (Err(_), true) => continue,
             (Ok(()), true) => println!("{name} passes: take it off {folder}/PENDING"),
-            (Err(e), false) => println!("\n──── {name} on {product:?} over {way:?}\n{e}"),
+            (Err(e), false) => println!("\n──── {name} on {product:?} over {route:?}\n{e}"),
         }
         wrong += 1;
     }
     println!(
-        "\n{product:?} over {way:?}: {passed} of {} scripts pass",
+        "\n{product:?} over {route:?}: {passed} of {} scripts pass",
         files.len()
     );
     assert_eq!(wrong, 0, "scripts that went wrong");
 }
 
-/// Runs one script in a database of its own. The error tells the line and what came instead.
-pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
+/// Runs one script in a database of its own.
+///
+/// # Errors
+/// The line that failed, and what came back instead of what it expects.
+pub fn run_file(server: &Server, route: Route, file: &Path) -> Result<(), String> {
     let name = file
         .file_stem()
         .unwrap_or_default()
@@ -114,88 +119,105 @@ pub fn run_file(server: &Server, way: Way, file: &Path) -> Result<(), String> {
         .replace('-', "_");
     let database = format!("script_{name}");
     let script = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
-    let mut admin = server.connect(way, "").map_err(|e| e.to_string())?;
-    let mut run = |sql: &str| admin.query(sql).map_err(|e| format!("{sql}: {e}"));
+    let mut admin = server.connect(route, "").map_err(|e| e.to_string())?;
+    let mut run = |sql: &str| {
+        let reply = admin.query(sql);
+        reply.map(drop).map_err(|e| format!("{sql}: {e}"))
+    };
     run(&format!("DROP DATABASE IF EXISTS {database}"))?;
     run(&format!("CREATE DATABASE {database}"))?;
     run(&format!("USE {database}"))?;
-    let mut sessions: BTreeMap<String, Session> = BTreeMap::new();
-    let mut outcome = Ok(());
+    let mut sessions = Sessions {
+        server,
+        route,
+        database: &database,
+        open: BTreeMap::new(),
+    };
+    let outcome = run_lines(&script, &mut sessions, &mut run);
+    drop(sessions);
+    // A failed script may leave a transaction that ends with its connection, a moment later.
+    let dropped = run(&format!("DROP DATABASE {database}"));
+    outcome.and(dropped)
+}
+
+/// Runs a script's lines, up to the first that fails. `setup` runs those that name no session.
+fn run_lines(
+    script: &str,
+    sessions: &mut Sessions<'_>,
+    setup: &mut dyn FnMut(&str) -> Result<(), String>,
+) -> Result<(), String> {
+    let product = sessions.server.product.label();
     for (index, line) in script.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let line = match line
+        let labelled = line
             .strip_prefix('[')
-            .and_then(|rest| rest.split_once("] "))
-        {
-            Some((label, _)) if label != server.product.label() => continue,
+            .and_then(|rest| rest.split_once("] "));
+        let line = match labelled {
+            Some((label, _)) if label != product => continue,
             Some((_, rest)) => rest,
             None => line,
         };
         let done = match Step::parse(line) {
-            Step::Setup(sql) => run(sql).map(drop),
+            Step::Setup(sql) => setup(sql),
+            step => sessions.run(step),
+        };
+        done.map_err(|e| format!("line {}: {line}\n    {e}", index + 1))?;
+    }
+    match sessions.open.iter().find(|(_, session)| session.waiting) {
+        Some((name, _)) => Err(format!("{name} still waits at the end")),
+        None => Ok(()),
+    }
+}
+
+/// The sessions of a script, by name.
+struct Sessions<'s> {
+    server: &'s Server,
+    route: Route,
+    database: &'s str,
+    open: BTreeMap<String, Session>,
+}
+
+impl Sessions<'_> {
+    fn run(&mut self, step: Step<'_>) -> Result<(), String> {
+        match step {
+            Step::Setup(sql) => Err(format!("{sql}: a session has to be named")),
             Step::Closes(session) => {
-                sessions.remove(session);
+                self.open.remove(session);
                 Ok(())
             }
-            Step::LogsIn { session, account } => match server.log_in(way, account, &database) {
-                Ok(wire) => {
-                    sessions.insert(session.to_owned(), Session::start(wire));
-                    Ok(())
-                }
-                Err(e) => Err(e.to_string()),
-            },
+            Step::LogsIn { session, account } => {
+                let wire = self.server.log_in(self.route, account, self.database);
+                let wire = wire.map_err(|e| e.to_string())?;
+                self.open.insert(session.to_owned(), Session::start(wire));
+                Ok(())
+            }
             Step::Runs {
                 session,
                 sql,
                 expected,
-            } => match open(&mut sessions, session, server, way, &database) {
-                Ok(session) => session.run(sql, expected),
-                Err(e) => Err(e.to_string()),
-            },
-            Step::Answers { session, expected } => match sessions.get_mut(session) {
+            } => self.named(session)?.run(sql, expected),
+            Step::Answers { session, expected } => match self.open.get_mut(session) {
                 Some(session) if session.waiting => session.answer(expected),
                 _ => Err("no statement waits here".to_owned()),
             },
-        };
-        if let Err(e) = done {
-            outcome = Err(format!("line {}: {line}\n    {e}", index + 1));
-            break;
         }
     }
-    if let (Ok(()), Some(name)) = (
-        &outcome,
-        sessions
-            .iter()
-            .find(|(_, s)| s.waiting)
-            .map(|(name, _)| name),
-    ) {
-        outcome = Err(format!("{name} still waits at the end"));
-    }
-    drop(sessions);
-    // A failed script may leave a transaction behind that dies with its connection, a moment later.
-    let dropped = run(&format!("DROP DATABASE {database}"));
-    outcome.and(dropped.map(drop))
-}
 
-fn open<'a>(
-    sessions: &'a mut BTreeMap<String, Session>,
-    name: &str,
-    server: &Server,
-    way: Way,
-    database: &str,
-) -> Result<&'a mut Session, Error> {
-    if !sessions.contains_key(name) {
-        sessions.insert(
-            name.to_owned(),
-            Session::start(server.connect(way, database)?),
-        );
+    /// The session of this name, opened now as root if there is none.
+    fn named(&mut self, name: &str) -> Result<&mut Session, String> {
+        if !self.open.contains_key(name) {
+            let wire = self.server.connect(self.route, self.database);
+            let session = Session::start(wire.map_err(|e| e.to_string())?);
+            self.open.insert(name.to_owned(), session);
+        }
+        Ok(self
+            .open
+            .get_mut(name)
+            .expect("the session was just put there"))
     }
-    Ok(sessions
-        .get_mut(name)
-        .expect("the session was just put there"))
 }
 
 impl Session {

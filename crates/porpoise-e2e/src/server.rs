@@ -1,4 +1,5 @@
-//! A throw-away server: started in a temporary folder, ended when dropped, also when the test fails.
+//! A throw-away server: started in a temporary folder, ended when dropped, also when the test
+//! fails.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -13,18 +14,20 @@ use crate::wire::{Address, Error, Wire};
 /// How long a server may take to answer its first login.
 const START_SECONDS_MAX: u64 = 30;
 
-/// MySQL 8.4's own `sql_mode`, which MariaDB is started with so that both follow the same rules, and the word that makes
-/// MariaDB round fractions of seconds as MySQL does.
+/// MySQL 8.4's default `sql_mode`, which MariaDB is started with so that both follow the same
+/// rules, and the mode that makes MariaDB round fractions of seconds as MySQL does.
 const SQL_MODE: &str = "TIME_ROUND_FRACTIONAL,ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,\
                         ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
-/// The collation of MariaDB nearest to `utf8mb4_0900_ai_ci`: the same letters, and no padding either.
+/// The collation of MariaDB nearest to `utf8mb4_0900_ai_ci`: the same letters, without padding.
 const MARIADB_COLLATION: &str = "utf8mb4_uca1400_nopad_ai_ci";
 
-/// Whose behaviour is looked at.
+/// The server that is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Product {
+    /// Debian's `mariadbd`: what passes here is a fact about the dialect.
     MariaDb,
+    /// `PORPOISE_BIN`, or the program of this build.
     Porpoise,
 }
 
@@ -40,28 +43,33 @@ impl Product {
 
 /// The way in to a server that a suite uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Route {
+    /// The socket of `--socket`.
     UnixSocket,
+    /// A port on 127.0.0.1.
     Tcp,
-    /// Porpoise's alone.
+    /// Rings in memory that both processes map. Only Porpoise has it.
     SharedMemory,
 }
 
 /// A running server.
 pub struct Server {
+    /// Which one it is.
     pub product: Product,
+    /// Its Unix socket.
     pub socket: PathBuf,
+    /// Its TCP port on 127.0.0.1.
     pub port: u16,
     child: Child,
     folder: TempDir,
     has_password: bool,
 }
 
-/// What root's password is set to.
+/// The password that root gets.
 const PASSWORD: &str = "sesame";
 
 impl Server {
-    /// Starts a server with nothing in it but what a new one has.
+    /// Starts a server on a new folder.
     ///
     /// # Panics
     /// When it doesn't start; the message holds the server's log.
@@ -77,7 +85,7 @@ impl Server {
         Server::start_in(product, options, &[])
     }
 
-    /// As [`start_with`](Self::start_with), with further variables in the process's environment.
+    /// As [`start_with`](Self::start_with), with further environment variables, by name and value.
     ///
     /// # Panics
     /// As `start`.
@@ -87,10 +95,10 @@ impl Server {
         })
     }
 
-    /// As [`start_with`](Self::start_with), with no more than so many file descriptors.
+    /// As [`start_with`](Self::start_with), with a limit of file descriptors.
     ///
     /// # Panics
-    /// As `start`; and when `prlimit` (of Debian's util-linux) isn't there.
+    /// As `start`, and when `prlimit` (Debian: util-linux) is missing.
     pub fn start_limited(product: Product, options: &[&str], descriptors: u64) -> Server {
         Server::start_by(product, options, |command| {
             let mut limited = Command::new("prlimit");
@@ -136,57 +144,62 @@ impl Server {
         server
     }
 
-    pub fn address(&self, way: Way) -> Address {
-        match way {
-            Way::UnixSocket => Address::Unix(self.socket.clone()),
-            Way::Tcp => Address::Tcp(self.port),
-            Way::SharedMemory => Address::SharedMemory(path_of(&self.socket, BASE_NAME)),
+    /// Where the server listens on this route.
+    pub fn address(&self, route: Route) -> Address {
+        match route {
+            Route::UnixSocket => Address::Unix(self.socket.clone()),
+            Route::Tcp => Address::Tcp(self.port),
+            Route::SharedMemory => Address::SharedMemory(path_of(&self.socket, BASE_NAME)),
         }
     }
 
-    /// The server's temporary folder, for files that live as long as it.
+    /// The server's temporary folder. It is removed with the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Its process' number.
+    /// The number of the server's process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Logs in as root over `way`, with `database` (or none) as the current one.
-    pub fn connect(&self, way: Way, database: &str) -> Result<Wire, Error> {
+    /// Logs in as root over `route`, with `database` (empty: none) as the current one.
+    ///
+    /// # Errors
+    /// The server's refusal, or a broken connection.
+    pub fn connect(&self, route: Route, database: &str) -> Result<Wire, Error> {
         match self.product {
             Product::MariaDb => {
-                let mut wire = Wire::connect(&self.address(way), ("root", ""), database, 45)?;
+                let mut wire = Wire::connect(&self.address(route), ("root", ""), database, 45)?;
                 wire.query(&format!("SET NAMES utf8mb4 COLLATE {MARIADB_COLLATION}"))?;
                 Ok(wire)
             }
             Product::Porpoise => {
                 let password = if self.has_password { PASSWORD } else { "" };
-                Wire::connect(&self.address(way), ("root", password), database, 255)
+                Wire::connect(&self.address(route), ("root", password), database, 255)
             }
         }
     }
 
-    /// Logs in as an account without a password, with `database` as the current one if the account may know of it.
+    /// Logs in as an account without a password, with `database` as the current one if the account
+    /// may see it.
     ///
     /// # Errors
-    /// What the server answers.
-    pub fn log_in(&self, way: Way, account: &str, database: &str) -> Result<Wire, Error> {
+    /// The server's refusal, or a broken connection.
+    pub fn log_in(&self, route: Route, account: &str, database: &str) -> Result<Wire, Error> {
         let collation = match self.product {
             Product::MariaDb => 45,
             Product::Porpoise => 255,
         };
         let connect =
-            |database| Wire::connect(&self.address(way), (account, ""), database, collation);
+            |database| Wire::connect(&self.address(route), (account, ""), database, collation);
         match connect(database) {
             Err(Error::Server { number: 1044, .. }) => connect(""),
             other => other,
         }
     }
 
-    /// What the server wrote to its log.
+    /// What the server has written to its log so far; empty where it can't be read.
     pub fn log(&self) -> String {
         std::fs::read(self.folder.path().join("log"))
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -197,7 +210,7 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
         loop {
             let answer = self
-                .connect(Way::UnixSocket, "")
+                .connect(Route::UnixSocket, "")
                 .and_then(|mut wire| wire.query("SELECT 1"));
             let Err(refusal) = answer else { return };
             let ended = self.child.try_wait().ok().flatten();
@@ -211,12 +224,12 @@ impl Server {
         }
     }
 
-    /// Without one, root is let in over the Unix socket alone.
+    /// Without a password, root may log in over the Unix socket only.
     fn set_password(&mut self) {
         let sql = format!(
             "ALTER USER root@localhost IDENTIFIED WITH mysql_native_password BY '{PASSWORD}'"
         );
-        self.connect(Way::UnixSocket, "")
+        self.connect(Route::UnixSocket, "")
             .and_then(|mut wire| wire.query(&sql))
             .expect("root's password can be set");
         self.has_password = true;
@@ -240,16 +253,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing that was written has to survive: the folder goes with the server.
+        // Nothing that was written has to survive: the folder is removed with the server.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What starts a server on a folder, which is made and filled if it isn't there.
+/// The command that starts a server on a folder. MariaDB's folder is made if it doesn't exist.
 ///
 /// # Panics
-/// When the program isn't there and can't be built.
+/// When the program doesn't exist and can't be built.
 pub fn command(product: Product, data: &Path) -> Command {
     let mut command = match product {
         Product::MariaDb => mariadb(data),
@@ -264,7 +277,7 @@ pub fn command(product: Product, data: &Path) -> Command {
 }
 
 fn mariadb(data: &Path) -> Command {
-    // One that starts removes temporary tables from the common folder, those of others among them.
+    // A MariaDB that starts removes temporary tables from this folder, those of other servers too.
     let temporary = data.parent().unwrap_or(data);
     let user = format!("--user={}", if is_root() { "root" } else { "" });
     if !data.exists() {

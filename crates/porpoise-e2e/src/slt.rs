@@ -1,6 +1,6 @@
-//! Runs sqllogictest files, each in a database of its own, and tells of every record that fails.
+//! Runs sqllogictest files, each in a database of its own, and reports every record that fails.
 //!
-//! How a result is written in a file:
+//! Results are written so:
 //!
 //! | value | text |
 //! | --- | --- |
@@ -11,8 +11,8 @@
 //! | a space at either end | `␠` |
 //! | anything else | the bytes the server sent |
 //!
-//! Columns are one space apart. The letters after `query` are checked: `I` integers and YEAR, `R` DECIMAL and floating
-//! point, `T` everything else, `?` any.
+//! Columns are one space apart. The letters after `query` are checked: `I` integers and YEAR, `R`
+//! DECIMAL and floating point, `T` everything else, `?` any.
 //!
 //! `statement error 1062 \(23000\)` is matched against `ERROR 1062 (23000): text`.
 
@@ -22,42 +22,46 @@ use std::time::{Duration, Instant};
 
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
 
-use crate::server::{Product, Server, Way};
+use crate::server::{Product, Route, Server};
 use crate::wire::{Error, Reply, Wire};
 
-/// What the files run on.
+/// What the files run on: a server over one route, or an embedded database.
 pub struct Subject<'s> {
+    /// Which product it is: its label chooses the records that run.
     pub product: Product,
-    /// The way in, for people.
-    pub way: String,
-    /// Logs in, with this database (or none) as the current one.
+    /// The name of the way in, as reports show it.
+    pub route: String,
+    /// Logs in, with this database (empty: none) as the current one.
     pub connect: Box<dyn Fn(&str) -> Result<Wire, Error> + 's>,
 }
 
 impl Subject<'_> {
-    /// A server, over one of its ways in.
-    pub fn server(server: &Server, way: Way) -> Subject<'_> {
+    /// A server, over one of its routes.
+    pub fn server(server: &Server, route: Route) -> Subject<'_> {
         Subject {
             product: server.product,
-            way: format!("{way:?}"),
-            connect: Box::new(move |database| server.connect(way, database)),
+            route: format!("{route:?}"),
+            connect: Box::new(move |database| server.connect(route, database)),
         }
     }
 }
 
-/// A file that takes longer is named, because something in it waits or hangs.
+/// A file that takes longer is reported: something in it waits or hangs.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// What a run of many files came to.
+/// The outcome of a run of many files.
 #[derive(Default)]
 pub struct Tally {
+    /// How many files ran.
     pub files: usize,
+    /// How many records they have for this product.
     pub records: usize,
-    /// The files with a failing record, and how each of those failed.
+    /// The files with failing records, each with its failures.
     pub failed: Vec<(String, Vec<String>)>,
 }
 
 impl Tally {
+    /// How many files and records pass, as one line.
     pub fn summary(&self) -> String {
         let failures: usize = self.failed.iter().map(|(_, failures)| failures.len()).sum();
         format!(
@@ -70,7 +74,8 @@ impl Tally {
     }
 }
 
-/// The files to run: all of `tests/slt`, or those whose path holds one of `PORPOISE_SLT_FILTER`'s words.
+/// The files to run: all of `tests/slt`, or those whose path contains one of the words in
+/// `PORPOISE_SLT_FILTER`.
 pub fn chosen_files() -> Vec<PathBuf> {
     let files = crate::files_below(&crate::repository("tests/slt"), "slt");
     match std::env::var("PORPOISE_SLT_FILTER") {
@@ -91,7 +96,7 @@ pub fn name(file: &Path) -> String {
         .to_string()
 }
 
-/// Runs `files` one after the other over one way in.
+/// Runs `files` one after the other.
 pub fn run(subject: &Subject<'_>, files: &[PathBuf]) -> Tally {
     let mut tally = Tally::default();
     for file in files {
@@ -109,7 +114,7 @@ pub fn run(subject: &Subject<'_>, files: &[PathBuf]) -> Tally {
     tally
 }
 
-/// Returns how many records the file has for this product, and the failures among them.
+/// Runs a file and returns how many records it has for this product, and the failures among them.
 fn run_file(subject: &Subject<'_>, file: &Path) -> (usize, Vec<String>) {
     let parsed = match sqllogictest::parse_file::<DefaultColumnType>(file) {
         Ok(parsed) => parsed,
@@ -139,7 +144,10 @@ fn run_file(subject: &Subject<'_>, file: &Path) -> (usize, Vec<String>) {
     (records.max(failures.len()), failures)
 }
 
-/// Writes this server's answers into the file wherever they differ from what it expects.
+/// Writes this server's results into the file wherever they differ from what it expects.
+///
+/// # Errors
+/// When the file can't be read or written, or the server can't be reached.
 pub fn record_file(subject: &Subject<'_>, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut outcome = Ok(());
     in_database_of_its_own(subject, file, |database| {
@@ -172,13 +180,13 @@ fn in_database_of_its_own(
     Ok(())
 }
 
-#[allow(clippy::ptr_arg)] // the runner's own type for this
+#[allow(clippy::ptr_arg)] // the runner asks for this type
 fn same_types(actual: &Vec<DefaultColumnType>, expected: &Vec<DefaultColumnType>) -> bool {
     let same = |(a, e): (_, &DefaultColumnType)| *e == DefaultColumnType::Any || a == e;
     actual.len() == expected.len() && actual.iter().zip(expected).all(same)
 }
 
-/// Runs a future that never waits: our sessions block instead.
+/// Runs a future that never waits: sessions block instead.
 fn finished<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     loop {
@@ -226,7 +234,7 @@ fn letter(type_code: u8) -> DefaultColumnType {
     }
 }
 
-/// A value as a file shows it; see the table at the top.
+/// A value as files show it; see the table at the top.
 pub fn text(value: Option<&[u8]>) -> String {
     let Some(bytes) = value else {
         return "NULL".to_owned();
@@ -260,11 +268,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
         .fold("0x".to_owned(), |text, byte| text + &format!("{byte:02X}"))
 }
 
-/// The files that Porpoise does not pass yet, as a folder's `PENDING` names them: one a line, `#` starts a comment.
-/// A line `*` stands for all of them.
+/// The files that Porpoise does not pass yet, as a folder's `PENDING` names them: one a line; `#`
+/// starts a comment. A line `*` stands for all of them.
 pub struct Pending(Vec<String>);
 
 impl Pending {
+    /// Reads `PENDING` in a folder of the repository. Without such a file nothing is pending.
     pub fn read(folder: &str) -> Pending {
         let text =
             std::fs::read_to_string(crate::repository(folder).join("PENDING")).unwrap_or_default();
@@ -274,30 +283,38 @@ impl Pending {
         Pending(lines.filter(|l| !l.is_empty()).map(str::to_owned).collect())
     }
 
+    /// Whether every file is pending.
     pub fn is_everything(&self) -> bool {
         self.0.iter().any(|line| line == "*")
     }
 
+    /// Whether this file is named.
     pub fn holds(&self, file: &str) -> bool {
         self.0.iter().any(|line| line == file)
     }
 }
 
-/// Runs the chosen files on a server over `way` and panics, telling all, unless exactly the pending ones fail.
-pub fn assert_passes(product: Product, way: Way) {
+/// Starts a server and runs the chosen files on it, as [`assert_subject_passes`] does.
+///
+/// # Panics
+/// As that, and when the server doesn't start.
+pub fn assert_passes(product: Product, route: Route) {
     let server = Server::start(product);
-    assert_subject_passes(&Subject::server(&server, way));
+    assert_subject_passes(&Subject::server(&server, route));
 }
 
-/// Runs the chosen files and panics, telling all, unless exactly the pending ones fail.
+/// Runs the chosen files and prints every failure.
+///
+/// # Panics
+/// Unless exactly the pending files fail, or when no file is chosen.
 pub fn assert_subject_passes(subject: &Subject<'_>) {
-    let (product, way) = (subject.product, &subject.way);
+    let (product, route) = (subject.product, &subject.route);
     let pending = match product {
         Product::MariaDb => Pending(Vec::new()),
         Product::Porpoise => Pending::read("tests/slt"),
     };
     if pending.is_everything() {
-        println!("{product:?} over {way}: all files are pending");
+        println!("{product:?} over {route}: all files are pending");
         return;
     }
     let files = chosen_files();
@@ -313,7 +330,7 @@ pub fn assert_subject_passes(subject: &Subject<'_>) {
         if !pending.holds(file) {
             wrong += 1;
             println!(
-                "\n──── {file} on {product:?} over {way}: {} failures",
+                "\n──── {file} on {product:?} over {route}: {} failures",
                 failures.len()
             );
             failures.iter().for_each(|failure| println!("{failure}"));
@@ -325,7 +342,7 @@ pub fn assert_subject_passes(subject: &Subject<'_>) {
             println!("{file} passes: take it off tests/slt/PENDING");
         }
     }
-    println!("\n{product:?} over {way}: {}", tally.summary());
+    println!("\n{product:?} over {route}: {}", tally.summary());
     assert_eq!(wrong, 0, "files that went wrong");
 }
 

@@ -1,9 +1,9 @@
-//! One connection, in the MySQL text protocol, written apart from Porpoise's own client so that a mistake made in both
-//! halves of Porpoise can't hide.
+//! One connection, in the MySQL text protocol. It shares no code with Porpoise's own client and
+//! server, so that a mistake which both make can't hide.
 //!
 //! ```text
 //! greeting ─► login (mysql_native_password) ─► OK
-//! COM_QUERY ─► OK | error | columns, rows        (and the results after it, if the server says there are more)
+//! COM_QUERY ─► OK | error | columns, rows   (and further results, if the server announces them)
 //! ```
 
 use std::fmt;
@@ -19,27 +19,63 @@ use sha1::{Digest, Sha1};
 /// Where a server listens.
 #[derive(Clone, Debug)]
 pub enum Address {
+    /// The path of a Unix socket.
     Unix(PathBuf),
+    /// A port on 127.0.0.1.
     Tcp(u16),
-    /// Where it is offered.
+    /// The path of the socket where shared memory is offered.
     SharedMemory(PathBuf),
 }
 
-/// What a statement came to, short of an error.
+impl Address {
+    /// Connects, without logging in. Reads fail after 30 s of silence.
+    ///
+    /// # Errors
+    /// Of the system; over shared memory also when the server offers none.
+    pub fn dial(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(SILENCE_MAX))?;
+                Box::new(stream)
+            }
+            Address::Tcp(port) => {
+                let stream = TcpStream::connect(("127.0.0.1", *port))?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(SILENCE_MAX))?;
+                Box::new(stream)
+            }
+            Address::SharedMemory(path) => {
+                let socket = UnixStream::connect(path)?;
+                let stream = SharedMemory::accept(socket, Some(SILENCE_MAX))?;
+                porpoise_transport::Stream::set_read_timeout(&stream, Some(SILENCE_MAX))?;
+                Box::new(stream)
+            }
+        })
+    }
+}
+
+/// The result of a statement that has not failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
+    /// An OK packet.
     Done {
+        /// The affected rows.
         affected: u64,
     },
+    /// A result set.
     Rows {
+        /// Its columns.
         columns: Vec<Column>,
+        /// Its rows: the bytes of each value, `None` for NULL.
         rows: Vec<Vec<Option<Vec<u8>>>>,
     },
 }
 
-/// The part of a column's description that tests look at.
+/// The part of a column's definition that tests look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// Its name in the result.
     pub name: String,
     /// The protocol's type byte (`MYSQL_TYPE_…`).
     pub type_code: u8,
@@ -48,11 +84,16 @@ pub struct Column {
 /// A refusal by the server, or the connection's end.
 #[derive(Debug)]
 pub enum Error {
+    /// An error packet.
     Server {
+        /// MySQL's error number.
         number: u16,
+        /// Five characters; `HY000` where the packet has none.
         sqlstate: String,
+        /// The message.
         message: String,
     },
+    /// The connection broke, or the server broke the protocol.
     Connection(io::Error),
 }
 
@@ -87,12 +128,12 @@ pub struct Wire {
     sequence: u8,
     /// The server's id of this connection, as `CONNECTION_ID()` tells it.
     pub id: u32,
-    /// Nothing more is said on it once it has failed.
+    /// It has failed: nothing more is sent on it.
     lost: bool,
 }
 
 const PACKET_MAX: usize = 0xff_ff_ff;
-/// A server that says nothing for so long has hung: the test fails instead of waiting with it.
+/// A server that sends nothing for so long hangs: the test fails instead of waiting on.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 const MORE_RESULTS: u16 = 8;
 const NONCE_BYTES: usize = 20;
@@ -107,36 +148,24 @@ const CAPABILITIES: u32 = 0x1 // LONG_PASSWORD
     | 0x8_0000; // PLUGIN_AUTH
 
 impl Wire {
-    /// Logs in as `user`, whose password may be empty.
+    /// Logs in as `user`, whose password may be empty. `collation` is the number of the handshake's
+    /// character set.
+    ///
+    /// # Errors
+    /// The server's refusal, or a broken connection.
     pub fn connect(
         address: &Address,
         (user, password): (&str, &str),
         database: &str,
         collation: u8,
     ) -> Result<Wire, Error> {
-        let stream: Box<dyn Stream> = match address {
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(SILENCE_MAX))?;
-                Box::new(stream)
-            }
-            Address::Tcp(port) => {
-                let stream = TcpStream::connect(("127.0.0.1", *port))?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(SILENCE_MAX))?;
-                Box::new(stream)
-            }
-            Address::SharedMemory(path) => {
-                let socket = UnixStream::connect(path)?;
-                let stream = SharedMemory::accept(socket, Some(SILENCE_MAX))?;
-                porpoise_transport::Stream::set_read_timeout(&stream, Some(SILENCE_MAX))?;
-                Box::new(stream)
-            }
-        };
-        Wire::over(stream, (user, password), database, collation)
+        Wire::over(address.dial()?, (user, password), database, collation)
     }
 
-    /// Logs in over a stream that is there already.
+    /// Logs in over a stream that is connected already.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
     pub fn over(
         stream: Box<dyn Stream>,
         (user, password): (&str, &str),
@@ -157,10 +186,11 @@ impl Wire {
         cursor.until_zero()?;
         wire.id = cursor.int(4)? as u32;
         let mut nonce = cursor.take(8)?.to_vec();
-        // Its end, the capabilities, the character set, the status, the nonce's length, what is reserved.
+        // The end of the nonce's first part, capabilities, character set, status, the rest of the
+        // capabilities, the nonce's length, reserved bytes.
         cursor.take(1 + 2 + 1 + 2 + 2 + 1 + 10)?;
         nonce.extend(cursor.take(NONCE_BYTES - 8)?);
-        let proof = native_password_proof(password, &nonce);
+        let response = native_password_response(password, &nonce);
 
         let mut login = Vec::new();
         login.extend(CAPABILITIES.to_le_bytes());
@@ -168,8 +198,8 @@ impl Wire {
         login.push(collation);
         login.extend([0; 23]);
         login.extend(user.as_bytes());
-        login.extend([0, proof.len() as u8]);
-        login.extend(&proof);
+        login.extend([0, response.len() as u8]);
+        login.extend(&response);
         login.extend(database.as_bytes());
         login.push(0);
         login.extend(NATIVE_PASSWORD);
@@ -188,7 +218,7 @@ impl Wire {
                         );
                     }
                     let nonce = cursor.take(NONCE_BYTES).unwrap_or_default();
-                    wire.send(&native_password_proof(password, nonce))?;
+                    wire.send(&native_password_response(password, nonce))?;
                 }
                 Some(0x01) => {}
                 _ => return Err(refusal(&packet)),
@@ -196,7 +226,10 @@ impl Wire {
         }
     }
 
-    /// Runs one statement and returns its first result.
+    /// Runs one text and returns the result of its first statement.
+    ///
+    /// # Errors
+    /// The server's refusal of any of its statements, or a broken connection.
     pub fn query(&mut self, sql: &str) -> Result<Reply, Error> {
         if self.lost {
             return Err(io::Error::from(io::ErrorKind::NotConnected).into());
@@ -206,16 +239,50 @@ impl Wire {
         reply
     }
 
+    /// Runs a statement, and returns the last value of its first row as text: of a SELECT of one
+    /// expression its value, of SHOW STATUS or SHOW VARIABLES the value of the first line.
+    ///
+    /// # Panics
+    /// When the statement fails, has no rows, or the value is NULL or no text.
+    #[track_caller]
+    pub fn value(&mut self, sql: &str) -> String {
+        match self.query(sql) {
+            Ok(Reply::Rows { rows, .. }) => {
+                let value = rows.first().and_then(|row| row.last()?.clone());
+                let value = value.unwrap_or_else(|| panic!("{sql}: no value in {rows:?}"));
+                String::from_utf8(value).unwrap_or_else(|error| panic!("{sql}: {error}"))
+            }
+            other => panic!("{sql}: {other:?}"),
+        }
+    }
+
+    /// As [`value`](Self::value), as a number.
+    ///
+    /// # Panics
+    /// As `value`, and when it is no number.
+    #[track_caller]
+    pub fn number(&mut self, sql: &str) -> u64 {
+        let value = self.value(sql);
+        let number = value.parse();
+        number.unwrap_or_else(|error| panic!("{sql}: {value}: {error}"))
+    }
+
     /// COM_RESET_CONNECTION.
+    ///
+    /// # Errors
+    /// The server's refusal, or a broken connection.
     pub fn reset(&mut self) -> Result<(), Error> {
         self.command(&[0x1f])
     }
 
-    /// COM_CHANGE_USER, to one that has no password.
+    /// COM_CHANGE_USER, to a user without a password.
+    ///
+    /// # Errors
+    /// The server's refusal, or a broken connection.
     pub fn change_user(&mut self, user: &str, database: &str, collation: u16) -> Result<(), Error> {
         let mut command = vec![0x11];
         command.extend(user.as_bytes());
-        // The name's end, and an answer of no bytes.
+        // The name's end, and an authentication response of no bytes.
         command.extend([0, 0]);
         command.extend(database.as_bytes());
         command.push(0);
@@ -225,7 +292,8 @@ impl Wire {
         self.command(&command)
     }
 
-    /// A command that is answered with OK, if need be after a question that has an empty answer.
+    /// A command that the server answers with OK, maybe after a request for an authentication
+    /// response, which is empty.
     fn command(&mut self, payload: &[u8]) -> Result<(), Error> {
         self.sequence = 0;
         self.send(payload)?;
@@ -368,9 +436,9 @@ fn refusal(packet: &[u8]) -> Error {
     }
 }
 
-/// The rest of a packet.
-/// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))); nothing for an empty password, whatever the plugin.
-fn native_password_proof(password: &str, nonce: &[u8]) -> Vec<u8> {
+/// SHA1(password) XOR SHA1(nonce, SHA1(SHA1(password))); nothing for an empty password, whatever
+/// the plugin.
+fn native_password_response(password: &str, nonce: &[u8]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
     }
@@ -382,6 +450,7 @@ fn native_password_proof(password: &str, nonce: &[u8]) -> Vec<u8> {
     once.iter().zip(mask).map(|(a, b)| a ^ b).collect()
 }
 
+/// The rest of a packet.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {

@@ -1,4 +1,4 @@
-//! The C library in programs that nobody here wrote: loaded in place of Debian's, over every way in.
+//! The C library in programs written for Debian's, in whose place they load it, over every way in.
 //!
 //! | program | what it does |
 //! | --- | --- |
@@ -8,8 +8,8 @@
 //! | `dbd.pl` | Perl's `DBD::mysql` and `DBD::MariaDB` |
 //! | `mysql2.rb` | Ruby's driver |
 //!
-//! They are in `tests/clients/capi`, and `install` there fetches what they need, so this target runs only when it is asked
-//! for: `./test clients`.
+//! They are in `tests/clients/capi`, and `install` there fetches what they need. So this target
+//! runs only when it is named: `./test clients`.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -18,12 +18,12 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use porpoise_e2e::repository;
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use tempfile::TempDir;
 
 /// How a program reaches its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Through {
+enum ClientRoute {
     /// MariaDB's Unix socket, with Debian's own library.
     Original,
     MariaDb,
@@ -90,23 +90,23 @@ fn types_program() -> &'static Path {
     program
 }
 
-/// A database and the way to it.
-struct Place {
-    through: Through,
+/// A database, and the route by which programs reach it.
+struct Setup {
+    route: ClientRoute,
     server: Option<Server>,
     folder: TempDir,
 }
 
-impl Place {
-    fn open(through: Through) -> Place {
-        let product = match through {
-            Through::Original | Through::MariaDb => Some(Product::MariaDb),
-            Through::Embedded => None,
+impl Setup {
+    fn open(route: ClientRoute) -> Setup {
+        let product = match route {
+            ClientRoute::Original | ClientRoute::MariaDb => Some(Product::MariaDb),
+            ClientRoute::Embedded => None,
             _ => Some(Product::Porpoise),
         };
         let server = product.map(Server::start);
         if let Some(server) = &server {
-            let mut admin = server.connect(Way::UnixSocket, "").expect("root logs in");
+            let mut admin = server.connect(Route::UnixSocket, "").expect("root logs in");
             let mut run = |sql: &str| {
                 admin
                     .query(sql)
@@ -117,13 +117,13 @@ impl Place {
                 "CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'"
             ));
             run(&format!("GRANT ALL PRIVILEGES ON *.* TO {USER}@'%'"));
-            if through == Through::FastPath {
+            if route == ClientRoute::FastPath {
                 run("SET GLOBAL loopback_fast_path = ON");
             }
         }
         let folder = TempDir::new().expect("a temporary folder can be made");
-        Place {
-            through,
+        Setup {
+            route,
             server,
             folder,
         }
@@ -136,19 +136,19 @@ impl Place {
             .env("DB_PASSWORD", PASSWORD)
             .env("DB_NAME", SCHEMA)
             .env("DB_HOST", "localhost");
-        if self.through != Through::Original {
+        if self.route != ClientRoute::Original {
             command.env("LD_LIBRARY_PATH", library());
         }
-        let url = match (&self.server, self.through) {
+        let url = match (&self.server, self.route) {
             (None, _) => {
                 let data = self.folder.path().join("data");
                 Some(format!("porpoise://{}?local_infile=1", data.display()))
             }
-            (Some(server), Through::SharedMemory) => {
+            (Some(server), ClientRoute::SharedMemory) => {
                 let socket = server.socket.display();
                 Some(format!("mysql:///?transport=shm&socket={socket}"))
             }
-            (Some(server), Through::FastPath) => {
+            (Some(server), ClientRoute::FastPath) => {
                 let port = server.port;
                 let host = "mysql://127.0.0.1";
                 Some(format!(
@@ -159,20 +159,20 @@ impl Place {
         };
         command.envs(url.map(|url| ("PORPOISE_URL", url)));
         match &self.server {
-            Some(server) if self.through == Through::Tcp => {
+            Some(server) if self.route == ClientRoute::Tcp => {
                 command.env("DB_HOST", "127.0.0.1");
                 command.env("DB_PORT", server.port.to_string());
             }
             Some(server) => {
                 command.env("DB_SOCKET", &server.socket);
             }
-            // What the program asks for doesn't count.
+            // The URL overrides what the program asks for.
             None => {
                 command.env("DB_SOCKET", "/no/such/socket");
             }
         }
-        let product = match self.through {
-            Through::Original | Through::MariaDb => Product::MariaDb,
+        let product = match self.route {
+            ClientRoute::Original | ClientRoute::MariaDb => Product::MariaDb,
             _ => Product::Porpoise,
         };
         command.env("DB_PRODUCT", product.label());
@@ -180,15 +180,15 @@ impl Place {
         output.unwrap_or_else(|e| panic!("{}: {e}", program.display()))
     }
 
-    /// Runs a program and gives what it printed.
-    fn printed_by(&self, program: &Path) -> String {
+    /// Runs a program, which must succeed, and returns what it printed.
+    fn output_of(&self, program: &Path) -> String {
         let output = self.run(program);
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
             output.status.success(),
-            "{} through {:?}: {:?}\n{printed}{}",
+            "{} over {:?}: {:?}\n{printed}{}",
             program.display(),
-            self.through,
+            self.route,
             output.status,
             String::from_utf8_lossy(&output.stderr)
         );
@@ -197,23 +197,23 @@ impl Place {
 }
 
 /// What `types.c` prints with Debian's library, on MariaDB.
-fn original_types() -> &'static str {
+fn reference_output() -> &'static str {
     static PRINTED: OnceLock<String> = OnceLock::new();
-    PRINTED.get_or_init(|| Place::open(Through::Original).printed_by(types_program()))
+    PRINTED.get_or_init(|| Setup::open(ClientRoute::Original).output_of(types_program()))
 }
 
-fn assert_programs_work(through: Through) {
-    let place = Place::open(through);
-    // It makes the database that the others use, too.
-    let types = place.printed_by(types_program());
+fn assert_programs_work(route: ClientRoute) {
+    let setup = Setup::open(route);
+    // It also makes the database that the other programs use.
+    let types = setup.output_of(types_program());
     let differs = types
         .lines()
-        .zip(original_types().lines())
+        .zip(reference_output().lines())
         .find(|(ours, theirs)| ours != theirs);
-    assert_eq!(differs, None, "types.c through {through:?}");
+    assert_eq!(differs, None, "types.c over {route:?}");
     assert_eq!(types.lines().last(), Some("end"));
     for program in ["mysqlclient", "dbd.pl", "mysql2.rb", "sysbench"] {
-        place.printed_by(&repository("tests/clients/capi").join(program));
+        setup.output_of(&repository("tests/clients/capi").join(program));
     }
 }
 
@@ -263,20 +263,20 @@ fn arguments_of_mysql_server_init_name_the_folder() {
         .expect("the program runs");
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(printed, original_types());
+    assert_eq!(printed, reference_output());
     assert!(data.is_dir());
 }
 
-macro_rules! ways {
-    ($($name:ident $through:ident,)*) => {$(
+macro_rules! routes {
+    ($($name:ident $route:ident,)*) => {$(
         #[test]
         fn $name() {
-            assert_programs_work(Through::$through);
+            assert_programs_work(ClientRoute::$route);
         }
     )*};
 }
 
-ways! {
+routes! {
     programs_work_with_mariadb MariaDb,
     programs_work_over_tcp Tcp,
     programs_work_over_the_loopback_fast_path FastPath,

@@ -1,17 +1,19 @@
 //! Real clients, each started as its users start it, first on MariaDB, then on Porpoise.
 //!
-//! A folder of `tests/clients` holds one: `run` runs it, `install` fetches what it needs. They are programs of many
-//! languages with packages of their own, so this target runs only when it is asked for: `./test clients`.
+//! A folder of `tests/clients` holds one: `run` runs it, `install` fetches what it needs. They are
+//! programs in many languages with packages of their own, so this target runs only when it is
+//! named: `./test clients`.
 
 use std::process::Command;
 
 use porpoise_e2e::repository;
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::slt::Pending;
 
 const PASSWORD: &str = "s3cret 'quoted'";
 
-/// Starts a server with the users that a client logs in as, and runs the client's script against it.
+/// Starts a server with the users that a client logs in as, and runs the client's script against
+/// it.
 fn assert_client_passes(client: &str, product: Product) {
     let pending = Pending::read("tests/clients");
     let pending =
@@ -21,9 +23,10 @@ fn assert_client_passes(client: &str, product: Product) {
         return;
     }
     let server = Server::start(product);
-    let mut admin = server.connect(Way::UnixSocket, "").expect("root logs in");
+    let mut admin = server.connect(Route::UnixSocket, "").expect("root logs in");
     let password = PASSWORD.replace('\'', "''");
-    // MariaDB has no caching_sha2_password; its own default is what MySQL calls mysql_native_password.
+    // MariaDB has no caching_sha2_password; its own default is what MySQL calls
+    // mysql_native_password.
     let users: &[(&str, &str)] = match product {
         Product::MariaDb => &[("tester", "")],
         Product::Porpoise => &[

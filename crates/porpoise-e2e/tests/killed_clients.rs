@@ -1,32 +1,36 @@
-//! Clients over shared memory that are killed (`kill -9`) at random moments under load, and what they leave behind: nothing.
+//! Clients over shared memory that are killed (`kill -9`) at random moments under load leave
+//! nothing behind.
 //!
-//! Transactions move amounts between accounts, hold row locks, metadata locks and named locks, read long results and write
-//! long statements. Counted before and after are the server's descriptors, its rings in memory, sessions and locks; half a
-//! transaction would change the accounts' sum.
+//! Their transactions move amounts between accounts, hold row locks, metadata locks and named
+//! locks, read long results and write long statements. The test counts the server's descriptors,
+//! its rings in memory, sessions and locks before and after; half a transaction would change the
+//! accounts' sum.
 //!
 //! ```sh
-//! PORPOISE_KILLS=1000 PORPOISE_BIN=$PWD/target/release/porpoise cargo test -p porpoise-e2e --test killed_clients -- --nocapture
+//! PORPOISE_KILLS=1000 PORPOISE_BIN=$PWD/target/release/porpoise \
+//!     cargo test -p porpoise-e2e --test killed_clients -- --nocapture
 //! ```
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::process::{descriptors, resident_bytes};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Address, Reply, Wire};
 
 const KILLS_DEFAULT: usize = 40;
-/// Kills before the server's memory is looked at for the first time.
+/// Kills before the server's memory is measured for the first time.
 const WARM_UP: usize = 20;
 const CLIENTS_AT_ONCE: usize = 8;
-/// What the load alone may change.
+/// By how much the server's memory may change under load alone.
 const LOAD_KB: u64 = 30_000;
-/// A client's rings.
+/// The memory of a client's rings.
 const RINGS_KB: u64 = 80;
 const ACCOUNTS: u64 = 20;
 const SOCKET: &str = "PORPOISE_TEST_SOCKET";
 
-/// What a client may have of the server, as seen from outside.
+/// What clients hold of the server, as the system and the process list show it.
 #[derive(Debug, PartialEq, Eq)]
 struct Holdings {
     descriptors: usize,
@@ -35,12 +39,10 @@ struct Holdings {
 }
 
 fn holdings(server: &Server, witness: &mut Wire) -> Holdings {
-    let process = format!("/proc/{}", server.process());
-    let maps = fs::read_to_string(format!("{process}/maps")).expect("the server lives");
+    let maps = format!("/proc/{}/maps", server.process());
+    let maps = fs::read_to_string(maps).expect("the server runs");
     Holdings {
-        descriptors: fs::read_dir(format!("{process}/fd"))
-            .expect("the server lives")
-            .count(),
+        descriptors: descriptors(server),
         rings: maps.matches("porpoise-ring").count(),
         sessions: match witness.query("SHOW PROCESSLIST") {
             Ok(Reply::Rows { rows, .. }) => rows.len(),
@@ -49,18 +51,8 @@ fn holdings(server: &Server, witness: &mut Wire) -> Holdings {
     }
 }
 
-/// Kilobytes that the server has in memory.
-fn resident_kb(server: &Server) -> u64 {
-    let status =
-        fs::read_to_string(format!("/proc/{}/status", server.process())).expect("it lives");
-    let line = status.lines().find(|line| line.starts_with("VmRSS"));
-    let number = line.and_then(|line| line.split_whitespace().nth(1));
-    number
-        .and_then(|number| number.parse().ok())
-        .expect("a number")
-}
-
-/// Not a test of its own: a client, when it is told where the server is. It works until it is killed.
+/// Not a test: where `PORPOISE_TEST_SOCKET` names a server, this is a client that works until it is
+/// killed.
 #[test]
 fn client_to_kill() {
     let Ok(path) = std::env::var(SOCKET) else {
@@ -84,7 +76,7 @@ fn client_to_kill() {
             format!("UPDATE account SET amount = amount + 1 WHERE id = {to}"),
             ["COMMIT", "ROLLBACK"][random.usize(0..2)].to_string(),
         ] {
-            // A deadlock or a lock that took too long rolls back: the next transaction begins anew.
+            // After a deadlock or a lock wait timeout the next transaction begins anew.
             if wire.query(&sql).is_err() {
                 let _ = wire.query("ROLLBACK");
                 break;
@@ -94,8 +86,8 @@ fn client_to_kill() {
 }
 
 fn start_client(server: &Server) -> Child {
-    let Address::SharedMemory(path) = server.address(Way::SharedMemory) else {
-        unreachable!("it is asked for");
+    let Address::SharedMemory(path) = server.address(Route::SharedMemory) else {
+        unreachable!("the route is shared memory");
     };
     Command::new(std::env::current_exe().expect("a running program has a path"))
         .args(["--exact", "client_to_kill"])
@@ -112,7 +104,9 @@ fn clients_killed_at_random_moments_leave_nothing_behind() {
         kills.parse().expect("PORPOISE_KILLS is a number")
     });
     let server = Server::start(Product::Porpoise);
-    let mut witness = server.connect(Way::SharedMemory, "").expect("root logs in");
+    let mut witness = server
+        .connect(Route::SharedMemory, "")
+        .expect("root logs in");
     let mut run = |sql: &str| {
         witness
             .query(sql)
@@ -133,17 +127,17 @@ fn clients_killed_at_random_moments_leave_nothing_behind() {
         .collect();
     for kill in 0..WARM_UP + kills {
         if kill == WARM_UP {
-            resident = resident_kb(&server);
+            resident = resident_bytes(&server) >> 10;
         }
         std::thread::sleep(Duration::from_millis(random.u64(0..30)));
         let chosen = random.usize(0..clients.len());
         let mut client = std::mem::replace(&mut clients[chosen], start_client(&server));
-        client.kill().expect("it lives");
-        client.wait().expect("it is ours");
+        client.kill().expect("it runs");
+        client.wait().expect("it is a child of this process");
     }
     for mut client in clients {
-        client.kill().expect("it lives");
-        client.wait().expect("it is ours");
+        client.kill().expect("it runs");
+        client.wait().expect("it is a child of this process");
     }
     let took = began.elapsed();
 
@@ -155,37 +149,32 @@ fn clients_killed_at_random_moments_leave_nothing_behind() {
     }
     let sessions = witness.query("SHOW FULL PROCESSLIST");
     assert_eq!(after, before, "after {kills} kills: {}", shown(sessions));
-    let resident_after = resident_kb(&server);
+    let resident_after = resident_bytes(&server) >> 10;
     println!(
         "{kills} kills in {took:.0?}: {before:?}, {resident} kB before, {resident_after} kB after"
     );
-    // What is changed stays in memory for a while; what a client leaves would be its rings at least.
+    // Changed rows stay in memory for a while. A client that leaves something leaves its rings at
+    // least.
     let left_kb = kills as u64 * RINGS_KB / 2;
     assert!(
         resident_after < resident + LOAD_KB + left_kb,
         "{resident_after} kB after {resident} kB"
     );
 
-    let mut run = |sql: &str| {
+    for id in 0..ACCOUNTS {
+        let free = witness.value(&format!("SELECT IS_FREE_LOCK('lock {id}')"));
+        assert_eq!(free, "1", "lock {id}");
+    }
+    assert_eq!(witness.value("SELECT SUM(amount) FROM bank.account"), "0");
+    for sql in [
+        "SELECT * FROM bank.account FOR UPDATE NOWAIT",
+        "SET lock_wait_timeout = 1",
+        "ALTER TABLE bank.account ADD COLUMN note INT",
+    ] {
         witness
             .query(sql)
-            .unwrap_or_else(|error| panic!("{sql}: {error}"))
-    };
-    run("SELECT * FROM bank.account FOR UPDATE NOWAIT");
-    for id in 0..ACCOUNTS {
-        assert_eq!(one(run(&format!("SELECT IS_FREE_LOCK('lock {id}')"))), "1");
+            .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
-    assert_eq!(one(run("SELECT SUM(amount) FROM bank.account")), "0");
-    run("SET lock_wait_timeout = 1");
-    run("ALTER TABLE bank.account ADD COLUMN note INT");
-}
-
-fn one(reply: Reply) -> String {
-    let Reply::Rows { rows, .. } = reply else {
-        panic!("no rows: {reply:?}");
-    };
-    let value = rows[0][0].clone().expect("a value");
-    String::from_utf8(value).expect("text")
 }
 
 /// A result as text, for people.

@@ -1,7 +1,9 @@
-//! How long a server takes to refuse: users that don't exist, wrong passwords, locked accounts.
+//! How long a server takes to refuse a login: users that don't exist, wrong passwords, locked
+//! accounts.
 //!
-//! What is said is compared by `login` in `porpoise-server`. This compares the time, which a test
-//! can't judge on a machine that does other things, too: it prints a table, to be read by somebody.
+//! The test `login` of `porpoise-server` compares the packets. This one measures the time, which a
+//! test can't judge on a machine that runs other programs too: it prints a table for somebody to
+//! read.
 //!
 //! ```sh
 //! PORPOISE_LOGIN_TRIES=2000 PORPOISE_BIN=$PWD/target/release/porpoise \
@@ -13,7 +15,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::Stream;
 use porpoise_protocol::auth::public_key;
 use porpoise_protocol::flags::Capabilities;
@@ -23,8 +25,8 @@ use porpoise_protocol::reply::ErrPacket;
 
 const TRIES: usize = 5;
 
-/// Who is tried: kinds that nobody may be able to tell from each other, the first a user that
-/// doesn't exist.
+/// The users that are tried: kinds that no client may be able to tell apart. The first doesn't
+/// exist.
 const USERS: [&str; 6] = ["nobody", "strange", "known", "logged", "locked", "role"];
 
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +49,7 @@ fn read_packet(stream: &mut dyn Stream) -> (u8, Vec<u8>) {
     (header[3], payload)
 }
 
-/// The time that the server takes for all it says, up to the refusal.
+/// The time that the server takes for all its packets, up to the refusal.
 fn refusal(server: &Server, user: &str, method: Method) -> Duration {
     let mut stream: Box<dyn Stream> = match method {
         Method::Clear | Method::Empty => Box::new(UnixStream::connect(&server.socket).unwrap()),
@@ -113,13 +115,13 @@ fn tries() -> usize {
     asked.and_then(|text| text.parse().ok()).unwrap_or(TRIES)
 }
 
-/// Everybody is tried in turn, so that whatever else the machine does falls upon all.
+/// Tries the users in turn, so that whatever else the machine does affects all of them.
 fn measure(server: &Server, method: Method) {
     let mut times = USERS.map(|_| Vec::new());
     for round in 0..tries() + 2 {
         for (user, times) in USERS.iter().zip(&mut times) {
             let took = refusal(server, user, method);
-            // The first make the key, and fill what is cached.
+            // In the first rounds the server makes its key and fills its caches.
             if round >= 2 {
                 times.push(took);
             }
@@ -139,7 +141,7 @@ fn measure(server: &Server, method: Method) {
 
 fn start(plugin: &str) -> Server {
     let server = Server::start(Product::Porpoise);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     root.query("ALTER USER root@localhost IDENTIFIED WITH auth_socket")
         .unwrap();
     for sql in [
@@ -150,7 +152,7 @@ fn start(plugin: &str) -> Server {
     ] {
         root.query(&sql.replace("PLUGIN", plugin)).unwrap();
     }
-    // More that have to be looked through, or not.
+    // A search through all accounts would take longer for a user that doesn't exist.
     for number in 0..200 {
         let sql = format!("CREATE USER other{number} IDENTIFIED WITH {plugin}");
         root.query(&sql).unwrap();

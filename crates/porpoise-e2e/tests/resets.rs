@@ -1,23 +1,24 @@
-//! What COM_RESET_CONNECTION and COM_CHANGE_USER leave of a session: the list of MySQL's manual (C API, `mysql_reset_connection()` and
-//! `mysql_change_user()`), a row each. MariaDB is asked the same where it does the same.
+//! What COM_RESET_CONNECTION and COM_CHANGE_USER leave of a session: the list of MySQL's manual (C
+//! API, `mysql_reset_connection()` and `mysql_change_user()`), a row each. MariaDB has to agree
+//! where it does the same.
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::wire::{Error, Reply, Wire};
 
-/// Who asks afterwards.
+/// The session that asker the question.
 #[derive(Clone, Copy, PartialEq)]
-enum Asks {
-    /// The session itself.
-    Itself,
-    /// Another one: what the session held is free.
+enum Asker {
+    /// The one that was reset.
+    Same,
+    /// Another one: what the reset session held is free.
     Another,
 }
-use Asks::{Another, Itself};
+use Asker::{Another, Same};
 
 struct Row {
     what: &'static str,
     before: &'static [&'static str],
-    asks: Asks,
+    asker: Asker,
     question: &'static str,
     after_reset: &'static str,
     after_change: &'static str,
@@ -28,14 +29,14 @@ struct Row {
 const fn row(
     what: &'static str,
     before: &'static [&'static str],
-    asks: Asks,
+    asker: Asker,
     question: &'static str,
     after: &'static str,
 ) -> Row {
     Row {
         what,
         before,
-        asks,
+        asker,
         question,
         after_reset: after,
         after_change: after,
@@ -47,7 +48,7 @@ const ROWS: &[Row] = &[
     row(
         "a transaction is rolled back",
         &["BEGIN", "INSERT INTO d.t VALUES (10)"],
-        Itself,
+        Same,
         "SELECT COUNT(*) FROM d.t WHERE id = 10",
         "0",
     ),
@@ -61,21 +62,21 @@ const ROWS: &[Row] = &[
     row(
         "autocommit is on again",
         &["SET autocommit = 0"],
-        Itself,
+        Same,
         "SELECT @@autocommit",
         "1",
     ),
     row(
         "SET TRANSACTION for the next one is forgotten",
         &["SET TRANSACTION READ ONLY"],
-        Itself,
+        Same,
         "INSERT INTO d.u VALUES (1)",
         "done",
     ),
     row(
         "SET SESSION TRANSACTION is undone",
         &["SET SESSION TRANSACTION READ ONLY"],
-        Itself,
+        Same,
         "INSERT INTO d.u VALUES (2)",
         "done",
     ),
@@ -84,7 +85,7 @@ const ROWS: &[Row] = &[
         ..row(
             "the isolation level is the global one",
             &["SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE"],
-            Itself,
+            Same,
             "SELECT @@transaction_isolation",
             "REPEATABLE-READ",
         )
@@ -92,21 +93,21 @@ const ROWS: &[Row] = &[
     row(
         "temporary tables are dropped",
         &["CREATE TEMPORARY TABLE d.tmp (a INT)"],
-        Itself,
+        Same,
         "SELECT COUNT(*) FROM d.tmp",
         "error 1146",
     ),
     row(
         "a temporary table hides no table any more",
         &["CREATE TEMPORARY TABLE d.t (a INT)"],
-        Itself,
+        Same,
         "SELECT COUNT(*) FROM d.t",
         "1",
     ),
     row(
         "LOCK TABLES is undone for itself",
         &["LOCK TABLES d.t READ"],
-        Itself,
+        Same,
         "INSERT INTO d.u VALUES (3)",
         "done",
     ),
@@ -134,70 +135,70 @@ const ROWS: &[Row] = &[
     row(
         "session variables have the global values",
         &["SET lock_wait_timeout = 77, sort_buffer_size = 77000"],
-        Itself,
+        Same,
         "SELECT @@lock_wait_timeout = @@global.lock_wait_timeout AND @@sort_buffer_size = @@global.sort_buffer_size",
         "1",
     ),
     row(
         "the SQL mode is the global one",
         &["SET sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'"],
-        Itself,
+        Same,
         "SELECT CONCAT(\"a\" || 1, @@sql_mode = @@global.sql_mode)",
         "11",
     ),
     row(
         "the time zone is the global one",
         &["SET time_zone = '+05:00'"],
-        Itself,
+        Same,
         "SELECT CONCAT(@@time_zone = @@global.time_zone, ABS(TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(), NOW())) < 5)",
         "11",
     ),
     row(
         "a fixed clock goes again",
         &["SET timestamp = 1000"],
-        Itself,
+        Same,
         "SELECT UNIX_TIMESTAMP() > 2000",
         "1",
     ),
     row(
         "user variables are gone",
         &["SET @fish = 1"],
-        Itself,
+        Same,
         "SELECT @fish IS NULL",
         "1",
     ),
     row(
         "prepared statements are gone",
         &["PREPARE s FROM 'SELECT 1'"],
-        Itself,
+        Same,
         "EXECUTE s",
         "error 1243",
     ),
     row(
         "LAST_INSERT_ID() is 0",
         &["INSERT INTO d.numbered VALUES (NULL)"],
-        Itself,
+        Same,
         "SELECT LAST_INSERT_ID()",
         "0",
     ),
     row(
         "the value that AUTO_INCREMENT was to give is forgotten",
         &["SET insert_id = 5000"],
-        Itself,
+        Same,
         "INSERT INTO d.numbered VALUES (NULL)",
         "done",
     ),
     row(
         "warnings are gone",
         &["SELECT CAST('x' AS SIGNED)"],
-        Itself,
+        Same,
         "SELECT @@warning_count",
         "0",
     ),
     row(
         "the connection is the same",
         &["SET @id = CONNECTION_ID()"],
-        Itself,
+        Same,
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
         "1",
     ),
@@ -206,7 +207,7 @@ const ROWS: &[Row] = &[
         ..row(
             "the database stays, unless another user comes",
             &["USE d"],
-            Itself,
+            Same,
             "SELECT DATABASE()",
             "d",
         )
@@ -216,7 +217,7 @@ const ROWS: &[Row] = &[
         ..row(
             "the user stays, unless another comes",
             &[],
-            Itself,
+            Same,
             "SELECT USER()",
             "first@localhost",
         )
@@ -226,7 +227,7 @@ const ROWS: &[Row] = &[
         ..row(
             "the process list tells who it is",
             &[],
-            Itself,
+            Same,
             "SELECT USER FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
             "first",
         )
@@ -236,7 +237,7 @@ const ROWS: &[Row] = &[
         ..row(
             "the process list tells the database",
             &["USE d"],
-            Itself,
+            Same,
             "SELECT DB FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
             "d",
         )
@@ -247,7 +248,7 @@ const ROWS: &[Row] = &[
         ..row(
             "SET NAMES is undone: the global values, or what the new user says",
             &["SET NAMES ascii"],
-            Itself,
+            Same,
             "SELECT CONCAT(@@character_set_client, ' ', @@collation_connection)",
             "utf8mb4 utf8mb4_0900_ai_ci",
         )
@@ -258,7 +259,7 @@ const ROWS: &[Row] = &[
         ..row(
             "what SET NAMES said of results is undone",
             &["SET character_set_results = NULL"],
-            Itself,
+            Same,
             "SELECT @@character_set_results",
             "utf8mb4",
         )
@@ -269,14 +270,14 @@ const ROWS: &[Row] = &[
         ..row(
             "roles are the account's default ones",
             &["SET ROLE ALL"],
-            Itself,
+            Same,
             "SELECT CURRENT_ROLE()",
             "NONE",
         )
     },
 ];
 
-/// What a statement comes to, in short.
+/// A statement's outcome as one word or value.
 fn outcome(reply: Result<Reply, Error>) -> String {
     match reply {
         Ok(Reply::Done { .. }) => "done".into(),
@@ -290,12 +291,12 @@ fn outcome(reply: Result<Reply, Error>) -> String {
     }
 }
 
-/// latin1_swedish_ci: not what any server has globally.
+/// latin1_swedish_ci: no server here has it as its global collation.
 const LATIN1: u8 = 8;
 
 fn check(product: Product) -> Vec<String> {
     let server = Server::start(product);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     let native = match product {
         Product::MariaDb => "IDENTIFIED",
         Product::Porpoise => "IDENTIFIED WITH mysql_native_password",
@@ -316,8 +317,8 @@ fn check(product: Product) -> Vec<String> {
         root.query(sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
-    let address = server.address(Way::UnixSocket);
-    let mut another = server.connect(Way::UnixSocket, "").unwrap();
+    let address = server.address(Route::UnixSocket);
+    let mut another = server.connect(Route::UnixSocket, "").unwrap();
     another
         .query("SET SESSION lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
         .unwrap();
@@ -339,12 +340,12 @@ fn check(product: Product) -> Vec<String> {
                 wire.reset().unwrap();
                 row.after_reset
             };
-            let asked = match row.asks {
-                Itself => &mut wire,
+            let asked = match row.asker {
+                Same => &mut wire,
                 Another => &mut another,
             };
             let found = outcome(asked.query(row.question));
-            if row.asks == Another {
+            if row.asker == Another {
                 another.query("COMMIT").unwrap();
                 another.query("DO RELEASE_LOCK('harpoon')").unwrap();
             }

@@ -1,28 +1,29 @@
-//! Storms: thousands of clients at once, half of whom never say who they are.
+//! Storms: thousands of clients at once, half of which never log in.
 //!
 //! ```text
-//!   all connect ─► half of them: nothing, half a packet, a login without an end …   hang until connect_timeout
-//!              └─► the others log in, ask, and leave: every one of them is served meanwhile
+//!   all connect ─► half of them send nothing, or part of a login, and hang until connect_timeout
+//!              └─► the others log in, send a query, and leave: each of them is served meanwhile
 //! ```
 //!
-//! After each storm the server process has the descriptors, the sessions and the memory that it had before.
+//! After each storm the server process has the descriptors, the sessions and the memory that it had
+//! before.
 
 use std::io::Write;
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use porpoise_e2e::server::{Product, Server, Way};
-use porpoise_e2e::wire::{Address, Reply, Stream, Wire};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use porpoise_e2e::process::{descriptors, eventually, raise_descriptor_limit, resident_bytes};
+use porpoise_e2e::server::{Product, Route, Server};
+use porpoise_e2e::wire::{Stream, Wire};
 
 const CLIENTS: usize = 5_000;
+/// This process holds one end of every connection, and some files.
+const DESCRIPTORS_MIN: u64 = CLIENTS as u64 + 200;
 const THREADS: usize = 50;
 const STORMS: usize = 12;
 const CONNECT_TIMEOUT_S: u64 = 7;
 
-/// What a client says that never logs in.
+/// What clients send that never log in.
 const FRAGMENTS: [&[u8]; 4] = [
     // Nothing at all.
     b"",
@@ -34,87 +35,28 @@ const FRAGMENTS: [&[u8]; 4] = [
     b"\xff\xff\x0f\x01",
 ];
 
-/// This process holds one end of every connection.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    setrlimit(Resource::Nofile, raised).unwrap();
-    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    assert!(
-        most > CLIENTS as u64 + 200,
-        "{most} descriptors are too few for a storm"
-    );
-}
-
-fn descriptors(server: &Server) -> usize {
-    let folder = format!("/proc/{}/fd", server.process());
-    std::fs::read_dir(folder).unwrap().count()
-}
-
-fn resident_bytes(server: &Server) -> u64 {
-    let pages = std::fs::read_to_string(format!("/proc/{}/statm", server.process())).unwrap();
-    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
-}
-
-fn one(wire: &mut Wire, sql: &str) -> String {
-    match wire.query(sql).unwrap() {
-        Reply::Rows { rows, .. } => {
-            let value = rows[0].last().unwrap().clone().unwrap();
-            String::from_utf8(value).unwrap()
-        }
-        other => panic!("{sql}: {other:?}"),
-    }
-}
-
 fn count(wire: &mut Wire, name: &str) -> u64 {
-    one(wire, &format!("SHOW GLOBAL STATUS LIKE '{name}'"))
-        .parse()
-        .unwrap()
+    wire.number(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
 }
 
-#[track_caller]
-fn eventually(patience: Duration, mut what: impl FnMut() -> Result<(), String>) {
-    let end = Instant::now() + patience;
-    while let Err(how) = what() {
-        assert!(Instant::now() < end, "{how}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn dial(address: &Address) -> Box<dyn Stream> {
-    let patience = Some(Duration::from_secs(30));
-    match address {
-        Address::Unix(path) => {
-            let stream = UnixStream::connect(path).unwrap();
-            stream.set_read_timeout(patience).unwrap();
-            Box::new(stream)
-        }
-        Address::Tcp(port) => {
-            let stream = TcpStream::connect(("127.0.0.1", *port)).unwrap();
-            stream.set_nodelay(true).unwrap();
-            stream.set_read_timeout(patience).unwrap();
-            Box::new(stream)
-        }
-        Address::SharedMemory(_) => unreachable!("a storm comes over sockets"),
-    }
-}
-
-/// All connect; every second one logs in and is served while the others hang. Those who hang are returned, and how long it
-/// took until the last was served.
+/// All clients connect; every second one logs in and is served while the others hang. Returns those
+/// that hang, and how long it took until the last was served.
 fn storm(server: &Server) -> (Vec<Box<dyn Stream>>, Duration) {
-    let ways = [server.address(Way::UnixSocket), server.address(Way::Tcp)];
+    let routes = [
+        server.address(Route::UnixSocket),
+        server.address(Route::Tcp),
+    ];
     let connected = Barrier::new(THREADS);
     let began = Instant::now();
     let dead = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|number| {
-                let (ways, connected) = (&ways, &connected);
+                let (routes, connected) = (&routes, &connected);
                 scope.spawn(move || {
-                    let address = &ways[number % 2];
-                    let streams: Vec<_> = (0..CLIENTS / THREADS).map(|_| dial(address)).collect();
+                    let address = &routes[number % 2];
+                    let streams: Vec<_> = (0..CLIENTS / THREADS)
+                        .map(|_| address.dial().unwrap())
+                        .collect();
                     connected.wait();
                     let mut dead = Vec::new();
                     let mut served = Vec::new();
@@ -127,10 +69,10 @@ fn storm(server: &Server) -> (Vec<Box<dyn Stream>>, Duration) {
                             continue;
                         }
                         let mut wire = Wire::over(stream, ("gale", "wind"), "", 45).unwrap();
-                        assert_eq!(one(&mut wire, "SELECT 6 * 7"), "42");
+                        assert_eq!(wire.value("SELECT 6 * 7"), "42");
                         served.push(wire);
                     }
-                    // All of them are there at the same time.
+                    // All of them are connected at the same time.
                     connected.wait();
                     drop(served);
                     dead
@@ -147,7 +89,7 @@ fn storm(server: &Server) -> (Vec<Box<dyn Stream>>, Duration) {
 
 #[test]
 fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
-    raise_descriptor_limit();
+    raise_descriptor_limit(DESCRIPTORS_MIN);
     let server = Server::start_in(
         Product::Porpoise,
         &[
@@ -155,10 +97,10 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
             "--back-log=4096",
             "--connect-timeout=7",
         ],
-        // What is freed leaves the process at once, so that what stays is in use.
+        // The allocator gives freed memory back at once, so that what stays is in use.
         &[("MIMALLOC_PURGE_DELAY", "0")],
     );
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     for sql in [
         "CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'",
         "SET SESSION wait_timeout = 600",
@@ -166,10 +108,10 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
         root.query(sql).unwrap();
     }
     assert_eq!(
-        one(&mut root, "SELECT @@connect_timeout"),
+        root.value("SELECT @@connect_timeout"),
         CONNECT_TIMEOUT_S.to_string()
     );
-    let most: u64 = one(&mut root, "SELECT @@open_files_limit").parse().unwrap();
+    let most = root.number("SELECT @@open_files_limit");
     assert!(most >= CLIENTS as u64, "{most}");
     let descriptors_before = descriptors(&server);
     let half = CLIENTS as u64 / 2;
@@ -180,7 +122,7 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
         assert_eq!(dead.len() as u64, half);
         println!("storm {round}: all served after {took:?}");
         if round == 1 {
-            // connect_timeout clears them away.
+            // connect_timeout ends them.
             eventually(Duration::from_secs(CONNECT_TIMEOUT_S + 10), || {
                 match count(&mut root, "Aborted_connects") - aborted {
                     all if all == half => Ok(()),
@@ -189,7 +131,7 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
             });
             drop(dead);
         } else {
-            // They are gone before their time is over.
+            // They leave before connect_timeout is over.
             drop(dead);
         }
         eventually(Duration::from_secs(10), || {
@@ -214,21 +156,21 @@ fn a_storm_of_half_dead_clients_is_weathered_and_leaves_nothing() {
     assert_eq!(count(&mut root, "Connection_errors_max_connections"), 0);
 }
 
-/// The server of the storms above gives memory back whenever it is freed. This one is as it is always.
+/// The server of the storms above gives freed memory back at once. This one has its usual settings.
 #[test]
-fn what_a_storm_took_is_given_back_in_the_calm_after_it() {
-    raise_descriptor_limit();
+fn an_idle_server_gives_back_the_memory_that_a_storm_took() {
+    raise_descriptor_limit(DESCRIPTORS_MIN);
     let server = Server::start_with(
         Product::Porpoise,
         &["--max-connections=6000", "--back-log=4096"],
     );
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     root.query("CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'")
         .unwrap();
     let descriptors_before = descriptors(&server);
     let resident_before = resident_bytes(&server);
     drop(storm(&server));
-    // Nobody asks the server anything from here on: whoever is asked isn't idle.
+    // From here on no client sends anything, so that the server is idle.
     eventually(Duration::from_secs(10), || match descriptors(&server) {
         left if left == descriptors_before => Ok(()),
         left => Err(format!("{left} descriptors, not {descriptors_before}")),
@@ -236,12 +178,12 @@ fn what_a_storm_took_is_given_back_in_the_calm_after_it() {
     let resident_after = resident_bytes(&server);
     eventually(Duration::from_secs(5), || {
         let kib = [resident_before, resident_after, resident_bytes(&server)].map(|b| b >> 10);
-        let told = format!("KiB before, after and in the calm: {kib:?}");
-        println!("{told}");
+        let shown = format!("KiB before, right after, and idle: {kib:?}");
+        println!("{shown}");
         if kib[2] < kib[0] + (8 << 10) {
             Ok(())
         } else {
-            Err(told)
+            Err(shown)
         }
     });
 }
@@ -250,17 +192,17 @@ fn what_a_storm_took_is_given_back_in_the_calm_after_it() {
 fn a_thousand_connections_over_shared_memory_are_there_at_once_and_ten_thousand_leave_nothing() {
     const AT_ONCE: usize = 1_024;
     const IN_ALL: usize = 10_000;
-    raise_descriptor_limit();
+    raise_descriptor_limit(DESCRIPTORS_MIN);
     let server = Server::start_with(Product::Porpoise, &["--max-connections=1100"]);
-    let mut root = server.connect(Way::UnixSocket, "").unwrap();
+    let mut root = server.connect(Route::UnixSocket, "").unwrap();
     root.query("CREATE USER gale IDENTIFIED WITH mysql_native_password BY 'wind'")
         .unwrap();
-    let address = server.address(Way::SharedMemory);
+    let address = server.address(Route::SharedMemory);
     let connect = || Wire::connect(&address, ("gale", "wind"), "", 45).unwrap();
     let descriptors_before = descriptors(&server);
     let mut there: Vec<Wire> = (0..AT_ONCE).map(|_| connect()).collect();
     for wire in &mut there {
-        assert_eq!(one(wire, "SELECT 6 * 7"), "42");
+        assert_eq!(wire.value("SELECT 6 * 7"), "42");
     }
     drop(there);
     std::thread::scope(|scope| {

@@ -7,9 +7,10 @@
 //!   the median round of each target goes into the report
 //! ```
 //!
-//! A client has a thread of its own, which waits for its replies, unless the plan gives fewer threads ([`BenchPlan::jobs`]). Then a thread sends
-//! a statement for each of its clients, and takes the replies that are there, each followed by that client's next statement. What is
-//! asked of the server is the same; what differs is what the clients cost:
+//! A client has a thread of its own, which waits for its replies, unless the plan gives fewer
+//! threads ([`BenchPlan::jobs`]). Then a thread sends a statement for each of its clients, and
+//! takes the replies that are there, each followed by that client's next statement. What is asked
+//! of the server is the same; what differs is what the clients cost:
 //!
 //! ```text
 //!   8 threads, a core    client 1 sends ── change of threads ── client 2 sends ── change of threads ── …
@@ -72,7 +73,8 @@ pub struct BenchPlan {
     pub tables: u32,
     /// Rows of each table.
     pub rows: u64,
-    /// Make and fill the tables first. Targets that are ways into one server and have the same database share them.
+    /// Make and fill the tables first. Targets that are ways into one server and have the same
+    /// database share them.
     pub load: bool,
     /// How statements are sent.
     pub mode: Mode,
@@ -290,6 +292,15 @@ struct Counted {
     latencies: Histogram,
 }
 
+impl Counted {
+    fn add(&mut self, other: &Counted) {
+        self.transactions += other.transactions;
+        self.queries += other.queries;
+        self.errors += other.errors;
+        self.latencies.merge(&other.latencies);
+    }
+}
+
 fn run_once(
     target: &Target,
     plan: &BenchPlan,
@@ -368,13 +379,9 @@ fn run_once(
         (measured, counted)
     });
     let mut sum = Counted::default();
+    let running = format!("running {workload} with {clients} clients");
     for counted in counted {
-        let counted = counted
-            .map_err(target.failed(&format!("running {workload} with {clients} clients")))?;
-        sum.transactions += counted.transactions;
-        sum.queries += counted.queries;
-        sum.errors += counted.errors;
-        sum.latencies.merge(&counted.latencies);
+        sum.add(&counted.map_err(target.failed(&running))?);
     }
     Ok(Measurement {
         workload,
@@ -404,7 +411,8 @@ impl AsMut<Connection> for Driven {
     }
 }
 
-/// Runs transactions on all clients until the round ends. A transaction that ends after it isn't counted.
+/// Runs transactions on all clients until the round ends. A transaction that ends after it isn't
+/// counted.
 fn drive(
     clients: Vec<Client>,
     round: &Round,

@@ -8,9 +8,10 @@
 //!       round 2: the peer, the server, nothing        the median of each counts
 //! ```
 //!
-//! Clients, the system's sockets and the disk cost the same whoever answers, so no server gets much beyond what nothing gets. A little
-//! it can: with threads on more cores than one, or by waking its clients in a better moment. How much of nothing a server is tells
-//! how much of the time is the engine's.
+//! Clients, the system's sockets and the disk cost the same whoever answers, so no server gets much
+//! beyond what nothing gets. A little it can: with threads on more cores than one, or by waking its
+//! clients in a better moment. How much of nothing a server is tells how much of the time is the
+//! engine's.
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use porpoise_client::{Options, Transport};
 
 use crate::progress::Progress;
-use crate::replay::{Nothing, Recording};
+use crate::replay::{Recording, ReplayServer};
 use crate::report::{aligned, rate};
 use crate::{BenchPlan, Error, Sysbench, Target, Workload, bench};
 
@@ -38,10 +39,10 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// What asks over `way`, wherever it is sent: another library would ask in other words.
-    fn over(&self, way: &Way) -> Driver {
+    /// What asks over `route`, wherever it is sent: another library would ask in other words.
+    fn over(&self, route: &Route) -> Driver {
         match self {
-            Driver::Sysbench(_) if way.server.transport != Transport::SharedMemory => {
+            Driver::Sysbench(_) if route.server.transport != Transport::SharedMemory => {
                 Driver::Sysbench(Sysbench { library: None })
             }
             driver => driver.clone(),
@@ -51,7 +52,7 @@ impl Driver {
 
 /// A way in, on both servers.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct Route {
     /// Its name in the report.
     pub name: String,
     /// Into the server.
@@ -60,14 +61,14 @@ pub struct Way {
     pub peer: Option<Options>,
 }
 
-impl Way {
+impl Route {
     /// The same way into the server that does nothing.
-    fn to_nothing(&self, nothing: &Nothing) -> Options {
+    fn to_replay_server(&self, replay_server: &ReplayServer) -> Options {
         let real = self.server.clone();
-        let socket = Some(nothing.socket().to_path_buf());
+        let socket = Some(replay_server.socket().to_path_buf());
         match real.transport {
             Transport::Tcp => Options {
-                port: nothing.port(),
+                port: replay_server.port(),
                 ..real
             },
             _ => Options {
@@ -118,13 +119,13 @@ pub struct Ceiling {
     /// Clients at a time.
     pub clients: usize,
     /// The way's name.
-    pub way: String,
+    pub route: String,
     /// The peer's.
     pub peer: Option<f64>,
     /// The server's.
     pub server: f64,
     /// Those of the server that does nothing.
-    pub nothing: f64,
+    pub replay_server: f64,
 }
 
 /// All that was measured.
@@ -175,10 +176,10 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Runs `plan` over the `ways` into a server with the Unix socket `upstream`, and into a peer of that name. The tables are there, in
-/// both. `folder` takes sockets and a log.
+/// Runs `plan` over the `ways` into a server with the Unix socket `upstream`, and into a peer of
+/// that name. The tables are there, in both. `folder` takes sockets and a log.
 pub fn run(
-    ways: &[Way],
+    routes: &[Route],
     peer: &str,
     upstream: &Path,
     folder: &Path,
@@ -187,24 +188,27 @@ pub fn run(
     let mut progress = Progress::new(plan.progress);
     let mut ceilings = Vec::new();
     for &workload in &plan.workloads {
-        for way in ways {
-            let driver = plan.driver.over(way);
-            progress.show(&format!("{workload}, {}: recording the replies", way.name));
+        for route in routes {
+            let driver = plan.driver.over(route);
+            progress.show(&format!(
+                "{workload}, {}: recording the replies",
+                route.name
+            ));
             let recording = Recording::of(upstream, folder, |socket| {
                 let through = Options {
                     socket: Some(socket.to_path_buf()),
                     transport: Transport::Unix,
-                    ..way.server.clone()
+                    ..route.server.clone()
                 };
                 measure(&driver, plan.rows, &through, workload, 1, RECORDING).map(drop)
             })?;
-            let nothing = Nothing::start(Arc::new(recording), folder)?;
-            let to_nothing = way.to_nothing(&nothing);
+            let replay_server = ReplayServer::start(Arc::new(recording), folder)?;
+            let to_replay_server = route.to_replay_server(&replay_server);
             let peer_driver = plan.peer_driver();
             let entrants = [
-                way.peer.as_ref().map(|peer| (&peer_driver, peer)),
-                Some((&driver, &way.server)),
-                Some((&driver, &to_nothing)),
+                route.peer.as_ref().map(|peer| (&peer_driver, peer)),
+                Some((&driver, &route.server)),
+                Some((&driver, &to_replay_server)),
             ];
             for &clients in &plan.clients {
                 let mut rates = [const { Vec::new() }; 3];
@@ -218,7 +222,7 @@ pub fn run(
                         }
                         progress.show(&format!(
                             "{workload}, {clients} clients, {}: round {round} of {}",
-                            way.name, plan.rounds
+                            route.name, plan.rounds
                         ));
                         rates.push(measure(
                             driver,
@@ -230,14 +234,14 @@ pub fn run(
                         )?);
                     }
                 }
-                let [peer, server, nothing] = rates;
+                let [peer, server, replay_server] = rates;
                 ceilings.push(Ceiling {
                     workload,
                     clients,
-                    way: way.name.clone(),
-                    peer: way.peer.as_ref().map(|_| median(peer)),
+                    route: route.name.clone(),
+                    peer: route.peer.as_ref().map(|_| median(peer)),
                     server: median(server),
-                    nothing: median(nothing),
+                    replay_server: median(replay_server),
                 });
             }
         }
@@ -269,14 +273,14 @@ impl fmt::Display for CeilingReport {
             };
             [
                 ceiling.workload.to_string(),
-                ceiling.way.clone(),
+                ceiling.route.clone(),
                 ceiling.clients.to_string(),
                 ceiling.peer.map_or("-".to_owned(), rate),
                 rate(ceiling.server),
-                rate(ceiling.nothing),
+                rate(ceiling.replay_server),
                 ratio(ceiling.server, ceiling.peer),
-                ratio(ceiling.nothing, ceiling.peer),
-                ratio(ceiling.server, Some(ceiling.nothing)),
+                ratio(ceiling.replay_server, ceiling.peer),
+                ratio(ceiling.server, Some(ceiling.replay_server)),
             ]
         });
         let table: Vec<Vec<String>> = std::iter::once(header).chain(rows).map(Vec::from).collect();
@@ -300,18 +304,18 @@ mod tests {
                 Ceiling {
                     workload: Workload::ReadWrite,
                     clients: 8,
-                    way: "Unix socket".into(),
+                    route: "Unix socket".into(),
                     peer: Some(2000.0),
                     server: 3500.0,
-                    nothing: 5000.0,
+                    replay_server: 5000.0,
                 },
                 Ceiling {
                     workload: Workload::PointSelect,
                     clients: 1,
-                    way: "TCP".into(),
+                    route: "TCP".into(),
                     peer: None,
                     server: 0.0,
-                    nothing: 0.0,
+                    replay_server: 0.0,
                 },
             ],
         };

@@ -8,12 +8,14 @@
 //! round 2: …
 //! ```
 //!
-//! Every way into every server is tried by the same client, so that what differs is the server and the way. All ways
-//! have their turn before any has its second, so that what the machine does meanwhile hits all alike.
+//! Every way into every server is tried by the same client, so that what differs is the server and
+//! the way. All ways have their turn before any has its second, so that what the machine does
+//! meanwhile hits all alike.
 //!
-//! **TCP runs out of ports** before it runs out of speed: the side that closes first keeps the pair of addresses and ports for
-//! a minute, one pair of addresses has some 28,000, and looking for a free one takes longer the fewer there are. So
-//! clients dial from ever other addresses of the loopback network ([`near_address`]), where that is where the server is.
+//! **TCP runs out of ports** before it runs out of speed: the side that closes first keeps the pair
+//! of addresses and ports for a minute, one pair of addresses has some 28,000, and looking for a
+//! free one takes longer the fewer there are. So clients dial from ever other addresses of the
+//! loopback network ([`near_address`]), where that is where the server is.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -44,9 +46,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Comes and goes; told whether to ask for something in between.
 pub type Visit = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync>;
 
-/// How a client comes in.
+/// How a client reaches what is measured.
 #[derive(Clone)]
-pub enum Way {
+pub enum Route {
     /// By the client of the MySQL protocol.
     Client(Box<Options>),
     /// By calls.
@@ -58,10 +60,10 @@ pub enum Way {
 pub struct Entrant {
     /// Its name in the report.
     pub name: String,
-    /// The way.
-    pub way: Way,
+    /// How its clients come in.
+    pub route: Route,
     /// The name of the entrant that it is compared with.
-    pub beside: Option<String>,
+    pub compared_with: Option<String>,
 }
 
 impl Entrant {
@@ -69,8 +71,8 @@ impl Entrant {
     pub fn new(name: impl Into<String>, options: Options) -> Entrant {
         Entrant {
             name: name.into(),
-            way: Way::Client(Box::new(options)),
-            beside: None,
+            route: Route::Client(Box::new(options)),
+            compared_with: None,
         }
     }
 
@@ -78,23 +80,23 @@ impl Entrant {
     pub fn by_calls(name: impl Into<String>, visit: Visit) -> Entrant {
         Entrant {
             name: name.into(),
-            way: Way::Calls(visit),
-            beside: None,
+            route: Route::Calls(visit),
+            compared_with: None,
         }
     }
 
     /// Compared with the entrant of this name.
     #[must_use]
-    pub fn beside(mut self, other: Option<&str>) -> Entrant {
-        self.beside = other.map(str::to_owned);
+    pub fn compared_with(mut self, other: Option<&str>) -> Entrant {
+        self.compared_with = other.map(str::to_owned);
         self
     }
 
     /// What a client does, once.
     fn visit(&self, query: bool) -> Visit {
-        match &self.way {
-            Way::Calls(visit) => visit.clone(),
-            Way::Client(options) => {
+        match &self.route {
+            Route::Calls(visit) => visit.clone(),
+            Route::Client(options) => {
                 let options = options.clone();
                 let is_loopback = options
                     .host
@@ -119,8 +121,9 @@ impl Entrant {
     }
 }
 
-/// An address of this machine to dial from. A port can't be used again from the same address for a minute, and the more
-/// of them are in that state, the longer the system looks for another: what is to be measured is not that search.
+/// An address of this machine to dial from. A port can't be used again from the same address for a
+/// minute, and the more of them are in that state, the longer the system looks for another: what is
+/// to be measured is not that search.
 fn near_address() -> IpAddr {
     static DIALS: AtomicUsize = AtomicUsize::new(0);
     let number = DIALS.fetch_add(1, Relaxed) / DIALS_AN_ADDRESS;
@@ -178,7 +181,7 @@ pub struct ConnectMeasurement {
     /// The entrant's name.
     pub name: String,
     /// With what it is compared.
-    pub beside: Option<String>,
+    pub compared_with: Option<String>,
     /// Clients at a time.
     pub clients: usize,
     /// Connections a second: the median of the rounds.
@@ -278,7 +281,7 @@ fn summed_up(
     let median = rounds.get(rounds.len() / 2)?;
     Some(ConnectMeasurement {
         name: entrant.name.clone(),
-        beside: entrant.beside.clone(),
+        compared_with: entrant.compared_with.clone(),
         clients,
         per_second: median.per_second,
         latency_p95: median.latency_p95,
@@ -288,6 +291,41 @@ fn summed_up(
     })
 }
 
+/// What the threads of a round share.
+#[derive(Default)]
+struct RoundState {
+    measuring: AtomicBool,
+    stop: AtomicBool,
+    errors: AtomicU64,
+    first_error: Mutex<Option<String>>,
+}
+
+impl RoundState {
+    /// A client that comes and goes; how long each visit took while the round was measured.
+    fn visit_until_stopped(&self, visit: &Visit, query: bool, counter: &Counter) -> Histogram {
+        let mut latencies = Histogram::default();
+        let mut done = 0;
+        while !self.stop.load(Relaxed) {
+            let began = Instant::now();
+            match visit(query) {
+                Ok(()) => {
+                    done += 1;
+                    counter.0.store(done, Relaxed);
+                    if self.measuring.load(Relaxed) {
+                        latencies.record(began.elapsed());
+                    }
+                }
+                Err(error) => {
+                    self.errors.fetch_add(1, Relaxed);
+                    self.first_error.lock().get_or_insert(error);
+                    std::thread::sleep(REFUSED_PAUSE);
+                }
+            }
+        }
+        latencies
+    }
+}
+
 fn run_round(
     entrant: &Entrant,
     clients: usize,
@@ -295,7 +333,7 @@ fn run_round(
     mut tell: impl FnMut(f64),
 ) -> Result<Round, Error> {
     let start = Barrier::new(clients + 1);
-    let (measuring, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let state = RoundState::default();
     let counters: Vec<Counter> = (0..clients).map(|_| Counter::default()).collect();
     let count = || {
         counters
@@ -303,44 +341,22 @@ fn run_round(
             .map(|counter| counter.0.load(Relaxed))
             .sum::<u64>()
     };
-    let errors = AtomicU64::new(0);
-    let first_error = Mutex::new(None);
     let failed = |error: std::io::Error| Error::Plan(format!("{clients} clients: {error}"));
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (number, counter) in counters.iter().enumerate() {
             let visit = entrant.visit(plan.query);
-            let (start, measuring, stop) = (&start, &measuring, &stop);
-            let (errors, first_error) = (&errors, &first_error);
+            let (start, state) = (&start, &state);
             let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
             let thread = thread.spawn_scoped(scope, move || {
-                let mut latencies = Histogram::default();
-                let mut done = 0;
                 start.wait();
-                while !stop.load(Relaxed) {
-                    let began = Instant::now();
-                    match visit(plan.query) {
-                        Ok(()) => {
-                            done += 1;
-                            counter.0.store(done, Relaxed);
-                            if measuring.load(Relaxed) {
-                                latencies.record(began.elapsed());
-                            }
-                        }
-                        Err(error) => {
-                            errors.fetch_add(1, Relaxed);
-                            first_error.lock().get_or_insert(error);
-                            std::thread::sleep(REFUSED_PAUSE);
-                        }
-                    }
-                }
-                latencies
+                state.visit_until_stopped(&visit, plan.query, counter)
             });
             match thread {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     // Those that are there wait for all: they are let go, to end at once.
-                    stop.store(true, Relaxed);
+                    state.stop.store(true, Relaxed);
                     for _ in number..clients {
                         scope.spawn(|| start.wait());
                     }
@@ -352,7 +368,7 @@ fn run_round(
         start.wait();
         tell(0.0);
         std::thread::sleep(plan.warm_up);
-        measuring.store(true, Relaxed);
+        state.measuring.store(true, Relaxed);
         let (from, began) = (count(), Instant::now());
         let mut last = (from, began);
         while began.elapsed() < plan.duration {
@@ -362,7 +378,7 @@ fn run_round(
             tell((now.0 - last.0) as f64 / (now.1 - last.1).as_secs_f64().max(1e-9));
             last = now;
         }
-        stop.store(true, Relaxed);
+        state.stop.store(true, Relaxed);
         let mut latencies = Histogram::default();
         for thread in threads {
             latencies.merge(&thread.join().expect("a client doesn't panic"));
@@ -370,8 +386,8 @@ fn run_round(
         Ok(Round {
             per_second: (last.0 - from) as f64 / (last.1 - began).as_secs_f64(),
             latency_p95: latencies.percentile(0.95),
-            errors: errors.load(Relaxed),
-            first_error: first_error.lock().take(),
+            errors: state.errors.load(Relaxed),
+            first_error: state.first_error.lock().take(),
         })
     })
 }
@@ -407,9 +423,10 @@ impl ConnectReport {
         clients
     }
 
-    /// Its connections a second by those of the entrant it is compared with, at the same number of clients.
+    /// Its connections a second by those of the entrant it is compared with, at the same number of
+    /// clients.
     pub fn ratio(&self, measurement: &ConnectMeasurement) -> Option<f64> {
-        let other = self.of(measurement.beside.as_deref()?, measurement.clients)?;
+        let other = self.of(measurement.compared_with.as_deref()?, measurement.clients)?;
         (other.per_second > 0.0).then(|| measurement.per_second / other.per_second)
     }
 
@@ -486,7 +503,7 @@ impl fmt::Display for ConnectReport {
                 for cell in cells {
                     write!(f, "{cell:>14}")?;
                 }
-                writeln!(f, "  {}", m.beside.as_deref().unwrap_or("-"))?;
+                writeln!(f, "  {}", m.compared_with.as_deref().unwrap_or("-"))?;
             }
         }
         for m in &self.measurements {
@@ -529,7 +546,7 @@ mod tests {
         let refused: Visit = Arc::new(|_| Err("Too many connections".into()));
         let entrants = [
             Entrant::by_calls("slow", pause(4000)),
-            Entrant::by_calls("fast", pause(200)).beside(Some("slow")),
+            Entrant::by_calls("fast", pause(200)).compared_with(Some("slow")),
             Entrant::by_calls("shut", refused),
         ];
         let report = run(&entrants, &plan).unwrap();

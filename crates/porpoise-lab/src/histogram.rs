@@ -1,5 +1,5 @@
-//! Latencies, counted in buckets whose width grows with them: 64 to each power of two, so a percentile is
-//! at most 1/64 off whatever its size.
+//! Latencies, counted in buckets whose width grows with them: 64 to each power of two, so a
+//! percentile is at most 1/64 off whatever its size.
 //!
 //! ```text
 //! nanoseconds   0 … 63 one by one │ 64 … 127 one by one │ 128 … 255 in steps of 2 │ 256 … 511 in steps of 4 │ …
@@ -61,7 +61,8 @@ impl Histogram {
         self.count
     }
 
-    /// The latency that `share` of all stay within: 0.95 for the 95th percentile. Zero if none was counted.
+    /// The latency that `share` of all stay within: 0.95 for the 95th percentile. Zero if none was
+    /// counted.
     pub fn percentile(&self, share: f64) -> Duration {
         let wanted = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;

@@ -1,18 +1,19 @@
-//! The load generator: how many transactions a second a server does, and how long the slow ones take.
+//! The load generator: how many transactions a second a server does, and how long the slow ones
+//! take.
 //!
-//! It knows servers only through `porpoise-client`, so the same run measures Porpoise over each of its ways in, and
-//! MariaDB or MySQL beside it. The table and the statements are those of sysbench's OLTP workloads, so figures can be
-//! laid beside sysbench's own.
+//! It knows servers only through `porpoise-client`, so the same run measures Porpoise over each of
+//! its ways in, and MariaDB or MySQL beside it. The table and the statements are those of
+//! sysbench's OLTP workloads, so figures can be laid beside sysbench's own.
 //!
 //! 1. [`Target`]: a way in, a name and where to connect.
 //! 2. [`BenchPlan`]: which [`Workload`]s, with how many clients on how many threads, for how long.
-//! 3. [`bench::run`]: loads the table, runs every workload on every target in turn, round after round, so that what
-//!    the machine does meanwhile hits all of them alike.
+//! 3. [`bench::run`]: loads the table, runs every workload on every target in turn, round after
+//!    round, so that what the machine does meanwhile hits all of them alike.
 //! 4. [`Report`]: a table to print; with several targets, each one's ratio to the first.
 //!
-//! Some experiments are their own: [`locks`], reader-writer locks against each other, without any server; and [`connect`], clients that
-//! come and go, over every way in. [`ceiling`] sets a server that does nothing ([`replay`]) beside the real ones. [`Peer`] is a MariaDB to
-//! measure beside.
+//! Some experiments are their own: [`locks`], reader-writer locks against each other, without any
+//! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
+//! that does nothing ([`replay`]) beside the real ones. [`Peer`] is a MariaDB to measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};

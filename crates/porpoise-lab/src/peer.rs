@@ -1,4 +1,5 @@
-//! A throw-away MariaDB to measure against: in a folder of its own, on loopback, ended when dropped.
+//! A throw-away MariaDB to measure against: in a folder of its own, on loopback, ended when
+//! dropped.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -51,7 +52,8 @@ impl Peer {
         let is_root = rustix::process::geteuid().is_root();
         let user = is_root.then_some("--user=root");
         let installed = Command::new(installer)
-            // One that starts removes temporary tables from the common folder, those of others among them.
+            // One that starts removes temporary tables from the common folder, those of others
+            // among them.
             .env("TMPDIR", folder)
             .arg("--no-defaults")
             .arg(format!("--datadir={}", data.display()))

@@ -1,4 +1,5 @@
-//! What is going on, on stderr: one line that is written over each second on a terminal, elsewhere a line now and then.
+//! What is going on, on stderr: one line that is written over each second on a terminal, elsewhere
+//! a line now and then.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// OptionKind the line away.
     pub(crate) fn clear(&mut self) {
         if self.on && self.terminal && self.shown > 0 {
             let _ = write!(stderr(), "\r{:blank$}\r", "", blank = self.shown);

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   learn     client ──► [`Recording::of`] ──► server        one client, slowly: each request and the reply to it
-//!   replay    clients ──► [`Nothing`]                        one thread: a look-up a request; no SQL, no table, no log
+//!   replay    clients ──► [`ReplayServer`]                        one thread: a look-up a request; no SQL, no table, no log
 //!                            └── a commit ──► 4 KiB written and synced, for all commits that came meanwhile
 //! ```
 //!
-//! What clients reach with it is what the way in, the clients themselves and the disk leave to any server. Clients must say what
-//! was said when it was recorded: prepared statements, in the same order; what their parameters are doesn't matter.
+//! What clients reach with it is what the way in, the clients themselves and the disk leave to any
+//! server. Clients must say what was said when it was recorded: prepared statements, in the same
+//! order; what their parameters are doesn't matter.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -41,7 +42,7 @@ const LOG_BLOCK: usize = 4096;
 /// The log is written over from its beginning after so much, so that no sync has to grow it.
 const LOG_BYTES: u64 = 16 << 20;
 
-/// Clients that may wait at a door.
+/// Clients that may wait at a listener.
 const BACKLOG: i32 = 4096;
 
 /// Turns that rings alone may have before the system is asked for events.
@@ -86,7 +87,8 @@ fn statement_number(request: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(request.get(1..5)?.try_into().ok()?))
 }
 
-/// The payload of the first packet in `bytes`, and how many bytes it takes up with its header; `None` if it isn't all there.
+/// The payload of the first packet in `bytes`, and how many bytes it takes up with its header;
+/// `None` if it isn't all there.
 fn first_packet(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let &[low, middle, high, _] = bytes.first_chunk::<HEADER_BYTES>()?;
     let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
@@ -104,7 +106,8 @@ fn last_packet(mut bytes: &[u8]) -> &[u8] {
     last
 }
 
-/// How many rows a statement has changed and the status after it, if this is the reply of one without a result.
+/// How many rows a statement has changed and the status after it, if this is the reply of one
+/// without a result.
 fn outcome(reply: &[u8]) -> Option<(u64, u16)> {
     let (payload, _) = first_packet(reply)?;
     let (&first, mut rest) = payload.split_first()?;
@@ -132,8 +135,8 @@ fn outcome(reply: &[u8]) -> Option<(u64, u16)> {
 }
 
 impl Recording {
-    /// Records what the server at the Unix socket `upstream` says while `clients` has its clients dial the socket in
-    /// `folder` that it is given.
+    /// Records what the server at the Unix socket `upstream` says while `clients` has its clients
+    /// dial the socket in `folder` that it is given.
     pub fn of<E: From<io::Error>>(
         upstream: &Path,
         folder: &Path,
@@ -144,10 +147,10 @@ impl Recording {
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
         let recording = Mutex::new(Recording::default());
-        let is_over = AtomicBool::new(false);
+        let is_stopped = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_stopped.load(Ordering::Relaxed) {
                     let Ok((client, _)) = listener.accept() else {
                         thread::sleep(LOOK_EVERY);
                         continue;
@@ -160,7 +163,7 @@ impl Recording {
                 }
             });
             let done = clients(&path);
-            is_over.store(true, Ordering::Relaxed);
+            is_stopped.store(true, Ordering::Relaxed);
             done
         })?;
         Ok(recording.into_inner())
@@ -283,8 +286,8 @@ struct Commit {
 /// Commits over rings that were synced: the thread that has the rings answers them.
 struct Synced {
     commits: Mutex<Vec<Commit>>,
-    are_some: AtomicBool,
-    bell: OwnedFd,
+    has_commits: AtomicBool,
+    wake_up: OwnedFd,
 }
 
 /// Writes and syncs for all commits that have come, again and again.
@@ -306,39 +309,39 @@ fn sync(commits: &mpsc::Receiver<Commit>, synced: &Synced, log: &File) -> io::Re
         }
         if !over_rings.is_empty() {
             synced.commits.lock().append(&mut over_rings);
-            synced.are_some.store(true, Ordering::Release);
-            rustix::io::write(&synced.bell, &1u64.to_ne_bytes())?;
+            synced.has_commits.store(true, Ordering::Release);
+            rustix::io::write(&synced.wake_up, &1u64.to_ne_bytes())?;
         }
     }
     Ok(())
 }
 
-enum Way {
+enum Route {
     Socket(Arc<OwnedFd>),
     Ring(Box<ServerEnd>),
 }
 
 /// A client, and how far it is.
 struct Link {
-    way: Way,
+    route: Route,
     /// Replies to its login that it has had.
     steps: usize,
     asked: Vec<u8>,
 }
 
 impl Link {
-    /// A ring, with one of `interest`.
-    fn is_ready(&self, interest: RingInterest) -> bool {
-        matches!(&self.way, Way::Ring(end) if end.is_ready(interest))
+    /// A ring, with one of `wants`.
+    fn is_ready(&self, wants: RingInterest) -> bool {
+        matches!(&self.route, Route::Ring(end) if end.is_ready(wants))
     }
 
-    /// Takes what has come; false at the end.
+    /// OptionKind what has come; false at the end.
     fn receive(&mut self, buffer: &mut [u8]) -> bool {
-        let count = match &mut self.way {
-            Way::Socket(socket) => {
+        let count = match &mut self.route {
+            Route::Socket(socket) => {
                 recv(socket, &mut *buffer, RecvFlags::DONTWAIT).map(|(count, _)| count)
             }
-            Way::Ring(end) => match end.read(buffer) {
+            Route::Ring(end) => match end.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 read => read.map_err(|_| rustix::io::Errno::CONNRESET),
             },
@@ -356,9 +359,9 @@ impl Link {
 
     fn answer(&mut self, mut reply: &[u8]) -> bool {
         while !reply.is_empty() {
-            let sent = match &mut self.way {
-                Way::Socket(socket) => send(socket, reply, SendFlags::NOSIGNAL).ok(),
-                Way::Ring(end) => match end.write(reply) {
+            let sent = match &mut self.route {
+                Route::Socket(socket) => send(socket, reply, SendFlags::NOSIGNAL).ok(),
+                Route::Ring(end) => match end.write(reply) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => end
                         .wait_for(RingInterest::WRITABLE, PATIENCE)
                         .is_ok_and(|waited| waited)
@@ -376,34 +379,35 @@ impl Link {
 }
 
 /// A server that replays a [`Recording`]; it ends when dropped.
-pub struct Nothing {
+pub struct ReplayServer {
     socket: PathBuf,
     port: u16,
-    is_over: Arc<AtomicBool>,
-    bell: OwnedFd,
+    is_stopped: Arc<AtomicBool>,
+    wake_up: OwnedFd,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Nothing {
-    /// Serves in `folder`: over a Unix socket, over shared memory beside it, over TCP. Commits are synced to a file there.
-    pub fn start(recording: Arc<Recording>, folder: &Path) -> io::Result<Nothing> {
-        let socket = folder.join("nothing.sock");
-        let doors = Doors::open(&socket)?;
-        let port = doors.tcp.local_addr()?.port();
+impl ReplayServer {
+    /// Serves in `folder`: over a Unix socket, over shared memory beside it, over TCP. Commits are
+    /// synced to a file there.
+    pub fn start(recording: Arc<Recording>, folder: &Path) -> io::Result<ReplayServer> {
+        let socket = folder.join("replay.sock");
+        let listeners = Listeners::open(&socket)?;
+        let port = listeners.tcp.local_addr()?.port();
         let log = OpenOptions::new()
             .create(true)
             .truncate(true)
             .write(true)
-            .open(folder.join("nothing.log"))?;
+            .open(folder.join("replay.log"))?;
         let blank = vec![0; LOG_BYTES as usize];
         log.write_all_at(&blank, 0)?;
         log.sync_all()?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let synced = Arc::new(Synced {
             commits: Mutex::default(),
-            are_some: AtomicBool::new(false),
-            bell: bell.try_clone()?,
+            has_commits: AtomicBool::new(false),
+            wake_up: wake_up.try_clone()?,
         });
         let (commits, come) = mpsc::channel();
         let for_syncer = synced.clone();
@@ -412,20 +416,20 @@ impl Nothing {
                 eprintln!("the log of the server that does nothing: {error}");
             }
         })?;
-        let mut replay = Replay::new(recording, doors, synced, commits)?;
-        let over = is_over.clone();
+        let mut replay = Replay::new(recording, listeners, synced, commits)?;
+        let stopped = is_stopped.clone();
         let server = thread::Builder::new()
-            .name("nothing".into())
+            .name("replay".into())
             .spawn(move || {
-                if let Err(error) = replay.run(&over) {
+                if let Err(error) = replay.run(&stopped) {
                     eprintln!("the server that does nothing: {error}");
                 }
             })?;
-        Ok(Nothing {
+        Ok(ReplayServer {
             socket,
             port,
-            is_over,
-            bell,
+            is_stopped,
+            wake_up,
             threads: vec![server, syncer],
         })
     }
@@ -441,53 +445,53 @@ impl Nothing {
     }
 }
 
-impl Drop for Nothing {
+impl Drop for ReplayServer {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        self.is_stopped.store(true, Ordering::Release);
+        let _ = rustix::io::write(&self.wake_up, &1u64.to_ne_bytes());
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-struct Doors {
+struct Listeners {
     unix: UnixListener,
     memory: UnixListener,
     tcp: TcpListener,
 }
 
-impl Doors {
-    fn open(socket: &Path) -> io::Result<Doors> {
+impl Listeners {
+    fn open(socket: &Path) -> io::Result<Listeners> {
         let memory = path_of(socket, BASE_NAME);
         for path in [socket, &memory] {
             let _ = std::fs::remove_file(path);
         }
-        let doors = Doors {
+        let listeners = Listeners {
             unix: UnixListener::bind(socket)?,
             memory: UnixListener::bind(&memory)?,
             tcp: TcpListener::bind("127.0.0.1:0")?,
         };
-        doors.unix.set_nonblocking(true)?;
-        doors.memory.set_nonblocking(true)?;
-        doors.tcp.set_nonblocking(true)?;
-        for door in doors.descriptors() {
-            rustix::net::listen(door, BACKLOG)?;
+        listeners.unix.set_nonblocking(true)?;
+        listeners.memory.set_nonblocking(true)?;
+        listeners.tcp.set_nonblocking(true)?;
+        for listener in listeners.descriptors() {
+            rustix::net::listen(listener, BACKLOG)?;
         }
-        Ok(doors)
+        Ok(listeners)
     }
 
     fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
         [self.unix.as_fd(), self.memory.as_fd(), self.tcp.as_fd()]
     }
 
-    /// Who waits at the door of this number.
-    fn accept(&self, number: usize) -> io::Result<Way> {
+    /// Who waits at the listener of this number.
+    fn accept(&self, number: usize) -> io::Result<Route> {
         let socket = match number {
             0 => OwnedFd::from(self.unix.accept()?.0),
             1 => {
                 let end = ServerEnd::offer(self.memory.accept()?.0)?;
-                return Ok(Way::Ring(Box::new(end)));
+                return Ok(Route::Ring(Box::new(end)));
             }
             _ => {
                 let stream: TcpStream = self.tcp.accept()?.0;
@@ -495,17 +499,17 @@ impl Doors {
                 OwnedFd::from(stream)
             }
         };
-        Ok(Way::Socket(Arc::new(socket)))
+        Ok(Route::Socket(Arc::new(socket)))
     }
 }
 
-/// Events with numbers from here on are of the doors and the bell.
-const DOORS: u64 = 1 << 32;
-const BELL: u64 = DOORS + 3;
+/// Events with numbers from here on are of the listeners and the wake-up descriptor.
+const LISTENERS: u64 = 1 << 32;
+const WAKE_UP: u64 = LISTENERS + 3;
 
 struct Replay {
     recording: Arc<Recording>,
-    doors: Doors,
+    listeners: Listeners,
     poll: OwnedFd,
     synced: Arc<Synced>,
     commits: mpsc::Sender<Commit>,
@@ -517,20 +521,25 @@ struct Replay {
 impl Replay {
     fn new(
         recording: Arc<Recording>,
-        doors: Doors,
+        listeners: Listeners,
         synced: Arc<Synced>,
         commits: mpsc::Sender<Commit>,
     ) -> io::Result<Replay> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let comes = epoll::EventFlags::IN;
-        for (door, number) in doors.descriptors().iter().zip(DOORS..) {
-            epoll::add(&poll, door, epoll::EventData::new_u64(number), comes)?;
+        for (listener, number) in listeners.descriptors().iter().zip(LISTENERS..) {
+            epoll::add(&poll, listener, epoll::EventData::new_u64(number), comes)?;
         }
         let edge = comes | epoll::EventFlags::ET;
-        epoll::add(&poll, &synced.bell, epoll::EventData::new_u64(BELL), edge)?;
+        epoll::add(
+            &poll,
+            &synced.wake_up,
+            epoll::EventData::new_u64(WAKE_UP),
+            edge,
+        )?;
         Ok(Replay {
             recording,
-            doors,
+            listeners,
             poll,
             synced,
             commits,
@@ -540,11 +549,11 @@ impl Replay {
         })
     }
 
-    fn run(&mut self, is_over: &AtomicBool) -> io::Result<()> {
+    fn run(&mut self, is_stopped: &AtomicBool) -> io::Result<()> {
         let mut spin = Spin::default();
         let mut events = Vec::with_capacity(256);
         let mut turns = 0;
-        while !is_over.load(Ordering::Acquire) {
+        while !is_stopped.load(Ordering::Acquire) {
             let mut was_asked = self.serve_rings();
             if !self.rings.is_empty() {
                 if was_asked && turns < TURNS_RINGS_ONLY_MAX {
@@ -555,7 +564,7 @@ impl Replay {
                 was_asked = was_asked
                     || spin.wait(|| {
                         let mut ends = rings.iter().filter_map(|&at| links[at].as_ref());
-                        synced.are_some.load(Ordering::Acquire)
+                        synced.has_commits.load(Ordering::Acquire)
                             || ends.any(|link| link.is_ready(RingInterest::READABLE))
                     })
                     || self.arm();
@@ -574,8 +583,10 @@ impl Replay {
             }
             for event in &events {
                 match event.data.u64() {
-                    BELL => {}
-                    door @ DOORS.. => self.let_in((door - DOORS) as usize)?,
+                    WAKE_UP => {}
+                    listener @ LISTENERS.. => {
+                        self.accept_client((listener - LISTENERS) as usize)?
+                    }
                     link => self.serve(link as usize),
                 }
             }
@@ -583,18 +594,18 @@ impl Replay {
         Ok(())
     }
 
-    fn let_in(&mut self, door: usize) -> io::Result<()> {
-        let way = match self.doors.accept(door) {
-            Ok(way) => way,
+    fn accept_client(&mut self, listener: usize) -> io::Result<()> {
+        let route = match self.listeners.accept(listener) {
+            Ok(route) => route,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error),
         };
         let at = self.links.len();
         let data = epoll::EventData::new_u64(at as u64);
         let comes = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
-        match &way {
-            Way::Socket(socket) => epoll::add(&self.poll, socket, data, comes)?,
-            Way::Ring(end) => {
+        match &route {
+            Route::Socket(socket) => epoll::add(&self.poll, socket, data, comes)?,
+            Route::Ring(end) => {
                 let edge = comes | epoll::EventFlags::ET;
                 epoll::add(&self.poll, end.doorbell(), data, edge)?;
                 epoll::add(&self.poll, end.socket(), data, edge)?;
@@ -602,7 +613,7 @@ impl Replay {
             }
         }
         let mut link = Link {
-            way,
+            route,
             steps: 0,
             asked: Vec::new(),
         };
@@ -614,7 +625,7 @@ impl Replay {
     /// Whether a ring had something, or a commit over one was synced.
     fn serve_rings(&mut self) -> bool {
         let mut was_asked = false;
-        if self.synced.are_some.swap(false, Ordering::AcqRel) {
+        if self.synced.has_commits.swap(false, Ordering::AcqRel) {
             was_asked = true;
             let commits = std::mem::take(&mut *self.synced.commits.lock());
             for commit in commits {
@@ -644,7 +655,7 @@ impl Replay {
         let mut is_there = false;
         for &at in &self.rings {
             if let Some(Link {
-                way: Way::Ring(end),
+                route: Route::Ring(end),
                 ..
             }) = &mut self.links[at]
             {
@@ -657,7 +668,7 @@ impl Replay {
     fn disarm(&mut self) {
         for &at in &self.rings {
             if let Some(Link {
-                way: Way::Ring(end),
+                route: Route::Ring(end),
                 ..
             }) = &mut self.links[at]
             {
@@ -690,9 +701,9 @@ impl Replay {
                         lives &= link.answer(&reply.bytes);
                         continue;
                     }
-                    let socket = match &link.way {
-                        Way::Socket(socket) => Some(socket.clone()),
-                        Way::Ring(_) => None,
+                    let socket = match &link.route {
+                        Route::Socket(socket) => Some(socket.clone()),
+                        Route::Ring(_) => None,
                     };
                     let commit = Commit {
                         link: at,
@@ -705,7 +716,7 @@ impl Replay {
         }
         link.asked.extend_from_slice(rest);
         if !lives {
-            if let Way::Socket(socket) = &link.way {
+            if let Route::Socket(socket) = &link.route {
                 let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
             }
             self.links[at] = None;

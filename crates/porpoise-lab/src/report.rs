@@ -4,7 +4,8 @@ use crate::workload::Workload;
 use std::fmt;
 use std::time::Duration;
 
-/// One workload on one target with one number of clients: the median round by transactions a second.
+/// One workload on one target with one number of clients: the median round by transactions a
+/// second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
     /// The workload.
@@ -40,7 +41,8 @@ impl Report {
             .map(|measurement| measurement.target.as_str())
     }
 
-    /// A measurement's transactions a second by those of the baseline, in the same workload and number of clients.
+    /// A measurement's transactions a second by those of the baseline, in the same workload and
+    /// number of clients.
     pub fn ratio(&self, measurement: &Measurement) -> Option<f64> {
         let baseline = self.baseline()?;
         self.measurements

@@ -11,13 +11,15 @@ use crate::{Error, Workload};
 /// The program, and the client library that it has for shared memory.
 #[derive(Clone, Debug, Default)]
 pub struct Sysbench {
-    /// The folder that holds Porpoise's `libmariadb.so.3`. Without it, sysbench has the library it was built with.
+    /// The folder that holds Porpoise's `libmariadb.so.3`. Without it, sysbench has the library it
+    /// was built with.
     pub library: Option<PathBuf>,
 }
 
 impl Sysbench {
-    /// The transactions a second that so many clients do in a table of `rows` rows, for so long; over a Unix socket or shared
-    /// memory if it has Porpoise's library, over a Unix socket or TCP otherwise.
+    /// The transactions a second that so many clients do in a table of `rows` rows, for so long;
+    /// over a Unix socket or shared memory if it has Porpoise's library, over a Unix socket or TCP
+    /// otherwise.
     pub fn transactions_per_second(
         &self,
         to: &Options,

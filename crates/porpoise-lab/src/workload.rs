@@ -1,6 +1,7 @@
 //! The workloads: what one transaction does. Statements and their mix are sysbench's.
 //!
-//! A [`Client`] sends a statement and goes on when its reply is there, so that a thread may have one client or many:
+//! A [`Client`] sends a statement and goes on when its reply is there, so that a thread may have
+//! one client or many:
 //!
 //! ```text
 //!   begin ─► BEGIN ─► a step ─► … ─► COMMIT ─► done         each arrow: the reply is taken, the next statement sent
@@ -18,8 +19,9 @@ const RANGE_ROWS: u64 = 100;
 /// Point selects of one read-only or read-write transaction.
 const POINT_SELECTS: usize = 10;
 
-/// Errors that a transaction may end with as part of the game: a deadlock (1213), a lock not granted in time (1205), a
-/// row changed since it was read (1020). The transaction is rolled back and another one begun.
+/// Errors that a transaction may end with as part of the game: a deadlock (1213), a lock not
+/// granted in time (1205), a row changed since it was read (1020). The transaction is rolled back
+/// and another one begun.
 const CONFLICTS: &[u16] = &[1213, 1205, 1020];
 
 /// How statements are sent.
@@ -55,7 +57,8 @@ pub enum Workload {
     Connect,
 }
 
-/// Each workload and its name: sysbench's, but for `connect` and `simple_ranges`, which are no workloads of their own there.
+/// Each workload and its name: sysbench's, but for `connect` and `simple_ranges`, which are no
+/// workloads of their own there.
 const NAMES: &[(Workload, &str)] = &[
     (Workload::PointSelect, "oltp_point_select"),
     (Workload::SimpleRanges, "simple_ranges"),
@@ -219,7 +222,8 @@ pub(crate) enum Ending {
     Conflict,
 }
 
-/// One client of a workload: a connection, its statements, and where in its transaction it is. One statement is in flight at a time.
+/// One client of a workload: a connection, its statements, and where in its transaction it is. One
+/// statement is in flight at a time.
 pub(crate) struct Client {
     connection: Connection,
     options: Options,
@@ -283,8 +287,8 @@ impl Client {
         })
     }
 
-    /// Begins a transaction: its first statement is sent, and [`go_on`](Self::go_on) is to be called for each reply. One that is without
-    /// statements of its own ends here.
+    /// Begins a transaction: its first statement is sent, and [`go_on`](Self::go_on) is to be
+    /// called for each reply. One that is without statements of its own ends here.
     pub(crate) fn begin(&mut self) -> Result<Option<Ending>, Error> {
         self.sent = 0;
         if self.script.is_empty() {
@@ -296,8 +300,8 @@ impl Client {
         Ok(None)
     }
 
-    /// Takes the reply to the statement in flight, waiting for it if it isn't there, and sends the next one. How the transaction
-    /// ended, if it has.
+    /// OptionKind the reply to the statement in flight, waiting for it if it isn't there, and sends the
+    /// next one. How the transaction ended, if it has.
     pub(crate) fn go_on(&mut self) -> Result<Option<Ending>, Error> {
         match self.take_reply() {
             Ok(()) if self.rolls_back => {
@@ -382,7 +386,8 @@ fn is_conflict(error: &Error) -> bool {
         .is_some_and(|number| CONFLICTS.contains(&number))
 }
 
-/// Writes a statement with values in the places of its parameters. None of the workloads' strings needs escaping.
+/// Writes a statement with values in the places of its parameters. None of the workloads' strings
+/// needs escaping.
 fn fill_in(sql: &mut String, statement: &str, table: &Table, values: &[Value<'_>]) {
     sql.clear();
     let mut values = values.iter();

@@ -1,8 +1,9 @@
-//! Short runs against MariaDB: every workload works on a server that is not ours, and its figures are plausible.
+//! Short runs against MariaDB: every workload works on a server that is not ours, and its figures
+//! are plausible.
 
 use porpoise_client::{Connection, Options, Transport};
 use porpoise_e2e::server::{Product, Server};
-use porpoise_lab::replay::{Nothing, Recording};
+use porpoise_lab::replay::{Recording, ReplayServer};
 use porpoise_lab::{BenchPlan, Error, Mode, Peer, Target, Workload, bench};
 use std::sync::Arc;
 use std::time::Duration;
@@ -177,21 +178,21 @@ fn what_was_recorded_is_replayed_over_every_way_in_and_nothing_else() {
         };
         round(&through, false, 1).map(drop)
     });
-    let nothing = Nothing::start(Arc::new(recording.unwrap()), folder.path()).unwrap();
+    let replay_server = ReplayServer::start(Arc::new(recording.unwrap()), folder.path()).unwrap();
     // It replays by itself.
     drop(server);
-    let way = |transport| Options {
+    let route = |transport| Options {
         transport,
-        socket: Some(nothing.socket().to_path_buf()),
-        port: nothing.port(),
+        socket: Some(replay_server.socket().to_path_buf()),
+        port: replay_server.port(),
         ..unix.options.clone()
     };
     for transport in [Transport::Unix, Transport::Tcp, Transport::SharedMemory] {
-        let report = round(&way(transport), false, 2).unwrap();
+        let report = round(&route(transport), false, 2).unwrap();
         let measured = &report.measurements[0];
         assert!(measured.transactions_per_second > 0.0, "{transport:?}");
         assert_eq!(measured.errors, 0, "{transport:?}");
-        let mut connection = Connection::connect(&way(transport)).unwrap();
+        let mut connection = Connection::connect(&route(transport)).unwrap();
         let unknown = connection.rows("SELECT 'never asked before'").unwrap_err();
         assert_eq!(unknown.number(), Some(1105), "{transport:?}");
     }

@@ -1,7 +1,7 @@
 //! What the lock is built from: the standard library's atomics, mutexes and threads, and time.
 //!
-//! The lock names these only through this module. The interleaving tests compile the same files over `loom`'s, with
-//! a deadline that may pass at any moment (`modelled`).
+//! The lock names these only through this module. The interleaving tests compile the same files
+//! over `loom`'s, with a deadline that may pass at any moment (`modelled`).
 
 use std::cell::Cell;
 use std::sync::PoisonError;
@@ -34,7 +34,8 @@ impl Deadline {
     }
 }
 
-/// Locks a mutex. A panic elsewhere doesn't spoil it: no critical section here leaves its state half changed.
+/// Locks a mutex. A panic elsewhere doesn't spoil it: no critical section here leaves its state
+/// half changed.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -63,8 +64,8 @@ pub fn yield_now() {
 pub const SPIN_ROUNDS: u32 = 3;
 /// And then, each time after others could run,
 pub const YIELDS: u32 = 8;
-/// and after so many pauses: every look takes the lock's line away from the core that works on it, so who looks seldom lets
-/// whoever holds the lock through some hundred turns meanwhile.
+/// and after so many pauses: every look takes the lock's line away from the core that works on it,
+/// so who looks seldom lets whoever holds the lock through some hundred turns meanwhile.
 pub const PAUSES: u32 = if cfg!(miri) { 1 } else { 128 };
 
 macro_rules! maybe_const_fn {
@@ -160,7 +161,8 @@ pub fn lanes_in_use() -> usize {
     LANES_IN_USE.load(Relaxed)
 }
 
-/// After so many entries without writing, opening a lock's lanes is worth being closed again by the next writer.
+/// After so many entries without writing, opening a lock's lanes is worth being closed again by the
+/// next writer.
 const LONG: u32 = 256;
 
 /// Counts an entry of this thread as a reader, or several for one that took long.
@@ -186,8 +188,8 @@ pub fn has_written() {
 /// Whether the kernel puts fences on other cores for us.
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
-/// Makes [`light_fence`] free of cost where the kernel can make up for it. The lock calls it before it needs it; whoever uses
-/// the fences beside a lock calls it first.
+/// Makes [`light_fence`] free of cost where the kernel can make up for it. The lock calls it before
+/// it needs it; whoever uses the fences beside a lock calls it first.
 pub fn prepare_fences() {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -200,8 +202,9 @@ pub fn prepare_fences() {
     }
 }
 
-/// A fence between a store and a load, as seen by those who call [`heavy_fence`]: of two threads that store first and then
-/// look at what the other has stored, one with this between and one with that, one sees the other.
+/// A fence between a store and a load, as seen by those who call [`heavy_fence`]: of two threads
+/// that store first and then look at what the other has stored, one with this between and one with
+/// that, one sees the other.
 #[inline]
 pub fn light_fence() {
     if ASYMMETRIC.load(Relaxed) {

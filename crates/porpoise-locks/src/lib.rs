@@ -1,17 +1,20 @@
-//! Reader-writer locks for metadata: readers are many, short and may recurse (statements on a table), writers are rare
-//! (DDL).
+//! Reader-writer locks for metadata: readers are many, short and may recurse (statements on a
+//! table), writers are rare (DDL).
 //!
-//! [`PreferReader`] is the lock, of one word; [`ReaderWriter`] is what any such lock can do, so that others can be measured
-//! against it. It isn't a lock around a value: a metadata lock is held by a session, which moves
-//! between threads, so whoever says "unlock" need not be the thread that said "lock"; writers are known by an [`Owner`].
+//! [`PreferReader`] is the lock, of one word; [`ReaderWriter`] is what any such lock can do, so
+//! that others can be measured against it. It isn't a lock around a value: a metadata lock is held
+//! by a session, which moves between threads, so whoever says "unlock" need not be the thread that
+//! said "lock"; writers are known by an [`Owner`].
 //!
-//! Preferring readers means: a reader enters whenever no writer is *inside*. So a reader that is in may enter again
-//! without deadlock, and a waiting writer holds up nobody. The price is that writers starve while readers never
-//! stop overlapping. [`PreferReader::fair`] takes the other side: newcomers wait behind a waiting writer.
+//! Preferring readers means: a reader enters whenever no writer is *inside*. So a reader that is in
+//! may enter again without deadlock, and a waiting writer holds up nobody. The price is that
+//! writers starve while readers never stop overlapping. [`PreferReader::fair`] takes the other
+//! side: newcomers wait behind a waiting writer.
 //!
-//! [`light_fence`] and [`heavy_fence`] are for a flag beside a lock, which decides who may enter (the engine has one, so that
-//! DDL isn't starved): a reader enters or leaves, has the light fence, then looks at the flag; a writer raises the flag, has
-//! the heavy fence, then looks by [`ReaderWriter::try_exclusive`] whether readers are inside.
+//! [`light_fence`] and [`heavy_fence`] are for a flag beside a lock, which decides who may enter
+//! (the engine has one, so that DDL isn't starved): a reader enters or leaves, has the light fence,
+//! then looks at the flag; a writer raises the flag, has the heavy fence, then looks by
+//! [`ReaderWriter::try_exclusive`] whether readers are inside.
 //!
 //! ```
 //! use porpoise_locks::{Deadline, Owner, PreferReader, ReaderWriter};

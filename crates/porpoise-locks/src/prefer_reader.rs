@@ -11,8 +11,9 @@
 //! readers inside = the word's count + the sum of the lanes, modulo 2^19
 //! ```
 //!
-//! A reader alone enters by one compare-and-swap on the word, which puts 1 on the count, and leaves by one subtraction.
-//! When readers have been coming for a while without a writer, the lock borrows a set of lanes and is *opened*:
+//! A reader alone enters by one compare-and-swap on the word, which puts 1 on the count, and leaves
+//! by one subtraction. When readers have been coming for a while without a writer, the lock borrows
+//! a set of lanes and is *opened*:
 //!
 //! ```text
 //! reader                                      writer
@@ -22,31 +23,35 @@
 //!    else own lane - 1, and by the word          then W, its owner and `cln` go into that word
 //! ```
 //!
-//! Both do first what the other looks at second, so one of the two sees the other. The order costs the reader nothing,
-//! since the writer has the kernel put a fence on every core that runs this process. A reader then touches no line that
-//! another core writes, and runs no atomic change at all.
+//! Both do first what the other looks at second, so one of the two sees the other. The order costs
+//! the reader nothing, since the writer has the kernel put a fence on every core that runs this
+//! process. A reader then touches no line that another core writes, and runs no atomic change at
+//! all.
 //!
-//! Leaving takes 1 from the leaving thread's lane, or from the word: only the sum counts, so who leaves need not know where
-//! the reader entered. While the set is closed its lanes only sink (but for those who step on one and off again), so
-//! a sum read lane by lane is never too low: a sum of 0 was true. After that the lanes stay at 0 (`cln`: they are clean), and the
-//! word alone tells, until it is opened again. A thread beyond the 128th with a lane uses the word.
+//! Leaving takes 1 from the leaving thread's lane, or from the word: only the sum counts, so who
+//! leaves need not know where the reader entered. While the set is closed its lanes only sink (but
+//! for those who step on one and off again), so a sum read lane by lane is never too low: a sum of
+//! 0 was true. After that the lanes stay at 0 (`cln`: they are clean), and the word alone tells,
+//! until it is opened again. A thread beyond the 128th with a lane uses the word.
 //!
-//! Each opening has a number, which the word carries until the lanes are clean, in the bits where a writer has its owner. So a
-//! writer that was held up in the midst of its sum, while the lanes were opened, stepped on and closed again, doesn't find its word
-//! unchanged.
+//! Each opening has a number, which the word carries until the lanes are clean, in the bits where a
+//! writer has its owner. So a writer that was held up in the midst of its sum, while the lanes were
+//! opened, stepped on and closed again, doesn't find its word unchanged.
 //!
-//! Who has to wait spins for a moment, then parks in one of 64 rooms, found by the lock's address; the bits `pW` and
-//! `pR` say that writers and readers are parked. A writer is woken when the last reader or the writer leaves; it must win the
-//! word again (`awak`: one is on its way, so nobody else is woken meanwhile). The readers are woken all at once.
+//! Who has to wait spins for a moment, then parks in one of 64 rooms, found by the lock's address;
+//! the bits `pW` and `pR` say that writers and readers are parked. A writer is woken when the last
+//! reader or the writer leaves; it must win the word again (`awak`: one is on its way, so nobody
+//! else is woken meanwhile). The readers are woken all at once.
 //!
-//! - Fairness: prefers readers; writers starve while readers overlap, and whoever is on a core takes the lock before
-//!   those who sleep. [`PreferReader::fair`] is the other policy, at no cost to readers: a waiting writer sets `hold`,
-//!   which newcomers respect, so readers must not recurse there.
+//! - Fairness: prefers readers; writers starve while readers overlap, and whoever is on a core
+//!   takes the lock before those who sleep. [`PreferReader::fair`] is the other policy, at no cost
+//!   to readers: a waiting writer sets `hold`, which newcomers respect, so readers must not recurse
+//!   there.
 //! - Limits: 2^19 - 1 readers inside at a time.
 //! - Size: 8 bytes. Neither entering nor opening allocates.
-//! - Ideas: readers seen by place, not by name, are BRAVO's (Dice, Kogan, 2019); one word for the common case and a
-//!   parking lot beside it are WebKit's and parking_lot's; one who is on its way is nsync's designated waker; the
-//!   fence that only one side pays is userspace RCU's.
+//! - Ideas: readers seen by place, not by name, are BRAVO's (Dice, Kogan, 2019); one word for the
+//!   common case and a parking lot beside it are WebKit's and parking_lot's; one who is on its way
+//!   is nsync's designated waker; the fence that only one side pays is userspace RCU's.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
@@ -71,11 +76,12 @@ const CLEAN: u64 = 1 << 6;
 /// Which set of lanes the lock has borrowed, from 1; 0: none.
 const SET_SHIFT: u32 = 7;
 const SET_MASK: u64 = 0x3f << SET_SHIFT;
-/// Whose writer is inside. Without one, while the lanes are open or not known to sum to 0: which opening that is. Else 0.
+/// Whose writer is inside. Without one, while the lanes are open or not known to sum to 0: which
+/// opening that is. Else 0.
 const OWNER_SHIFT: u32 = 13;
 const OWNER_MASK: u64 = (u32::MAX as u64) << OWNER_SHIFT;
-/// The count has the top bits, so that it wraps around without touching others. While a writer is inside it counts how
-/// often the writer entered again.
+/// The count has the top bits, so that it wraps around without touching others. While a writer is
+/// inside it counts how often the writer entered again.
 const COUNT_SHIFT: u32 = 45;
 const ONE: u64 = 1 << COUNT_SHIFT;
 const COUNT_BITS: u32 = 64 - COUNT_SHIFT;
@@ -162,7 +168,8 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         base::lane_sets().get((number as usize).wrapping_sub(1))
     }
 
-    /// How many readers are inside. Never too few, if the lanes are closed and a fence has passed since.
+    /// How many readers are inside. Never too few, if the lanes are closed and a fence has passed
+    /// since.
     fn readers(state: u64) -> u32 {
         let mut sum = (state >> COUNT_SHIFT) as u32;
         if let (Some(set), 0) = (Self::set(state), state & CLEAN) {
@@ -174,7 +181,7 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         sum & ((1 << COUNT_BITS) - 1)
     }
 
-    // --- readers ---------------------------------------------------------------------------------------------
+    // --- readers -------------------------------------------------------------------------
 
     #[inline]
     fn enter_shared(&self, passes: bool) -> Option<Place> {
@@ -206,7 +213,8 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         None
     }
 
-    /// Enters by the word, or by the lanes if this is a time to open them. With `passes`, past a writer that waits.
+    /// Enters by the word, or by the lanes if this is a time to open them. With `passes`, past a
+    /// writer that waits.
     #[cold]
     fn enter_word(&self, passes: bool) -> Option<Place> {
         /// Readers that meet there open the lanes the sooner.
@@ -241,7 +249,8 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    /// Opens the lanes, borrowing a set if the lock has none. Another time, if anything is in the way.
+    /// Opens the lanes, borrowing a set if the lock has none. Another time, if anything is in the
+    /// way.
     #[cold]
     fn open(&self, state: u64) {
         const BARRED: u64 = WRITER | HOLD | OPEN | AWAKE | PARKED_WRITERS | PARKED_READERS;
@@ -322,7 +331,7 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         self.open(self.word.load(SeqCst));
     }
 
-    // --- the writer ------------------------------------------------------------------------------------------
+    // --- the writer ----------------------------------------------------------------------
 
     /// Enters as the writer; `done` are bits that its entry clears.
     #[inline]
@@ -388,7 +397,8 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    /// Moves what the word counts to the set: inside, the count is the writer's, and after it the lanes are clean.
+    /// Moves what the word counts to the set: inside, the count is the writer's, and after it the
+    /// lanes are clean.
     fn clear_count(&self, state: u64) {
         let count = (state >> COUNT_SHIFT) as u32;
         if count != 0
@@ -426,7 +436,7 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    // --- waiting ---------------------------------------------------------------------------------------------
+    // --- waiting -------------------------------------------------------------------------
 
     #[inline]
     fn attempt(&self, wants: Wants, was_woken: bool) -> bool {
@@ -493,8 +503,8 @@ impl<const FAIR: bool> PreferReader<FAIR> {
         }
     }
 
-    /// Tries for as long as a short critical section takes, then gives the core away a few times, since whoever is inside may be
-    /// waiting for it, and looks seldom.
+    /// Tries for as long as a short critical section takes, then gives the core away a few times,
+    /// since whoever is inside may be waiting for it, and looks seldom.
     fn spin(&self, wants: Wants) -> bool {
         for round in 0..base::SPIN_ROUNDS + base::YIELDS {
             let pauses = if round < base::SPIN_ROUNDS {

@@ -26,8 +26,8 @@ impl Owner {
 
 /// A lock that many readers or one writer hold.
 ///
-/// Any thread may unlock what any other has locked. A writer must not be among the readers when it asks to write:
-/// there is no upgrade, which two could ask for at a time and neither get.
+/// Any thread may unlock what any other has locked. A writer must not be among the readers when it
+/// asks to write: there is no upgrade, which two could ask for at a time and neither get.
 pub trait ReaderWriter: Send + Sync {
     /// Enters as a reader, if that needs no waiting.
     fn try_shared(&self) -> bool;

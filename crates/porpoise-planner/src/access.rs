@@ -26,7 +26,9 @@ use porpoise_core::privilege::{Privilege, Set};
 /// One naming of a table or view, and what it takes.
 #[derive(Clone, Debug)]
 pub struct Access {
+    /// The schema as the statement names it, or the current one.
     pub schema: CompactString,
+    /// The table or view as the statement names it. It need not exist.
     pub name: CompactString,
     /// Needed on the whole.
     pub whole: Set,
@@ -59,12 +61,14 @@ pub enum Need {
 }
 
 impl Need {
+    /// SELECT, on the whole or on a column: what naming a table in FROM takes.
     pub const READ: Need = Need::All(Set::SELECT);
 }
 
 /// Whose privileges an access needs.
 #[derive(Clone, Debug)]
 pub enum Authority {
+    /// The session's own user, with its active roles.
     Session,
     /// The definer of a view with SQL SECURITY DEFINER, the innermost such around the name.
     Definer(Arc<View>),
@@ -233,6 +237,7 @@ impl AccessList {
         self.accesses[access.0].locks_rows = true;
     }
 
+    /// All accesses noted, with what suffices for them worked out.
     pub fn finish(self) -> Accesses {
         Accesses::new(self.accesses)
     }
@@ -256,6 +261,7 @@ impl Accesses {
         Accesses { list, enough }
     }
 
+    /// Every access, in the order in which the statement names tables and views.
     pub fn iter(&self) -> impl Iterator<Item = &Access> {
         self.list.iter()
     }

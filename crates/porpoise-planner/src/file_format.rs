@@ -6,14 +6,21 @@ use porpoise_sql::ast;
 /// How a file says where fields and lines end.
 #[derive(Clone, Debug)]
 pub struct FileFormat {
+    /// FIELDS TERMINATED BY; never empty.
     pub fields_terminated: Vec<u8>,
+    /// FIELDS ENCLOSED BY; `None`: fields are not quoted.
     pub enclosed: Option<u8>,
+    /// FIELDS ESCAPED BY; `None`: no escapes.
     pub escaped: Option<u8>,
+    /// LINES STARTING BY; what comes before it in a line is skipped.
     pub lines_starting: Vec<u8>,
+    /// LINES TERMINATED BY; never empty.
     pub lines_terminated: Vec<u8>,
 }
 
 impl FileFormat {
+    /// The format that a statement asks for, with MySQL's defaults for what it doesn't say. Errors:
+    /// 1083 for a quote or escape of more than one character, 1235 for fields of fixed size.
     pub fn of(written: &ast::FileFormat) -> Result<FileFormat> {
         let or =
             |part: &Option<Box<[u8]>>, default: &[u8]| part.as_deref().unwrap_or(default).to_vec();

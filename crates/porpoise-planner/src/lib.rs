@@ -10,6 +10,8 @@
 //! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod access;
 mod bind;
 pub mod column_changes;
@@ -32,7 +34,9 @@ use crate::access::PlanError;
 
 /// What a statement is planned against.
 pub struct Context<'a> {
+    /// The definitions that names are looked up in.
     pub catalog: &'a Catalog,
+    /// The current schema, sql_mode, character sets and optimizer switches.
     pub session: &'a SessionVars,
     /// Tables of the session's own, by schema and name: they hide others.
     pub temporary_tables: &'a TemporaryTables,
@@ -50,6 +54,7 @@ pub struct Context<'a> {
 
 /// Guesses how many rows a table has.
 pub trait RowCounts {
+    /// About how many rows the table has; any number is right, good ones make good plans.
     fn rows(&self, table: &Table) -> u64;
 }
 

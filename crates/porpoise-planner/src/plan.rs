@@ -15,6 +15,8 @@
 //!       Scan orders by index(customer) = slot0.id → slot1
 //! ```
 
+mod traverse;
+
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -34,6 +36,7 @@ pub use porpoise_mdl::TableUse;
 /// A whole statement, ready to run any number of times with other parameters.
 #[derive(Debug)]
 pub struct Plan {
+    /// What the statement does, with its operators.
     pub kind: PlanKind,
     /// How many slots the frame needs, with the layout of each.
     pub slots: Vec<SlotLayout>,
@@ -49,6 +52,7 @@ pub struct Plan {
     pub table_names: Vec<(Arc<Table>, CompactString)>,
     /// What foreign keys ask of a change, and the tables they lead to that `tables` hasn't.
     pub relations: Option<Arc<Relations>>,
+    /// The tables of `relations` that are not among `tables`, and how to take their metadata locks.
     pub related: Vec<(Arc<Table>, TableUse)>,
     /// The plans of subqueries in expressions, by the number that `ExprKind::Subquery` has; nothing where the
     /// subquery became a join.
@@ -94,12 +98,14 @@ impl Plan {
     }
 }
 
+/// What one slot of the frame holds.
 #[derive(Clone, Debug)]
 pub struct SlotLayout {
     /// Name for EXPLAIN.
     pub name: CompactString,
     /// The stored table whose rows it holds.
     pub table: Option<Arc<Table>>,
+    /// The encoding of the slot's row.
     pub layout: Arc<RowLayout>,
     /// Types of the layout's columns.
     pub types: Vec<DataType>,
@@ -133,18 +139,27 @@ impl SlotLayout {
     }
 }
 
+/// What a plan does when it runs.
 #[derive(Debug)]
 pub enum PlanKind {
+    /// Returns rows: SELECT, VALUES, TABLE.
     Query(Query),
+    /// Adds rows: INSERT, REPLACE, LOAD DATA.
     Insert(Insert),
+    /// Changes rows.
     Update(Update),
+    /// Removes rows.
     Delete(Delete),
 }
 
+/// A query that returns rows to the client or into variables.
 #[derive(Debug)]
 pub struct Query {
+    /// Yields the rows.
     pub node: Node,
+    /// A value each result column, over the slots that `node` fills.
     pub output: Vec<Expr>,
+    /// The result's columns, as the client gets them.
     pub columns: Vec<ResultColumn>,
     /// Columns that are named by a piece of the statement's text which holds a lifted literal: where it is.
     pub name_spans: Vec<Option<porpoise_sql::ast::Span>>,
@@ -159,25 +174,34 @@ pub struct Query {
 pub struct Subplan {
     /// Its position in [`Plan::subplans`], under which its result is kept too.
     pub number: usize,
+    /// Yields the rows.
     pub node: Node,
+    /// A value each column, over the slots that `node` fills and the enclosing query's.
     pub output: Vec<Expr>,
     /// Reads slots of an enclosing query: must run again whenever those change.
     pub correlated: bool,
 }
 
+/// How a scan locks the rows that it yields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowLock {
+    /// Not at all: a consistent read of the snapshot.
     #[default]
     None,
+    /// FOR SHARE.
     Shared(OnLocked),
+    /// FOR UPDATE, and what UPDATE and DELETE read.
     Exclusive(OnLocked),
 }
 
 /// What a locking read does with a row that somebody else holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLocked {
+    /// Waits until the lock is free or `innodb_lock_wait_timeout` is over (error 1205).
     Wait,
+    /// NOWAIT: error 3572.
     Fail,
+    /// SKIP LOCKED: passes over the row.
     Skip,
 }
 
@@ -188,6 +212,7 @@ pub struct KeyRange {
     pub equal: Vec<KeyPart>,
     /// Bounds on the part after them.
     pub lower: Option<KeyBound>,
+    /// The upper bound; `None`: to the end of what `equal` selects.
     pub upper: Option<KeyBound>,
 }
 
@@ -199,6 +224,16 @@ impl KeyRange {
         upper: None,
     };
 
+    /// Whether it is the whole index.
+    pub(crate) fn is_all(&self) -> bool {
+        self.equal.is_empty() && !self.is_bounded()
+    }
+
+    /// Whether it has a bound beside its fixed parts.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.lower.is_some() || self.upper.is_some()
+    }
+
     /// Whether it holds one key at most: every part of a unique index is fixed, and none may be NULL.
     pub fn is_point(&self, index: &Index) -> bool {
         index.is_unique()
@@ -208,16 +243,21 @@ impl KeyRange {
     }
 }
 
+/// A leading index part that is fixed to a value.
 #[derive(Clone, Debug)]
 pub struct KeyPart {
+    /// Evaluated once a scan is opened; reads slots filled before it.
     pub value: Expr,
     /// `<=>`: NULL matches NULL. Otherwise a NULL makes the range empty.
     pub null_safe: bool,
 }
 
+/// A bound of a range.
 #[derive(Clone, Debug)]
 pub struct KeyBound {
+    /// Evaluated once a scan is opened; reads slots filled before it.
     pub value: Expr,
+    /// `<=` or `>=`, not `<` or `>`.
     pub inclusive: bool,
 }
 
@@ -229,24 +269,36 @@ pub enum Access {
     /// `index` is a position in `table.indexes`. Ranges are disjoint where they are constant; the
     /// executor orders and merges them when it has the values.
     Index {
+        /// Position in `table.indexes`.
         index: usize,
+        /// What is read, in the index's order.
         ranges: Vec<KeyRange>,
+        /// The index's entries hold every column that the statement reads: rows are not looked up.
         covering: bool,
     },
     /// At most one row: every part of a unique index is fixed and none is NULL.
     Point {
+        /// Position in `table.indexes`.
         index: usize,
+        /// A value each part of the index.
         key: Vec<Expr>,
+        /// The index's entry holds every column that the statement reads.
         covering: bool,
     },
 }
 
+/// A read of one table's rows.
 #[derive(Clone, Debug)]
 pub struct Scan {
+    /// Where each row is put.
     pub slot: Slot,
+    /// The table as it was when the plan was made.
     pub table: Arc<Table>,
+    /// How the rows are reached.
     pub access: Access,
+    /// From the end of the key order to its beginning.
     pub reverse: bool,
+    /// How the rows are locked.
     pub lock: RowLock,
     /// Which columns the statement reads from this slot; with a covering index, all are in its entry.
     pub columns_read: Vec<bool>,
@@ -262,8 +314,10 @@ pub struct Scan {
     pub key_parts_used: usize,
 }
 
+/// What a join does with rows that match and rows that don't.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
+    /// The left row with each right row that matches.
     Inner,
     /// A row of NULLs for the right side where nothing matches.
     Left,
@@ -273,117 +327,176 @@ pub enum JoinKind {
     Anti,
 }
 
+/// An operator: yields rows into slots of the frame, as its doc says.
 #[derive(Clone, Debug)]
 pub enum Node {
     /// No table: one empty row.
     One,
     /// No row (an impossible WHERE).
     Empty,
+    /// A stored table's rows, into the scan's slot.
     Scan(Box<Scan>),
     /// Rows computed from expressions: VALUES ROW(…). Fills `slot`.
     Values {
+        /// Where the rows are put.
         slot: Slot,
+        /// A list of expressions for each row.
         rows: Vec<Vec<Expr>>,
     },
     /// JSON_TABLE: the rows that the table's paths find in a document. Fills `slot`.
     JsonTable {
+        /// Where the rows are put.
         slot: Slot,
+        /// The JSON document.
         doc: Expr,
+        /// The paths and columns.
         table: Arc<JsonTable>,
     },
     /// A table made by code: information_schema, performance_schema. Fills `slot`.
     Virtual {
+        /// Where the rows are put.
         slot: Slot,
+        /// The table that is read.
         table: &'static porpoise_catalog::VirtualTable,
+        /// Conditions on the table's columns, all of which must hold.
         filter: Vec<Expr>,
     },
     /// A derived table, view or CTE: runs `input`, encodes `output` into `slot`. Materialised once an
     /// execution when `materialize` (a number shared by all references to the same CTE).
     Derived {
+        /// Where the rows are put.
         slot: Slot,
+        /// Yields the inner query's rows.
         input: Box<Node>,
+        /// The inner query's columns, over the slots that `input` fills.
         output: Vec<Expr>,
+        /// The materialisation's number, unique in the plan; `None`: runs anew each time it is
+        /// opened.
         materialize: Option<usize>,
+        /// Reads slots of an enclosing query (LATERAL, or a correlated subquery's derived table).
         correlated: bool,
     },
     /// WITH RECURSIVE: `seed`, then `step` over the last round's rows (which `Node::Working` reads), until none come.
     Recursive {
+        /// Where all rows are put, of the seed and of every round.
         slot: Slot,
+        /// Yields the rows before the first round.
         seed: Box<Node>,
+        /// The seed's columns.
         seed_output: Vec<Expr>,
+        /// Yields a round's new rows.
         step: Box<Node>,
+        /// The step's columns.
         step_output: Vec<Expr>,
+        /// UNION DISTINCT: a row that has come before is dropped.
         distinct: bool,
+        /// The number by which [`Node::Working`] names this table's last round.
         working: usize,
     },
     /// The rows of the last round of the recursive table `working`.
     Working {
+        /// Where the rows are put.
         slot: Slot,
+        /// The number of the [`Node::Recursive`] that the rows are of.
         working: usize,
     },
+    /// Lets the rows pass for which every condition is true.
     Filter {
+        /// Yields the rows.
         input: Box<Node>,
+        /// All must hold.
         conditions: Vec<Expr>,
     },
     /// For each left row, the right side opened anew. `condition` is on both sides' slots.
     NestedLoop {
+        /// The outer side, read once.
         left: Box<Node>,
+        /// The inner side; reads the left side's slots.
         right: Box<Node>,
+        /// Which rows come out.
         kind: JoinKind,
+        /// All must hold for a pair to match.
         condition: Vec<Expr>,
     },
     /// Builds a hash table of the right side's rows by `right_keys`, probes with `left_keys`.
     HashJoin {
+        /// The probing side.
         left: Box<Node>,
+        /// The side that the hash table is built of.
         right: Box<Node>,
+        /// Which rows come out.
         kind: JoinKind,
+        /// Over the left side's slots.
         left_keys: Vec<Expr>,
+        /// Over the right side's slots, in the order of `left_keys`.
         right_keys: Vec<Expr>,
+        /// What must hold beside equal keys.
         condition: Vec<Expr>,
+        /// The right side's slots, whose rows the hash table keeps.
         right_slots: Vec<Slot>,
     },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),
     /// Encodes expressions into `slot` (before a sort or a distinct that needs them computed).
     Project {
+        /// Yields the rows.
         input: Box<Node>,
+        /// Where the values are put, encoded.
         slot: Slot,
+        /// Over the input's slots.
         output: Vec<Expr>,
     },
     /// Sorts by keys; keeps only `limit` rows where given (offset + count). Saves and restores `slots`.
     /// Without keys rows stay in their order, but none passes before all have come.
     Sort {
+        /// Yields the rows.
         input: Box<Node>,
+        /// The most significant key first.
         keys: Vec<SortKey>,
+        /// How many rows to keep at most.
         limit: Option<Box<Expr>>,
         /// Only the first row of each key passes. Not together with `limit`.
         distinct: bool,
+        /// The slots whose rows are saved and restored.
         slots: Vec<Slot>,
     },
     /// Lets the first row of each distinct combination pass.
     Distinct {
+        /// Yields the rows.
         input: Box<Node>,
+        /// What must differ, over the input's slots.
         keys: Vec<Expr>,
     },
+    /// LIMIT and OFFSET.
     Limit {
+        /// Yields the rows.
         input: Box<Node>,
+        /// How many rows to pass over; `None`: 0.
         offset: Option<Box<Expr>>,
+        /// How many rows to let pass; `None`: all.
         count: Option<Box<Expr>>,
     },
     /// UNION/INTERSECT/EXCEPT: each input's output is encoded into `slot`.
     SetOperation {
+        /// Where the rows are put.
         slot: Slot,
+        /// Which rows of the inputs come out.
         op: SetOperator,
+        /// Each row once, not ALL.
         distinct: bool,
+        /// Each query's operator, and its columns over the slots that the operator fills.
         inputs: Vec<(Node, Vec<Expr>)>,
     },
+    /// Window functions over sorted, partitioned rows.
     Window(Box<Window>),
 }
 
 /// What JSON_TABLE makes of each value that `path` finds: a row, or several where nested paths find more.
 #[derive(Debug)]
 pub struct JsonTable {
+    /// Finds the values, in the document or in the enclosing path's value.
     pub path: JsonPath,
+    /// The columns of this path itself, without those of `nested`.
     pub columns: Vec<JsonColumn>,
     /// Each finds rows of its own; side by side the others' columns are NULL.
     pub nested: Vec<JsonTable>,
@@ -392,21 +505,30 @@ pub struct JsonTable {
 /// A column of JSON_TABLE, and where in the slot it lies.
 #[derive(Debug)]
 pub struct JsonColumn {
+    /// The column's position in the slot.
     pub position: usize,
+    /// As COLUMNS declares it.
     pub name: CompactString,
+    /// As COLUMNS declares it; the value is converted to it.
     pub ty: DataType,
+    /// Where the value comes from.
     pub source: JsonSource,
 }
 
+/// Where a JSON_TABLE column gets its value.
 #[derive(Debug)]
 pub enum JsonSource {
     /// The row's number among those of its path, from 1.
     Ordinality,
     /// 1 where the path finds something, 0 where it doesn't.
     Exists(JsonPath),
+    /// What the path finds, converted to the column's type.
     Value {
+        /// Relative to the row's value.
         path: JsonPath,
+        /// Where the path finds nothing.
         on_empty: JsonOtherwise,
+        /// Where what it finds can't be converted.
         on_error: JsonOtherwise,
     },
 }
@@ -414,23 +536,35 @@ pub enum JsonSource {
 /// What JSON_TABLE does without a value, or with one that doesn't fit.
 #[derive(Clone, Debug)]
 pub enum JsonOtherwise {
+    /// NULL.
     Null,
+    /// An error: 3665 for ON EMPTY, else the conversion's.
     Error,
+    /// The given JSON value, converted to the column's type.
     Default(Json),
 }
 
+/// How the rows of several queries are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOperator {
+    /// UNION: rows of any input.
     Union,
+    /// INTERSECT: rows of all inputs.
     Intersect,
+    /// EXCEPT: rows of the first input that no other has.
     Except,
 }
 
+/// A grouping with its aggregates.
 #[derive(Clone, Debug)]
 pub struct Group {
+    /// Yields the rows to group.
     pub input: Node,
+    /// Where a group's keys and aggregates are put.
     pub slot: Slot,
+    /// GROUP BY, over the input's slots; the slot's first columns.
     pub keys: Vec<Expr>,
+    /// The slot's columns after the keys.
     pub aggregates: Vec<Aggregate>,
     /// The input comes ordered by the keys: no hash table needed.
     pub ordered: bool,
@@ -444,79 +578,122 @@ pub struct Group {
 /// Window functions over one window; fills `slot` with their results beside the input's slots.
 #[derive(Clone, Debug)]
 pub struct Window {
+    /// Yields the rows.
     pub input: Node,
+    /// Where the functions' results are put.
     pub slot: Slot,
+    /// PARTITION BY, over the input's slots; empty: one partition.
     pub partition: Vec<Expr>,
+    /// The window's ORDER BY; empty: all rows of a partition are peers.
     pub order: Vec<SortKey>,
+    /// The functions, in the order of the slot's columns.
     pub functions: Vec<WindowCall>,
     /// Slots of the input to save and restore.
     pub slots: Vec<Slot>,
 }
 
+/// A call of one window function.
 #[derive(Clone, Debug)]
 pub struct WindowCall {
+    /// Which function.
     pub kind: WindowKind,
+    /// Over the input's slots.
     pub arguments: Vec<Expr>,
+    /// Which rows of the partition the function sees.
     pub frame: WindowFrame,
+    /// The result's type.
     pub ty: DataType,
 }
 
+/// A window function (MySQL 8.4 manual, 14.20.1).
 #[derive(Clone, Debug)]
 pub enum WindowKind {
+    /// The row's number in its partition, from 1.
     RowNumber,
+    /// The rank, with gaps after peers.
     Rank,
+    /// The rank, without gaps.
     DenseRank,
+    /// The rank as a fraction of the partition, 0 to 1.
     PercentRank,
+    /// The part of the partition that is not behind the row, over 0 to 1.
     CumeDist,
+    /// Which of so many buckets the row is in, from 1.
     Ntile,
+    /// A value of the row so many rows before.
     Lag,
+    /// A value of the row so many rows after.
     Lead,
+    /// A value of the frame's first row.
     FirstValue,
+    /// A value of the frame's last row.
     LastValue,
+    /// A value of the frame's row of that number.
     NthValue,
+    /// An aggregate function, over the frame's rows.
     Aggregate(&'static AggregateFunction),
 }
 
+/// The part of a partition that a window function sees from a row.
 #[derive(Clone, Debug)]
 pub struct WindowFrame {
+    /// ROWS: bounds count rows. Otherwise RANGE: they are distances of the ORDER BY value, and
+    /// include peers.
     pub rows: bool,
+    /// The first row.
     pub start: FrameBound,
+    /// The last row.
     pub end: FrameBound,
 }
 
+/// One end of a frame.
 #[derive(Clone, Debug)]
 pub enum FrameBound {
+    /// The partition's first row.
     UnboundedPreceding,
+    /// So many rows, or such a distance, before the current row.
     Preceding(Box<Expr>),
+    /// The row itself; with RANGE also its peers.
     CurrentRow,
+    /// So many rows, or such a distance, after the current row.
     Following(Box<Expr>),
+    /// The partition's last row.
     UnboundedFollowing,
 }
 
+/// INSERT, REPLACE or LOAD DATA.
 #[derive(Debug)]
 pub struct Insert {
+    /// The table that gets the rows.
     pub table: Arc<Table>,
     /// The row being built: every column of the table; expressions in `values` and defaults read it.
     pub slot: Slot,
     /// Positions of the columns that the source gives, in its order.
     pub columns: Vec<usize>,
+    /// Where the rows come from.
     pub source: InsertSource,
     /// The source reads the table too: all its rows are computed before the first is written.
     pub reads_itself: bool,
+    /// What happens to a row whose key another row has.
     pub duplicates: OnDuplicate,
+    /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
     /// What views that the row goes through want of it.
     pub checks: Vec<ViewCheck>,
 }
 
+/// Where an INSERT gets its rows from.
 #[derive(Debug)]
 pub enum InsertSource {
     /// The lines of a file.
     Load(Load),
     /// `None` is DEFAULT.
     Values(Vec<Vec<Option<Expr>>>),
+    /// The rows of a query.
     Query {
+        /// Yields the rows.
         node: Node,
+        /// A value each of the insert's `columns`, over the slots that `node` fills.
         output: Vec<Expr>,
     },
 }
@@ -524,8 +701,11 @@ pub enum InsertSource {
 /// LOAD DATA: how a file's lines become rows.
 #[derive(Debug)]
 pub struct Load {
+    /// How lines and fields are separated.
     pub format: FileFormat,
+    /// The file's character set.
     pub charset: Charset,
+    /// IGNORE n LINES.
     pub ignore_lines: u64,
     /// Where each field goes.
     pub targets: Vec<LoadTarget>,
@@ -533,6 +713,7 @@ pub struct Load {
     pub assignments: Vec<(usize, Option<Expr>)>,
 }
 
+/// Where LOAD DATA puts a field.
 #[derive(Debug)]
 pub enum LoadTarget {
     /// A position in the statement's columns.
@@ -541,14 +722,19 @@ pub enum LoadTarget {
     Variable(CompactString),
 }
 
+/// What an INSERT does with a row whose unique key another row has.
 #[derive(Debug)]
 pub enum OnDuplicate {
+    /// Error 1062, or with IGNORE a warning.
     Error,
+    /// REPLACE: removes the other rows.
     Replace,
     /// Assignments over the existing row, which is put into the insert's slot, with the refused row in
     /// `new_slot` (VALUES(), row alias).
     Update {
+        /// Where the refused row is put.
         new_slot: Slot,
+        /// The assignments, over both slots.
         target: Box<UpdateTarget>,
     },
 }
@@ -556,7 +742,9 @@ pub enum OnDuplicate {
 /// `column = value`; `None` is DEFAULT.
 #[derive(Debug)]
 pub struct Assignment {
+    /// Position in `table.columns`.
     pub column: usize,
+    /// The new value; reads the row as the assignments before it left it.
     pub value: Option<Expr>,
 }
 
@@ -569,11 +757,16 @@ pub struct ViewCheck {
     pub conditions: Vec<Expr>,
 }
 
+/// UPDATE of one or several tables.
 #[derive(Debug)]
 pub struct Update {
+    /// Yields the rows to change.
     pub node: Node,
+    /// The tables that are changed, in the order of the statement.
     pub targets: Vec<UpdateTarget>,
+    /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
+    /// LIMIT: how many rows are changed at most.
     pub limit: Option<Expr>,
     /// One table, no ORDER BY, and no row can come again by what it becomes: rows may be changed while they are read (the scan
     /// locks them). Otherwise target rows are collected first.
@@ -583,8 +776,11 @@ pub struct Update {
 /// A table whose rows get other values in some columns.
 #[derive(Debug)]
 pub struct UpdateTarget {
+    /// The table that is changed.
     pub table: Arc<Table>,
+    /// Where the row to change is, and where the new one is made.
     pub slot: Slot,
+    /// In the order of the statement.
     pub assignments: Vec<Assignment>,
     /// What follows from the assignments.
     pub changes: ColumnChanges,
@@ -611,12 +807,18 @@ impl UpdateTarget {
     }
 }
 
+/// DELETE from one or several tables.
 #[derive(Debug)]
 pub struct Delete {
+    /// Yields the rows to delete.
     pub node: Node,
+    /// The tables that lose rows, and the slots of the rows.
     pub targets: Vec<(Arc<Table>, Slot)>,
+    /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
+    /// LIMIT: how many rows are deleted at most.
     pub limit: Option<Expr>,
+    /// Rows may be deleted while they are read. Otherwise target rows are collected first.
     pub in_place: bool,
 }
 

@@ -31,11 +31,14 @@ use crate::plan::UpdateTarget;
 /// The tables that a statement's changes can reach over foreign keys.
 #[derive(Debug)]
 pub struct Relations {
+    /// Each table once, those that the statement changes first.
     pub nodes: Vec<RelatedTable>,
 }
 
+/// A table that the statement, or a cascade of it, changes or reads.
 #[derive(Debug)]
 pub struct RelatedTable {
+    /// The table as it was when the plan was made.
     pub table: Arc<Table>,
     /// Rows that come or change must refer to rows that are there.
     pub parents: Vec<ParentEdge>,
@@ -120,7 +123,9 @@ impl Relations {
 /// What happens to a table's rows.
 #[derive(Clone, Debug, Default)]
 pub struct RowChange {
+    /// Rows are inserted.
     pub comes: bool,
+    /// Rows are deleted.
     pub goes: bool,
     /// Columns that get other values.
     pub columns: Vec<usize>,

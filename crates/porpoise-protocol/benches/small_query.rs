@@ -1,4 +1,5 @@
-//! What the protocol costs a prepared point select: the budget is 60 ns to decode the request, 80 ns to encode the row.
+//! What the protocol costs a prepared point select: the budget is 60 ns to decode the request, 80
+//! ns to encode the row.
 
 use divan::{Bencher, black_box};
 use porpoise_protocol::codes::ColumnType;

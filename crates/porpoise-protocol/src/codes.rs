@@ -1,4 +1,5 @@
-//! The one-byte codes of the protocol: commands and column types, and the collations named by number.
+//! The one-byte codes of the protocol: commands and column types, and the collations named by
+//! number.
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $code:literal $text:literal,)* }) => {
@@ -33,7 +34,8 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The first byte of a client's packet, once it is connected. Names are those of `SHOW PROCESSLIST`.
+    /// The first byte of a client's packet, once it is connected. Names are those of `SHOW
+    /// PROCESSLIST`.
     CommandCode {
         /// Refused from clients.
         Sleep = 0x00 "Sleep",
@@ -182,8 +184,8 @@ codes! {
     }
 }
 
-/// A collation by its number, as handshakes and column definitions name it. The numbers that the protocol
-/// itself needs have names; the full table of collations is the catalog's.
+/// A collation by its number, as handshakes and column definitions name it. The numbers that the
+/// protocol itself needs have names; the full table of collations is the catalog's.
 pub type CollationId = u16;
 
 /// `latin1_swedish_ci`.

@@ -121,7 +121,8 @@ impl<'a> ColumnDefinition<'a> {
     }
 }
 
-/// Begins a result set: the number of columns. The definitions come next, then EOF without DEPRECATE_EOF, then rows.
+/// Begins a result set: the number of columns. The definitions come next, then EOF without
+/// DEPRECATE_EOF, then rows.
 pub fn write_column_count(writer: &mut PacketWriter, columns: usize) {
     writer.packet(|out| out.put_lenenc(columns as u64));
 }

@@ -1,7 +1,7 @@
 //! What a connected client asks for: one packet, one command.
 //!
-//! [`Command::parse`] is the server's end; [`Command::write`] the client's. Everything in a command is borrowed
-//! from its packet. A prepared statement's parameters stay encoded in [`Execute`] until
+//! [`Command::parse`] is the server's end; [`Command::write`] the client's. Everything in a command
+//! is borrowed from its packet. A prepared statement's parameters stay encoded in [`Execute`] until
 //! [`crate::statement::Parameters`], which remembers their types, reads them.
 
 use crate::Error;
@@ -97,7 +97,8 @@ pub struct Execute<'a> {
 }
 
 impl Execute<'_> {
-    /// A statement number that means the last statement prepared, so that prepare and execute go in one write.
+    /// A statement number that means the last statement prepared, so that prepare and execute go in
+    /// one write.
     pub const LAST_PREPARED: u32 = u32::MAX;
 }
 

@@ -1,7 +1,7 @@
 //! The flag words of the protocol: what a connection can do, what state it is in, what a column is.
 //!
-//! Values are those of the MySQL 8.4 protocol documentation, "Capabilities Flags", "SERVER_STATUS_flags_enum"
-//! and "Column Definition Flags".
+//! Values are those of the MySQL 8.4 protocol documentation, "Capabilities Flags",
+//! "SERVER_STATUS_flags_enum" and "Column Definition Flags".
 
 use bitflags::bitflags;
 
@@ -9,7 +9,8 @@ bitflags! {
     /// What the two ends of a connection can do; each uses what both have.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Capabilities: u32 {
-        /// The improved old password authentication; every client of this century sets it. MariaDB's server leaves it out.
+        /// The improved old password authentication; every client of this century sets it.
+        /// MariaDB's server leaves it out.
         const LONG_PASSWORD = 1;
         /// Affected rows are the rows found, not the rows changed.
         const FOUND_ROWS = 1 << 1;

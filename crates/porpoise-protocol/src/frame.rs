@@ -6,10 +6,11 @@
 //! └────────────┴──────────┴─────────────────┘   full one is followed by another, the last may be empty
 //! ```
 //!
-//! [`PacketReader`] is given bytes as they come and lends out payloads: straight from its buffer when the
-//! packet is whole in there, joined in another buffer when it came in pieces. [`split_packet`] does the
-//! same without a buffer, for bytes that already lie in memory (a ring). [`PacketWriter`] appends packets to one
-//! buffer: a packet's header is reserved, its payload written in place behind it, the length patched at the end.
+//! [`PacketReader`] is given bytes as they come and lends out payloads: straight from its buffer
+//! when the packet is whole in there, joined in another buffer when it came in pieces.
+//! [`split_packet`] does the same without a buffer, for bytes that already lie in memory (a ring).
+//! [`PacketWriter`] appends packets to one buffer: a packet's header is reserved, its payload
+//! written in place behind it, the length patched at the end.
 //!
 //! ```
 //! use porpoise_protocol::frame::{PacketReader, PacketWriter};
@@ -97,8 +98,8 @@ pub fn split_packet(
 
 /// Takes bytes as they come, lends out packets as they become whole.
 ///
-/// Bytes come in by [`feed`](Self::feed), or without a copy: read into [`spare`](Self::spare), then tell how many by
-/// [`filled`](Self::filled).
+/// Bytes come in by [`feed`](Self::feed), or without a copy: read into [`spare`](Self::spare), then
+/// tell how many by [`filled`](Self::filled).
 #[derive(Debug)]
 pub struct PacketReader {
     buffer: Vec<u8>,
@@ -106,7 +107,8 @@ pub struct PacketReader {
     start: usize,
     /// Where they end; behind it lies the room for reading.
     end: usize,
-    /// The pieces so far of a packet that comes in pieces, and the sequence number its next piece must have.
+    /// The pieces so far of a packet that comes in pieces, and the sequence number its next piece
+    /// must have.
     pieces: Vec<u8>,
     next_piece: Option<u8>,
     /// Whether `pieces` was lent out by the last call.
@@ -145,8 +147,8 @@ impl PacketReader {
         self.max_allowed_packet = max_allowed_packet;
     }
 
-    /// Room for the next read: what the packet under way still needs, at most as much as it has, and
-    /// some kilobytes at least.
+    /// Room for the next read: what the packet under way still needs, at most as much as it has,
+    /// and some kilobytes at least.
     pub fn spare(&mut self) -> &mut [u8] {
         let held = self.end - self.start;
         let wanted = match header(&self.buffer[self.start..self.end]) {
@@ -198,7 +200,8 @@ impl PacketReader {
         }
     }
 
-    /// Bytes that came in and that no packet has taken, as when a stream changes to TLS or to a ring.
+    /// Bytes that came in and that no packet has taken, as when a stream changes to TLS or to a
+    /// ring.
     pub fn unread(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -208,7 +211,8 @@ impl PacketReader {
         self.start != self.end || self.next_piece.is_some()
     }
 
-    /// Whether a packet has come, or the first piece of one that comes in pieces; or what is no packet, which taking it tells.
+    /// Whether a packet has come, or the first piece of one that comes in pieces; or what is no
+    /// packet, which taking it tells.
     #[inline]
     pub fn has_packet(&self) -> bool {
         match header(self.unread()) {
@@ -238,8 +242,8 @@ impl PacketReader {
         Ok(range.map(|range| self.packet_at(range)))
     }
 
-    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but returns only where it lies, so that
-    /// this reader isn't borrowed meanwhile.
+    /// Takes the next packet as [`next_packet`](Self::next_packet) does, but returns only where it
+    /// lies, so that this reader isn't borrowed meanwhile.
     #[inline]
     pub fn take_packet(&mut self) -> Result<Option<PacketRange>, Error> {
         if self.joined_taken || self.next_piece.is_some() {
@@ -262,7 +266,8 @@ impl PacketReader {
         }
     }
 
-    /// The packet at `range`, which the last [`take_packet`](Self::take_packet) returned; an older range gives other bytes.
+    /// The packet at `range`, which the last [`take_packet`](Self::take_packet) returned; an older
+    /// range gives other bytes.
     #[inline]
     pub fn packet_at(&self, range: PacketRange) -> Packet<'_> {
         let from = if range.joined {
@@ -397,7 +402,8 @@ impl PacketWriter {
         self.sequence = mark.sequence;
     }
 
-    /// Writes one packet: `payload` appends to the buffer it is given and leaves what is in it alone.
+    /// Writes one packet: `payload` appends to the buffer it is given and leaves what is in it
+    /// alone.
     #[inline]
     pub fn packet<R>(&mut self, payload: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let start = self.begin();
@@ -411,7 +417,8 @@ impl PacketWriter {
         self.packet(|out| out.extend_from_slice(payload));
     }
 
-    /// Reserves a header. The packet is what is appended to [`open`](Self::open) until [`end`](Self::end).
+    /// Reserves a header. The packet is what is appended to [`open`](Self::open) until
+    /// [`end`](Self::end).
     #[inline]
     pub(crate) fn begin(&mut self) -> usize {
         let start = self.out.len();

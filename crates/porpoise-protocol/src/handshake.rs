@@ -1,4 +1,5 @@
-//! How a connection begins: the packets of the handshake. What is in the authentication's packets, [`crate::auth`] knows.
+//! How a connection begins: the packets of the handshake. What is in the authentication's packets,
+//! [`crate::auth`] knows.
 //!
 //! ```text
 //! server                                       client
@@ -183,7 +184,8 @@ pub struct Login<'a> {
     pub auth_response: &'a [u8],
     /// The database to use, if one was named.
     pub database: Option<&'a [u8]>,
-    /// The plugin that made it; `None` from clients without PLUGIN_AUTH, which use `mysql_native_password`.
+    /// The plugin that made it; `None` from clients without PLUGIN_AUTH, which use
+    /// `mysql_native_password`.
     pub auth_plugin: Option<&'a [u8]>,
     /// What the client says about itself.
     pub attributes: Attributes<'a>,
@@ -201,8 +203,8 @@ pub enum FirstPacket<'a> {
 }
 
 impl<'a> FirstPacket<'a> {
-    /// Reads the first packet, or the one after TLS has begun. A login of the protocol before MySQL 4.1 is
-    /// [`Error::UnsupportedHandshake`].
+    /// Reads the first packet, or the one after TLS has begun. A login of the protocol before MySQL
+    /// 4.1 is [`Error::UnsupportedHandshake`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Error> {
         let mut fields = Fields::new(payload);
         let request = SslRequest::take(&mut fields)?;

@@ -1,18 +1,22 @@
 //! The MySQL wire protocol, both ends, without I/O: bytes in, events out.
 //!
-//! It knows packets, not sockets; values as the wire has them, not SQL's types. The program that moves the bytes (an event
-//! loop, a blocking client, a ring in shared memory) feeds a reader and sends what a writer holds. Every type has both
-//! directions where both ends need them, so each is tested against the other. Bytes from outside never cause a panic:
-//! what is wrong with them is an [`Error`].
+//! It knows packets, not sockets; values as the wire has them, not SQL's types. The program that
+//! moves the bytes (an event loop, a blocking client, a ring in shared memory) feeds a reader and
+//! sends what a writer holds. Every type has both directions where both ends need them, so each is
+//! tested against the other. Bytes from outside never cause a panic: what is wrong with them is an
+//! [`Error`].
 //!
 //! In the order in which a connection meets them:
 //!
-//! 1. [`frame`]: [`frame::PacketReader`] cuts the stream into packets, [`frame::PacketWriter`] builds replies in place.
+//! 1. [`frame`]: [`frame::PacketReader`] cuts the stream into packets, [`frame::PacketWriter`]
+//!    builds replies in place.
 //! 2. [`handshake`]: the server's [`handshake::Greeting`], the client's [`handshake::Login`].
 //! 3. [`auth`]: the password plugins; [`auth::Exchange`] is the server's side of a login.
 //! 4. [`command`]: [`command::Command`], what a packet of a connected client asks for.
-//! 5. [`statement`]: [`statement::Parameters`], the values sent with a prepared statement's execute.
-//! 6. [`column`], [`row`]: a result's columns and rows; [`row::PutRow`] is text and binary rows alike.
+//! 5. [`statement`]: [`statement::Parameters`], the values sent with a prepared statement's
+//!    execute.
+//! 6. [`column`], [`row`]: a result's columns and rows; [`row::PutRow`] is text and binary rows
+//!    alike.
 //! 7. [`reply`]: OK, ERR and the end of rows.
 //!
 //! [`flags`] and [`codes`] hold the protocol's tables, [`wire`] and [`value`] its smallest parts.
@@ -25,7 +29,7 @@
 //! use porpoise_protocol::command::{Command, Query};
 //! use porpoise_protocol::flags::{Capabilities, Status};
 //! use porpoise_protocol::frame::{PacketReader, PacketWriter};
-//! use porpoise_protocol::reply::{FirstReply, OkPacket, RowReply};
+//! use porpoise_protocol::reply::{OkPacket, ReplyHead, RowPacket};
 //! use porpoise_protocol::row::{PutRow, TextRow, TextRowWriter};
 //!
 //! let capabilities = Capabilities::PROTOCOL_41 | Capabilities::DEPRECATE_EOF;
@@ -52,11 +56,11 @@
 //! let mut reader = PacketReader::new(1 << 20);
 //! reader.feed(reply.bytes());
 //! let mut next = || Ok::<_, porpoise_protocol::Error>(reader.next_packet()?.expect("it came").payload.to_vec());
-//! assert_eq!(FirstReply::parse(&next()?, capabilities)?, FirstReply::Columns(1));
+//! assert_eq!(ReplyHead::parse(&next()?, capabilities)?, ReplyHead::Columns(1));
 //! assert_eq!(ColumnDefinition::parse(&next()?)?.name, b"1");
 //! let row = next()?;
 //! assert_eq!(TextRow::new(&row).next(), Some(Ok(Some(&b"1"[..]))));
-//! assert!(matches!(RowReply::parse(&next()?, capabilities)?, RowReply::End(_)));
+//! assert!(matches!(RowPacket::parse(&next()?, capabilities)?, RowPacket::End(_)));
 //! # Ok::<(), porpoise_protocol::Error>(())
 //! ```
 
@@ -76,8 +80,8 @@ pub mod statement;
 pub mod value;
 pub mod wire;
 
-/// What the other end got wrong. The numbers are those of the errors that a MySQL server sends; the server's table of errors
-/// has their texts.
+/// What the other end got wrong. The numbers are those of the errors that a MySQL server sends; the
+/// server's table of errors has their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A packet that doesn't hold what its kind must: 1835.

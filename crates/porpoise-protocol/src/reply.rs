@@ -33,7 +33,8 @@ pub struct OkPacket<'a> {
     pub warnings: u16,
     /// Text for people, as `Rows matched: 1  Changed: 1  Warnings: 0`.
     pub message: &'a [u8],
-    /// What changed in the session, for clients with SESSION_TRACK: appended by [`StateChange::put`].
+    /// What changed in the session, for clients with SESSION_TRACK: appended by
+    /// [`StateChange::put`].
     pub state: &'a [u8],
 }
 
@@ -136,7 +137,8 @@ pub enum StateChange<'a> {
     Gtids(&'a [u8]),
     /// The statements that would begin the same transaction.
     TransactionCharacteristics(&'a [u8]),
-    /// Eight letters: `T_______` in a transaction, `________` in none; see `session_track_transaction_info`.
+    /// Eight letters: `T_______` in a transaction, `________` in none; see
+    /// `session_track_transaction_info`.
     TransactionState(&'a [u8]),
     /// A change of a kind not known here.
     Other(u8, &'a [u8]),
@@ -219,7 +221,8 @@ impl<'a> ErrPacket<'a> {
     /// SQLSTATE for errors without one of their own.
     pub const GENERAL: [u8; 5] = *b"HY000";
 
-    /// Writes it. Before the login is read, `capabilities` is empty and clients are told no SQLSTATE.
+    /// Writes it. Before the login is read, `capabilities` is empty and clients are told no
+    /// SQLSTATE.
     pub fn write(&self, writer: &mut PacketWriter, capabilities: Capabilities) {
         writer.packet(|out| {
             out.push(ERR);
@@ -254,7 +257,8 @@ impl<'a> ErrPacket<'a> {
     }
 }
 
-/// Asks the client for the file of `LOAD DATA LOCAL INFILE`: it sends the content in packets, an empty one last.
+/// Asks the client for the file of `LOAD DATA LOCAL INFILE`: it sends the content in packets, an
+/// empty one last.
 pub fn write_local_infile(writer: &mut PacketWriter, file: &[u8]) {
     writer.packet(|out| {
         out.push(LOCAL_INFILE);
@@ -303,7 +307,8 @@ pub enum RowPacket<'a> {
 }
 
 impl<'a> RowPacket<'a> {
-    /// Tells rows from their end. A row may begin with 0xFE too, when it is longer than any end of rows.
+    /// Tells rows from their end. A row may begin with 0xFE too, when it is longer than any end of
+    /// rows.
     #[inline]
     pub fn parse(payload: &'a [u8], capabilities: Capabilities) -> Result<Self, Error> {
         match payload.first() {
@@ -432,8 +437,8 @@ mod tests {
         );
     }
 
-    /// As servers in use send it. The documentation has the message fill the rest of the packet, but clients read a
-    /// length before it, also where the session is not tracked.
+    /// As servers in use send it. The documentation has the message fill the rest of the packet,
+    /// but clients read a length before it, also where the session is not tracked.
     #[test]
     fn a_message_has_its_length_before_it() {
         let ok = OkPacket {
@@ -447,7 +452,8 @@ mod tests {
         assert_eq!(OkPacket::parse(captured, PLAIN).unwrap(), ok);
     }
 
-    /// "Session State Information" in the protocol documentation: USE test, with the tracker of schemas.
+    /// "Session State Information" in the protocol documentation: USE test, with the tracker of
+    /// schemas.
     #[test]
     fn the_documented_schema_change_is_written() {
         let mut state = Vec::new();

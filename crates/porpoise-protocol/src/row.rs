@@ -5,8 +5,9 @@
 //! binary   00 │ NULL bits, the first two unused │ each value that isn't NULL, as its column's type says
 //! ```
 //!
-//! [`TextRowWriter`] and [`BinaryRowWriter`] are both [`PutRow`]s: code that walks a row's values once, generic over
-//! it, serves both. A row that is dropped before [`finish`](PutRow::finish) leaves nothing in the reply.
+//! [`TextRowWriter`] and [`BinaryRowWriter`] are both [`PutRow`]s: code that walks a row's values
+//! once, generic over it, serves both. A row that is dropped before [`finish`](PutRow::finish)
+//! leaves nothing in the reply.
 //!
 //! ```
 //! use porpoise_protocol::codes::ColumnType;
@@ -331,7 +332,8 @@ impl Drop for BinaryRowWriter<'_> {
     }
 }
 
-/// The low bytes of an integer, as many as its column has; a column that isn't an integer gets text.
+/// The low bytes of an integer, as many as its column has; a column that isn't an integer gets
+/// text.
 #[inline]
 fn put_integer(
     out: &mut Vec<u8>,

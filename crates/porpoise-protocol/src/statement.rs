@@ -6,8 +6,9 @@
 //!            [count] │ NULL bits │ 0 │ value, each …          the types are those of the execute before
 //! ```
 //!
-//! The count and the names are there with QUERY_ATTRIBUTES. What has to be remembered from one packet to the
-//! next, types and long data, is in [`Parameters`], one for each prepared statement of a session.
+//! The count and the names are there with QUERY_ATTRIBUTES. What has to be remembered from one
+//! packet to the next, types and long data, is in [`Parameters`], one for each prepared statement
+//! of a session.
 
 use crate::Error;
 use crate::codes::ColumnType;
@@ -22,8 +23,8 @@ pub const PARAMETERS_MAX: usize = 65_535;
 /// The bit of a parameter's flag byte that says unsigned.
 const UNSIGNED: u8 = 0x80;
 
-/// The reply to COM_STMT_PREPARE. Behind it come as many parameter definitions and as many column definitions as
-/// it says, each list followed by EOF without DEPRECATE_EOF, and left out if empty.
+/// The reply to COM_STMT_PREPARE. Behind it come as many parameter definitions and as many column
+/// definitions as it says, each list followed by EOF without DEPRECATE_EOF, and left out if empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrepareOk {
     /// Names the statement on this connection.
@@ -112,7 +113,8 @@ impl<'a> ParameterBlock<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
     count: usize,
-    /// The types of the last execute that sent any; query attributes have theirs behind the parameters'.
+    /// The types of the last execute that sent any; query attributes have theirs behind the
+    /// parameters'.
     types: Vec<ValueType>,
     /// Filled by COM_STMT_SEND_LONG_DATA; as short as can be.
     long: Vec<Option<Vec<u8>>>,
@@ -133,10 +135,11 @@ impl Parameters {
         self.count
     }
 
-    /// Appends to a parameter's long data, which grows to `max_bytes` at most (`max_allowed_packet`).
+    /// Appends to a parameter's long data, which grows to `max_bytes` at most
+    /// (`max_allowed_packet`).
     ///
-    /// Errors are [`Error::NoSuchParameter`] and [`Error::PacketTooLarge`]; the command has no reply, so the
-    /// next execute has to tell them.
+    /// Errors are [`Error::NoSuchParameter`] and [`Error::PacketTooLarge`]; the command has no
+    /// reply, so the next execute has to tell them.
     pub fn append_long(
         &mut self,
         parameter: u16,
@@ -300,8 +303,8 @@ fn long_value(long: &[u8], ValueType { column_type, .. }: ValueType) -> Value<'_
 
 /// Appends the parameters of an execute for a [`ParameterBlock`]: NULL bits, types, values.
 ///
-/// With QUERY_ATTRIBUTES the count and empty names go along. A parameter that `is_long`, sent as long data before,
-/// is announced as a blob and has no value here.
+/// With QUERY_ATTRIBUTES the count and empty names go along. A parameter that `is_long`, sent as
+/// long data before, is announced as a blob and has no value here.
 #[inline]
 pub fn put_parameters(
     out: &mut Vec<u8>,

@@ -1,4 +1,5 @@
-//! Values as the binary protocol carries them: parameters of a prepared statement one way, binary rows the other.
+//! Values as the binary protocol carries them: parameters of a prepared statement one way, binary
+//! rows the other.
 //!
 //! ```text
 //! integers   1, 2, 4 or 8 bytes by column type, little-endian    FLOAT 4, DOUBLE 8
@@ -204,7 +205,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends it as a parameter of its [`parameter_type`](Self::parameter_type); NULL has no bytes.
+    /// Appends it as a parameter of its [`parameter_type`](Self::parameter_type); NULL has no
+    /// bytes.
     pub fn put(&self, out: &mut Vec<u8>) {
         match *self {
             Value::Null => {}

@@ -1,5 +1,5 @@
-//! The few shapes every packet is made of: little-endian integers, length-encoded integers and strings,
-//! strings that end in a zero byte.
+//! The few shapes every packet is made of: little-endian integers, length-encoded integers and
+//! strings, strings that end in a zero byte.
 //!
 //! [`Fields`] takes them from bytes that the other end wrote: a field that isn't there is an
 //! [`Error::Malformed`], never a panic. [`PutFields`] appends them to a buffer of ours.
@@ -96,7 +96,8 @@ impl<'a> Fields<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A length-encoded integer. The marks of NULL (0xFB) and of an error packet (0xFF) are malformed here.
+    /// A length-encoded integer. The marks of NULL (0xFB) and of an error packet (0xFF) are
+    /// malformed here.
     #[inline]
     pub fn lenenc(&mut self) -> Result<u64, Error> {
         match self.u8()? {

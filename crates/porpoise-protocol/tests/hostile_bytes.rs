@@ -1,4 +1,5 @@
-//! Conversations with a real server, and what becomes of them with bytes changed, cut out and doubled: nothing panics.
+//! Conversations with a real server, and what becomes of them with bytes changed, cut out and
+//! doubled: nothing panics.
 
 mod decode;
 

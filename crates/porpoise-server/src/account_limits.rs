@@ -1,7 +1,8 @@
 //! How many connections each account has, where that is limited.
 //!
-//! `max_user_connections` is the most that any account may have at a time (MySQL 8.4 Reference Manual, 8.2.21). As in MySQL,
-//! connections are counted from when there is a limit: while there is none, a login touches no shared memory for it.
+//! `max_user_connections` is the most that any account may have at a time (MySQL 8.4 Reference
+//! Manual, 8.2.21). As in MySQL, connections are counted from when there is a limit: while there is
+//! none, a login touches no shared memory for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub(crate) struct AccountSlot {
 }
 
 impl AccountLimits {
-    /// A slot for one more connection of the account, of `most`; 0 for any number, which isn't counted.
+    /// A slot for one more connection of the account, of `most`; 0 for any number, which isn't
+    /// counted.
     ///
     /// # Errors
     /// 1203 if the account has as many connections already.

@@ -1,4 +1,5 @@
-//! What all logins share: passwords that were seen, as their fast hashes, and the key that encrypts them on TCP.
+//! What all logins share: passwords that were seen, as their fast hashes, and the key that encrypts
+//! them on TCP.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -12,7 +13,8 @@ use crate::thread_pool;
 /// An account's user and host.
 type AccountName = (String, String);
 
-/// A fast hash, and the stored hash with which the password was checked: a new password makes the entry invalid.
+/// A fast hash, and the stored hash with which the password was checked: a new password makes the
+/// entry invalid.
 struct CachedHash {
     stored: String,
     fast: caching_sha2::Cached,
@@ -43,7 +45,8 @@ impl Default for Decoys {
 }
 
 impl AuthCache {
-    /// The RSA key. It is generated when the first client asks for it, which takes a second, off the event loop.
+    /// The RSA key. It is generated when the first client asks for it, which takes a second, off
+    /// the event loop.
     pub fn key(&self) -> Result<&ServerKey, porpoise_protocol::Error> {
         if let Some(key) = self.key.get() {
             return Ok(key);

@@ -5,17 +5,17 @@
 //!                                    └─► Authenticated, or Refused
 //! ```
 //!
-//! Somebody who doesn't know an account's password can't tell whether there is such an account: the server asks
-//! the same questions, and refuses with the same words after the same steps and as much work.
-//! A user without an account is asked by a plugin that other accounts have
+//! Somebody who doesn't know an account's password can't tell whether there is such an account: the
+//! server asks the same questions, and refuses with the same words after the same steps and as much
+//! work. A user without an account is asked by a plugin that other accounts have
 //! ([`Engine::decoy_plugin`](porpoise_engine::Engine::decoy_plugin)), and checked with a hash that
-//! no password has. That an account is locked, or its password expired, is told to a client that knows its
-//! password; an empty one proves nothing.
+//! no password has. That an account is locked, or its password expired, is told to a client that
+//! knows its password; an empty one proves nothing.
 //!
-//! An account with the plugin `auth_socket` has no password ([`crate::peer_credentials`]). Its owner
-//! is let in whatever password the client was given, by an exchange that the client's plugin can
-//! follow ([`auth::accept`]). Everybody else is asked as if there were no such account: MySQL answers
-//! 1698 to them, which tells that there is one.
+//! An account with the plugin `auth_socket` has no password ([`crate::peer_credentials`]). Its
+//! owner is let in whatever password the client was given, by an exchange that the client's plugin
+//! can follow ([`auth::accept`]). Everybody else is asked as if there were no such account: MySQL
+//! answers 1698 to them, which tells that there is one.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use porpoise_protocol::frame::PacketWriter;
 use porpoise_protocol::handshake::{self, Attributes, ChangeUser, NONCE_BYTES};
 use porpoise_types::Collation;
 
-use crate::connection::wire_error;
+use crate::error_packet::wire_error;
 use crate::handshake::CAPABILITIES;
 use crate::peer_credentials::{self, AUTH_SOCKET};
 use crate::server_state::ServerState;
@@ -119,8 +119,9 @@ pub(crate) struct AuthExchange {
 enum AuthMethod {
     /// By the account's password. Without an account none is right.
     Password(Exchange, Option<Arc<Account>>),
-    /// By what the operating system says of the other end: as the account, or without one as a client that
-    /// shares the process or its user. The exchange is for the client, not for the server.
+    /// By what the operating system says of the other end: as the account, or without one as a
+    /// client that shares the process or its user. The exchange is for the client, not for the
+    /// server.
     Preauthenticated(Option<Arc<Account>>),
 }
 
@@ -307,7 +308,8 @@ impl AuthExchange {
         Error::access_denied(&self.request.user, peer.host(), with_password)
     }
 
-    /// What the engine needs to open a session, or to change its user. The attributes are moved out.
+    /// What the engine needs to open a session, or to change its user. The attributes are moved
+    /// out.
     pub fn take_login(&mut self, account: Option<Arc<Account>>, id: u64, peer: Peer) -> Login {
         let request = &mut self.request;
         Login {
@@ -326,7 +328,8 @@ impl AuthExchange {
     }
 }
 
-/// Whether a packet had the number that was expected. The writer's next number is the one after the packet's.
+/// Whether a packet had the number that was expected. The writer's next number is the one after the
+/// packet's.
 pub(crate) fn is_in_order(expected: u8, writer: &PacketWriter) -> bool {
     writer.sequence() == expected.wrapping_add(1)
 }

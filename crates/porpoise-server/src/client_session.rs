@@ -1,8 +1,9 @@
 //! A connection whose client has logged in: commands in, replies out.
 //!
-//! Each command is one row of the `match` in [`ClientSession::dispatch_command`]. Statements run on the thread that
-//! serves the connection; the reply is in the writer when the command is over, or already on its way
-//! to the client where it was too long to be kept. [`statements`] has the commands that run statements.
+//! Each command is one row of the `match` in [`ClientSession::dispatch_command`]. Statements run on
+//! the thread that serves the connection; the reply is in the writer when the command is over, or
+//! already on its way to the client where it was too long to be kept. [`statements`] has the
+//! commands that run statements.
 
 mod parameter;
 mod statements;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use porpoise_engine::Control;
-use porpoise_engine::session::Tracked;
+use porpoise_engine::session::SessionStateChanges;
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
 use porpoise_protocol::command::Command;
@@ -25,8 +26,9 @@ use porpoise_types::{Charset, Collation, Value};
 use crate::account_limits::AccountSlot;
 use crate::auth_exchange::{AuthExchange, AuthResult, ClientOrigin, FirstResponse, LoginRequest};
 use crate::column_definition::column_definition;
-use crate::connection::{PacketOutcome, wire_error, write_error};
+use crate::connection::PacketOutcome;
 use crate::connection_slots::ConnectionSlot;
+use crate::error_packet::{wire_error, write_error};
 use crate::reply_writer::{ResultSetFormat, RowFormat};
 use crate::send_buffer::SendBuffer;
 use crate::server_state::ServerState;
@@ -230,13 +232,13 @@ impl ClientSession {
         if !self.capabilities.contains(Capabilities::SESSION_TRACK) {
             return out;
         }
-        let Tracked {
+        let SessionStateChanges {
             schema,
             variables,
             transaction_state,
             transaction_characteristics,
             state_changed,
-        } = self.session.take_tracked();
+        } = self.session.take_state_changes();
         for (name, value) in &variables {
             StateChange::SystemVariable {
                 name: name.as_bytes(),

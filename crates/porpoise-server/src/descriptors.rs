@@ -121,10 +121,10 @@ pub(crate) fn are_exhausted(error: &io::Error) -> bool {
 
 /// A descriptor that is held to have one when no other is left.
 ///
-/// Clients are accepted [while it is held](Self::while_held), or, one at a time,
-/// [while it is released](Self::while_released): so no accepted client takes the descriptor that is
-/// needed to hold it again. Somebody else may (storage); then the next client that is accepted gives
-/// up its own.
+/// Clients are accepted [while it is held](Self::while_held), or, one at a time, [while it is
+/// released](Self::while_released): so no accepted client takes the descriptor that is needed to
+/// hold it again. Somebody else may (storage); then the next client that is accepted gives up its
+/// own.
 #[derive(Debug)]
 pub(crate) struct SpareDescriptor(RwLock<Option<OwnedFd>>);
 

@@ -1,8 +1,9 @@
 //! When to sync: how long a group commit waits for more commits to join it.
 //!
-//! A sync takes some hundred microseconds, however many commits share it. Clients that were just told that their
-//! commit is durable often come back with the next one within some tens. If the first of them were synced at
-//! once, the others would be left to the sync after it, and two halves of the clients would take turns for ever:
+//! A sync takes some hundred microseconds, however many commits share it. Clients that were just
+//! told that their commit is durable often come back with the next one within some tens. If the
+//! first of them were synced at once, the others would be left to the sync after it, and two halves
+//! of the clients would take turns for ever:
 //!
 //! ```text
 //! at once    a b c d │ sync abcd ── │ sync efgh ── │ sync abcd ── │      each sync has half of the clients
@@ -53,7 +54,8 @@ impl GroupCommitDelay {
         now.saturating_duration_since(self.epoch + Duration::from_nanos(end_ns))
     }
 
-    /// A commit was told that it is durable, while `pending` commits were pending, itself among them.
+    /// A commit was told that it is durable, while `pending` commits were pending, itself among
+    /// them.
     pub fn record_durable(&self, now: Instant, pending: usize) {
         if self.since_last_sync(now) > SAME_SYNC {
             let ns = now.saturating_duration_since(self.epoch).as_nanos();

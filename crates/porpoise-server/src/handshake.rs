@@ -5,9 +5,10 @@
 //!               └─► asks for the fast path? ticket ─► moved or not ─┘
 //! ```
 //!
-//! A TCP client on this machine may ask for the loopback fast path in its login. While `loopback_fast_path` is ON, it is then given
-//! rings ([`porpoise_transport::loopback`]) before anything else is done with the login, and the authentication is the
-//! first thing to go over them. For accounts it is still a TCP client.
+//! A TCP client on this machine may ask for the loopback fast path in its login. While
+//! `loopback_fast_path` is ON, it is then given rings ([`porpoise_transport::loopback`]) before
+//! anything else is done with the login, and the authentication is the first thing to go over them.
+//! For accounts it is still a TCP client.
 //!
 //! How a client proves who it is, is in [`crate::auth_exchange`].
 
@@ -30,8 +31,8 @@ use crate::auth_exchange::{
     AuthExchange, AuthResult, ClientOrigin, FirstResponse, LoginRequest, is_in_order, lossy_text,
 };
 use crate::client_session::ClientSession;
-use crate::connection::write_error;
 use crate::connection_slots::ConnectionSlot;
+use crate::error_packet::write_error;
 use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
 
@@ -149,7 +150,8 @@ impl Handshake {
         })
     }
 
-    /// Offers rings to a client that asks for them with its login. False if it doesn't ask, or they can't be offered.
+    /// Offers rings to a client that asks for them with its login. False if it doesn't ask, or they
+    /// can't be offered.
     fn offer_rings(
         &mut self,
         packet: &[u8],
@@ -277,8 +279,9 @@ impl Handshake {
         HandshakeProgress::Refused
     }
 
-    /// Opens the session of an authenticated client, and writes the OK that ends the handshake. `None` if it is refused: then the
-    /// writer has the error. The last connection slot is for an administrator.
+    /// Opens the session of an authenticated client, and writes the OK that ends the handshake.
+    /// `None` if it is refused: then the writer has the error. The last connection slot is for an
+    /// administrator.
     pub fn open_session(
         &mut self,
         login: Login,

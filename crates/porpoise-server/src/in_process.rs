@@ -5,14 +5,17 @@
 //!   client ◄─ read(reply) ────── reply buffer ◄─────────────────────────────────────────────────┘
 //! ```
 //!
-//! To a client an [`InProcessStream`] is a stream as any other: the whole protocol runs over it unchanged, login included. But
-//! there is no thread at its other end. What the client writes is carried out before `write` returns, and
-//! the reply waits to be read. A statement that has to wait, for a lock or for the disk, makes its caller wait.
+//! To a client an [`InProcessStream`] is a stream as any other: the whole protocol runs over it
+//! unchanged, login included. But there is no thread at its other end. What the client writes is
+//! carried out before `write` returns, and the reply waits to be read. A statement that has to
+//! wait, for a lock or for the disk, makes its caller wait.
 //!
-//! A client that shares the process shares its memory, so it is asked for no password: every user is let in with all privileges.
+//! A client that shares the process shares its memory, so it is asked for no password: every user
+//! is let in with all privileges.
 //!
-//! A large result is made as a whole before its first row is read. A file for LOAD DATA LOCAL is not requested over the
-//! stream, as its other end is busy; the client gives a [`LocalInfileReader`] beforehand.
+//! A large result is made as a whole before its first row is read. A file for LOAD DATA LOCAL is
+//! not requested over the stream, as its other end is busy; the client gives a
+//! [`LocalInfileReader`] beforehand.
 
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +27,8 @@ use porpoise_protocol::flags::Capabilities;
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 
 use crate::client_session::ClientSession;
-use crate::connection::{LOGIN_BYTES_MAX, PacketOutcome, wire_error, write_error};
+use crate::connection::{LOGIN_BYTES_MAX, PacketOutcome};
+use crate::error_packet::{wire_error, write_error};
 use crate::handshake::{Handshake, HandshakeProgress};
 use crate::send_buffer::SendBuffer;
 use crate::server_state::ServerState;
@@ -33,8 +37,8 @@ use crate::stream::{Peer, Stream};
 /// Reply buffers that grew beyond this are freed once they were read.
 const KEEP_BYTES_MAX: usize = 1 << 20;
 
-/// Reads a whole file that a statement wants from its client: it takes the file's name, as the statement spells it, and returns
-/// the content.
+/// Reads a whole file that a statement wants from its client: it takes the file's name, as the
+/// statement spells it, and returns the content.
 pub type LocalInfileReader = Box<dyn FnMut(&[u8]) -> io::Result<Vec<u8>> + Send>;
 
 /// A server without listeners and threads, for the clients in its own process.
@@ -51,8 +55,8 @@ impl InProcessServer {
         }
     }
 
-    /// A client's end of a new connection, from which the greeting can be read. `files` reads the files that statements want from
-    /// the client; without it such a statement fails.
+    /// A client's end of a new connection, from which the greeting can be read. `files` reads the
+    /// files that statements want from the client; without it such a statement fails.
     pub fn connect(&self, files: Option<LocalInfileReader>) -> InProcessStream {
         let mut writer = PacketWriter::new();
         let reply = PendingReply {
@@ -119,7 +123,8 @@ enum Phase {
     Over,
 }
 
-/// A client's end of a connection in its own process. It never blocks but in `write`, which carries out what is written.
+/// A client's end of a connection in its own process. It never blocks but in `write`, which carries
+/// out what is written.
 pub struct InProcessStream {
     phase: Phase,
     server: Arc<ServerState>,

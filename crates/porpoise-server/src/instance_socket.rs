@@ -1,12 +1,14 @@
 //! The socket by which other processes reach the instance that has a database's folder open.
 //!
-//! One process has the folder open; other processes of the same user connect to it through a Unix socket in the folder, over
-//! which they are given shared memory. They are let in as the program that has the folder is: without account or password,
-//! because a process that may read and write the database's files needs none. Only the socket's owner may use it (mode 0600),
-//! and the system is asked which user connects as well.
+//! One process has the folder open; other processes of the same user connect to it through a Unix
+//! socket in the folder, over which they are given shared memory. They are let in as the program
+//! that has the folder is: without account or password, because a process that may read and write
+//! the database's files needs none. Only the socket's owner may use it (mode 0600), and the system
+//! is asked which user connects as well.
 //!
-//! The process that has the folder makes the socket's file, so one that is found there was left by a process
-//! that died, and is replaced. A folder whose path is too long for a socket's address is reached through `/proc/self/fd`.
+//! The process that has the folder makes the socket's file, so one that is found there was left by
+//! a process that died, and is replaced. A folder whose path is too long for a socket's address is
+//! reached through `/proc/self/fd`.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -19,7 +21,8 @@ const FILE_NAME: &str = "porpoise.sock";
 /// The longest path that a Unix socket can have.
 const PATH_MAX: usize = 107;
 
-/// The path of a folder's instance socket. It fits into a socket's address, and is valid while this lives.
+/// The path of a folder's instance socket. It fits into a socket's address, and is valid while this
+/// lives.
 #[derive(Debug)]
 pub struct InstanceSocketPath {
     path: PathBuf,
@@ -31,7 +34,8 @@ impl InstanceSocketPath {
     /// The path of the socket in `folder`.
     ///
     /// # Errors
-    /// If the current folder of the process can't be told, or a folder of a long path can't be opened.
+    /// If the current folder of the process is unknown, or a folder of a long path can't be
+    /// opened.
     pub fn in_folder(folder: &Path) -> io::Result<InstanceSocketPath> {
         // Relative, it would mean another folder once the process changes its own.
         let path = std::path::absolute(folder)?.join(FILE_NAME);
@@ -54,7 +58,8 @@ impl InstanceSocketPath {
     }
 }
 
-/// The listening socket in a folder that this process has open. Dropping it removes the socket's file.
+/// The listening socket in a folder that this process has open. Dropping it removes the socket's
+/// file.
 #[derive(Debug)]
 pub struct InstanceSocket {
     listener: UnixListener,

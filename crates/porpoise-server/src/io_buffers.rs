@@ -2,8 +2,8 @@
 
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 
-/// What a thread needs to serve any connection, one at a time: a buffer for each direction. A connection that waits for its
-/// next command has no buffers of its own.
+/// What a thread needs to serve any connection, one at a time: a buffer for each direction. A
+/// connection that waits for its next command has no buffers of its own.
 pub(crate) struct IoBuffers {
     pub reader: PacketReader,
     pub writer: PacketWriter,

@@ -1,8 +1,8 @@
 //! Listeners, event loops, sessions and authentication: what makes an engine a server.
 //!
-//! It serves clients over sockets and shared memory. It knows packets (by `porpoise-protocol`) and statements' results (by the
-//! engine's `Reply`), and nothing of SQL: a statement is bytes that go to a session, whose rows come back
-//! into the reply buffer.
+//! It serves clients over sockets and shared memory. It knows packets (by `porpoise-protocol`) and
+//! statements' results (by the engine's `Reply`), and nothing of SQL: a statement is bytes that go
+//! to a session, whose rows come back into the reply buffer.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -18,7 +18,7 @@
 //! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials` | how a client logs in |
 //! | `connection_slots`, `account_limits`, `descriptors` | how many connections there may be |
 //! | `client_session` | the commands of a client that has logged in |
-//! | `reply_writer`, `column_definition`, `cursor`, `local_infile` | replies, encoded |
+//! | `reply_writer`, `column_definition`, `cursor`, `local_infile`, `error_packet` | replies, encoded |
 //! | `send_buffer`, `io_buffers`, `traffic` | bytes on their way, and counters of them |
 //! | `in_process` | the same for clients in the server's own process, without listeners, event loops and threads |
 //! | [`options`] | option files and command lines, read the way `mysqld` does |
@@ -37,6 +37,7 @@ mod connection;
 mod connection_slots;
 mod cursor;
 mod descriptors;
+mod error_packet;
 mod group_commit_delay;
 mod handshake;
 mod in_process;

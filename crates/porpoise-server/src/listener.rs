@@ -1,8 +1,9 @@
-//! Listeners: a TCP port, a Unix socket, and sockets where shared memory is offered, to everybody or to the same user;
-//! opened before the server says it is ready.
+//! Listeners: a TCP port, a Unix socket, and sockets where shared memory is offered, to everybody
+//! or to the same user; opened before the server says it is ready.
 //!
-//! Every worker watches every listener and keeps the clients that it accepts. Of the workers that sleep, a client wakes one
-//! (`EPOLLEXCLUSIVE`). A backlog that one worker has no time for is seen by the next that polls.
+//! Every worker watches every listener and keeps the clients that it accepts. Of the workers that
+//! sleep, a client wakes one (`EPOLLEXCLUSIVE`). A backlog that one worker has no time for is seen
+//! by the next that polls.
 //!
 //! A Unix socket's file outlives the process that made it. One that nobody listens on is removed
 //! and made again; one where a connection is accepted is in use, and starting fails.
@@ -48,7 +49,8 @@ impl Drop for SocketFile {
 }
 
 impl Listener {
-    /// A TCP port where `backlog` clients may wait to be accepted; the system may have a lower limit of its own.
+    /// A TCP port where `backlog` clients may wait to be accepted; the system may have a lower
+    /// limit of its own.
     pub fn tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
         let listener = mio::net::TcpListener::bind(address)?;
         rustix::net::listen(&listener, backlog)?;
@@ -87,7 +89,8 @@ impl Listener {
         let listener = mio::net::UnixListener::bind(path)?;
         rustix::net::listen(&listener, backlog)?;
         let file = SocketFile(path.to_path_buf());
-        // Everybody who may search the folder may connect: accounts and passwords decide who logs in.
+        // Everybody who may search the folder may connect: accounts and passwords decide who logs
+        // in.
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
         Ok(Listener::Unix {
             listener,
@@ -121,7 +124,7 @@ impl Listener {
         }
     }
 
-    /// The next client, to be told that it is refused; `None` for one that waits for rings, which
+    /// The next client, to be refused; `None` for one that waits for rings, which
     /// is disconnected. It takes one descriptor.
     pub fn accept_to_refuse(&self) -> io::Result<Option<(Stream, Peer)>> {
         match self {
@@ -186,7 +189,8 @@ impl Listener {
     }
 }
 
-/// On Linux an accepted socket inherits its listener's options: two system calls less for each connection.
+/// On Linux an accepted socket inherits its listener's options: two system calls less for each
+/// connection.
 const ACCEPTED_INHERIT: bool = cfg!(target_os = "linux");
 
 fn set_options(socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -261,7 +265,7 @@ mod tests {
             connect(&socket, &SocketAddrUnix::new(&path).unwrap()).ok()?;
             Some(socket)
         });
-        // The system lets one more wait than it was told.
+        // The system lets one more wait than the backlog says.
         assert_eq!(clients.collect::<Vec<_>>().len(), 3);
     }
 

@@ -21,12 +21,13 @@ pub(crate) struct ReceivedFile {
     pub sequence: u8,
 }
 
-/// Receives the packets of a file that the client was asked for, up to the empty one that ends it, waiting on this
-/// thread, `timeout` at most without any progress.
+/// Receives the packets of a file that the client was asked for, up to the empty one that ends it,
+/// waiting on this thread, `timeout` at most without any progress.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] for what isn't such packets, [`io::ErrorKind::UnexpectedEof`] if the client is gone,
-/// [`io::ErrorKind::TimedOut`], [`io::ErrorKind::Interrupted`] if the statement was killed.
+/// [`io::ErrorKind::InvalidData`] for what isn't such packets, [`io::ErrorKind::UnexpectedEof`] if
+/// the client is gone, [`io::ErrorKind::TimedOut`], [`io::ErrorKind::Interrupted`] if the statement
+/// was killed.
 pub(crate) fn receive_file(
     connection: &mut SendBuffer,
     timeout: Duration,

@@ -10,11 +10,12 @@
 //! of a file in a home directory. A file that everybody may write is never read. A warning tells of
 //! each file that is skipped, unless it is missing.
 //!
-//! A name is the same with dashes and underscores. What a value means is left to the variable's owner;
-//! this module only knows, from [`KnownOptions`], which names there are and whether they take a value.
+//! A name is the same with dashes and underscores. What a value means is left to the variable's
+//! owner; this module only knows, from [`KnownOptions`], which names there are and whether they
+//! take a value.
 //!
-//! Source: MySQL 8.4 Reference Manual, 6.2.2.1 "Using Options on the Command Line", 6.2.2.2 "Using Option Files",
-//! 6.2.2.4 "Program Option Modifiers".
+//! Source: MySQL 8.4 Reference Manual, 6.2.2.1 "Using Options on the Command Line", 6.2.2.2 "Using
+//! Option Files", 6.2.2.4 "Program Option Modifiers".
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -125,8 +126,8 @@ impl Options {
     /// Reads an option file's `groups`.
     ///
     /// # Errors
-    /// If the file, or one that it includes, can't be read and is `required`; if anything is wrong in
-    /// a file that can be read.
+    /// If the file, or one that it includes, can't be read and is `required`; if anything is wrong
+    /// in a file that can be read.
     pub fn read_file(
         &mut self,
         path: &Path,
@@ -247,8 +248,8 @@ fn resolve(name: &str, known: &dyn KnownOptions) -> Option<(String, OptionForm)>
     None
 }
 
-/// A number with one of MySQL's suffixes, K, M, G, T, P or E, of either case, or without: powers of 1024. `None` if it
-/// is no number, or doesn't fit.
+/// A number with one of MySQL's suffixes, K, M, G, T, P or E, of either case, or without: powers of
+/// 1024. `None` if it is no number, or doesn't fit.
 pub fn parse_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.char_indices().last() {
         Some((at, letter)) if letter.is_ascii_alphabetic() => {

@@ -1,4 +1,5 @@
-//! The plugin `auth_socket`: a client is known by the operating system's user at the other end of its Unix socket.
+//! The plugin `auth_socket`: a client is known by the operating system's user at the other end of
+//! its Unix socket.
 //!
 //! Source: MySQL 8.4 Reference Manual, "Socket Peer-Credential Pluggable Authentication".
 
@@ -9,8 +10,9 @@ use crate::stream::Stream;
 /// The plugin's name.
 pub(crate) const AUTH_SOCKET: &str = "auth_socket";
 
-/// Whether the process at the other end belongs to the operating system's user that the account is for. For `root` that is
-/// also the user that runs the server: who can read the database's files needs no password to read the database.
+/// Whether the process at the other end belongs to the operating system's user that the account is
+/// for. For `root` that is also the user that runs the server: a user who can read the database's files
+/// needs no password to read the database.
 pub(crate) fn is_owner(account: &Account, stream: &Stream) -> bool {
     let Some(uid) = stream.peer_uid() else {
         return false;

@@ -1,23 +1,24 @@
 //! Which worker has a connection: one that wakes its client cheaply.
 //!
-//! A reply wakes the client that waits for it. Where the client waits on the core that the worker runs on, that
-//! takes a microsecond. Where it waits on another core, that core is interrupted, which on a virtual machine takes
-//! ten times as long as the whole query; and the system leaves a client where it is. So the connection goes to
-//! the client:
+//! A reply wakes the client that waits for it. Where the client waits on the core that the worker
+//! runs on, that takes a microsecond. Where it waits on another core, that core is interrupted,
+//! which on a virtual machine takes ten times as long as the whole query; and the system leaves a
+//! client where it is. So the connection goes to the client:
 //!
 //! ```text
 //!   core 0   worker A ── client 1, client 2          core 1   worker B ── client 3
 //!               └──────── expensive wakes ─────────────────────────────► client 4:  goes to B
 //! ```
 //!
-//! No socket tells the core its peer runs on (`SO_INCOMING_CPU` does for TCP alone), but the cost of a wake tells whether it is
-//! this one: [`Placement`] samples the cost of sends, in processor time of the thread, so that being preempted by the
-//! client that was woken doesn't count. A connection many of whose sends are expensive goes to the next worker for a trial. If
-//! its sends are no cheaper there, that was in vain, and the next trial waits twice as long: on a machine with a core for
-//! each thread, every wake crosses cores, and migrating costs next to nothing.
+//! No socket tells the core its peer runs on (`SO_INCOMING_CPU` does for TCP alone), but the cost
+//! of a wake tells whether it is this one: [`Placement`] samples the cost of sends, in processor
+//! time of the thread, so that being preempted by the client that was woken doesn't count. A
+//! connection many of whose sends are expensive goes to the next worker for a trial. If its sends
+//! are no cheaper there, that was in vain, and the next trial waits twice as long: on a machine
+//! with a core for each thread, every wake crosses cores, and migrating costs next to nothing.
 //!
-//! Measured on two virtual cores with eight clients: a send to this core takes 1 to 1.5 µs, to another core 1.5 to 3 µs
-//! if that has something to finish, and 13 to 15 µs if it is interrupted.
+//! Measured on two virtual cores with eight clients: a send to this core takes 1 to 1.5 µs, to
+//! another core 1.5 to 3 µs if that has something to finish, and 13 to 15 µs if it is interrupted.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ pub enum MigrationPolicy {
     /// When waking its client is expensive where it is.
     #[default]
     WhenWakesAreExpensive,
-    /// Each time that everything its client sent was served. For tests: nothing may depend on where a connection is.
+    /// Each time that everything its client sent was served. For tests: nothing may depend on where
+    /// a connection is.
     AfterEveryTurn,
 }
 

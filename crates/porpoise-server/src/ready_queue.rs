@@ -9,31 +9,37 @@
 //!                                or after it has waited for PRIORITY_KICKUP
 //! ```
 //!
-//! A transaction that has begun holds row locks, a snapshot and its tables, and the processors' caches hold what it works
-//! with. When hundreds of clients have transactions, one statement of each in turn makes them all slow: each finds its
-//! session, its plan and its client's thread gone from the caches. So a worker finishes what it has begun before it begins
-//! more, as the thread pools of MySQL Enterprise and Percona Server do with their queues of high and low priority. A
-//! client that waits to begin waits no longer than it would have: the others' transactions are shorter.
+//! A transaction that has begun holds row locks, a snapshot and its tables, and the processors'
+//! caches hold what it works with. When hundreds of clients have transactions, one statement of
+//! each in turn makes them all slow: each finds its session, its plan and its client's thread gone
+//! from the caches. So a worker finishes what it has begun before it begins more, as the thread
+//! pools of MySQL Enterprise and Percona Server do with their queues of high and low priority. A
+//! client that waits to begin waits no longer than it would have: the others' transactions are
+//! shorter.
 //!
-//! No client starves: whenever no active connection is ready, another one begins, and a connection that has waited for long is
-//! served before all others. Statements that are transactions by themselves begin and end in one turn and delay nobody: without
-//! transactions of several statements, or with few, connections are served in the order they came.
+//! No client starves: whenever no active connection is ready, another one begins, and a connection
+//! that has waited for long is served before all others. Statements that are transactions by
+//! themselves begin and end in one turn and delay nobody: without transactions of several
+//! statements, or with few, connections are served in the order they came.
 //!
-//! A turn is of the connections that were ready when it began. A client that has sent statements ahead, in a transaction or not,
-//! is ready again at once, and is served again after the others were.
+//! A turn is of the connections that were ready when it began. A client that has sent statements
+//! ahead, in a transaction or not, is ready again at once, and is served again after the others
+//! were.
 //!
-//! A transaction whose client is silent doesn't count after two [`ACTIVITY_WINDOW`]s ([`ActiveCount`]): any number of idle
-//! ones may be open.
+//! A transaction whose client is silent doesn't count after two [`ACTIVITY_WINDOW`]s
+//! ([`ActiveCount`]): any number of idle ones may be open.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use mio::Token;
 
-/// So many active connections keep a worker and its share of the clients busy, and fit in the caches.
+/// So many active connections keep a worker and its share of the clients busy, and fit in the
+/// caches.
 const ACTIVE_MAX: usize = 16;
 
-/// A connection that has waited for so long is served before all others (MySQL's `thread_pool_prio_kickup_timer`).
+/// A connection that has waited for so long is served before all others (MySQL's
+/// `thread_pool_prio_kickup_timer`).
 const PRIORITY_KICKUP: Duration = Duration::from_secs(1);
 
 /// A connection counts as active for one to two of these after it was served.
@@ -63,15 +69,15 @@ impl ReadyQueue {
         self.high.is_empty() && self.low.is_empty()
     }
 
-    /// From here on [`pop`](Self::pop) gives the connections that are ready now. A client that has sent statements ahead is ready
-    /// again at once, and waits for the next turn.
+    /// From here on [`pop`](Self::pop) gives the connections that are ready now. A client that has
+    /// sent statements ahead is ready again at once, and waits for the next turn.
     pub fn begin_turn(&mut self) {
         self.high_in_turn = self.high.len();
         self.low_in_turn = self.low.len();
     }
 
-    /// Those that are ready would only make more connections active: it is worth a moment to let the clients of the active
-    /// ones say something.
+    /// Those that are ready would only make more connections active: it is worth a moment to let
+    /// the clients of the active ones say something.
     pub fn is_throttled(&self) -> bool {
         self.high.is_empty() && !self.low.is_empty() && self.active.is_full()
     }

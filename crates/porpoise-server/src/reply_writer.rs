@@ -1,8 +1,8 @@
 //! A statement's reply, encoded straight into the connection's reply buffer.
 //!
 //! The engine writes rows into [`ReplyWriter`]: text rows for a query, binary rows for a prepared
-//! statement. The packet that ends a result (OK, or the end of rows) carries the session's state, which the
-//! engine knows when the statement is over: it is written by [`ReplyWriter::finish`].
+//! statement. The packet that ends a result (OK, or the end of rows) carries the session's state,
+//! which the engine knows when the statement is over: it is written by [`ReplyWriter::finish`].
 //!
 //! ```text
 //! begin_rows ─► column count, definitions [, EOF]     rows ─► … ─► beyond FLUSH_BYTES: to the stream, waiting for
@@ -32,7 +32,8 @@ use crate::local_infile::{ReceivedFile, receive_file};
 use crate::send_buffer::SendBuffer;
 use crate::stream::Stream;
 
-/// Rows are sent when the reply buffer holds more than this, so that a large result needs no more memory.
+/// Rows are sent when the reply buffer holds more than this, so that a large result needs no more
+/// memory.
 pub(crate) const FLUSH_BYTES: usize = 256 << 10;
 
 /// The text protocol, or the binary one of prepared statements.
@@ -144,8 +145,8 @@ impl<'a> ReplyWriter<'a> {
         self
     }
 
-    /// The statement is over: writes its end with the session's status and state changes as they are now. Returns the cursor if
-    /// one was opened.
+    /// The statement is over: writes its end with the session's status and state changes as they
+    /// are now. Returns the cursor if one was opened.
     pub fn finish(mut self, status: Status, state: &[u8]) -> Option<Cursor> {
         let opened = self.cursor.take().filter(|_| self.has_rows);
         let status = if opened.is_some() {
@@ -204,7 +205,8 @@ impl<'a> ReplyWriter<'a> {
         }
     }
 
-    /// Puts a number that comes as the text it is shown as (ZEROFILL, DOUBLE(10,2)) into a binary row.
+    /// Puts a number that comes as the text it is shown as (ZEROFILL, DOUBLE(10,2)) into a binary
+    /// row.
     fn put_number_text(&mut self, text: &[u8], column_type: ColumnType) {
         let text = std::str::from_utf8(text).unwrap_or_default();
         let number = || text.parse::<f64>().unwrap_or_default();

@@ -1,9 +1,9 @@
 //! A connection's stream, and the bytes that did not fit into it yet.
 //!
 //! A reply is written at once, without asking first whether there is room: there nearly always is.
-//! What doesn't fit waits here, and the event loop is notified when there is room again. Only a statement in
-//! the middle of a large result waits itself ([`SendBuffer::send_all`]), after handing the event loop over to
-//! another thread.
+//! What doesn't fit waits here, and the event loop is notified when there is room again. Only a
+//! statement in the middle of a large result waits itself ([`SendBuffer::send_all`]), after handing
+//! the event loop over to another thread.
 
 use std::io;
 use std::sync::Arc;
@@ -172,7 +172,8 @@ impl SendBuffer {
         std::mem::take(&mut self.should_migrate)
     }
 
-    /// Sends everything, waiting on this thread while the client is slow, `timeout` at most without any progress.
+    /// Sends everything, waiting on this thread while the client is slow, `timeout` at most without
+    /// any progress.
     pub fn send_all(&mut self, writer: &mut PacketWriter, timeout: Duration) -> io::Result<()> {
         let mut progress = self.send(writer)?;
         let mut last_progress = Instant::now();
@@ -190,7 +191,8 @@ impl SendBuffer {
         Ok(())
     }
 
-    /// Waits for the stream on this thread, until it is ready or it is time to check for an interrupt.
+    /// Waits for the stream on this thread, until it is ready or it is time to check for an
+    /// interrupt.
     pub fn wait(
         &mut self,
         wait: fn(&mut Stream, Duration) -> io::Result<bool>,

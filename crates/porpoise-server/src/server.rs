@@ -26,15 +26,16 @@ pub struct ServerOptions {
     pub socket: Option<PathBuf>,
     /// The path of the Unix socket where clients are given shared memory.
     pub shared_memory: Option<PathBuf>,
-    /// Where other processes of this process' user, and root's, are given shared memory. They are let in as embedded
-    /// programs are: as `root@localhost`, with all privileges and without a password.
+    /// Where other processes of this process' user, and root's, are given shared memory. They are
+    /// let in as embedded programs are: as `root@localhost`, with all privileges and without a
+    /// password.
     pub instance_socket: Option<Arc<InstanceSocket>>,
     /// The number of workers, each an event loop; 0 for one a core.
     pub workers: usize,
     /// When connections go from one worker to another.
     pub migration: MigrationPolicy,
-    /// Called by a worker that has had nothing to do for a second, once until it has worked again: to give memory back
-    /// that its work has left, if the program's allocator keeps any.
+    /// Called by a worker that has had nothing to do for a second, once until it has worked again:
+    /// to give memory back that its work has left, if the program's allocator keeps any.
     pub when_idle: Option<fn()>,
 }
 
@@ -179,8 +180,8 @@ impl Server {
         self.state.stop_request.wait();
     }
 
-    /// Closes the listeners and idle connections, lets statements end or interrupts them after 3 seconds, and waits for all of
-    /// it. The engine stays open.
+    /// Closes the listeners and idle connections, lets statements end or interrupts them after 3
+    /// seconds, and waits for all of it. The engine stays open.
     pub fn stop(&self) {
         if self.stopped.swap(true, Ordering::SeqCst) {
             return;

@@ -45,7 +45,7 @@ pub(crate) struct ServerState {
     pub aborted_connects: AtomicU64,
     /// Clients that were refused because all slots were taken.
     pub refused_full: AtomicU64,
-    /// Clients that couldn't be accepted, and those whose address couldn't be told.
+    /// Clients that couldn't be accepted, and those whose address is unknown.
     pub accept_errors: AtomicU64,
     /// Clients that asked for the loopback fast path and got it.
     pub fast_path_accepted: AtomicU64,
@@ -79,8 +79,8 @@ impl ServerState {
         }
     }
 
-    /// Lowers `max_connections` to what the limit of descriptors bears. Everything that is opened before the first client
-    /// must be open already.
+    /// Lowers `max_connections` to what the limit of descriptors bears. Everything that is opened
+    /// before the first client must be open already.
     pub fn allocate_descriptors(&self, workers: usize, rings: bool) {
         let variables = self.engine.variables();
         let request = DescriptorRequest {
@@ -179,7 +179,7 @@ impl ServerState {
 
     // ── Commits ──────────────────────────────────────────────────────────────────────────────
 
-    /// Commits of all workers that are not on disk yet, or whose clients are not yet told.
+    /// Commits of all workers that are not on disk yet, or whose replies are still held back.
     pub fn pending_commits(&self) -> usize {
         let commits = self
             .inboxes()

@@ -1,7 +1,7 @@
 //! The status variables that the server counts: a row each.
 //!
-//! Source: MySQL 8.4 Reference Manual, 7.1.10 "Server Status Variables". Those about moved connections, shared memory and the
-//! loopback fast path are Porpoise's own.
+//! Source: MySQL 8.4 Reference Manual, 7.1.10 "Server Status Variables". Those about moved
+//! connections, shared memory and the loopback fast path are Porpoise's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,12 +1,13 @@
-//! One connection's bytes: a TCP socket, a Unix socket or a pair of rings in shared memory, never blocking.
+//! One connection's bytes: a TCP socket, a Unix socket or a pair of rings in shared memory, never
+//! blocking.
 //!
 //! The event loop reads and writes when the stream is ready. A statement that has handed the loop
 //! to another thread may wait for the stream itself, with [`Stream::wait_writable`]. Streams of
 //! other kinds (TLS) are further variants of [`Stream`].
 //!
-//! The system reports when a socket is ready. A ring has to be polled ([`Stream::is_ready`]); only when it is
-//! [armed](Stream::arm) does its client ring the doorbell that the system watches. The socket beside the ring is watched
-//! always: it tells when the client is gone.
+//! The system reports when a socket is ready. A ring has to be polled ([`Stream::is_ready`]); only
+//! when it is [armed](Stream::arm) does its client ring the doorbell that the system watches. The
+//! socket beside the ring is watched always: it tells when the client is gone.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +28,8 @@ use crate::in_process::PendingReply;
 pub(crate) enum Peer {
     Tcp(SocketAddr),
     Unix,
-    /// Another process of the user that this one runs as: a process that may read the database's files needs no account.
+    /// Another process of the user that this one runs as: a process that may read the database's
+    /// files needs no account.
     SameUser,
 }
 
@@ -65,7 +67,8 @@ impl Peer {
         }
     }
 
-    /// A password may travel in clear: nothing leaves the machine. Some clients send it so over loopback.
+    /// A password may travel in clear: nothing leaves the machine. Some clients send it so over
+    /// loopback.
     pub fn is_private(&self) -> bool {
         match self {
             Peer::Unix | Peer::SameUser => true,
@@ -148,7 +151,7 @@ impl Stream {
         match self {
             Stream::Tcp(socket) => socket.reregister(registry, token, interest),
             Stream::Unix(socket) => socket.reregister(registry, token, interest),
-            // Whoever waits for room in a ring arms it.
+            // A connection that waits for room in a ring arms it.
             Stream::SharedMemory(_) | Stream::InProcess(_) => Ok(()),
         }
     }
@@ -164,8 +167,8 @@ impl Stream {
         }
     }
 
-    /// Ends the watch of a stream that is closed next. A socket's ends with the socket, without a system call;
-    /// a doorbell is its client's too, and would go on to ring.
+    /// Ends the watch of a stream that is closed next. A socket's ends with the socket, without a
+    /// system call; a doorbell is its client's too, and would go on to ring.
     pub fn end_watch(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) | Stream::InProcess(_) => Ok(()),
@@ -178,7 +181,8 @@ impl Stream {
         matches!(self, Stream::SharedMemory(_))
     }
 
-    /// A ring holds bytes to read, or has `room` again. False for sockets, of which the system reports.
+    /// A ring holds bytes to read, or has `room` again. False for sockets, of which the system
+    /// reports.
     pub fn is_ready(&self, room: bool) -> bool {
         match self {
             Stream::SharedMemory(end) => end.is_ready(ring_interest(room)),
@@ -186,7 +190,8 @@ impl Stream {
         }
     }
 
-    /// Has the client ring when there are bytes, or `room`. True if there are already: then nobody rings.
+    /// Has the client ring when there are bytes, or `room`. True if there are already: then nobody
+    /// rings.
     pub fn arm(&mut self, room: bool) -> bool {
         match self {
             Stream::SharedMemory(end) => end.arm(ring_interest(room)),
@@ -202,7 +207,8 @@ impl Stream {
         }
     }
 
-    /// Waits on this thread until the stream takes more bytes; false if the timeout was over before.
+    /// Waits on this thread until the stream takes more bytes; false if the timeout was over
+    /// before.
     pub fn wait_writable(&mut self, timeout: Duration) -> io::Result<bool> {
         self.wait(true, timeout)
     }
@@ -267,8 +273,9 @@ impl Stream {
         }
     }
 
-    /// The operating system's user at the other end of a Unix socket (SO_PEERCRED), as of the moment when it was connected. `None`
-    /// where that isn't known: over TCP, and for a connection that reuses rings.
+    /// The operating system's user at the other end of a Unix socket (SO_PEERCRED), as of the
+    /// moment when it was connected. `None` where that isn't known: over TCP, and for a connection
+    /// that reuses rings.
     pub fn peer_uid(&self) -> Option<u32> {
         let socket = match self {
             Stream::Tcp(_) | Stream::InProcess(_) => return None,

@@ -1,9 +1,10 @@
 //! A thread that syncs the log for workers that have other work.
 //!
-//! A worker syncs the commits of its connections itself when it has nothing else to do: a single client gets its reply without
-//! a hand-over to another thread and back. While other connections are in the middle of transactions, these would
-//! wait for as long as the disk takes; then this thread syncs. Not so where clients spin for their replies
-//! in shared memory and the disk is quick: they need the core that the worker leaves, and handing over takes longer.
+//! A worker syncs the commits of its connections itself when it has nothing else to do: a single
+//! client gets its reply without a hand-over to another thread and back. While other connections
+//! are in the middle of transactions, these would wait for as long as the disk takes; then this
+//! thread syncs. Not so where clients spin for their replies in shared memory and the disk is
+//! quick: they need the core that the worker leaves, and handing over takes longer.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -36,8 +37,8 @@ pub(crate) struct SyncTasks {
 }
 
 impl SyncThread {
-    /// Has the commits synced that wait. If a sync is under way, the workers are notified after it. False if no thread
-    /// could be started. `tasks` is called by the first request.
+    /// Has the commits synced that wait. If a sync is under way, the workers are notified after it.
+    /// False if no thread could be started. `tasks` is called by the first request.
     pub fn request(self: &Arc<SyncThread>, tasks: impl FnOnce() -> SyncTasks) -> bool {
         let mut state = self.state.lock();
         if state.thread.is_none() {

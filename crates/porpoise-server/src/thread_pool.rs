@@ -143,7 +143,8 @@ pub(crate) fn park_loop(event_loop: Box<EventLoop>) {
     LOOP.set(Some(event_loop));
 }
 
-/// Takes the parked loop back; `None` if the statement waited, and another thread runs the loop now.
+/// Takes the parked loop back; `None` if the statement waited, and another thread runs the loop
+/// now.
 pub(crate) fn reclaim_loop() -> Option<Box<EventLoop>> {
     LOOP.take()
 }

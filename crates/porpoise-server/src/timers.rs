@@ -1,13 +1,14 @@
-//! Deadlines of many connections, cheap for deadlines that keep being postponed and for connections that soon end.
+//! Deadlines of many connections, cheap for deadlines that keep being postponed and for connections
+//! that soon end.
 //!
 //! An active connection's deadline moves with every statement. Only its slot's `deadline` moves
-//! then; the heap keeps one entry from before. When that entry comes up, and the deadline has moved on,
-//! the entry is inserted again for the new time. So a connection costs the heap one visit a timeout, and
-//! nothing a statement.
+//! then; the heap keeps one entry from before. When that entry comes up, and the deadline has moved
+//! on, the entry is inserted again for the new time. So a connection costs the heap one visit a
+//! timeout, and nothing a statement.
 //!
-//! Entries are of slots, not of the connections in them: the next connection in a slot takes over the entry that the one
-//! before has left. So there are about as many entries as there ever were connections at once, however fast they come and
-//! go.
+//! Entries are of slots, not of the connections in them: the next connection in a slot takes over
+//! the entry that the one before has left. So there are about as many entries as there ever were
+//! connections at once, however fast they come and go.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,7 +29,8 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Forgets the deadline of a connection that has left the slot; the entry stays for the next one.
+    /// Forgets the deadline of a connection that has left the slot; the entry stays for the next
+    /// one.
     pub fn clear(&mut self) {
         self.due = None;
     }
@@ -50,8 +52,8 @@ impl Timers {
         }
     }
 
-    /// The next slot whose entry is up, and the entry's time. The caller checks whether the deadline is over, and if
-    /// not, [inserts the entry again](Self::reinsert).
+    /// The next slot whose entry is up, and the entry's time. The caller checks whether the
+    /// deadline is over, and if not, [inserts the entry again](Self::reinsert).
     pub fn pop(&mut self, now: Instant) -> Option<(usize, Instant)> {
         let &Reverse((at, slot)) = self.heap.peek()?;
         if at > now {

@@ -18,13 +18,13 @@
 //! | [`wait`] | polling, syncing, spinning, sleeping |
 //! | [`socket_spin`] | how long to spin for sockets |
 //!
-//! Replies of one turn over sockets are sent together ([`EventLoop::send_held`]): each wakes a client, who would
-//! interrupt this thread or, worse, the other core, once for each reply.
+//! Replies of one turn over sockets are sent together ([`EventLoop::send_held`]): each wakes a
+//! client, who would interrupt this thread or, worse, the other core, once for each reply.
 //!
-//! A connection is in its slot, or checked out: being served by the thread that runs this loop, or by one that
-//! had to hand the loop over because its statement waits ([`crate::thread_pool`]). That thread sends the
-//! connection back by message. While it is checked out, its socket is still watched, so that the death of a client is
-//! noticed at once, whatever its statement waits for.
+//! A connection is in its slot, or checked out: being served by the thread that runs this loop, or
+//! by one that had to hand the loop over because its statement waits ([`crate::thread_pool`]). That
+//! thread sends the connection back by message. While it is checked out, its socket is still
+//! watched, so that the death of a client is noticed at once, whatever its statement waits for.
 //!
 //! A commit that is not yet on disk keeps its connection in the slot, with its reply held back,
 //! until a message says that it is durable.
@@ -94,7 +94,8 @@ struct HeldReplies {
 }
 
 impl EventLoop {
-    /// What a loop waits on, and how other threads reach it: made before the loops, which all know each other.
+    /// What a loop waits on, and how other threads reach it: made before the loops, which all know
+    /// each other.
     pub fn open() -> io::Result<(Poll, Arc<WorkerInbox>)> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), WAKE)?;
@@ -133,7 +134,8 @@ impl EventLoop {
         self.server.thread_pool.clone()
     }
 
-    /// Runs until the server ends or until a statement has to wait; then another thread has the loop.
+    /// Runs until the server ends or until a statement has to wait; then another thread has the
+    /// loop.
     pub fn run(mut self: Box<Self>, buffers: &mut IoBuffers) {
         // Of the turn in which the loop was handed over.
         self.send_held();
@@ -309,7 +311,8 @@ impl EventLoop {
         }
     }
 
-    /// Accepts clients that wait at a listener, a few at a time: the connections of the loop have their turn too.
+    /// Accepts clients that wait at a listener, a few at a time: the connections of the loop have
+    /// their turn too.
     fn accept(&mut self, listener: usize) {
         for _ in 0..ACCEPTS_PER_TURN {
             let registry = self.poll.registry();

@@ -106,8 +106,18 @@ impl TestServer {
     }
 }
 
-/// Where the log makes its next files.
-const OBSTACLES: [&str; 3] = ["log.unfinished", "log.spare.unfinished", "log.spare"];
+/// Where the log makes its next files, before they get their names.
+const OBSTACLES: [&str; 2] = ["log.spare.unfinished", "log.unfinished"];
+
+/// Puts a directory where a file is to be made, once the file that is made there has its name.
+fn obstruct(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = fs::create_dir(path) {
+        assert!(Instant::now() < deadline, "{}: {error}", path.display());
+        thread::sleep(Duration::from_millis(1));
+    }
+    fs::create_dir(path.join("obstacle")).expect("a directory in it");
+}
 
 const CREATE: &str = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(4000) NOT NULL)";
 
@@ -246,9 +256,7 @@ fn a_log_that_fails_is_told_to_all_who_wait_and_nothing_acknowledged_is_lost() {
             .collect();
         thread::sleep(Duration::from_millis(300));
         for name in OBSTACLES {
-            let path = folder.path().join(name);
-            let _ = fs::remove_file(&path);
-            let _ = fs::create_dir_all(path.join("obstacle"));
+            obstruct(&folder.path().join(name));
         }
         let kept = clients
             .into_iter()

@@ -1,4 +1,5 @@
-//! How many connections there may be, who is kept out, and what is counted of it (MySQL 8.4 manual, 7.1.8, 7.1.10, 7.1.12).
+//! How many connections there may be, who is refused, and what is counted of it (MySQL 8.4 manual,
+//! 7.1.8, 7.1.10, 7.1.12).
 
 pub mod common;
 
@@ -196,7 +197,7 @@ fn back_log_is_max_connections_unless_it_is_given() {
 }
 
 #[test]
-fn whoever_comes_when_another_has_just_left_is_let_in() {
+fn a_client_that_connects_when_another_has_just_left_is_accepted() {
     const SEATS: usize = 4;
     let server = start(&[("max_connections", "4")]);
     std::thread::scope(|scope| {

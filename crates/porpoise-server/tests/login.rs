@@ -1,6 +1,6 @@
-//! What strangers learn from a login: nothing but that they aren't let in.
+//! What a client that knows no password learns from a login: nothing but that it is refused.
 //!
-//! A *dialogue* is every packet that a server says to somebody who knows no password, nonces and
+//! A *dialogue* is every packet that a server sends to a client that knows no password, nonces and
 //! names masked. It is compared between accounts and users that don't exist. How long it takes is
 //! measured by `login_timing` in `porpoise-e2e`.
 
@@ -28,7 +28,7 @@ fn start(accounts: &[&str]) -> TestServer {
     TestServer::start(in_memory(&[]), options, accounts)
 }
 
-/// What somebody who knows no password tries.
+/// What a client that knows no password tries.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     plugin: &'static str,
@@ -214,7 +214,7 @@ fn users_that_do_not_exist_and_accounts_of_all_kinds_are_refused_alike() {
             }
         }
     }
-    // Over TCP, who is at the other end isn't known, so that root's account is nobody's.
+    // Over TCP the user at the other end isn't known, so root's account belongs to nobody.
     for guess in GUESSES {
         let stranger = guesses_at(&server, "nobody", LoginPath::Tcp, guess);
         assert_eq!(guesses_at(&server, "root", LoginPath::Tcp, guess), stranger);
@@ -391,7 +391,7 @@ fn answers_to_questions_are_numbered_and_have_their_length() {
         "CREATE USER nat IDENTIFIED WITH mysql_native_password BY 'secret'",
         "CREATE USER sha IDENTIFIED WITH caching_sha2_password BY 'secret'",
     ]);
-    // Who is asked, the answer, its number beyond the question's, and what comes of it.
+    // The user, the response, its number beyond the question's, and the error that follows.
     let cases: [(&str, &[u8], u8, u16); 9] = [
         ("nat", &[9; 20], 1, 1045),
         ("nat", &[9; 20], 0, 1156),

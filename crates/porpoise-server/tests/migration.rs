@@ -1,4 +1,5 @@
-//! Connections that go from worker to worker: after every turn here, where otherwise what their sends cost decides.
+//! Connections that go from worker to worker: after every turn here, where otherwise what their
+//! sends cost decides.
 //!
 //! Whatever a client does or has done to it must be the same as if its connection had stayed.
 
@@ -100,7 +101,8 @@ fn statements_sent_ahead_are_answered_in_order() {
                 writer.bytes().to_vec()
             })
             .collect();
-        // The server reads them as they come: whole, in halves, several at once, on its path from worker to worker.
+        // The server reads them as they come: whole, in halves, several at once, on its path from
+        // worker to worker.
         for (round, some) in commands.chunks(burst).enumerate() {
             let bytes = some.concat();
             let (one, other) = bytes.split_at(bytes.len() / 2);

@@ -113,7 +113,8 @@ fn transactions_left_open_hold_nobody_up() {
     for client in &mut open {
         assert_eq!(client.query("SELECT v FROM t WHERE id = 1").value(), "0");
     }
-    // As many others as there are, all at once, while the first still count as a crowd, and when they no longer do.
+    // As many others as there are, all at once, while the first still count as a crowd, and when
+    // they no longer do.
     let mut others: Vec<RawClient> = (0..40).map(|_| server.root()).collect();
     for round in 0..3 {
         let sqls = ["BEGIN", "UPDATE test.t SET v = v WHERE id = 2", "COMMIT"];
@@ -460,7 +461,7 @@ fn what_goes_over_the_wire_is_counted() {
 }
 
 #[test]
-fn the_last_seat_is_for_an_administrator() {
+fn the_last_slot_is_for_an_administrator() {
     let server = start();
     server.set("max_connections", 2);
     let first = server.tcp("native", "one").unwrap();
@@ -650,7 +651,7 @@ fn a_client_sends_the_file_that_it_is_asked_for() {
     let mut client = RawClient::local(&server.socket()).unwrap();
     client.capabilities |= porpoise_protocol::flags::Capabilities::LOCAL_FILES;
     let mut client = client.login("root", "").unwrap();
-    // The server doesn't ask unless it was told that it may.
+    // The server doesn't request a file unless `local_infile` is on.
     assert!(matches!(client.query(LOAD), Reply::Error(3948, _)));
     assert!(client.query("SET GLOBAL local_infile = 1").is_ok());
     assert!(matches!(server.root().query(LOAD), Reply::Error(3948, _)));

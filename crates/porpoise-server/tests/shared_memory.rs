@@ -1,6 +1,7 @@
 //! Shared memory: everything that goes over a socket goes over it, and what is its own.
 //!
-//! Clients that die are processes of their own: this program, started again for the one test that plays the client.
+//! Clients that die are processes of their own: this program, started again for the one test that
+//! plays the client.
 
 #[path = "server.rs"]
 mod server;
@@ -171,7 +172,8 @@ fn whatever_a_client_writes_into_the_memory_harms_nobody_else() {
         let (socket, memory, doorbell) = take_rings(&server).unwrap();
         assert!(memory.set_len(0).is_err() && memory.set_len(1 << 20).is_err());
         for _ in 0..1 + random.below(60) {
-            // Its own words and the server's, small numbers and large ones; then rubbish in the rings.
+            // Its own words and the server's, small numbers and large ones; then rubbish in the
+            // rings.
             let at = random.below(4) * 8 + random.below(2) * 128;
             let word = random.next() >> random.below(64);
             memory.write_all_at(&word.to_ne_bytes(), at).unwrap();
@@ -299,7 +301,7 @@ fn a_client_that_comes_back_has_to_prove_who_it_is() {
     let error = client.login("member", "wrong").err().unwrap();
     assert_eq!(error.0, 1045);
 
-    // Once the socket has told who is there. Later it doesn't count.
+    // The socket's credentials count for the first connection only.
     let mut client = server.root();
     reuse_rings(&mut client, true);
     let error = client.login("root", "").err().unwrap();
@@ -307,7 +309,7 @@ fn a_client_that_comes_back_has_to_prove_who_it_is() {
 }
 
 #[test]
-fn a_client_that_comes_back_when_all_seats_are_taken_is_sent_to_the_door() {
+fn a_client_that_comes_back_when_all_slots_are_taken_has_to_connect_anew() {
     let server = start_with_member();
     let mut root = server.root();
     let mut client = member(&server);
@@ -319,7 +321,7 @@ fn a_client_that_comes_back_when_all_seats_are_taken_is_sent_to_the_door() {
 }
 
 #[test]
-fn rings_are_kept_only_for_who_was_let_in_and_knocks() {
+fn rings_are_kept_only_for_clients_that_had_logged_in_and_ask_for_them() {
     let server = start_with_member();
     // Nobody has logged in.
     let mut stranger = RawClient::local(&server.socket()).unwrap();

@@ -101,7 +101,7 @@ impl Digest {
             .enumerate()
             .filter(|(n, _)| !mask.has(*n as u32))
         {
-            hash.absorb(literal.text(sql));
+            hash.update(literal.text(sql));
         }
         hash.finish()
     }
@@ -162,7 +162,7 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
     let first = lexer.next();
     let cached = match first.kind {
         TokenKind::LeftParen => true,
-        TokenKind::Word => begins_cached(first.text(sql)),
+        TokenKind::Word => is_cached_kind(first.text(sql)),
         _ => false,
     };
     if !cached {
@@ -178,8 +178,8 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
                 if literals.len() == LITERALS_MAX {
                     return None;
                 }
-                hash.absorb(sql.get(hashed..token.start as usize)?);
-                hash.absorb_class(kind);
+                hash.update(sql.get(hashed..token.start as usize)?);
+                hash.update_class(kind);
                 literals.push(LiteralToken {
                     kind,
                     start: token.start,
@@ -200,14 +200,14 @@ pub fn digest(sql: &[u8], modes: Modes, literals: &mut Literals) -> Option<Diges
     if lexer.saw_executable_comment() {
         return None;
     }
-    hash.absorb(sql.get(hashed..end.max(hashed))?);
+    hash.update(sql.get(hashed..end.max(hashed))?);
     Some(Digest {
         shape: hash.finish(),
         start: first.start,
     })
 }
 
-fn begins_cached(word: &[u8]) -> bool {
+fn is_cached_kind(word: &[u8]) -> bool {
     let words: &[&[u8]] = match word.len() {
         4 => &[b"WITH"],
         6 => &[b"SELECT", b"INSERT", b"UPDATE", b"DELETE"],
@@ -307,7 +307,7 @@ impl Hash {
         self.b = fold(b ^ y, self.keys[1] ^ x.rotate_left(32)) ^ a;
     }
 
-    fn absorb(&mut self, bytes: &[u8]) {
+    fn update(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<16>();
         for block in blocks {
             self.mix(word(&block[..8]), word(&block[8..]));
@@ -318,7 +318,7 @@ impl Hash {
         self.mix(bytes.len() as u64, 1);
     }
 
-    fn absorb_class(&mut self, kind: LiteralKind) {
+    fn update_class(&mut self, kind: LiteralKind) {
         let class = match kind {
             LiteralKind::Int => 0,
             LiteralKind::BigInt => 1,

@@ -6,8 +6,8 @@
 //! lexer alone.
 //!
 //! What it is not: it knows no table, no function's arguments, no type's rules.
-//! `SELECT nope(1) FROM nowhere` parses. Of Porpoise's
-//! other crates it uses `porpoise-types` alone, for the units of `INTERVAL`.
+//! `SELECT nope(1) FROM nowhere` parses. Of Porpoise's other crates it uses `porpoise-types` alone,
+//! for the units of `INTERVAL`.
 //!
 //! # The life of a statement here
 //!

@@ -112,7 +112,7 @@ pub(crate) fn parse_digested(sql: &[u8], modes: Modes) -> Result<Option<(Parsed,
 
 /// A token with what the parser wants to know of it.
 #[derive(Debug, Clone, Copy)]
-struct Tok {
+struct LookaheadToken {
     token: Token,
     /// Of an unquoted word.
     keyword: Keyword,
@@ -125,7 +125,7 @@ pub(crate) struct Parser<'a> {
     modes: Modes,
     lexer: Lexer<'a>,
     /// Tokens read so far, up to the end of the statement; forgotten from time to time.
-    window: Vec<Tok>,
+    window: Vec<LookaheadToken>,
     /// The current token's place in the window.
     at: usize,
     /// Where the last consumed token ended.
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
         let last = self.tok(0).token;
         let next = match last.kind {
             TokenKind::End => self.sql.len(),
-            TokenKind::Semicolon => self.behind(last.end as usize),
+            TokenKind::Semicolon => self.next_statement_start(last.end as usize),
             _ => return Err(self.syntax_error()),
         };
         Ok(Some(Parsed {
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
 
     /// Where the next statement begins behind a semicolon. More semicolons, spaces and comments up
     /// to the end are none.
-    fn behind(&self, semicolon_end: usize) -> usize {
+    fn next_statement_start(&self, semicolon_end: usize) -> usize {
         let mut lexer = Lexer::new(self.sql, semicolon_end, self.modes);
         loop {
             match lexer.next().kind {
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
     // -------------------------------------------------------------------------------------------
 
     /// The token `ahead` of the current one.
-    fn tok(&mut self, ahead: usize) -> Tok {
+    fn tok(&mut self, ahead: usize) -> LookaheadToken {
         while self.window.len() <= self.at + ahead {
             // A statement's tokens end with its semicolon: what is behind it is another's.
             if let Some(last) = self.window.last()
@@ -226,7 +226,7 @@ impl<'a> Parser<'a> {
                 return *last;
             }
             let token = self.lexer.next();
-            let mut tok = Tok {
+            let mut tok = LookaheadToken {
                 token,
                 keyword: Keyword::NONE,
                 ordinal: 0,
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes to the next token, and says which it left.
-    fn advance(&mut self) -> Tok {
+    fn advance(&mut self) -> LookaheadToken {
         let tok = self.tok(0);
         if tok.token.kind != TokenKind::End {
             self.last_end = tok.token.end;
@@ -407,7 +407,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Runs `inner` one level deeper.
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= DEPTH_MAX {
             return Err(self.error(ParseErrorKind::TooDeep));
         }
@@ -653,7 +653,7 @@ impl<'a> Parser<'a> {
 
     /// Goes to the end of a statement that isn't known further. With a BEGIN in it, that is the end
     /// of the text: a stored program has semicolons of its own.
-    fn pass_statement(&mut self) {
+    fn skip_statement(&mut self) {
         let mut has_body = false;
         while !matches!(self.kind(), TokenKind::End | TokenKind::Semicolon) {
             has_body |= self.at("BEGIN");
@@ -751,7 +751,7 @@ impl<'a> Parser<'a> {
     }
 
     fn unsupported_from(&mut self, start: usize, what: &'static str) -> Result<Statement> {
-        self.pass_statement();
+        self.skip_statement();
         Ok(Statement::Unsupported {
             what,
             text: self.source(start),

@@ -230,13 +230,13 @@ impl Printer<'_, '_> {
                 bytes.iter().try_for_each(|b| put!(self, "{b:08b}"))?;
                 self.word("'")
             }
-            Literal::Date(text) => self.dated("DATE", text),
-            Literal::Time(text) => self.dated("TIME", text),
-            Literal::Timestamp(text) => self.dated("TIMESTAMP", text),
+            Literal::Date(text) => self.date_literal("DATE", text),
+            Literal::Time(text) => self.date_literal("TIME", text),
+            Literal::Timestamp(text) => self.date_literal("TIMESTAMP", text),
         }
     }
 
-    fn dated(&mut self, word: &str, text: &str) -> fmt::Result {
+    fn date_literal(&mut self, word: &str, text: &str) -> fmt::Result {
         self.word(word)?;
         quote(self.out, text)
     }

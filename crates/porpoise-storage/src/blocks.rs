@@ -54,7 +54,7 @@ const REFRESHED_AT_ONCE: usize = 32;
 #[derive(Default)]
 pub(crate) struct SpaceBlocks {
     root: ArcSwap<IndexNode>,
-    /// Held by whoever replaces the root. True once a later snapshot has taken the blocks over.
+    /// Locked to replace the root. True once a later snapshot has taken the blocks over.
     is_frozen: Mutex<bool>,
 }
 
@@ -189,7 +189,7 @@ impl SpaceBlocks {
             };
             let changes =
                 std::iter::from_fn(|| written.next_if(|(key, _)| block.is_below_high(key)));
-            // Rewriting a block that nobody has read lately may be in vain.
+            // Rewriting a block that was not read lately may be in vain.
             let rewritten = match block.is_referenced() {
                 true => block.rewrite(changes),
                 false => {

@@ -117,7 +117,7 @@ pub(crate) fn merge_all(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool
 
 /// Merges the oldest memtable, if it takes no more commits. `false` means that it takes some.
 fn merge_oldest(shared: &Shared, tree: &mut Option<Tree>) -> Result<bool> {
-    // The epoch itself is let go of: whoever has one counts as a reader of its tree.
+    // The epoch itself is dropped here: its holder would count as a reader of its tree.
     let (oldest, newer) = match shared.epoch.load().memtables.split_last() {
         Some((oldest, newer)) if !newer.is_empty() => (Arc::clone(oldest), SmallVec::from(newer)),
         _ => return Ok(false),

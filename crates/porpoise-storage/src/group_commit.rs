@@ -90,7 +90,7 @@ pub(crate) struct GroupCommit {
 }
 
 /// Called by a leader that has done its batch when all commits that are queued by then wait by
-/// callback: somebody is to call [`Store::sync_pending`](crate::Store::sync_pending). Without a
+/// callback: a thread has to call [`Store::sync_pending`](crate::Store::sync_pending). Without a
 /// hook the leader goes on itself.
 pub type LeaderHook = Arc<dyn Fn() + Send + Sync>;
 
@@ -309,7 +309,7 @@ impl GroupCommit {
         self.leader_hook.store(hook.map(Arc::new));
     }
 
-    /// Has the hook see to it that somebody leads. `false` when there is no hook.
+    /// Calls the hook, which makes a thread lead. `false` when there is no hook.
     fn call_leader_hook(&self) -> bool {
         match &*self.leader_hook.load() {
             Some(hook) => {

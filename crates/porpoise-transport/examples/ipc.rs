@@ -4,8 +4,9 @@
 //! cargo run --release -p porpoise-transport --example ipc -- CLIENTS [SECONDS]
 //! ```
 //!
-//! One server thread serves all clients, each a process of its own, the way the server's event loop does: it looks at the
-//! rings of those it heard from lately, and sleeps in epoll when there is nothing for a while.
+//! One server thread serves all clients, each a process of its own, the way the server's event loop
+//! does: it looks at the rings of those it heard from lately, and sleeps in epoll when there is
+//! nothing for a while.
 
 use porpoise_transport::spin::Spin;
 use porpoise_transport::{RingInterest, ServerEnd, SharedMemory};

@@ -34,8 +34,8 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// A stream to `endpoint` from the pool, whose server has begun another connection: it has replied to the `request` within
-/// `timeout`. `None` if there is no such stream: then the caller connects.
+/// A stream to `endpoint` from the pool, whose server has begun another connection: it has replied
+/// to the `request` within `timeout`. `None` if there is no such stream: then the caller connects.
 pub fn take_pooled(
     endpoint: &Endpoint,
     request: &[u8],
@@ -109,7 +109,8 @@ fn connect_tcp(
     Err(failure)
 }
 
-/// Connects from an address of this machine, and a port of it that no connection to another address uses.
+/// Connects from an address of this machine, and a port of it that no connection to another address
+/// uses.
 fn connect_tcp_from(
     local: IpAddr,
     peer: std::net::SocketAddr,

@@ -12,16 +12,19 @@
 //!    │ ═══════════════════════ the rings, or TCP ═════════════════════ │
 //! ```
 //!
-//! The protocol above carries names, tickets and replies over TCP. If any step fails, both stay on TCP.
+//! The protocol above carries names, tickets and replies over TCP. If any step fails, both stay on
+//! TCP.
 //!
-//! **Why the client listens.** It asks in a message that every server reads and most ignore, so that
-//! nothing is different for clients that don't ask and for servers that don't know the fast path. The
-//! server needs no listener for it, hence none to which a process without a TCP connection could
-//! connect, and it never waits: a name where nobody listens, or where the queue is full, is a no.
+//! **Why the client listens.** It asks in a message that every server reads and most ignore, so
+//! that nothing is different for clients that don't ask and for servers that don't know the fast
+//! path. The server needs no listener for it, hence none to which a process without a TCP
+//! connection could connect, and it never waits: a name where nobody listens, or where the queue is
+//! full, is a no.
 //!
-//! **Whom it is safe from: any other user of the machine,** who can see the names of abstract sockets,
-//! connect to them, and run programs that listen on TCP. Not from root, nor from a user that may read
-//! the machine's network traffic or the two processes' memory: they need no fast path.
+//! **Whom it is safe from: any other user of the machine,** who can see the names of abstract
+//! sockets, connect to them, and run programs that listen on TCP. Not from root, nor from a user
+//! that may read the machine's network traffic or the two processes' memory: they need no fast
+//! path.
 //!
 //! | who | tries | and fails because |
 //! | --- | --- | --- |
@@ -33,10 +36,10 @@
 //! | a TCP proxy | forwards the request | the ticket holds the addresses of a connection that the client hasn't got |
 //! | anybody | floods the name | no connection holds the client up, and a full queue is a no |
 //!
-//! Another host or network namespace has no such name, so it stays on TCP. The rings are sealed memory
-//! that both ends distrust, as always ([`crate::shared_memory`]). Who is at the other end, the protocol
-//! above has to find out as on TCP: the credentials of the socket may be those of anybody whom the client
-//! has named, and prove nothing.
+//! Another host or network namespace has no such name, so it stays on TCP. The rings are sealed
+//! memory that both ends distrust, as always ([`crate::shared_memory`]). Which user is at the other end,
+//! the protocol above has to find out as on TCP: the credentials of the socket may be those of
+//! anybody whom the client has named, and prove nothing.
 
 use crate::shared_memory::{ServerEnd, SharedMemory};
 use crate::sys;
@@ -55,7 +58,8 @@ pub struct TcpAddresses {
 const END_BYTES: usize = 18;
 
 impl TcpAddresses {
-    /// From this end's address and the peer's. IPv4 addresses that are mapped to IPv6 are made IPv4.
+    /// From this end's address and the peer's. IPv4 addresses that are mapped to IPv6 are made
+    /// IPv4.
     pub fn new(local: SocketAddr, peer: SocketAddr) -> TcpAddresses {
         let plain =
             |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
@@ -160,10 +164,12 @@ impl RingsListener {
         &self.name
     }
 
-    /// Takes the rings of the server that wrote the ticket, which came over the TCP connection of these addresses.
+    /// Takes the rings of the server that wrote the ticket, which came over the TCP connection of
+    /// these addresses.
     ///
     /// # Errors
-    /// If the ticket isn't one, or is for another connection, or nobody offers its rings: then the client stays on TCP.
+    /// If the ticket isn't one, or is for another connection, or nobody offers its rings: then the
+    /// client stays on TCP.
     pub fn accept_rings(self, ticket: &[u8], addresses: TcpAddresses) -> io::Result<SharedMemory> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
         let rest = ticket
@@ -202,12 +208,12 @@ fn is_name(name: &str) -> bool {
     })
 }
 
-/// Offers rings to the client that sent the name of its socket over the TCP connection of these addresses. Returns the
-/// server's end, and the ticket to send over TCP. Never waits.
+/// Offers rings to the client that sent the name of its socket over the TCP connection of these
+/// addresses. Returns the server's end, and the ticket to send over TCP. Never waits.
 ///
 /// # Errors
-/// If the addresses aren't loopback addresses, the name isn't one that clients make, or nobody listens there: then the
-/// connection stays on TCP.
+/// If the addresses aren't loopback addresses, the name isn't one that clients make, or nobody
+/// listens there: then the connection stays on TCP.
 pub fn offer_rings(
     name: &str,
     addresses: TcpAddresses,
@@ -289,7 +295,7 @@ mod tests {
     fn rings_for_another_connection_of_the_same_server_are_refused() {
         let (_tcp, client, server) = connection();
         let listener = RingsListener::open().unwrap();
-        // Somebody else has told the server this name as its own.
+        // Another client has sent the server this name as its own.
         let (_tcp, _, elsewhere) = connection();
         let (_end, _their_ticket) = offer_rings(listener.name(), elsewhere).unwrap();
         let own = make_ticket(&[9; NONCE_BYTES], server);

@@ -1,4 +1,5 @@
-//! The rings' memory: how words and rings lie in a mapping, and the only module that follows pointers into it.
+//! The rings' memory: how words and rings lie in a mapping, and the only module that follows
+//! pointers into it.
 //!
 //! ```text
 //!        0 ┌──────────────────────┐
@@ -11,9 +12,9 @@
 //!          └──────────────────────┘
 //! ```
 //!
-//! The other end may write anywhere in it at any time. So nothing in it is ever borrowed but the words,
-//! which are atomic; bytes are copied in and out, once. A peer that writes while they are copied
-//! decides what is copied, and no more.
+//! The other end may write anywhere in it at any time. So nothing in it is ever borrowed but the
+//! words, which are atomic; bytes are copied in and out, once. A peer that writes while they are
+//! copied decides what is copied, and no more.
 
 use crate::ring::{Atomics, ControlBlock, RingMemory, impl_words};
 use crate::sys::Mapping;
@@ -52,7 +53,8 @@ pub struct RingSizes {
     pub to_client: usize,
 }
 
-/// Most messages fit at once; a longer one goes in parts. Pages that no byte ever lay in cost nothing.
+/// Most messages fit at once; a longer one goes in parts. Pages that no byte ever lay in cost
+/// nothing.
 pub const DEFAULT_SIZES: RingSizes = RingSizes {
     to_server: 16 << 10,
     to_client: 64 << 10,
@@ -125,8 +127,9 @@ impl MappedRings {
             Role::Client => 0,
             Role::Server => size_of::<ControlBlock<NativeAtomics>>(),
         };
-        // SAFETY: both control blocks lie in the first page, aligned, zeroed at first; they are atomics, for which every value is
-        // valid and which others may change; they live as long as the mapping, which `self` owns.
+        // SAFETY: both control blocks lie in the first page, aligned, zeroed at first; they are
+        // atomics, for which every value is valid and which others may change; they live as long as
+        // the mapping, which `self` owns.
         unsafe { self.mapping.base().byte_add(at).cast().as_ref() }
     }
 
@@ -141,7 +144,8 @@ impl MappedRings {
             "a position in the ring"
         );
         debug_assert!(begin + index + length <= self.mapping.length());
-        // SAFETY: by the assertion it points into the mapping, which `RingSizes::length` is the length of.
+        // SAFETY: by the assertion it points into the mapping, which `RingSizes::length` is the
+        // length of.
         unsafe { self.mapping.base().byte_add(begin + index) }
     }
 
@@ -186,15 +190,17 @@ impl RingMemory for MappedRings {
     #[inline]
     fn put(&mut self, index: usize, bytes: &[u8]) {
         let to = self.ring(self.role, index, bytes.len());
-        // SAFETY: `ring` has checked the bounds; the bytes lie in memory of our own, so they can't overlap. The rules give these
-        // bytes of the ring to this end alone until `sent` covers them; a peer that breaks the rules only spoils what it reads.
+        // SAFETY: `ring` has checked the bounds; the bytes lie in memory of our own, so they can't
+        // overlap. The rules give these bytes of the ring to this end alone until `sent` covers
+        // them; a peer that breaks the rules only spoils what it reads.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 
     #[inline]
     fn get(&self, index: usize, bytes: &mut [u8]) {
         let from = self.ring(self.other(), index, bytes.len());
-        // SAFETY: as for `put`. The rules give these bytes to this end until `taken` covers them; any bytes are valid ones.
+        // SAFETY: as for `put`. The rules give these bytes to this end until `taken` covers them;
+        // any bytes are valid ones.
         unsafe { from.copy_to_nonoverlapping(NonNull::from(&mut *bytes).cast(), bytes.len()) };
     }
 }

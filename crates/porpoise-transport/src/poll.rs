@@ -5,10 +5,10 @@
 //!   sockets among  check the rings ──── arm them ─ poll all sockets     one is ready: the poll doesn't wait
 //! ```
 //!
-//! Memory tells whether a ring has something, so while replies come fast the system isn't asked. If no
-//! ring has anything, this does what a reader of one stream does: it [spins](crate::spin), has the other
-//! ends [wake it](crate::ring), and sleeps. Memory doesn't tell of sockets: with one of them in the set
-//! it doesn't spin.
+//! Memory tells whether a ring has something, so while replies come fast the system isn't asked. If
+//! no ring has anything, this does what a reader of one stream does: it [spins](crate::spin), has
+//! the other ends [wake it](crate::ring), and sleeps. Memory doesn't tell of sockets: with one of
+//! them in the set it doesn't spin.
 
 use crate::Stream;
 use crate::spin::Spin;
@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 
-/// Waits for streams. A program that waits for the same ones again and again keeps it: it has learned how long waits took
-/// lately.
+/// Waits for streams. A program that waits for the same ones again and again keeps it: it has
+/// learned how long waits took lately.
 #[derive(Debug, Default)]
 pub struct Poll {
     spin: Spin,
@@ -29,8 +29,9 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits until one of the streams that `stream_of` gives has something to read, or has ended. Returns the indices in `all`
-    /// of those that have; none when `timeout` is over, and sometimes earlier. It skips an element for which `stream_of` gives `None`.
+    /// Waits until one of the streams that `stream_of` gives has something to read, or has ended.
+    /// Returns the indices in `all` of those that have; none when `timeout` is over, and sometimes
+    /// earlier. It skips an element for which `stream_of` gives `None`.
     pub fn wait<S>(
         &mut self,
         all: &mut [S],
@@ -73,7 +74,8 @@ impl Poll {
         Ok(&self.ready)
     }
 
-    /// Polls sockets, waiting if nothing is ready yet; adds the streams that have something to `ready`.
+    /// Polls sockets, waiting if nothing is ready yet; adds the streams that have something to
+    /// `ready`.
     fn poll_sockets<S>(
         &mut self,
         all: &mut [S],

@@ -1,8 +1,8 @@
 //! A pair of byte rings between two ends that don't trust each other.
 //!
-//! Each end owns one [`ControlBlock`]: four words on a cache line of its own, which only it writes, but
-//! for `interest`, which the other end clears when it wakes it. Bytes go through two rings, one a
-//! direction.
+//! Each end owns one [`ControlBlock`]: four words on a cache line of its own, which only it writes,
+//! but for `interest`, which the other end clears when it wakes it. Bytes go through two rings, one
+//! a direction.
 //!
 //! ```text
 //!            ┌ ControlBlock of A ───────┐            ┌ ControlBlock of B ───────┐
@@ -13,30 +13,30 @@
 //!              A.taken ─► ░░░░░░░░░░░░░░░░░░░░░░  ring B to A  ◄─ B.sent
 //! ```
 //!
-//! **Cursors only grow.** `sent` counts the bytes ever put into a ring, `taken` those taken out of it;
-//! the difference is what lies in it. Byte number n lies at `(n - origin) mod capacity`. An end that
-//! writes into an empty ring moves its `origin`, so that short messages always go through the same few
-//! cache lines, and an idle connection has touched one page.
+//! **Cursors only grow.** `sent` counts the bytes ever put into a ring, `taken` those taken out of
+//! it; the difference is what lies in it. Byte number n lies at `(n - origin) mod capacity`. An end
+//! that writes into an empty ring moves its `origin`, so that short messages always go through the
+//! same few cache lines, and an idle connection has touched one page.
 //!
-//! **Neither end trusts the other.** Each end counts for itself and reads the other's cursor only to
-//! learn the difference, which must lie between 0 and the capacity: anything else is [`CorruptRing`],
-//! and the connection is over. Positions are taken modulo the capacity, so that no cursor, whatever its
-//! value, points outside the ring.
+//! **Neither end trusts the other.** Each end counts for itself and reads the other's cursor only
+//! to learn the difference, which must lie between 0 and the capacity: anything else is
+//! [`CorruptRing`], and the connection is over. Positions are taken modulo the capacity, so that no
+//! cursor, whatever its value, points outside the ring.
 //!
 //! **An end announces that it sleeps.** An end that finds nothing to do [`arm`](RingEnd::arm)s: it
-//! stores in `interest` what it waits for, and checks once more. An end that publishes a cursor loads
-//! the other's `interest` afterwards, and [wakes](Wake) it if it waits for that. Between the store and
-//! the load each has a sequentially consistent fence, so at least one of the two sees what the other
-//! did: no wake-up is lost. While both are busy neither makes a system call.
+//! stores in `interest` what it waits for, and checks once more. An end that publishes a cursor
+//! loads the other's `interest` afterwards, and [wakes](Wake) it if it waits for that. Between the
+//! store and the load each has a sequentially consistent fence, so at least one of the two sees
+//! what the other did: no wake-up is lost. While both are busy neither makes a system call.
 //!
 //! ```text
 //!   sleeper:  interest = READABLE ── fence ── load sent: nothing ─────── sleep
 //!   sender:   sent += n           ── fence ── load interest: READABLE ── interest = 0, wake
 //! ```
 //!
-//! `taken` isn't published for every read but together with the next reply, when a quarter of the ring
-//! was taken, and before sleeping: it shares its cache line with `sent`, so that a request and its
-//! reply move one line each way.
+//! `taken` isn't published for every read but together with the next reply, when a quarter of the
+//! ring was taken, and before sleeping: it shares its cache line with `sent`, so that a request and
+//! its reply move one line each way.
 
 use std::sync::atomic::Ordering;
 
@@ -110,7 +110,8 @@ pub struct ControlBlock<A: Atomics> {
     pub interest: A::Word32,
 }
 
-/// The memory that both ends share, as one of them sees it. An index plus a length never exceeds the capacity.
+/// The memory that both ends share, as one of them sees it. An index plus a length never exceeds
+/// the capacity.
 pub trait RingMemory {
     /// The kind of its words.
     type Atomics: Atomics;
@@ -130,7 +131,8 @@ pub trait RingMemory {
 
 /// How an end wakes the other one. It must be safe to wake an end that isn't asleep.
 pub trait Wake {
-    /// Wakes the other end. A failure isn't reported: an end that is gone is noticed by other means.
+    /// Wakes the other end. A failure isn't reported: an end that is gone is noticed by other
+    /// means.
     fn wake(&self);
 }
 
@@ -291,8 +293,8 @@ impl<M: RingMemory, B: Wake> RingEnd<M, B> {
         Ok(count)
     }
 
-    /// Announces that this end is about to sleep until one of `interest` is there. True if it is there already:
-    /// then nobody wakes this end for it.
+    /// Announces that this end is about to sleep until one of `interest` is there. True if it is
+    /// there already: then nobody wakes this end for it.
     pub fn arm(&mut self, interest: RingInterest) -> bool {
         self.publish_taken();
         self.memory
@@ -331,7 +333,8 @@ impl<M: RingMemory, B: Wake> RingEnd<M, B> {
                 && interest.includes(RingInterest::WRITABLE)
                 && self.has_freed_half());
         if wakes {
-            // It may have woken and armed again meanwhile: then it is woken for nothing, but it is woken.
+            // It may have woken and armed again meanwhile: then it is woken for nothing, but it is
+            // woken.
             peers.interest.store(0, Ordering::Relaxed);
             self.wakeups += 1;
             self.waker.wake();
@@ -498,8 +501,8 @@ mod tests {
             }
         }
 
-        /// Whatever a peer writes into its words and into the rings: an end answers with bytes or with [`CorruptRing`], and never
-        /// moves more bytes than its rings hold.
+        /// Whatever a peer writes into its words and into the rings: an end answers with bytes or
+        /// with [`CorruptRing`], and never moves more bytes than its rings hold.
         #[test]
         fn a_peer_that_writes_anything_gets_bytes_or_an_error(
             words in prop::collection::vec((0usize..5, prop_oneof![any::<u64>(), 0u64..20_000]), 1..STEPS / 2),
@@ -631,7 +634,8 @@ mod interleavings {
     #[derive(Default)]
     struct Shared {
         controls: [ControlBlock<ModelAtomics>; 2],
-        /// A byte a cell: touching one that the other end may touch is a race that the checker reports.
+        /// A byte a cell: touching one that the other end may touch is a race that the checker
+        /// reports.
         rings: [[loom::cell::UnsafeCell<u8>; CAPACITY]; 2],
     }
 
@@ -715,7 +719,8 @@ mod interleavings {
         loop {
             match end.read(into).unwrap() {
                 0 if end.arm(RingInterest::READABLE) => {}
-                // A wake-up that is lost leaves it here for ever, which the checker reports as a deadlock.
+                // A wake-up that is lost leaves it here for ever, which the checker reports as a
+                // deadlock.
                 0 => {
                     waker.wait();
                     end.disarm();

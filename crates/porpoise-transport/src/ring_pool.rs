@@ -1,21 +1,21 @@
 //! Rings that this process reuses for its next connection to the same server.
 //!
-//! Memory that was shared with a stranger can't be taken back: the stranger may have it still. So rings
-//! are never given to another client. But a client that comes back to the server that it has just left
-//! finds them as they were, with everything in them taken by the other end: no memory is made, handed
-//! over, mapped, faulted in and unmapped; no socket is connected and accepted.
+//! Memory that was shared with a stranger can't be taken back: the stranger may have it still. So
+//! rings are never given to another client. But a client that comes back to the server that it has
+//! just left finds them as they were, with everything in them taken by the other end: no memory is
+//! made, handed over, mapped, faulted in and unmapped; no socket is connected and accepted.
 //!
 //! ```text
 //!   connect ─► connection ─► ends in good order ─► pooled ─► the next connection ─► …
 //!                 └ breaks off ─► gone               └ server gone, or unused for long ─► gone
 //! ```
 //!
-//! Both ends have to keep theirs; the server's offer says whether it does. By what the next connection
-//! begins, and who has to prove what in it, is the affair of the protocol above.
+//! Both ends have to keep theirs; the server's offer says whether it does. By what the next
+//! connection begins, and who has to prove what in it, is the affair of the protocol above.
 //!
-//! Rings belong to the process and the user that connected them, and to the socket that was connected
-//! to: a child doesn't use its parent's, a process that has changed its user doesn't use what it was
-//! given as another, and a server that has taken another's place is connected to anew.
+//! Rings belong to the process and the user that connected them, and to the socket that was
+//! connected to: a child doesn't use its parent's, a process that has changed its user doesn't use
+//! what it was given as another, and a server that has taken another's place is connected to anew.
 
 use crate::shared_memory::SharedMemory;
 use std::fs;
@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 const POOLED_MAX: usize = 64;
 /// How long they are pooled without use. The server gives up earlier.
 const POOLED_TIME_MAX: Duration = Duration::from_secs(10);
-/// Attempts to lock the pool. In the child of a process of several threads it may be locked for ever.
+/// Attempts to lock the pool. In the child of a process of several threads it may be locked for
+/// ever.
 const LOCK_ATTEMPTS: u32 = 200;
 
 /// Who connected rings, and where.

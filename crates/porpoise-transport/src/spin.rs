@@ -1,20 +1,20 @@
 //! How long to spin for something before sleeping for it.
 //!
-//! To wake a sleeper takes tens of microseconds; to see a word change takes tenths of one. So spinning
-//! pays when what is waited for comes soon and a core is free to spin on, and wastes the core otherwise.
-//! Two things decide:
+//! To wake a sleeper takes tens of microseconds; to see a word change takes tenths of one. So
+//! spinning pays when what is waited for comes soon and a core is free to spin on, and wastes the
+//! core otherwise. Two things decide:
 //!
-//! - *How long waits took lately*, whether spinning sufficed or a sleep was needed (less what the wake
-//!   itself cost). While this is shorter than a sleep and a wake, a wait spins for that long; when it is
-//!   longer, it polls a few times only.
-//! - *Whether there are cores to spare.* A wait of more than a few microseconds yields the core between
-//!   polls, which costs little while no other thread wants it. Where threads wait for a core, a poll
-//!   takes the time of the thread that is waited for. Then the core is yielded after a few first polls,
-//!   again and again: the threads that share it, the one waited for among them, take turns, each of
-//!   which does what there is to do, and a turn costs a tenth of a sleep and a wake. But the core may
-//!   also go to a thread that computes for milliseconds; where yielding is expensive, a wait spins for a
-//!   short time and then sleeps. A thread notices contention by how long it has to wait for a core itself
-//!   ([`Contention`]).
+//! - *How long waits took lately*, whether spinning sufficed or a sleep was needed (less what the
+//!   wake itself cost). While this is shorter than a sleep and a wake, a wait spins for that long;
+//!   when it is longer, it polls a few times only.
+//! - *Whether there are cores to spare.* A wait of more than a few microseconds yields the core
+//!   between polls, which costs little while no other thread wants it. Where threads wait for a
+//!   core, a poll takes the time of the thread that is waited for. Then the core is yielded after a
+//!   few first polls, again and again: the threads that share it, the one waited for among them,
+//!   take turns, each of which does what there is to do, and a turn costs a tenth of a sleep and a
+//!   wake. But the core may also go to a thread that computes for milliseconds; where yielding is
+//!   expensive, a wait spins for a short time and then sleeps. A thread notices contention by how
+//!   long it has to wait for a core itself ([`Contention`]).
 //!
 //! ```text
 //!   waits lately   0.2  0.3  0.2  55  50  0.3 …       µs      ─► spin for 100 µs
@@ -22,9 +22,9 @@
 //!                  900  2000  40  1500 …                      ─► first polls, sleep
 //! ```
 //!
-//! Two threads that wait for each other on one core contend for it, though there may be a core for each;
-//! while they only yield, nothing separates them. So when the system says that a core is idle, a thread
-//! that finds contention sleeps once: the system puts it on that core when it wakes.
+//! Two threads that wait for each other on one core contend for it, though there may be a core for
+//! each; while they only yield, nothing separates them. So when the system says that a core is
+//! idle, a thread that finds contention sleeps once: the system puts it on that core when it wakes.
 
 use crate::sys;
 use std::cell::Cell;
@@ -35,11 +35,11 @@ use std::time::{Duration, Instant};
 
 /// Polls that are always affordable, before the first reading of the clock.
 const FIRST_POLLS: u32 = 40;
-/// The same where other threads wait for the core. With half as many, clients whose replies take a third of a
-/// microsecond yielded the core before they came, in a quarter of the round trips.
+/// The same where other threads wait for the core. With half as many, clients whose replies take a
+/// third of a microsecond yielded the core before they came, in a quarter of the round trips.
 const FIRST_POLLS_CONTENDED: u32 = 6;
-/// After so many waits whose first polls failed, a wait polls once: the other end needs this core, and a poll costs up
-/// to 30 ns.
+/// After so many waits whose first polls failed, a wait polls once: the other end needs this core,
+/// and a poll costs up to 30 ns.
 const FAILED_FIRST_POLLS_MAX: u32 = 16;
 /// Then one wait in so many has all its first polls: the other end may have found another core.
 const WAITS_BETWEEN_RETRIES: u32 = 64;
@@ -51,9 +51,11 @@ const SPIN_MAX: Duration = Duration::from_micros(100);
 const YIELDING_MAX: Duration = Duration::from_millis(1);
 /// How often the core is yielded under contention.
 const YIELDS: u32 = 40;
-/// A thread that keeps the yielded core for longer computes: threads that wait for each other have turns of microseconds.
+/// A thread that keeps the yielded core for longer computes: threads that wait for each other have
+/// turns of microseconds.
 const TURN_MAX: Duration = Duration::from_micros(500);
-/// What such turns may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of which met none.
+/// What such turns may cost a wait, on average over the last [`WAITS_AVERAGED`] or so, most of
+/// which met none.
 const YIELD_COST_MAX: Duration = Duration::from_micros(25);
 const WAITS_AVERAGED: u32 = 512;
 /// Of so many waits under contention one is timed: reading the clock costs as much as a poll.
@@ -62,7 +64,8 @@ const WAITS_PER_TIMED: u32 = 8;
 const SPIN_CONTENDED_MAX: Duration = Duration::from_micros(5);
 /// About what a sleep and a wake add to a wait.
 const WAKE_COST: Duration = Duration::from_micros(50);
-/// Waits that succeed by spinning until contention is measured again; one that doesn't measures each time.
+/// Waits that succeed by spinning until contention is measured again; one that doesn't measures
+/// each time.
 const WINS_PER_MEASUREMENT: u64 = 256;
 
 /// What a waiter has learned from its waits.
@@ -112,8 +115,8 @@ impl Spin {
 }
 
 impl Spin {
-    /// Polls `is_ready` until it returns true, or until this isn't worth it any longer: then false. A caller that sleeps after
-    /// that calls [`woke`](Self::woke).
+    /// Polls `is_ready` until it returns true, or until this isn't worth it any longer: then false.
+    /// A caller that sleeps after that calls [`woke`](Self::woke).
     #[inline]
     pub fn wait(&mut self, mut is_ready: impl FnMut() -> bool) -> bool {
         self.waits = self.waits.wrapping_add(1);
@@ -261,11 +264,12 @@ fn poll_times(times: u32, is_ready: &mut impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether threads wait for cores, as a thread has experienced it: the system tells how long it was ready to run and had
-/// to wait for a core.
+/// Whether threads wait for cores, as a thread has experienced it: the system tells how long it was
+/// ready to run and had to wait for a core.
 ///
-/// To measure costs as much as a short sleep. So a thread measures now and then for all that it waits for; and where hundreds of
-/// threads wait by turns, one measures now and then for all of them, and for new threads.
+/// To measure costs as much as a short sleep. So a thread measures now and then for all that it
+/// waits for; and where hundreds of threads wait by turns, one measures now and then for all of
+/// them, and for new threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contention {
     is_contended: bool,
@@ -292,8 +296,8 @@ thread_local! {
     static LAST: Cell<Option<Measurement>> = const { Cell::new(None) };
 }
 
-/// The last measurement of any thread of this process: microseconds since [`epoch`], doubled, and a bit for contention; 0 for
-/// none.
+/// The last measurement of any thread of this process: microseconds since [`epoch`], doubled, and a
+/// bit for contention; 0 for none.
 static PROCESS_MEASUREMENT: AtomicU64 = AtomicU64::new(0);
 
 /// A time before the first measurement.

@@ -30,9 +30,9 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
     /// Ends both directions; the peer notices at once.
     fn shutdown(&self) -> io::Result<()>;
 
-    /// Writes some of `from`, or reads into `into` while there is no room to write: returns how many bytes of each. For a program
-    /// that sends much to a peer that replies before it takes more: if it only wrote, it would wait for ever. A stream
-    /// that always has room needn't read.
+    /// Writes some of `from`, or reads into `into` while there is no room to write: returns how
+    /// many bytes of each. For a program that sends much to a peer that replies before it takes
+    /// more: if it only wrote, it would wait for ever. A stream that always has room needn't read.
     fn write_or_read(&mut self, from: &[u8], into: &mut [u8]) -> io::Result<(usize, usize)> {
         let _ = into;
         Ok((self.write(from)?, 0))
@@ -43,37 +43,38 @@ pub trait Stream: Read + Write + Send + std::fmt::Debug {
         None
     }
 
-    /// The socket that it is, or by which it learns that the peer is gone; `None` if there is no such socket.
+    /// The socket that it is, or by which it learns that the peer is gone; `None` if there is no
+    /// such socket.
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Reads what is there: fails with [`io::ErrorKind::WouldBlock`] where [`read`](Read::read) would wait. A stream that
-    /// never waits needn't tell the two apart.
+    /// Reads what is there: fails with [`io::ErrorKind::WouldBlock`] where [`read`](Read::read)
+    /// would wait. A stream that never waits needn't tell the two apart.
     fn try_read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.read(into)
     }
 
-    /// Whether there is something to read, as far as memory tells; `None` if only the system knows, by
-    /// a poll of the [`socket`](Self::socket).
+    /// Whether there is something to read, as far as memory tells; `None` if only the system knows,
+    /// by a poll of the [`socket`](Self::socket).
     fn is_readable(&self) -> Option<bool> {
         self.socket().is_none().then_some(true)
     }
 
-    /// The reader is about to sleep in a poll of the socket: has the peer write to the socket when it sends something. True if
-    /// there is something to read already.
+    /// The reader is about to sleep in a poll of the socket: has the peer write to the socket when
+    /// it sends something. True if there is something to read already.
     fn arm(&mut self) -> bool {
         false
     }
 
-    /// The reader is awake again; `socket_readable` tells whether the socket had something. True if there is something to
-    /// read, or the peer is gone.
+    /// The reader is awake again; `socket_readable` tells whether the socket had something. True if
+    /// there is something to read, or the peer is gone.
     fn disarm(&mut self, socket_readable: bool) -> bool {
         socket_readable
     }
 
-    /// The connection over it has ended in good order. A stream that can carry another is pooled, for this process to
-    /// [take](crate::take_pooled); any other ends.
+    /// The connection over it has ended in good order. A stream that can carry another is pooled,
+    /// for this process to [take](crate::take_pooled); any other ends.
     fn return_to_pool(self: Box<Self>) {}
 }
 

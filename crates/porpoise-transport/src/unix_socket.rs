@@ -1,15 +1,16 @@
 //! The client's end of a Unix socket.
 //!
-//! A thread that sleeps in `recv` on a Unix socket is woken twice for each reply. Linux wakes all threads that sleep on a
-//! socket when its peer takes what was sent, as there is room to write then; only a thread that sleeps in `poll` says that
-//! it waits for something else:
+//! A thread that sleeps in `recv` on a Unix socket is woken twice for each reply. Linux wakes all
+//! threads that sleep on a socket when its peer takes what was sent, as there is room to write
+//! then; only a thread that sleeps in `poll` says that it waits for something else:
 //!
 //! ```text
 //!   client:  send ── recv: sleeps ────── woken for nothing, sleeps ────── woken
 //!   server:             takes the request ──┘           sends the reply ───┘
 //! ```
 //!
-//! Each wake costs two context switches, and an interrupt if it crosses cores. So reading polls first.
+//! Each wake costs two context switches, and an interrupt if it crosses cores. So reading polls
+//! first.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};

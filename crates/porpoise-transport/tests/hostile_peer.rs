@@ -1,4 +1,5 @@
-//! Clients of shared memory that write anything into it, at any moment: those of the fuzzer's corpus, and random ones.
+//! Clients of shared memory that write anything into it, at any moment: those of the fuzzer's
+//! corpus, and random ones.
 
 #![cfg(target_os = "linux")]
 

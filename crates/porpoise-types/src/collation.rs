@@ -346,7 +346,7 @@ impl Collation {
         text.chars()
             .map(|c| match c {
                 '\u{130}' => 'i',
-                _ => single(c.to_lowercase(), c),
+                _ => single_char_or(c.to_lowercase(), c),
             })
             .collect()
     }
@@ -363,7 +363,7 @@ impl Collation {
         let held = |upper: char| self.charset().can_hold(upper);
         text.chars()
             .map(|c| {
-                Some(single(c.to_uppercase(), c))
+                Some(single_char_or(c.to_uppercase(), c))
                     .filter(|upper| held(*upper))
                     .unwrap_or(c)
             })
@@ -371,7 +371,7 @@ impl Collation {
     }
 }
 
-fn single(mut mapped: impl ExactSizeIterator<Item = char>, own: char) -> char {
+fn single_char_or(mut mapped: impl ExactSizeIterator<Item = char>, own: char) -> char {
     if mapped.len() == 1 {
         mapped.next().unwrap_or(own)
     } else {

@@ -422,8 +422,8 @@ pub fn to_time(value: &Value, _: &ConvertContext) -> (Option<Time>, Loss) {
 pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Loss) {
     let found = match value {
         Value::Null => return (None, Loss::None),
-        Value::DateTime(t) => allowed(*t, cx),
-        Value::Date(d) => allowed(d.at_midnight(), cx),
+        Value::DateTime(t) => apply_date_mode(*t, cx),
+        Value::Date(d) => apply_date_mode(d.at_midnight(), cx),
         Value::Time(t) => {
             match DateTime::from_linear_micros(
                 cx.today
@@ -453,7 +453,8 @@ pub fn to_datetime(value: &Value, cx: &ConvertContext) -> (Option<DateTime>, Los
     ((found.1 != Loss::BadTemporal).then_some(found.0), found.1)
 }
 
-fn allowed(at: DateTime, cx: &ConvertContext) -> (DateTime, Loss) {
+/// The moment, or the zero one if `sql_mode` doesn't take its date.
+fn apply_date_mode(at: DateTime, cx: &ConvertContext) -> (DateTime, Loss) {
     if at.date().is_allowed(cx.dates) {
         (at, Loss::None)
     } else {

@@ -294,7 +294,7 @@ impl Decimal {
             return Some(Decimal(Repr::Small { mantissa, scale }));
         }
         let (a, b, scale) = self.aligned(other);
-        Decimal::bounded(a + b, scale as u32)
+        Decimal::from_big_checked(a + b, scale as u32)
     }
 
     /// The difference; `None` if it has too many digits.
@@ -305,7 +305,7 @@ impl Decimal {
             return Some(Decimal(Repr::Small { mantissa, scale }));
         }
         let (a, b, scale) = self.aligned(other);
-        Decimal::bounded(a - b, scale as u32)
+        Decimal::from_big_checked(a - b, scale as u32)
     }
 
     /// The product, at the sum of the scales but no more than 30.
@@ -329,7 +329,7 @@ impl Decimal {
             }));
         }
         let ((a, sa), (b, sb)) = (self.parts(), other.parts());
-        Decimal::bounded(a * b, sa as u32 + sb as u32)
+        Decimal::from_big_checked(a * b, sa as u32 + sb as u32)
     }
 
     /// The quotient, at the dividend's scale plus `increment` (no more than 30), rounded half away
@@ -370,7 +370,7 @@ impl Decimal {
         } else {
             divide_rounded(&a, &(b * pow10(-shift as u32)), rounding)
         };
-        Decimal::bounded(q, scale as u32)
+        Decimal::from_big_checked(q, scale as u32)
     }
 
     /// The integer part of the quotient (`DIV`). `None` for a zero divisor.
@@ -379,7 +379,7 @@ impl Decimal {
             return None;
         }
         let (a, b, _) = self.aligned(other);
-        Decimal::bounded(a / b, 0)
+        Decimal::from_big_checked(a / b, 0)
     }
 
     /// The remainder, with the dividend's sign, at the larger scale. `None` for a zero divisor.
@@ -388,10 +388,10 @@ impl Decimal {
             return None;
         }
         let (a, b, scale) = self.aligned(other);
-        Decimal::bounded(a % b, scale as u32)
+        Decimal::from_big_checked(a % b, scale as u32)
     }
 
-    fn bounded(m: BigInt, scale: u32) -> Option<Decimal> {
+    fn from_big_checked(m: BigInt, scale: u32) -> Option<Decimal> {
         let d = Decimal::from_big(m, scale);
         (!d.overflows()).then_some(d)
     }

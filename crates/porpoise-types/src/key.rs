@@ -60,11 +60,11 @@ pub fn encode_key_part(
 }
 
 /// Of a text that is longer, only so many bytes go into a key's head.
-const HEAD_TEXT_BYTES: usize = 24;
+const TEXT_PREFIX_BYTES: usize = 24;
 
 /// Appends what a part of a key with this text begins with: some eight bytes at least, of what
 /// [`encode_key_part`] writes. True if that is all of it.
-pub fn encode_text_head(
+pub fn encode_text_prefix(
     text: &[u8],
     collation: Collation,
     nullable: bool,
@@ -75,12 +75,12 @@ pub fn encode_text_head(
     if nullable {
         out.push(NOT_NULL);
     }
-    let is_whole = text.len() <= HEAD_TEXT_BYTES;
+    let is_whole = text.len() <= TEXT_PREFIX_BYTES;
     if is_whole {
         collation.sort_key(text, out);
     } else {
         let is_begun = |at: &usize| text[*at] & 0xC0 != 0x80 || collation.is_binary();
-        let cut = (1..=HEAD_TEXT_BYTES).rev().find(is_begun).unwrap_or(0);
+        let cut = (1..=TEXT_PREFIX_BYTES).rev().find(is_begun).unwrap_or(0);
         collation.sort_key_prefix(&text[..cut], out);
     }
     if descending {
@@ -511,14 +511,14 @@ mod tests {
         }
 
         #[test]
-        fn the_head_of_a_text_is_what_its_key_begins_with(
+        fn the_prefix_of_a_text_is_what_its_key_begins_with(
             text in "[a-zA-Z0-9 \u{300}\u{df}\u{e9}\u{4e00}l\u{b7}-]{0,60}",
             descending in any::<bool>(),
         ) {
             for name in ["utf8mb4_0900_ai_ci", "utf8mb4_0900_as_cs", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci"] {
                 let collation = Collation::by_name(name).unwrap();
                 let (mut head, mut key) = (KeyBuf::new(), KeyBuf::new());
-                let is_whole = encode_text_head(text.as_bytes(), collation, true, descending, &mut head);
+                let is_whole = encode_text_prefix(text.as_bytes(), collation, true, descending, &mut head);
                 let ty = DataType::Varchar { length: 100, collation };
                 encode_key_part(&Value::Text(text.clone().into()), &ty, true, descending, None, &mut key);
                 prop_assert!(key.starts_with(&head), "{name} {text:?}");

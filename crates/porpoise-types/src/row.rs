@@ -181,7 +181,7 @@ impl RowLayout {
 
     /// The first column that can't be what was stored: its bytes lie outside of the row, or are no
     /// text where one is due. Columns past the last stand for bytes that belong to none.
-    pub fn fault(&self, row: &[u8]) -> Option<usize> {
+    pub fn first_corrupt_column(&self, row: &[u8]) -> Option<usize> {
         let mut end = 0;
         for (column, slot) in self.slots.iter().enumerate() {
             if let Slot::Variable(n) = *slot {
@@ -418,15 +418,18 @@ mod tests {
         let values = [Value::UInt(7), Value::from("käse"), Value::Null];
         let mut row = Vec::new();
         layout.encode(&values, &mut row);
-        assert_eq!(layout.fault(&row), None);
+        assert_eq!(layout.first_corrupt_column(&row), None);
         for len in 0..row.len() {
-            assert!(layout.fault(&row[..len]).is_some(), "{len} bytes");
+            assert!(
+                layout.first_corrupt_column(&row[..len]).is_some(),
+                "{len} bytes"
+            );
         }
         let longer = [&row[..], b"x"].concat();
-        assert_eq!(layout.fault(&longer), Some(3));
+        assert_eq!(layout.first_corrupt_column(&longer), Some(3));
         let text_at = row.len() - "käse".len();
         row[text_at + 1] = 0xFF;
-        assert_eq!(layout.fault(&row), Some(1));
+        assert_eq!(layout.first_corrupt_column(&row), Some(1));
     }
 
     fn every_type() -> Vec<DataType> {

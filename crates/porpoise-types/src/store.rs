@@ -111,7 +111,7 @@ pub fn store(
             let (v, loss) = convert::to_date(&value, cx);
             (
                 Value::Date(v.unwrap_or(Date::ZERO)),
-                refused(v.is_none(), loss),
+                loss_of_temporal(v.is_none(), loss),
             )
         }
         DataType::Time { fsp } => {
@@ -127,7 +127,10 @@ pub fn store(
             } else {
                 t.round(*fsp)
             };
-            (Value::Time(t), refused(v.is_none(), loss.or(dropped)))
+            (
+                Value::Time(t),
+                loss_of_temporal(v.is_none(), loss.or(dropped)),
+            )
         }
         DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
             let (v, loss) = convert::to_datetime(&value, cx);
@@ -138,7 +141,7 @@ pub fn store(
             };
             (
                 Value::DateTime(rounded.unwrap_or(DateTime::ZERO)),
-                refused(rounded.is_none(), loss),
+                loss_of_temporal(rounded.is_none(), loss),
             )
         }
         DataType::Year => store_year(&value),
@@ -163,7 +166,8 @@ pub fn store(
     })
 }
 
-fn refused(is_null: bool, loss: Loss) -> Loss {
+/// A temporal value that became NULL was no valid one.
+fn loss_of_temporal(is_null: bool, loss: Loss) -> Loss {
     if is_null {
         loss.or(Loss::BadTemporal)
     } else {

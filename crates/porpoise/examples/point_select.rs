@@ -1,4 +1,5 @@
-//! Prepared point selects a second, on one thread, of a database in a folder: sysbench's table, a scattered order of ids.
+//! Prepared point selects a second, on one thread, of a database in a folder: sysbench's table, a
+//! scattered order of ids.
 //!
 //! `cargo run --release -p porpoise --example point_select`
 

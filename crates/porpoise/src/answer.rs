@@ -1,4 +1,4 @@
-//! A statement's answer: rows kept, handed to a closure one by one, or passed over.
+//! A statement's answer: rows collected, passed to a closure one by one, or discarded.
 
 use std::any::Any;
 use std::ops::Range;
@@ -14,16 +14,16 @@ use crate::rows::{Column, Columns, Row, Rows, Slot};
 
 /// What becomes of rows.
 pub(crate) enum Sink<'f> {
-    Keep,
-    PassOver,
+    Collect,
+    Discard,
     Each(&'f mut dyn FnMut(Row<'_>) -> Result<()>),
 }
 
 pub(crate) struct Answer<'f> {
-    /// The rows kept, or the one under way.
+    /// The rows collected, or the one under way.
     rows: Rows,
     sink: Sink<'f>,
-    /// What the closure panicked with: kept until the statement has ended in order.
+    /// What the closure panicked with, until the statement has ended in order.
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -37,7 +37,7 @@ impl<'f> Answer<'f> {
         }
     }
 
-    /// What the statement gave; goes on with the closure's panic.
+    /// The rows and the outcome. Resumes the closure's panic, if it panicked.
     pub fn finish(self, ran: Result<()>) -> Result<Rows> {
         if let Some(panic) = self.panic {
             resume_unwind(panic);
@@ -45,7 +45,7 @@ impl<'f> Answer<'f> {
         ran.map(|()| self.rows)
     }
 
-    /// Rows of these columns come now.
+    /// The rows that follow have these columns.
     pub fn begin(&mut self, columns: Columns) {
         self.rows.clear(Arc::new(columns));
     }
@@ -119,11 +119,11 @@ impl Reply for Answer<'_> {
 
     fn end_row(&mut self) -> Result<()> {
         let told = match &mut self.sink {
-            Sink::Keep => {
+            Sink::Collect => {
                 self.rows.end_row();
                 return Ok(());
             }
-            Sink::PassOver => Ok(()),
+            Sink::Discard => Ok(()),
             Sink::Each(each) => {
                 let row = self.rows.current_row();
                 catch_unwind(AssertUnwindSafe(|| each(row))).unwrap_or_else(|panic| {

@@ -1,8 +1,9 @@
 //! Porpoise: a MySQL-compatible database for the machine its application runs on.
 //!
 //! This crate is the database inside a Rust program. (The command-line program is `porpoise-cli`.)
-//! A statement runs on the thread that asks for it; there is no server and no thread of one, but one that sleeps at the
-//! folder's socket, until another program opens the same folder. It then gets connections to this one, by the same calls.
+//! A statement runs on the thread that asks for it. There is no server, but for one thread that
+//! sleeps at the folder's socket until another program opens the same folder; that program then
+//! gets connections to this one, by the same calls.
 //!
 //! ```
 //! let database = porpoise::Database::in_memory()?;
@@ -29,39 +30,44 @@
 //!
 //! In the order in which a program meets them:
 //!
-//! 1. [`Database`]: a folder, or memory; open as long as a handle to it lives. [`Options`] sets system variables, and whether
-//!    the folder is shared with other programs.
-//! 2. [`Connection`]: a session, for one thread at a time; [`Statement`] and [`Transaction`] borrow it.
+//! 1. [`Database`]: a folder, or memory; open as long as a handle to it lives. [`Options`] sets
+//!    system variables, and whether the folder is shared with other programs.
+//! 2. [`Connection`]: a session, for one thread at a time; [`Statement`] and [`Transaction`] borrow
+//!    it.
 //! 3. [`Parameters`]: what stands for a statement's `?`; a tuple, a slice or an array.
-//! 4. [`Rows`] and [`Row`]: a result collected, or a row borrowed while it is made ([`Connection::query_each`]).
+//! 4. [`Rows`] and [`Row`]: a result collected, or a row borrowed while it is made
+//!    ([`Connection::query_each`]).
 //! 5. [`Listen`]: listeners for MySQL clients in the running program.
 //! 6. [`recover`]: what can be read of a damaged folder, saved into a new one.
 //!
 //! ```text
-//! Connection ── text, parameters ──► Here: porpoise_engine::Session ── rows ──► Answer ──► Rows, or a closure
-//!      │                                    waits until the commit is durable ◄── Commit
-//!      └────────── or ─────────────► Far: porpoise_client, over shared memory, to the program that has the folder
+//! Connection ── text, parameters ──► LocalSession: porpoise_engine::Session ── rows ──► Answer ──► Rows, or a closure
+//!      │                                            waits until the commit is durable ◄── Commit
+//!      └────────── or ─────────────► RemoteSession: porpoise_client, over shared memory, to the program that has the folder
 //! ```
 //!
-//! What the database has to tell beside answers (a folder it can't let other programs into, a checkpoint that fails) goes to
-//! `tracing`; whether somebody listens there is the program's affair.
+//! What the database has to tell beside answers (a folder it can't let other programs into, a
+//! checkpoint that fails) goes to `tracing`; whether somebody listens there is the program's
+//! affair.
 //!
-//! Who embeds a database owns it: a connection may do everything, as `root@localhost`, whatever accounts there are.
-//! Expressions and subqueries nest on the caller's stack, to a depth beyond which they are refused (error 1436). It fits the 2 MiB
-//! of a spawned thread when built with optimization; without, threads that run deep statements want 8 MiB.
+//! A program owns the database it embeds: a connection may do everything, as `root@localhost`,
+//! whatever accounts there are. Expressions and subqueries nest on the caller's stack, to a depth
+//! beyond which they are refused (error 1436). It fits the 2 MiB of a spawned thread when built
+//! with optimization; without, threads that run deep statements want 8 MiB.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod answer;
+mod backend;
 mod connection;
 mod database;
-mod door;
-mod far;
-mod here;
+mod instance_listener;
 mod listen;
+mod local;
 mod parameters;
 mod recovery;
+mod remote;
 mod rows;
 
 pub use connection::{Connection, Outcome, Statement, Transaction};

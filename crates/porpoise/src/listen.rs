@@ -1,8 +1,9 @@
-//! Doors for MySQL clients into a program that has a database embedded.
+//! Listeners for MySQL clients in a program that has a database embedded.
 //!
-//! The server is `porpoise-server`'s, on the engine that the program's own connections use. Its threads run the clients'
-//! statements only. A client may KILL a statement or a connection of the program; what it asks with COM_SHUTDOWN changes
-//! nothing: the program decides when its database ends.
+//! The server is `porpoise-server`'s, on the engine that the program's own connections use. Its
+//! threads run the clients' statements only. A client may KILL a statement or a connection of the
+//! program; what it asks with COM_SHUTDOWN changes nothing: the program decides when its database
+//! ends.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,9 +13,9 @@ use parking_lot::Mutex;
 use porpoise_engine::{Error, Result};
 use porpoise_server::{Server, ServerOptions};
 
-use crate::database::Core;
+use crate::database::Instance;
 
-/// Where clients come in.
+/// Where the program listens for clients.
 #[derive(Clone, Debug, Default)]
 pub struct Listen {
     options: ServerOptions,
@@ -42,7 +43,7 @@ impl Listen {
         listen
     }
 
-    /// Here and there.
+    /// At both.
     #[must_use]
     pub fn and(mut self, other: Listen) -> Listen {
         self.options.tcp.extend(other.options.tcp);
@@ -52,11 +53,12 @@ impl Listen {
     }
 }
 
-type Doors = Mutex<Option<Server>>;
+type SharedServer = Mutex<Option<Server>>;
 
-/// Open doors. Dropping it closes them: statements of clients end first, for three seconds at most.
+/// A server that listens. Dropping it closes the listeners and the clients' connections; their
+/// statements end first, for three seconds at most.
 pub struct Listening {
-    doors: Arc<Doors>,
+    server: Arc<SharedServer>,
     tcp: Vec<SocketAddr>,
 }
 
@@ -69,31 +71,31 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        drop(self.doors.lock().take());
+        drop(self.server.lock().take());
     }
 }
 
-/// What the database knows of its doors.
+/// The server as the database knows it, which doesn't keep it running.
 #[derive(Default)]
-pub(crate) struct WeakDoors(Weak<Doors>);
+pub(crate) struct WeakServer(Weak<SharedServer>);
 
-impl WeakDoors {
+impl WeakServer {
     pub fn close(&self) {
-        if let Some(doors) = self.0.upgrade() {
-            drop(doors.lock().take());
+        if let Some(server) = self.0.upgrade() {
+            drop(server.lock().take());
         }
     }
 }
 
-pub(crate) fn listen(core: &Core, listen: Listen) -> Result<Listening> {
-    let mut known = core.doors.lock();
+pub(crate) fn start(instance: &Instance, listen: Listen) -> Result<Listening> {
+    let mut known = instance.server.lock();
     if known.0.upgrade().is_some() {
         return Err(Error::unknown_error("The database listens already"));
     }
     let server =
-        Server::start(core.engine.clone(), &listen.options).map_err(Error::unknown_error)?;
+        Server::start(instance.engine.clone(), &listen.options).map_err(Error::unknown_error)?;
     let tcp = server.tcp_addresses().to_vec();
-    let doors = Arc::new(Mutex::new(Some(server)));
-    known.0 = Arc::downgrade(&doors);
-    Ok(Listening { doors, tcp })
+    let server = Arc::new(Mutex::new(Some(server)));
+    known.0 = Arc::downgrade(&server);
+    Ok(Listening { server, tcp })
 }

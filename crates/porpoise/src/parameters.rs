@@ -1,6 +1,7 @@
 //! Parameters: Rust's values for a statement's `?`.
 //!
-//! A [`Parameter`] is seen as a [`Value`], the type that values of rows are too; [`bind`] turns it into the engine's.
+//! A [`Parameter`] is seen as a [`Value`], the type that values of rows are too; [`bind`] turns it
+//! into the engine's.
 
 use porpoise_engine::{Error, Result};
 use porpoise_types as types;

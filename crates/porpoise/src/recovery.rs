@@ -1,14 +1,15 @@
 //! Recovery: what can be read of a damaged folder is saved into a new one.
 //!
-//! 1. Storage saves the rows of every table and index ([`porpoise_storage::salvage`]). The damaged folder is only read.
-//! 2. The engine makes the indexes agree with the rows ([`porpoise_engine::mend`]).
+//! 1. Storage saves the rows of every table and index ([`porpoise_storage::salvage`]). The damaged
+//!    folder is only read.
+//! 2. The engine makes the indexes agree with the rows ([`porpoise_engine::index_repair`]).
 //! 3. A [`Recovery`] says what was saved, and what was not.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use porpoise_engine::mend::{MendedTable, mend_indexes};
+use porpoise_engine::index_repair::{RepairedTable, repair_indexes};
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
 use porpoise_storage::{Location, Options, Salvage, SavedSpace, SpaceId, salvage};
 
@@ -31,19 +32,22 @@ pub enum RecoveryProgress<'a> {
     },
 }
 
-/// What [`recover`] has saved, and what not. [`Display`](fmt::Display) tells it table by table, a line each.
+/// What [`recover`] has saved, and what not. [`Display`](fmt::Display) tells it table by table, a
+/// line each.
 #[derive(Debug)]
 pub struct Recovery {
     into: PathBuf,
     salvage: Salvage,
-    /// The tables, with what was done to their indexes, or why the new folder's definitions can't be read.
-    tables: Result<Vec<MendedTable>>,
+    /// The tables, with what was done to their indexes, or why the new folder's definitions can't
+    /// be read.
+    tables: Result<Vec<RepairedTable>>,
 }
 
-/// Saves what can be read of the database in the folder `from` into the folder `into`, which must be new or empty.
-/// Nothing is written to `from`. `progress` is called again and again meanwhile.
+/// Saves what can be read of the database in the folder `from` into the folder `into`, which must
+/// be new or empty. Nothing is written to `from`. `progress` is called again and again meanwhile.
 ///
-/// Error 1105 if `from` is no folder or is in use, if `into` isn't empty, or if nothing at all can be saved.
+/// Error 1105 if `from` is no folder or is in use, if `into` isn't empty, or if nothing at all can
+/// be saved.
 pub fn recover(
     from: impl AsRef<Path>,
     into: impl AsRef<Path>,
@@ -74,7 +78,7 @@ pub fn recover(
         variables: Vec::new(),
     });
     let tables = opened.and_then(|engine| {
-        let tables = mend_indexes(&engine, |table| {
+        let tables = repair_indexes(&engine, |table| {
             progress(RecoveryProgress::Comparing { table });
         })?;
         engine.shared.store.close()?;
@@ -145,7 +149,7 @@ impl Recovery {
 /// A table's lines. Its spaces, of rows and of indexes, are taken out of `unnamed`.
 fn write_table(
     out: &mut fmt::Formatter<'_>,
-    table: &MendedTable,
+    table: &RepairedTable,
     unnamed: &mut BTreeMap<SpaceId, &SavedSpace>,
 ) -> fmt::Result {
     let nothing = SavedSpace::default();
@@ -174,7 +178,7 @@ fn write_table(
             )?;
         }
     }
-    for (index, removed, added) in &table.mended {
+    for (index, removed, added) in &table.repaired {
         let counts = format!("{removed} entries removed, {added} added");
         writeln!(
             out,

@@ -119,8 +119,8 @@ impl std::ops::Deref for Columns {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slots;
 
-/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for as is error 1105, an unknown
-/// column 1054.
+/// One row, borrowed from where it was made or collected. What doesn't fit the type it is asked for
+/// as is error 1105, an unknown column 1054.
 pub type Row<'a> = rows::Row<'a, Slots>;
 
 /// Rows that were collected.

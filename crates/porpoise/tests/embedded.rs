@@ -1,4 +1,5 @@
-//! The database inside a program. `neighbours.rs` runs the same with a database that another process has open.
+//! The database inside a program. `other_process.rs` runs the same with a database that another
+//! process has open.
 
 pub mod common;
 
@@ -10,17 +11,18 @@ use porpoise::{
 };
 
 /// Which of the two test programs this is.
-const FAR: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"neighbours");
+const IN_OTHER_PROCESS: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"other_process");
 
-/// A database with `shop.fish (id, name)` and two rows, `1, 'cod'` and `2, 'eel'`; in memory, or in another process.
+/// A database with `shop.fish (id, name)` and two rows, `1, 'cod'` and `2, 'eel'`; in memory, or in
+/// another process.
 fn shop() -> Database {
-    let database = if FAR {
+    let database = if IN_OTHER_PROCESS {
         common::held_by_another()
     } else {
         Database::in_memory().unwrap()
     };
     fill(&database);
-    assert_eq!(database.is_here(), !FAR);
+    assert_eq!(database.is_local(), !IN_OTHER_PROCESS);
     database
 }
 
@@ -510,8 +512,8 @@ fn a_folder_in_use_is_refused_with_the_process_that_has_it() {
 }
 
 #[test]
-fn clients_look_into_the_program_while_its_doors_are_open() {
-    if FAR {
+fn clients_see_the_programs_database_while_it_listens() {
+    if IN_OTHER_PROCESS {
         // Clients come in where the database is.
         return;
     }
@@ -559,7 +561,7 @@ fn clients_look_into_the_program_while_its_doors_are_open() {
 
 #[test]
 fn a_client_can_end_a_programs_statement_or_connection() {
-    if FAR {
+    if IN_OTHER_PROCESS {
         // Clients come in where the database is.
         return;
     }
@@ -593,7 +595,7 @@ fn a_client_can_end_a_programs_statement_or_connection() {
 
 #[test]
 fn commits_of_the_program_and_of_its_clients_share_a_log() {
-    if FAR {
+    if IN_OTHER_PROCESS {
         // Clients come in where the database is.
         return;
     }

@@ -28,7 +28,8 @@ fn kind(connection: &Connection) -> &'static str {
 fn a_client_that_asks_a_willing_server_moves_to_shared_memory() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let served = Served::start(address, true);
-        // One account per plugin: the second is asked for its password in the clear, which nobody else can read now.
+        // One account per plugin: the second is asked for its password in the clear, which nobody
+        // else can read now.
         for account in ["ann:secret", "eve:whispered"] {
             let mut connection = Connection::open(&url(&served, account, true)).unwrap();
             assert_eq!(kind(&connection), "shared memory");
@@ -158,7 +159,8 @@ fn an_impostor_who_offers_memory_to_every_client_gets_none() {
 struct Raw {
     tcp: TcpStream,
     reader: PacketReader,
-    /// All that the server sent, its greeting's random bytes and the connection's number made alike.
+    /// All that the server sent, its greeting's random bytes and the connection's number made
+    /// alike.
     seen: Vec<Vec<u8>>,
 }
 

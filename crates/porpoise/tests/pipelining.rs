@@ -1,5 +1,5 @@
-//! Many statements in flight, over every way in: each reply is its own statement's, errors in the middle included. And many
-//! connections on one thread, which waits for whichever has a reply.
+//! Many statements in flight, over every way in: each reply is its own statement's, errors in the
+//! middle included. And many connections on one thread, which waits for whichever has a reply.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Signals that a program handles reach it wherever it waits: in the midst of a statement, too, which goes on as if nothing
-//! had been.
+//! Signals that a program handles reach it wherever it waits: in the midst of a statement, too,
+//! which goes on as if nothing had been.
 
 #![cfg(target_os = "linux")]
 
@@ -17,8 +17,9 @@ use signal_hook::consts::SIGUSR1;
 
 /// Runs `f` on a thread that is interrupted all the time, and says how often it was.
 ///
-/// A signal for a thread's number goes to its process, and is handled on that thread (kill(2), `complete_signal`). What waits in
-/// poll(2) is interrupted whether or not SA_RESTART is set (signal(7)).
+/// A signal for a thread's number goes to its process, and is handled on that thread (kill(2),
+/// `complete_signal`). What waits in poll(2) is interrupted whether or not SA_RESTART is set
+/// (signal(7)).
 fn interrupted<R: Send>(f: impl FnOnce() -> R + Send) -> (R, u32) {
     let came = Arc::new(AtomicBool::new(false));
     let registered = signal_hook::flag::register(SIGUSR1, came.clone()).unwrap();

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use clap::Args;
 use porpoise_client::{Options, Transport};
-use porpoise_lab::ceiling::{self, CeilingPlan, Driver, Way};
+use porpoise_lab::ceiling::{self, CeilingPlan, Driver, Route};
 use porpoise_lab::{BenchPlan, Sysbench, Target, Workload, bench};
 
-use super::beside::{Beside, prepare, ways_to};
+use super::peer::{PeerServer, prepare, routes_to};
 use super::serving::{self, Serving};
 use super::{Failure, WayIn, temporary_folder};
 
@@ -39,8 +39,9 @@ pub struct CeilingOptions {
     /// For sysbench over shared memory: the folder with Porpoise's libmariadb.so.3
     #[arg(long, value_name = "FOLDER", requires = "sysbench")]
     library: Option<PathBuf>,
-    /// A MySQL or MariaDB server to measure beside, as mysql://user:password@host:port/schema?socket=/path. Without this, MariaDB
-    /// is started if it is installed
+    /// A MySQL or MariaDB server to measure beside, as
+    /// mysql://user:password@host:port/schema?socket=/path. Without this, MariaDB is started if it
+    /// is installed
     #[arg(long)]
     peer: Option<String>,
     /// Rows of the table
@@ -62,34 +63,34 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     let serving = Serving::start(folder.path(), clients)?;
     let mut root = serving.root()?;
     prepare(&mut root, &["localhost"])?;
-    // MariaDB's client library, asked by several threads at once, doesn't always find its plugin for other accounts, and
-    // what it says then isn't what was recorded.
+    // MariaDB's client library, asked by several threads at once, doesn't always find its plugin
+    // for other accounts, and what it says then isn't what was recorded.
     root.run("ALTER USER sb@localhost IDENTIFIED WITH mysql_native_password BY 'sb'")?;
     drop(root);
-    let beside = match &options.peer {
-        Some(url) => Beside::at(url)?,
-        None => Beside::start(folder.path(), clients)?.unwrap_or_default(),
+    let peer = match &options.peer {
+        Some(url) => PeerServer::at(url)?,
+        None => PeerServer::start(folder.path(), clients)?.unwrap_or_default(),
     };
-    let [tcp, unix] = ways_to(serving.port, &serving.socket);
-    let mut ways = Vec::new();
+    let [tcp, unix] = routes_to(serving.port, &serving.socket);
+    let mut routes = Vec::new();
     for way in &options.ways {
         let (name, server, peer) = match way {
-            WayIn::Tcp => ("TCP", tcp.clone(), &beside.tcp),
-            WayIn::Unix => ("Unix socket", unix.clone(), &beside.unix),
+            WayIn::Tcp => ("TCP", tcp.clone(), &peer.tcp),
+            WayIn::Unix => ("Unix socket", unix.clone(), &peer.unix),
             WayIn::Shm => {
                 let memory = Options {
                     transport: Transport::SharedMemory,
                     ..unix.clone()
                 };
                 // The peer has no shared memory.
-                ("shared memory", memory, &beside.unix)
+                ("shared memory", memory, &peer.unix)
             }
             WayIn::FastPath => {
                 return Err("the fast path is shared memory after the login: measure shm".into());
             }
             WayIn::Embedded => return Err("nothing can't be embedded".into()),
         };
-        ways.push(Way {
+        routes.push(Route {
             name: name.into(),
             server,
             peer: peer.clone(),
@@ -116,7 +117,7 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     };
     let targets: Vec<Target> = [
         ("Porpoise", Some(&unix)),
-        (beside.name, beside.unix.as_ref().or(beside.tcp.as_ref())),
+        (peer.name, peer.unix.as_ref().or(peer.tcp.as_ref())),
     ]
     .into_iter()
     .filter_map(|(name, options)| {
@@ -127,11 +128,11 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     })
     .collect();
     bench::load_tables(&targets, &loaded)?;
-    let name = match beside.name {
+    let name = match peer.name {
         "" => "peer",
         name => name,
     };
-    let report = ceiling::run(&ways, name, &serving.socket, folder.path(), &plan)?;
+    let report = ceiling::run(&routes, name, &serving.socket, folder.path(), &plan)?;
     print!("{report}");
     Ok(())
 }

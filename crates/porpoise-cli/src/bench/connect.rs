@@ -6,8 +6,9 @@
 //!     the embedded database  └─ mariadbd          the same, if it is installed; or --peer: a server that runs already
 //! ```
 //!
-//! Both servers are processes of their own, so that neither shares a table of descriptors, an allocator or a heap with its
-//! clients. Both have the account `sb` with a password, made by CREATE USER as that server makes it, and the schema `sbtest`.
+//! Both servers are processes of their own, so that neither shares a table of descriptors, an
+//! allocator or a heap with its clients. Both have the account `sb` with a password, made by CREATE
+//! USER as that server makes it, and the schema `sbtest`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use clap::Args;
 use porpoise::Database;
 use porpoise_client::{Connection, Options, Transport};
 use porpoise_lab::connect::{self, ConnectPlan, Entrant};
-use porpoise_lab::replay::{Nothing, Recording};
+use porpoise_lab::replay::{Recording, ReplayServer};
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
-use super::beside::{Beside, prepare, ways_to};
+use super::peer::{PeerServer, prepare, routes_to};
 use super::serving::{self, Serving};
 use super::{Failure, WayIn, temporary_folder};
 
@@ -35,8 +36,9 @@ pub struct ConnectOptions {
     /// Ways in, of Porpoise's
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = [WayIn::Tcp, WayIn::Unix, WayIn::Shm, WayIn::FastPath, WayIn::Embedded])]
     ways: Vec<WayIn>,
-    /// A MySQL or MariaDB server to measure beside, as mysql://user:password@host:port/schema?socket=/path: over TCP if
-    /// it names a host, over its Unix socket if it names one. Without this, MariaDB is started if it is installed
+    /// A MySQL or MariaDB server to measure beside, as
+    /// mysql://user:password@host:port/schema?socket=/path: over TCP if it names a host, over its
+    /// Unix socket if it names one. Without this, MariaDB is started if it is installed
     #[arg(long)]
     peer: Option<String>,
     /// Measure no other server beside
@@ -60,14 +62,18 @@ pub struct ConnectOptions {
 }
 
 /// The server to measure beside that `options` ask for.
-fn find_peer(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<Beside, Failure> {
+fn find_peer(
+    options: &ConnectOptions,
+    folder: &Path,
+    clients: usize,
+) -> Result<PeerServer, Failure> {
     if options.alone {
-        return Ok(Beside::default());
+        return Ok(PeerServer::default());
     }
     if let Some(url) = &options.peer {
-        return Beside::at(url);
+        return PeerServer::at(url);
     }
-    let started = Beside::start(folder, clients)?;
+    let started = PeerServer::start(folder, clients)?;
     if started.is_none() {
         println!(
             "MariaDB (mariadbd) is not installed, and no --peer was given: measuring Porpoise alone."
@@ -76,8 +82,12 @@ fn find_peer(options: &ConnectOptions, folder: &Path, clients: usize) -> Result<
     Ok(started.unwrap_or_default())
 }
 
-/// A server that does nothing but say what the one at `way` says to a client that comes and goes.
-fn replay(way: &Options, folder: &Path, query: bool) -> Result<Nothing, Failure> {
+/// A server that does nothing but say what `server` says to a client that comes and goes.
+fn start_replay_server(
+    server: &Options,
+    folder: &Path,
+    query: bool,
+) -> Result<ReplayServer, Failure> {
     let visit = |options: &Options| -> Result<(), Failure> {
         let mut connection = Connection::connect(options)?;
         if query {
@@ -85,16 +95,19 @@ fn replay(way: &Options, folder: &Path, query: bool) -> Result<Nothing, Failure>
         }
         Ok(connection.close()?)
     };
-    let upstream = way.socket.as_deref().ok_or("no Unix socket to record at")?;
+    let upstream = server
+        .socket
+        .as_deref()
+        .ok_or("no Unix socket to record at")?;
     // The first login is longer than those after it.
-    visit(way)?;
+    visit(server)?;
     let recording = Recording::of(upstream, folder, |socket| {
         visit(&Options {
             socket: Some(socket.to_path_buf()),
-            ..way.clone()
+            ..server.clone()
         })
     })?;
-    Ok(Nothing::start(Arc::new(recording), folder)?)
+    Ok(ReplayServer::start(Arc::new(recording), folder)?)
 }
 
 pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
@@ -105,26 +118,28 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
     crate::serve::raise_descriptor_limit(0);
     let serving = Serving::start(folder.path(), clients)?;
     prepare(&mut serving.root()?, &["localhost"])?;
-    let beside = find_peer(options, folder.path(), clients)?;
+    let peer = find_peer(options, folder.path(), clients)?;
     let database = Database::options()
         .share(false)
         .open(folder.path().join("embedded"))?;
 
-    let [tcp, unix] = ways_to(serving.port, &serving.socket);
+    let [tcp, unix] = routes_to(serving.port, &serving.socket);
     let entrant = |way: &str, options: &Option<Options>| {
         let options = options.clone()?;
-        Some(Entrant::new(format!("{} {way}", beside.name), options))
+        Some(Entrant::new(format!("{} {way}", peer.name), options))
     };
-    let mut entrants: Vec<Entrant> = [entrant("TCP", &beside.tcp), entrant("Unix", &beside.unix)]
+    let mut entrants: Vec<Entrant> = [entrant("TCP", &peer.tcp), entrant("Unix", &peer.unix)]
         .into_iter()
         .flatten()
         .collect();
     let name = |way: &str, options: &Option<Options>| Some(entrant(way, options)?.name);
-    let (beside_tcp, beside_unix) = (name("TCP", &beside.tcp), name("Unix", &beside.unix));
+    let (peer_tcp, peer_unix) = (name("TCP", &peer.tcp), name("Unix", &peer.unix));
     for way in &options.ways {
         entrants.push(match way {
-            WayIn::Tcp => Entrant::new("TCP", tcp.clone()).beside(beside_tcp.as_deref()),
-            WayIn::Unix => Entrant::new("Unix socket", unix.clone()).beside(beside_unix.as_deref()),
+            WayIn::Tcp => Entrant::new("TCP", tcp.clone()).compared_with(peer_tcp.as_deref()),
+            WayIn::Unix => {
+                Entrant::new("Unix socket", unix.clone()).compared_with(peer_unix.as_deref())
+            }
             WayIn::Shm => {
                 let memory = Options {
                     transport: Transport::SharedMemory,
@@ -133,14 +148,14 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
                         .to_string(),
                     ..unix.clone()
                 };
-                Entrant::new("shared memory", memory).beside(beside_unix.as_deref())
+                Entrant::new("shared memory", memory).compared_with(peer_unix.as_deref())
             }
             WayIn::FastPath => {
                 let moving = Options {
                     loopback_fast_path: true,
                     ..tcp.clone()
                 };
-                Entrant::new("loopback fast path", moving).beside(beside_unix.as_deref())
+                Entrant::new("loopback fast path", moving).compared_with(peer_unix.as_deref())
             }
             WayIn::Embedded => {
                 let database = database.clone();
@@ -154,18 +169,18 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
                 let visit = move |query| {
                     visit(query).map_err(|error: porpoise::Error| error.message().to_string())
                 };
-                Entrant::by_calls("embedded", Arc::new(visit)).beside(beside_unix.as_deref())
+                Entrant::by_calls("embedded", Arc::new(visit)).compared_with(peer_unix.as_deref())
             }
         });
     }
-    let nothing = options
+    let replay_server = options
         .nothing
-        .then(|| replay(&unix, folder.path(), options.query))
+        .then(|| start_replay_server(&unix, folder.path(), options.query))
         .transpose()?;
-    if let Some(nothing) = &nothing {
-        let [tcp, unix] = ways_to(nothing.port(), nothing.socket());
-        entrants.push(Entrant::new("nothing TCP", tcp).beside(beside_tcp.as_deref()));
-        entrants.push(Entrant::new("nothing Unix", unix).beside(beside_unix.as_deref()));
+    if let Some(replay_server) = &replay_server {
+        let [tcp, unix] = routes_to(replay_server.port(), replay_server.socket());
+        entrants.push(Entrant::new("nothing TCP", tcp).compared_with(peer_tcp.as_deref()));
+        entrants.push(Entrant::new("nothing Unix", unix).compared_with(peer_unix.as_deref()));
     }
     let plan = ConnectPlan {
         clients: options.clients.clone(),

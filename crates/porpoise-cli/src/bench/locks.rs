@@ -1,5 +1,5 @@
-//! `porpoise bench locks`: reader-writer locks against each other: turns a second through each lock, by 1 to 64 threads,
-//! in four mixes of readers and writers; a table and a picture.
+//! `porpoise bench locks`: reader-writer locks against each other: turns a second through each
+//! lock, by 1 to 64 threads, in four mixes of readers and writers; a table and a picture.
 
 use std::path::PathBuf;
 use std::time::Duration;

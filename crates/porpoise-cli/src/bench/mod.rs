@@ -1,13 +1,13 @@
 //! `porpoise bench`: the main job, measured.
 //!
-//! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the read-write mix over
-//! every way in, the embedded one included; then one table of figures, each beside its ratio to TCP's. [`locks`], [`connect`] and
-//! [`ceiling`] are experiments of their own.
+//! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
+//! read-write mix over every way in, the embedded one included; then one table of figures, each
+//! beside its ratio to TCP's. [`locks`], [`connect`] and [`ceiling`] are experiments of their own.
 
-mod beside;
 mod ceiling;
 mod connect;
 mod locks;
+mod peer;
 mod serving;
 
 use std::path::Path;
@@ -24,7 +24,7 @@ use porpoise_storage::Location;
 use porpoise_transport::Stream;
 use porpoise_transport::shared_memory::{BASE_NAME, path_of};
 
-use beside::Beside;
+use peer::PeerServer;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -37,8 +37,8 @@ pub struct BenchOptions {
     /// Numbers of clients, each with a connection
     #[arg(long, visible_alias = "threads", value_delimiter = ',', default_values_t = [1, 8])]
     clients: Vec<usize>,
-    /// Threads that have the clients: each sends for its clients in turn, and takes the replies that are there. Unless given, each
-    /// client has its own, which waits
+    /// Threads that have the clients: each sends for its clients in turn, and takes the replies
+    /// that are there. Unless given, each client has its own, which waits
     #[arg(long, value_name = "THREADS")]
     jobs: Option<usize>,
     /// Seconds each measurement takes
@@ -47,7 +47,8 @@ pub struct BenchOptions {
     /// What the clients do: read-write, point-select, read-only, …
     #[arg(long, value_delimiter = ',', default_value = "oltp_read_write")]
     workload: Vec<Workload>,
-    /// Ways in; all, unless given, but with --jobs the embedded one is left out: its statements run on the thread that sends them
+    /// Ways in; all, unless given, but with --jobs the embedded one is left out: its statements run
+    /// on the thread that sends them
     #[arg(long, value_delimiter = ',', value_enum)]
     ways: Vec<WayIn>,
     /// Measure a MySQL or MariaDB server beside, and compare with its Unix socket: the one at
@@ -79,7 +80,8 @@ enum Experiment {
     Locks(locks::LocksOptions),
     /// Measure clients that come and go: connections a second over every way in, beside MariaDB
     Connect(connect::ConnectOptions),
-    /// Measure how near Porpoise is to a server that does nothing, which replays recorded replies, beside MariaDB
+    /// Measure how near Porpoise is to a server that does nothing, which replays recorded replies,
+    /// beside MariaDB
     Ceiling(ceiling::CeilingOptions),
 }
 
@@ -121,13 +123,13 @@ impl Served {
             variables,
         })?;
         let socket = folder.join(format!("{name}.sock"));
-        let doors = ServerOptions {
+        let server_options = ServerOptions {
             tcp: vec![([127, 0, 0, 1], 0).into()],
             socket: Some(socket.clone()),
             shared_memory: Some(path_of(&socket, BASE_NAME)),
             ..ServerOptions::default()
         };
-        let server = Server::start(engine.clone(), &doors)?;
+        let server = Server::start(engine.clone(), &server_options)?;
         let socket = socket.display().to_string();
         // What a server says of itself tells it from others.
         engine.variables().learn("socket", &socket);
@@ -196,14 +198,14 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
         .ok_or("no TCP address")?
         .port();
     let tcp = format!("mysql://sb:sb@127.0.0.1:{port}/{SCHEMA}?transport=tcp");
-    let beside = match &options.peer {
-        None => Beside::default(),
-        Some(Some(url)) => Beside::at(url)?,
-        Some(None) => Beside::start(folder.path(), clients)?
+    let peer = match &options.peer {
+        None => PeerServer::default(),
+        Some(Some(url)) => PeerServer::at(url)?,
+        Some(None) => PeerServer::start(folder.path(), clients)?
             .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
     };
     let target = |way: &str, options: Option<Options>| {
-        let name = format!("{} {way}", beside.name);
+        let name = format!("{} {way}", peer.name);
         Some(Target {
             name,
             options: options?,
@@ -211,8 +213,8 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     };
     // The others are compared with the first.
     let mut targets: Vec<Target> = [
-        target("Unix socket", beside.unix.clone()),
-        target("TCP", beside.tcp.clone()),
+        target("Unix socket", peer.unix.clone()),
+        target("TCP", peer.tcp.clone()),
     ]
     .into_iter()
     .flatten()

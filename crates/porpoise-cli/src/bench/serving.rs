@@ -65,7 +65,8 @@ impl Drop for Serving {
     }
 }
 
-/// Who is asked to end takes the servers along: this becomes true, and the second time ends the process.
+/// Who is asked to end takes the servers along: this becomes true, and the second time ends the
+/// process.
 pub fn ends_when_asked() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

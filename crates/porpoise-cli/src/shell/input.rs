@@ -1,7 +1,8 @@
 //! What was typed, cut into statements and commands.
 //!
-//! A statement goes on over lines to the delimiter, `\g` or `\G`, outside of quotes and comments. A command is a word
-//! at the beginning of a line while no statement has begun, or a backslash and a letter anywhere outside of quotes.
+//! A statement goes on over lines to the delimiter, `\g` or `\G`, outside of quotes and comments. A
+//! command is a word at the beginning of a line while no statement has begun, or a backslash and a
+//! letter anywhere outside of quotes.
 
 use super::commands::{self, Command};
 
@@ -25,7 +26,7 @@ pub enum Item {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
+enum InProcessServer {
     Nothing,
     Quotes(char),
     Comment,
@@ -36,7 +37,7 @@ enum Inside {
 pub struct Input {
     pub delimiter: String,
     buffer: String,
-    inside: Inside,
+    inside: InProcessServer,
     line: usize,
     began: usize,
 }
@@ -46,7 +47,7 @@ impl Input {
         Input {
             delimiter: delimiter.into(),
             buffer: String::new(),
-            inside: Inside::Nothing,
+            inside: InProcessServer::Nothing,
             line: 0,
             began: 0,
         }
@@ -54,7 +55,7 @@ impl Input {
 
     /// A statement, a quote or a comment has begun and not ended.
     pub fn is_open(&self) -> bool {
-        self.inside != Inside::Nothing || !self.buffer.trim().is_empty()
+        self.inside != InProcessServer::Nothing || !self.buffer.trim().is_empty()
     }
 
     /// What has been typed of a statement.
@@ -64,10 +65,10 @@ impl Input {
 
     pub fn clear(&mut self) {
         self.buffer.clear();
-        self.inside = Inside::Nothing;
+        self.inside = InProcessServer::Nothing;
     }
 
-    /// Takes one line, without its end.
+    /// OptionKind one line, without its end.
     pub fn feed(&mut self, line: &str) -> Vec<Item> {
         let mut items = Vec::new();
         self.line += 1;
@@ -81,35 +82,35 @@ impl Input {
         while let Some(next) = rest.chars().next() {
             let mut taken = next.len_utf8();
             match self.inside {
-                Inside::Comment => {
+                InProcessServer::Comment => {
                     if rest.starts_with("*/") {
-                        self.inside = Inside::Nothing;
+                        self.inside = InProcessServer::Nothing;
                         taken = 2;
                     }
                     self.push(&rest[..taken]);
                 }
-                Inside::Quotes(quote) => {
+                InProcessServer::Quotes(quote) => {
                     if next == '\\' && quote != '`' {
                         taken += rest[taken..].chars().next().map_or(0, char::len_utf8);
                     } else if next == quote {
-                        self.inside = Inside::Nothing;
+                        self.inside = InProcessServer::Nothing;
                     }
                     self.push(&rest[..taken]);
                 }
-                Inside::Nothing if rest.starts_with(&self.delimiter) => {
+                InProcessServer::Nothing if rest.starts_with(&self.delimiter) => {
                     taken = self.delimiter.len();
                     self.end(false, &mut items);
                 }
-                Inside::Nothing => match next {
+                InProcessServer::Nothing => match next {
                     '\\' => taken = self.backslash(rest, &mut items),
                     '#' => break,
                     '-' if is_comment(rest) => break,
                     '\'' | '"' | '`' => {
-                        self.inside = Inside::Quotes(next);
+                        self.inside = InProcessServer::Quotes(next);
                         self.push(&rest[..taken]);
                     }
                     '/' if rest.starts_with("/*") => {
-                        self.inside = Inside::Comment;
+                        self.inside = InProcessServer::Comment;
                         taken = 2;
                         self.push("/*");
                     }

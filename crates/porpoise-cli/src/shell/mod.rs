@@ -1,4 +1,5 @@
-//! `porpoise sql`: a shell like `mysql`, over every way in, and on a folder or memory without any server.
+//! `porpoise sql`: a shell like `mysql`, over every way in, and on a folder or memory without any
+//! server.
 //!
 //! ```text
 //!   terminal ─► Editor ─┐
@@ -6,8 +7,9 @@
 //!   source FILE ────────┘
 //! ```
 //!
-//! At a terminal it asks line by line and shows rows in boxes, with their number and time. Otherwise it runs what comes on
-//! stdin, shows rows separated by tabs, and ends at the first error with exit code 1, as `mysql` does.
+//! At a terminal it asks line by line and shows rows in boxes, with their number and time.
+//! Otherwise it runs what comes on stdin, shows rows separated by tabs, and ends at the first error
+//! with exit code 1, as `mysql` does.
 
 mod commands;
 mod editor;
@@ -41,7 +43,8 @@ use target::Target;
 
 #[derive(Args)]
 pub struct SqlOptions {
-    /// A folder, `:memory:` (the default), or the URL of a server: mysql://user:password@host:port/database?transport=…
+    /// A folder, `:memory:` (the default), or the URL of a server:
+    /// mysql://user:password@host:port/database?transport=…
     ///
     /// With a server's options, a URL, or the database to use
     target: Option<String>,
@@ -269,7 +272,8 @@ impl Shell {
         let mut line = Vec::new();
         loop {
             line.clear();
-            // A script need not be text throughout: what isn't reaches the server as well as it can.
+            // A script need not be text throughout: what isn't reaches the server as well as it
+            // can.
             match lines.read_until(b'\n', &mut line) {
                 Ok(0) => return self.take(&mut input, Input::finish),
                 Ok(_) => {}

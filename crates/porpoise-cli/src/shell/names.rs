@@ -36,7 +36,8 @@ impl Names {
         Ok(names)
     }
 
-    /// What a word can become. Behind a dot it is a column of that table, or a table of that database.
+    /// What a word can become. Behind a dot it is a column of that table, or a table of that
+    /// database.
     fn candidates(&self, word: &str) -> Vec<String> {
         let fits = |name: &str, typed: &str| {
             name.get(..typed.len())

@@ -250,7 +250,8 @@ fn tabs(
     Ok(count)
 }
 
-/// A value in a line of tab-separated ones: what would break the line apart is written with a backslash.
+/// A value in a line of tab-separated ones: what would break the line apart is written with a
+/// backslash.
 fn escape(at: usize, bytes: &[u8], line: &mut Vec<u8>) {
     if at > 0 {
         line.push(b'\t');

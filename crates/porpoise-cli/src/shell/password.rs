@@ -34,8 +34,8 @@ impl Drop for Silent<'_> {
     }
 }
 
-/// Asks at the terminal that this program belongs to, wherever its input comes from. Without one, the next line of the input
-/// is the answer.
+/// Asks at the terminal that this program belongs to, wherever its input comes from. Without one,
+/// the next line of the input is the answer.
 pub fn ask(question: &str) -> io::Result<String> {
     let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else {
         let mut line = String::new();
@@ -52,7 +52,8 @@ pub fn ask(question: &str) -> io::Result<String> {
     answer
 }
 
-/// Reads keys up to Enter. They can be taken back one by one (Backspace) or all (Ctrl-U); Ctrl-C gives up.
+/// Reads keys up to Enter. They can be taken back one by one (Backspace) or all (Ctrl-U); Ctrl-C
+/// gives up.
 fn read_keys(mut keys: impl Read) -> io::Result<String> {
     const CTRL_C: u8 = 3;
     const CTRL_D: u8 = 4;

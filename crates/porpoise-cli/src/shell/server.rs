@@ -1,4 +1,5 @@
-//! `-u`, `-p`, `-h`, `-P`, `-S` and `--protocol`: which server, and as whom, in `mysql`'s own words.
+//! `-u`, `-p`, `-h`, `-P`, `-S` and `--protocol`: which server, and as whom, in `mysql`'s own
+//! words.
 //!
 //! ```text
 //! porpoise sql -u ann -p shop                  a server on this machine; `shop` is the database, as for mysql
@@ -53,7 +54,8 @@ impl ServerOptions {
             || self.protocol.is_some()
     }
 
-    /// What the shell connects with, for a target that is a server. None: a folder, or memory. It may ask for a password.
+    /// What the shell connects with, for a target that is a server. None: a folder, or memory. It
+    /// may ask for a password.
     pub fn options(&self, target: Option<&str>) -> Result<Option<Options>, Error> {
         let mut options: Options = match target {
             Some(url) if url.contains("://") => url.parse()?,
@@ -115,8 +117,9 @@ impl ServerOptions {
     }
 }
 
-/// Spells out a `-p`, alone or behind other letters: `-Bpsecret` becomes `-B --password=secret`. What follows the letter is the
-/// password, and what follows a space is not, which is `mysql`'s rule for this option and not for others.
+/// Spells out a `-p`, alone or behind other letters: `-Bpsecret` becomes `-B --password=secret`.
+/// What follows the letter is the password, and what follows a space is not, which is `mysql`'s
+/// rule for this option and not for others.
 pub fn spelled_out(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let known = SqlOptions::augment_args(clap::Command::new("sql"));
     let takes_value = |is_it: &dyn Fn(&clap::Arg) -> bool| {

@@ -1,4 +1,5 @@
-//! What the shell talks to: a server by its URL, or a folder or memory that this process opens itself.
+//! What the shell talks to: a server by its URL, or a folder or memory that this process opens
+//! itself.
 
 use porpoise::Database;
 use porpoise_client::{Connection, Error, Options, Transport};
@@ -69,7 +70,7 @@ impl Target {
     /// The way there, for people.
     pub fn describe(&self, connection: &Connection) -> String {
         match &self.opened {
-            Some((name, database)) if database.is_here() => format!("{name}, in this process"),
+            Some((name, database)) if database.is_local() => format!("{name}, in this process"),
             Some((name, _)) => format!("{name}, which another process has open"),
             None => connection.stream().kind().to_string(),
         }

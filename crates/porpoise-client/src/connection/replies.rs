@@ -33,8 +33,8 @@ impl Connection {
         }
     }
 
-    /// Reads what is left of every reply that is due. The errors of those statements are lost: the caller didn't read their
-    /// replies.
+    /// Reads what is left of every reply that is due. The errors of those statements are lost: the
+    /// caller didn't read their replies.
     pub(super) fn drain_replies(&mut self) -> Result<(), Error> {
         self.check_open()?;
         loop {
@@ -175,7 +175,8 @@ impl Connection {
         let packet = self.read_packet()?;
         let capabilities = self.server.capabilities;
         let payload = self.reader.packet_at(packet).payload;
-        // Some acknowledgements are EOF packets, which are shorter than an OK that begins with the same byte.
+        // Some acknowledgements are EOF packets, which are shorter than an OK that begins with the
+        // same byte.
         let is_short = payload.len() <= 5 && payload.first() == Some(&0xFE);
         let reply = if is_short {
             porpoise_protocol::reply::parse_end_of_rows(
@@ -224,7 +225,8 @@ impl Connection {
         };
     }
 
-    /// Skips to the end of the result being read, then reads the head of the next one, if there is one.
+    /// Skips to the end of the result being read, then reads the head of the next one, if there is
+    /// one.
     pub(crate) fn next_result(&mut self) -> Result<bool, Error> {
         while let ReadState::Rows { .. } = self.reading {
             self.take_row()?;
@@ -279,7 +281,8 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends a file piece by piece, and the empty packet that ends it. A file that couldn't be read is cut short.
+    /// Sends a file piece by piece, and the empty packet that ends it. A file that couldn't be read
+    /// is cut short.
     fn send_file(&mut self, name: &[u8], sequence: u8) -> Result<(), Error> {
         self.writer.set_sequence(sequence);
         let Some(mut files) = self.files.take() else {

@@ -1,11 +1,11 @@
-//! A log that is not what the server wrote.
+//! A damaged log.
 //!
-//! One connection commits rows 1, 2, 3 … and the server is killed. At its end a log may hold
-//! anything: that is what a machine leaves that lost its power while it wrote, and the start makes
-//! the best of it, a prefix of the commits, unless a mark says that more was on disk. But no power
-//! cut makes the file shorter than it was made, and in its middle, behind which more was written
-//! and synced, damage means that acknowledged commits are lost: the server must refuse to start,
-//! and name the file.
+//! One connection commits rows 1, 2, 3 … and the server is killed. The end of a log may hold
+//! anything, as a machine that lost its power while it wrote leaves it; the server then starts with
+//! a prefix of the commits, unless a mark names_the_damage that more was on disk. But no power cut
+//! makes the file shorter than it was made. And damage in the log's middle, behind which more was
+//! written and synced, means that acknowledged commits are lost. In both cases the server must
+//! refuse to start, and name the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use porpoise_e2e::server::Product;
 
 use crate::victim::Victim;
 
-/// So long may a row be; it is about what its commit takes in the log.
+/// The longest text of a row: about the bytes that its commit takes in the log.
 const PAD_LEN_MAX: usize = 300;
 
-/// The log of a killed server that had acknowledged the rows 1 to `rows`.
-struct Remains {
+/// The folder of a killed server that had acknowledged the rows 1 to `rows`.
+struct KilledServer {
     folder: tempfile::TempDir,
     victim: Victim,
     rows: i64,
 }
 
-impl Remains {
-    fn new() -> Remains {
+impl KilledServer {
+    fn new() -> KilledServer {
         let folder =
             tempfile::TempDir::with_prefix("porpoise-crash-").expect("a folder can be made");
         let mut victim = Victim::new(Product::Porpoise, folder.path());
@@ -45,7 +45,7 @@ impl Remains {
                 .unwrap_or_else(|what| panic!("{what}"));
         }
         victim.kill();
-        Remains {
+        KilledServer {
             folder,
             victim,
             rows,
@@ -76,7 +76,8 @@ impl Remains {
         log
     }
 
-    /// Starts, and says how many rows are there; they must be the first ones, in every index.
+    /// Starts the server and returns how many rows it has; they must be the first ones, in every
+    /// index.
     fn rows_after_start(&mut self) -> Result<i64, String> {
         self.victim.start(&[])?;
         let mut client = self.victim.connect().map_err(|t| format!("{t:?}"))?;
@@ -88,7 +89,7 @@ impl Remains {
             ));
         }
         crate::index::agree_with(&mut client, "history.line")?;
-        // And it works on, from where it now is.
+        // It goes on from there.
         client.must(&format!(
             "INSERT INTO history.line VALUES ({}, 'new')",
             last + 1
@@ -113,12 +114,12 @@ impl Remains {
     }
 }
 
-/// Changes a log's bytes; told how many of them were written.
+/// Changes a log's bytes, of which the first argument names_the_damage how many were written.
 type Damage = fn(usize, &mut Vec<u8>);
 
-/// What a start may do about a damaged log.
+/// What a start may do with a damaged log.
 #[derive(Clone, Copy, PartialEq)]
-enum Due {
+enum Outcome {
     /// Refuse, by the file's name.
     Refusal,
     /// The same, or find a prefix of the commits.
@@ -128,8 +129,8 @@ enum Due {
 }
 
 pub fn at_the_end(rounds: u32) {
-    use Due::{All, Prefix, Refusal};
-    let damages: &[(&str, Due, Damage)] = &[
+    use Outcome::{All, Prefix, Refusal};
+    let damages: &[(&str, Outcome, Damage)] = &[
         (
             "the file ends in the last commit",
             Refusal,
@@ -166,30 +167,30 @@ pub fn at_the_end(rounds: u32) {
         ),
     ];
     for round in 0..rounds as usize {
-        let (name, due, damage) = damages[round % damages.len()];
-        let mut remains = Remains::new();
-        let log = remains.edit(damage);
-        match remains.rows_after_start() {
-            Ok(_) if due == Refusal => remains.fail(&format!("{name}: it was not noticed")),
-            Ok(found) if found > remains.rows => {
-                remains.fail(&format!("{name}: {found} rows, more than there were"))
+        let (name, expected, damage) = damages[round % damages.len()];
+        let mut killed = KilledServer::new();
+        let log = killed.edit(damage);
+        match killed.rows_after_start() {
+            Ok(_) if expected == Refusal => killed.fail(&format!("{name}: it was not noticed")),
+            Ok(found) if found > killed.rows => {
+                killed.fail(&format!("{name}: {found} rows, more than there were"))
             }
-            Ok(found) if due == All && found != remains.rows => {
-                let rows = remains.rows;
-                remains.fail(&format!("{name}: {found} rows of {rows}"))
+            Ok(found) if expected == All && found != killed.rows => {
+                let rows = killed.rows;
+                killed.fail(&format!("{name}: {found} rows of {rows}"))
             }
             Ok(_) => {}
-            Err(what) if due != All && says(&what, &log) => {}
-            Err(what) => remains.fail(&format!("{name}: {what}")),
+            Err(what) if expected != All && names_the_damage(&what, &log) => {}
+            Err(what) => killed.fail(&format!("{name}: {what}")),
         }
     }
 }
 
 pub fn in_the_middle(rounds: u32) {
     for _ in 0..rounds {
-        let mut remains = Remains::new();
-        // Where the rows' commits lie, the last few left alone.
-        let log = remains.edit(|written, bytes| {
+        let mut killed = KilledServer::new();
+        // Among the rows' commits, but not among the last few.
+        let log = killed.edit(|written, bytes| {
             let at = fastrand::usize(written / 3..written - 4 * (PAD_LEN_MAX + 200));
             let from = (at..written)
                 .find(|&at| bytes[at] != 0)
@@ -199,10 +200,10 @@ pub fn in_the_middle(rounds: u32) {
                 false => bytes[from..from + 16].fill_with(|| fastrand::u8(..)),
             }
         });
-        match remains.victim.start(&[]) {
-            Ok(_) => remains.fail("a log with a hole was taken for whole"),
-            Err(what) if says(&what, &log) => {}
-            Err(what) => remains.fail(&format!(
+        match killed.victim.start(&[]) {
+            Ok(_) => killed.fail("a log that is damaged in its middle was accepted"),
+            Err(what) if names_the_damage(&what, &log) => {}
+            Err(what) => killed.fail(&format!(
                 "the refusal does not name {}: {what}",
                 log.display()
             )),
@@ -210,7 +211,7 @@ pub fn in_the_middle(rounds: u32) {
     }
 }
 
-fn says(what: &str, log: &Path) -> bool {
+fn names_the_damage(what: &str, log: &Path) -> bool {
     let last = what
         .lines()
         .rfind(|line| line.contains("porpoise:"))

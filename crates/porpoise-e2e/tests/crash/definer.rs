@@ -1,7 +1,8 @@
-//! A connection that defines: each statement is there whole after a crash, or not there at all.
+//! A connection that runs DDL: after a crash, each statement has taken effect whole or not at all.
 //!
-//! The schema `shape` is the definer's own, and its model says which tables are there, with which columns, indexes and
-//! rows. It also adds and drops a column and an index of the table that the writers fill.
+//! The schema `shape` is the definer's own, and its model holds the tables there with their
+//! columns, indexes and rows. It also adds and drops a column and an index of the table that the
+//! writers fill.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ struct State {
     tables: BTreeMap<String, Table>,
     fish_has_column: bool,
     fish_has_index: bool,
-    /// An AUTO_INCREMENT counter goes through the change of a table.
+    /// An AUTO_INCREMENT counter survives the change of its table.
     event_has_column: bool,
 }
 
@@ -39,7 +40,7 @@ pub struct Definer {
     pub acknowledged: u64,
 }
 
-/// What a column that is added later holds in the rows that are there.
+/// The value of a column that is added later in the rows that exist.
 fn default_of(column: &str) -> i64 {
     column.bytes().map(i64::from).sum()
 }
@@ -58,7 +59,7 @@ impl Definer {
         self.state.tables.keys().map(String::as_str)
     }
 
-    /// Works until the server dies. An error is something that should not have happened.
+    /// Runs statements until the server dies. An error is something that must not happen.
     pub fn work(&mut self, client: &mut Client) -> Result<(), String> {
         match client.run("USE shape") {
             Ok(()) => {}
@@ -86,7 +87,7 @@ impl Definer {
         }
     }
 
-    /// Compares what the server holds with what the definer was told.
+    /// Compares what the server holds with what it has acknowledged.
     pub fn settle(&mut self, client: &mut Client) -> Result<(), String> {
         let found = read(client).map_err(|what| format!("after {}: {what}", self.last))?;
         let in_doubt = self.in_doubt.take();
@@ -103,7 +104,7 @@ impl Definer {
     }
 }
 
-/// Picks a statement, and does to the state what it does. `None` if nothing fits what is there.
+/// Picks a statement and applies it to the state. `None` if it doesn't fit the state.
 fn step(state: &mut State) -> Option<String> {
     let kinds: &[fn(&mut State) -> Option<String>] = &[
         create,
@@ -251,7 +252,7 @@ fn drop_column(state: &mut State) -> Option<String> {
     for row in table.rows.values_mut() {
         row.remove(at);
     }
-    // Its indexes go with it.
+    // Its indexes are dropped with it.
     table.indexes.retain(|_, (of, _)| *of != column);
     Some(format!("ALTER TABLE {name} DROP COLUMN {column}"))
 }
@@ -388,14 +389,14 @@ fn alter_event(state: &mut State) -> Option<String> {
     })
 }
 
-/// What the server holds.
+/// Reads the state from the server.
 fn read(client: &mut Client) -> Result<State, String> {
     let mut state = State::default();
     for row in client.must_rows("SHOW TABLES FROM shape")? {
         let name = &row[0];
         let mut table = Table::default();
         for column in client.must_rows(&format!("SHOW COLUMNS FROM shape.{name}"))? {
-            // MariaDB writes a display width.
+            // MariaDB shows a display width.
             let kind = column[1].split('(').next().unwrap_or("").to_owned();
             table.columns.push((column[0].clone(), kind));
         }
@@ -424,7 +425,7 @@ fn read(client: &mut Client) -> Result<State, String> {
     Ok(state)
 }
 
-/// Whether the column is there, and its default in every row.
+/// Whether the column exists, with its default in every row.
 fn has_extra(client: &mut Client, table: &str) -> Result<bool, String> {
     let columns = client.must_rows(&format!("SHOW COLUMNS FROM {table}"))?;
     if !columns.iter().any(|row| row[0] == "extra") {

@@ -1,8 +1,9 @@
-//! Every index of a table says what the table says.
+//! Every index of a table agrees with the table.
 //!
-//! The rows are read by the primary key, or by a scan where there is none, and once more by each index: its own columns
-//! alone (what the entries hold), and all columns (where the entries lead). EXPLAIN must say that the index was read.
-//! CHECK TABLE, the server's own look at the same thing, must find nothing either.
+//! The rows are read by the primary key, or by a scan where there is none, and again by each index:
+//! its own columns alone (what the entries hold), and all columns (which rows the entries lead to).
+//! EXPLAIN must say that the index was read. CHECK TABLE, the server's own check, must find nothing
+//! either.
 
 use crate::victim::Client;
 

@@ -1,4 +1,4 @@
-//! Kill -9 under load, seen by clients: nothing acknowledged is missing, nothing is there by half.
+//! Kill -9 under load: nothing acknowledged is missing, and nothing is there in part.
 //!
 //! ```text
 //!  writers ──► multi-row, multi-table transactions, savepoints, rollbacks ─┐
@@ -7,20 +7,24 @@
 //!                                                                           start again, compare
 //! ```
 //!
-//! Each connection keeps a model of what it was told is done ([`writer`], [`definer`]). The server is killed at a random
-//! moment, or in the middle of a checkpoint, or while it recovers from the last kill; what it holds after the next start
-//! must be each model as it stood, or with the one statement or COMMIT that was on its way when the server died. Every
-//! index must agree with its table ([`index`]), and AUTO_INCREMENT must not have gone back. The same folder goes through
-//! all rounds, so damage that shows late shows too. [`damage`] cuts and flips bytes of the log of a killed server.
+//! Each connection keeps a model of what the server has acknowledged ([`writer`], [`definer`]). The
+//! server is killed at a random moment, or in the middle of a checkpoint, or while it recovers from
+//! the last kill. After the next start it must hold each model as it was, or with the one statement
+//! or COMMIT that was under way when the server died. Every index must agree with its table
+//! ([`index`]), and AUTO_INCREMENT must not have gone back. All rounds use the same folder, so that
+//! damage that shows late shows, too. [`damage`] cuts and flips bytes of the log of a killed
+//! server.
 //!
-//! A few rounds run by default. The long run, and the same test held against MariaDB (does the test itself hold?):
+//! A few rounds run by default. The long run, and the same test on MariaDB, to see that it asks for
+//! no more than MySQL promises:
 //!
 //! ```sh
 //! PORPOISE_CRASH_ROUNDS=200 cargo test --release -p porpoise-e2e --test crash -- --nocapture
 //! cargo test -p porpoise-e2e --test crash -- --ignored --nocapture
 //! ```
 //!
-//! `PORPOISE_BIN` names another server program than this build's. A failed run leaves its folder and says where.
+//! `PORPOISE_BIN` names another server program than this build's. A failed run keeps its folder and
+//! prints where it is.
 
 mod damage;
 mod definer;
@@ -41,7 +45,7 @@ use writer::Writer;
 
 const WRITERS: i64 = 4;
 const LOAD_MS_MAX: u64 = 1500;
-/// The wait for the next checkpoint of the rounds that kill in its middle.
+/// How long a round that kills in the middle of a checkpoint waits for one.
 const CHECKPOINT_WAIT_MAX: Duration = Duration::from_secs(4);
 
 const SCHEMA: &[&str] = &[
@@ -70,8 +74,8 @@ const SCHEMA: &[&str] = &[
     "INSERT INTO crash.progress VALUES (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)",
 ];
 
-/// What the connections have been told, kept over all rounds.
-struct Told {
+/// The models of what the server has acknowledged, kept over all rounds.
+struct Models {
     writers: Vec<Writer>,
     definer: Definer,
     /// The highest `event.id` of an acknowledged transaction.
@@ -94,12 +98,12 @@ enum Moment {
 fn survives(product: Product, rounds: u32) {
     let folder = tempfile::TempDir::with_prefix("porpoise-crash-").expect("a folder can be made");
     let mut victim = Victim::new(product, folder.path());
-    let mut told = Told {
+    let mut models = Models {
         writers: (1..=WRITERS).map(Writer::new).collect(),
         definer: Definer::new(),
         highest_event: AtomicI64::new(0),
     };
-    let outcome = run_rounds(&mut victim, &mut told, rounds);
+    let outcome = run_rounds(&mut victim, &mut models, rounds);
     if let Err(what) = outcome {
         victim.kill();
         let log = victim.log();
@@ -110,7 +114,7 @@ fn survives(product: Product, rounds: u32) {
     }
 }
 
-fn run_rounds(victim: &mut Victim, told: &mut Told, rounds: u32) -> Result<(), String> {
+fn run_rounds(victim: &mut Victim, models: &mut Models, rounds: u32) -> Result<(), String> {
     let began = Instant::now();
     let mut slowest_start = Duration::ZERO;
     let mut in_checkpoints = 0;
@@ -134,8 +138,8 @@ fn run_rounds(victim: &mut Victim, told: &mut Told, rounds: u32) -> Result<(), S
                 client.run(sql).map_err(|t| format!("{sql}: {t:?}"))?;
             }
         }
-        verify(&mut client, told).map_err(|what| format!("round {}: {what}", round - 1))?;
-        progress(round, rounds, began, told, slowest_start, in_checkpoints);
+        verify(&mut client, models).map_err(|what| format!("round {}: {what}", round - 1))?;
+        progress(round, rounds, began, models, slowest_start, in_checkpoints);
         if round > rounds {
             break;
         }
@@ -143,31 +147,31 @@ fn run_rounds(victim: &mut Victim, told: &mut Told, rounds: u32) -> Result<(), S
             2 => Moment::Checkpoint,
             _ => Moment::After(Duration::from_millis(fastrand::u64(20..LOAD_MS_MAX))),
         };
-        in_checkpoints += u32::from(load_and_kill(victim, told, moment)?);
+        in_checkpoints += u32::from(load_and_kill(victim, models, moment)?);
     }
-    let acknowledged: u64 = told.writers.iter().map(|w| w.acknowledged).sum();
-    let refused: u64 = told.writers.iter().map(|w| w.refused).sum();
+    let acknowledged: u64 = models.writers.iter().map(|w| w.acknowledged).sum();
+    let refused: u64 = models.writers.iter().map(|w| w.refused).sum();
     report(&format!(
         "{rounds} kills, {in_checkpoints} of them in a checkpoint, {starts_killed} more during a start: \
          {acknowledged} transactions and {} definitions acknowledged, {refused} refused for locks; \
          slowest start {} ms",
-        told.definer.acknowledged,
+        models.definer.acknowledged,
         slowest_start.as_millis()
     ));
-    if acknowledged == 0 || told.definer.acknowledged == 0 {
+    if acknowledged == 0 || models.definer.acknowledged == 0 {
         return Err("nothing was done".to_owned());
     }
     Ok(())
 }
 
-/// Works from several connections until the kill. Says whether the kill met a checkpoint.
-fn load_and_kill(victim: &mut Victim, told: &mut Told, moment: Moment) -> Result<bool, String> {
+/// Runs the load on several connections until the kill. Returns whether the kill met a checkpoint.
+fn load_and_kill(victim: &mut Victim, models: &mut Models, moment: Moment) -> Result<bool, String> {
     let wrong = Mutex::new(Vec::new());
-    let highest = &told.highest_event;
+    let highest = &models.highest_event;
     let mut met_checkpoint = false;
     std::thread::scope(|scope| {
         let connect = || victim.connect().expect("a fresh server lets root in");
-        for writer in &mut told.writers {
+        for writer in &mut models.writers {
             let (mut client, wrong) = (connect(), &wrong);
             scope.spawn(move || {
                 if let Err(what) = writer.work(&mut client, highest) {
@@ -175,7 +179,7 @@ fn load_and_kill(victim: &mut Victim, told: &mut Told, moment: Moment) -> Result
                 }
             });
         }
-        let (mut client, definer, found) = (connect(), &mut told.definer, &wrong);
+        let (mut client, definer, found) = (connect(), &mut models.definer, &wrong);
         scope.spawn(move || {
             if let Err(what) = definer.work(&mut client) {
                 found.lock().expect("no thread panicked").push(what);
@@ -220,12 +224,12 @@ fn audit(client: &mut Client) -> Result<(), String> {
     }
 }
 
-fn verify(client: &mut Client, told: &mut Told) -> Result<(), String> {
-    for writer in &mut told.writers {
+fn verify(client: &mut Client, models: &mut Models) -> Result<(), String> {
+    for writer in &mut models.writers {
         writer.settle(client)?;
     }
-    told.definer.settle(client)?;
-    let counted: i64 = told.writers.iter().map(Writer::counted).sum();
+    models.definer.settle(client)?;
+    let counted: i64 = models.writers.iter().map(Writer::counted).sum();
     let total = client.number("SELECT transactions FROM crash.total WHERE id = 1")?;
     if total != counted {
         return Err(format!(
@@ -235,10 +239,10 @@ fn verify(client: &mut Client, told: &mut Told) -> Result<(), String> {
     for table in ["crash.fish", "crash.event", "crash.progress", "crash.total"] {
         index::agree_with(client, table)?;
     }
-    for table in told.definer.tables() {
+    for table in models.definer.tables() {
         index::agree_with(client, &format!("shape.{table}"))?;
     }
-    auto_increment_goes_on(client, told.highest_event.get_mut())
+    auto_increment_goes_on(client, models.highest_event.get_mut())
 }
 
 fn auto_increment_goes_on(client: &mut Client, highest: &mut i64) -> Result<(), String> {
@@ -260,17 +264,17 @@ fn progress(
     round: u32,
     rounds: u32,
     began: Instant,
-    told: &Told,
+    models: &Models,
     slowest: Duration,
     in_checkpoints: u32,
 ) {
-    let acknowledged: u64 = told.writers.iter().map(|w| w.acknowledged).sum();
+    let acknowledged: u64 = models.writers.iter().map(|w| w.acknowledged).sum();
     let line = format!(
         "kill {} of {rounds} survived, {:.0} s: {acknowledged} transactions, {} definitions, \
          {in_checkpoints} kills in a checkpoint, slowest start {} ms",
         round - 1,
         began.elapsed().as_secs_f32(),
-        told.definer.acknowledged,
+        models.definer.acknowledged,
         slowest.as_millis()
     );
     let mut out = std::io::stderr();
@@ -284,16 +288,16 @@ fn progress(
 }
 
 fn report(line: &str) {
-    // Straight to the terminal: the test harness keeps what `eprintln` says.
+    // Straight to the terminal: the test harness captures what `eprintln` prints.
     let _ = writeln!(std::io::stderr(), "\n{line}");
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_kill_and_nothing_is_half_there() {
+fn what_was_acknowledged_survives_a_kill_and_nothing_is_there_in_part() {
     survives(Product::Porpoise, rounds(6));
 }
 
-/// Not about Porpoise: shows that the test asks for no more than MySQL promises.
+/// Shows that the test asks for no more than MySQL promises.
 #[test]
 #[ignore = "about MariaDB"]
 fn mariadb_survives_too() {

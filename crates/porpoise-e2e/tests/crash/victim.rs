@@ -1,4 +1,4 @@
-//! The server that gets killed, and its clients.
+//! The server that is killed, and its clients.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -8,21 +8,21 @@ use porpoise_e2e::server::{self, Product};
 use porpoise_e2e::wire::{Address, Error, Reply, Wire};
 
 const START_SECONDS_MAX: u64 = 60;
-/// The smallest there is, so that checkpoints come often.
+/// The smallest value, so that checkpoints come often.
 const OPTIONS: &[&str] = &["--innodb-redo-log-capacity=8388608"];
 const MARIADB_OPTIONS: &[&str] = &["--innodb-log-file-size=4M", "--innodb-buffer-pool-size=32M"];
-/// The errors after which a transaction is rolled back and tried anew: lock wait timeout, deadlock, a table that changed
-/// under a snapshot.
+/// The errors after which a transaction is rolled back and tried again: lock wait timeout,
+/// deadlock, a table that changed under a snapshot.
 const LOCK_ERRORS: &[u16] = &[1205, 1213, 1412, 1020];
 
-/// What a statement may come to, short of success.
+/// Why a statement has not succeeded.
 #[derive(Debug)]
 pub enum Trouble {
     /// The server is gone. Whether the statement took effect is not known.
     Lost,
-    /// By locks: nothing of the statement took effect.
+    /// Refused because of locks: nothing of the statement took effect.
     Refused,
-    /// This should not happen.
+    /// Something that must not happen.
     Wrong(String),
 }
 
@@ -47,7 +47,7 @@ impl Victim {
         }
     }
 
-    /// Starts the program, and waits for nothing.
+    /// Starts the program without waiting for it.
     pub fn launch(&mut self, options: &[String]) {
         let mut command = server::command(self.product, &self.data);
         let log = std::fs::OpenOptions::new()
@@ -72,7 +72,7 @@ impl Victim {
         self.child = Some(child);
     }
 
-    /// Starts, and waits for the first answer. Says how long that took.
+    /// Starts the program and waits for its first answer. Returns how long that took.
     pub fn start(&mut self, options: &[String]) -> Result<Duration, String> {
         self.launch(options);
         let began = Instant::now();
@@ -98,7 +98,7 @@ impl Victim {
     /// SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -111,14 +111,14 @@ impl Victim {
         Ok(client)
     }
 
-    /// The end of what the server wrote.
+    /// The end of the server's log.
     pub fn log(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let start = text.len().saturating_sub(4000);
         String::from_utf8_lossy(&text[start..]).into_owned()
     }
 
-    /// Waits for the B-tree's file to change under our eyes. Says whether it did.
+    /// Waits for the B-tree's file to change. Returns whether it did.
     pub fn wait_for_checkpoint(&self, at_most: Duration) -> bool {
         let tree = match self.product {
             Product::Porpoise => self.data.join("tree.redb"),
@@ -129,7 +129,7 @@ impl Victim {
         let began = Instant::now();
         while began.elapsed() < at_most {
             if changed() != before {
-                // Somewhere in it.
+                // Somewhere within the checkpoint.
                 std::thread::sleep(Duration::from_micros(fastrand::u64(0..20_000)));
                 return true;
             }
@@ -166,7 +166,7 @@ impl Client {
             })
     }
 
-    /// Runs what must be refused with this error.
+    /// Runs a statement that must be refused with this error.
     pub fn refused(&mut self, sql: &str, number: u16) -> Attempt {
         match self.0.query(sql) {
             Err(Error::Server { number: n, .. }) if n == number => Ok(()),
@@ -202,7 +202,7 @@ impl Client {
         }
     }
 
-    /// Rows, where nothing may go wrong.
+    /// Rows of a statement that must succeed.
     pub fn must_rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, String> {
         self.rows(sql).map_err(|t| format!("{sql}: {t:?}"))
     }
@@ -211,7 +211,7 @@ impl Client {
         self.run(sql).map_err(|t| format!("{sql}: {t:?}"))
     }
 
-    /// The one number that a statement gives.
+    /// The single number that a statement returns.
     pub fn number(&mut self, sql: &str) -> Result<i64, String> {
         match self.must_rows(sql)?.as_slice() {
             [row] if row.len() == 1 => row[0].parse().map_err(|e| format!("{sql}: {row:?}: {e}")),

@@ -1,9 +1,10 @@
-//! A connection that commits, and remembers what it was told is done.
+//! A connection that commits, and remembers what the server has acknowledged.
 //!
-//! Each writer owns rows in tables that all share, and counts its transactions in a row of its own and in one that all
-//! share. Its [`State`] is what these rows hold. A transaction works on a copy, which becomes the state when COMMIT is
-//! acknowledged; if the server dies before its answer to COMMIT (or to a statement that commits itself), both are
-//! possible, and [`Writer::settle`] asks the next server which one it is. Nothing in between is allowed.
+//! Each writer owns rows in tables that all writers share, and counts its transactions in a row of
+//! its own and in one that all share. Its [`State`] is what these rows hold. A transaction works on
+//! a copy, which becomes the state when COMMIT is acknowledged. If the server dies before its
+//! answer to COMMIT (or to a statement in autocommit mode), both are possible, and
+//! [`Writer::settle`] asks the next server which one it is. Nothing in between is allowed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -27,7 +28,7 @@ struct Fish {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Event {
-    /// What AUTO_INCREMENT gave, if the server lived to tell.
+    /// What AUTO_INCREMENT gave, if the server lived to return it.
     id: Option<i64>,
     place: i64,
 }
@@ -43,7 +44,7 @@ struct State {
 pub struct Writer {
     worker: i64,
     state: State,
-    /// What the state is if the last COMMIT took effect.
+    /// The state if the last COMMIT took effect.
     in_doubt: Option<State>,
     next_fish: i64,
     next_event: i64,
@@ -71,7 +72,7 @@ impl Writer {
         self.state.counted
     }
 
-    /// Works until the server dies. An error is something that should not have happened.
+    /// Runs transactions until the server dies. An error is something that must not happen.
     pub fn work(&mut self, client: &mut Client, highest: &AtomicI64) -> Result<(), String> {
         client.run("USE crash").or_else(unless_lost)?;
         loop {
@@ -95,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// One statement that commits itself.
+    /// One statement in autocommit mode.
     fn statement(&mut self, client: &mut Client, highest: &AtomicI64) -> Attempt {
         let mut after = self.state.clone();
         let floor = highest.load(Ordering::SeqCst);
@@ -172,7 +173,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Picks a statement, and does to the state what it does.
+    /// Picks a statement and applies it to the state.
     fn operation(&mut self, state: &mut State, stamp: i64) -> Operation {
         let kinds: &[fn(&mut Writer, &mut State, i64) -> Operation] = &[
             Writer::insert_fish,
@@ -237,7 +238,7 @@ impl Writer {
         ))
     }
 
-    /// The last row is refused, so none may stay.
+    /// The last row is refused, so that none may stay.
     fn insert_duplicate(&mut self, state: &mut State, stamp: i64) -> Operation {
         let (id, fish) = self.new_fish(stamp);
         let (other_id, mut other) = self.new_fish(stamp);
@@ -308,7 +309,7 @@ impl Writer {
         ))
     }
 
-    /// A row goes, and another takes its unique name: the entry changes its owner.
+    /// A row is deleted, and another takes its unique name: the index entry leads to another row.
     fn hand_over_name(&mut self, state: &mut State, stamp: i64) -> Operation {
         let (goes, stays) = (pick(state), pick(state));
         let gone = state.fish.remove(&goes);
@@ -317,7 +318,8 @@ impl Writer {
         };
         heir.name = gone.name;
         heir.stamp = stamp;
-        // REPLACE deletes every row that stands in its way: the heir's old one, and the one with the name.
+        // REPLACE deletes every row that has one of its keys: the old one of this id, and the one
+        // with the name.
         let heir = heir.clone();
         Operation::plain(format!(
             "REPLACE INTO fish {FISH_COLUMNS} VALUES {}",
@@ -363,7 +365,7 @@ impl Writer {
         }
     }
 
-    /// The newest ones go, which is when a counter taken from the rows would go back.
+    /// Deletes the newest events: a counter that is taken from the rows would go back.
     fn delete_events(&mut self, state: &mut State, _: i64) -> Operation {
         let newest = state.events.keys().next_back().copied().unwrap_or(0);
         let from = newest - fastrand::i64(0..60);
@@ -374,7 +376,7 @@ impl Writer {
         ))
     }
 
-    /// Compares what the server holds with what this writer was told.
+    /// Compares what the server holds with what it has acknowledged to this writer.
     pub fn settle(&mut self, client: &mut Client) -> Result<(), String> {
         let found = self.read(client)?;
         let in_doubt = self.in_doubt.take();
@@ -384,7 +386,7 @@ impl Writer {
                 "writer {}: what was acknowledged is not there, or not all of it.\nwithout its last commit: {}\nwith it: {}",
                 self.worker,
                 self.state.difference(&found),
-                in_doubt.map_or("there was none on its way".to_owned(), |s| s
+                in_doubt.map_or("there was none under way".to_owned(), |s| s
                     .difference(&found)),
             ));
         }
@@ -439,12 +441,12 @@ fn unless_lost(trouble: Trouble) -> Result<(), String> {
     }
 }
 
-/// A statement.
+/// A statement and its expected outcome.
 struct Operation {
     sql: String,
-    /// The error that must come.
+    /// The error with which it must be refused.
     refusal: Option<u16>,
-    /// The number of the first of the events that it inserts.
+    /// The number of the first event that it inserts.
     events: Option<i64>,
 }
 
@@ -465,7 +467,7 @@ impl Operation {
     }
 }
 
-/// After an insert of events: asks which ids they have, and says the highest.
+/// After an insert of events: reads their ids, and returns the highest.
 fn learn_ids(
     client: &mut Client,
     insert: &Operation,
@@ -498,7 +500,7 @@ fn learn_ids(
 }
 
 impl State {
-    /// Whether these are the same, as far as this one knows.
+    /// Whether the states are the same, as far as this one is known.
     fn holds(&self, found: &State) -> bool {
         self.difference(found).is_empty()
     }

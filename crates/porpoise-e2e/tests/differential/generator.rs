@@ -1,8 +1,9 @@
 //! Random schemas, rows and statements, all made of one seed.
 //!
-//! Expressions are kept to what both products promise to answer alike: numbers are compared with numbers, texts with texts,
-//! temporal values with such; sums are of exact numbers; a LIMIT stands only behind an ORDER BY of everything. What a query
-//! may still leave open, the order of its rows and which of two equal texts speaks for a group, is left to who compares.
+//! Expressions are kept to what both products promise to answer alike: numbers are compared with
+//! numbers, texts with texts, temporal values with temporal values; sums are of exact numbers; a
+//! LIMIT follows only an ORDER BY of everything. What a query may still leave open, the order of
+//! its rows and which of two equal texts stands for a group, is for the comparison to allow.
 
 use std::fmt::Write;
 
@@ -115,7 +116,7 @@ const UNITS: &[&str] = &[
     "MINUTE",
     "MICROSECOND",
 ];
-/// Lengths and positions, odd ones among them.
+/// Lengths and positions, also unusual ones.
 const COUNTS: &[&str] = &[
     "0",
     "1",
@@ -145,8 +146,9 @@ const ROWS_MAX: usize = 20;
 /// How deep queries nest in expressions.
 const NESTED_MAX: u32 = 2;
 
-/// Of a number that the subquery's column couldn't hold, MariaDB says that it isn't among NULLs: `70000 NOT IN (SELECT smallint …)` is
-/// true there, whatever is NULL. So nothing is looked for in a subquery but what fits into every column.
+/// A number that the subquery's column can't hold isn't among NULLs for MariaDB: `70000 NOT IN
+/// (SELECT smallint …)` is true there, whatever is NULL. So only values that fit into every column
+/// are looked for in a subquery.
 fn fits_every_column(number: &str) -> String {
     format!("{number} BETWEEN 0 AND 127")
 }
@@ -239,7 +241,8 @@ impl Generator {
             keys.push(format!("{unique}KEY k{number} ({})", parts.join(", ")));
         }
         if self.chance(30) {
-            // Of a CHAR(n), MariaDB allows no such expression: what is read depends on the session's mode.
+            // Of a CHAR(n), MariaDB allows no such expression: what is read depends on the
+            // session's mode.
             let bases: Vec<&Column> = columns
                 .iter()
                 .filter(|column| !column.definition.starts_with("CHAR"))
@@ -513,7 +516,8 @@ impl Generator {
                 self.pick(COUNTS),
                 self.pick(COUNTS)
             ),
-            // With NULL for the replacement it is NULL in MySQL 8, in MariaDB only if something is replaced.
+            // With NULL for the replacement it is NULL in MySQL 8, in MariaDB only if something is
+            // replaced.
             5 => format!(
                 "REPLACE({a}, {}, COALESCE({}, 'x'))",
                 self.text(scope, 0),
@@ -768,8 +772,8 @@ impl Generator {
         }
     }
 
-    /// Without subqueries inside subqueries: MariaDB takes a column of the outer one, read in the inner one, for a column outside of the
-    /// aggregate function (1140).
+    /// Without subqueries inside subqueries: MariaDB takes a column of the outer one, read in the
+    /// inner one, for a column outside of the aggregate function (1140).
     fn aggregate(&mut self, scope: &[Readable]) -> String {
         let nested = std::mem::replace(&mut self.nested, NESTED_MAX - 1);
         let number = self.number(scope, 1);
@@ -1020,7 +1024,8 @@ impl Generator {
                     "INSERT INTO {name} ({given}) SELECT {read} FROM {name} WHERE {condition} ORDER BY id LIMIT 4"
                 )
             }
-            // A DELETE that divides by zero fails in MySQL's strict mode (1365), in MariaDB it doesn't.
+            // A DELETE that divides by zero fails in MySQL's strict mode (1365), in MariaDB it
+            // doesn't.
             5 if !divides(&condition) => {
                 format!("DELETE FROM {name} WHERE {condition} ORDER BY id LIMIT 2")
             }
@@ -1031,7 +1036,8 @@ impl Generator {
         }
     }
 
-    /// UPDATE and DELETE of joined tables. A row that several rows fit is changed once, so that its own values alone say to what.
+    /// UPDATE and DELETE of joined tables. A row that joins several rows is changed once, so that
+    /// its new values may depend on its own values only.
     fn change_joined(&mut self, table: usize) -> String {
         let other = self.random.usize(0..self.tables.len());
         let (own, beside) = (self.readable(table, "a"), self.readable(other, "b"));

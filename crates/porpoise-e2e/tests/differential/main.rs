@@ -1,6 +1,6 @@
-//! Random SQL, answered by Porpoise and MariaDB alike, and by Porpoise in every way that it can answer.
+//! Random SQL, which Porpoise and MariaDB have to answer alike, and Porpoise by every access path.
 //!
-//! Each seed is a schema, rows and a run of statements ([`generator`]). A query is asked
+//! Each seed makes a schema, rows and a run of statements ([`generator`]). A query goes to
 //!
 //! ```text
 //!  MariaDB ─────────────────┐
@@ -9,12 +9,14 @@
 //!  Porpoise, without keys ──┘   (copies of the tables: other access paths, other joins)
 //! ```
 //!
-//! and after each change the tables hold the same rows. What differs is printed with its seed and statement. The rows of one
-//! answer may come in any order, unequal digits behind the fifteenth don't count, and of texts that their collation
-//! holds equal either may stand for a group.
+//! and after each change the tables have to hold the same rows. What differs is printed with its
+//! seed and statement. The rows of a result may come in any order, digits behind the fifteenth
+//! don't count, and of texts that their collation holds equal either may stand for a group.
 //!
-//! It is a search, not a check that passes: of some thousand statements one differs, and somebody has to read why. What is known to be
-//! MariaDB's own way the generator avoids, and says so; where an expression overflows (1690) that needn't be computed, either may refuse it.
+//! It is a search, not a check that passes: of some thousand statements one differs, and somebody
+//! has to find out why. The generator avoids what is known to be MariaDB's own behaviour, with a
+//! comment. Where an expression overflows (1690) that needn't be computed, either server may refuse
+//! it.
 //!
 //! A few seeds run by default. A long run, and one seed again:
 //!
@@ -23,7 +25,8 @@
 //! PORPOISE_SEEDS=17..18 cargo test -p porpoise-e2e --test differential -- --nocapture
 //! ```
 //!
-//! `PORPOISE_STATEMENTS=FILE` has all that both were told written down, to be run again by hand up to the statement that differs.
+//! `PORPOISE_STATEMENTS=FILE` writes all statements to a file, to be run again by hand up to the
+//! one that differs.
 
 mod generator;
 
@@ -32,7 +35,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::ops::Range;
 
-use porpoise_e2e::server::{Product, Server, Way};
+use porpoise_e2e::server::{Product, Route, Server};
 use porpoise_e2e::slt;
 use porpoise_e2e::wire::{Error, Reply, Wire};
 
@@ -48,7 +51,7 @@ const SHOWN_MAX: usize = 8;
 
 type Row = Vec<Option<Vec<u8>>>;
 
-/// What a statement came to.
+/// The outcome of a statement.
 #[derive(Debug)]
 enum Answer {
     Rows(Vec<Row>),
@@ -76,14 +79,17 @@ impl Answer {
             (Answer::Rows(a), Answer::Rows(b)) => agree(a, b),
             (Answer::Done(a), Answer::Done(b)) => a == b,
             (Answer::Refused(..), Answer::Refused(..)) => true,
-            (refused @ Answer::Refused(..), Answer::Rows(_)) => refused.for_fear_of_loss(),
+            (refused @ Answer::Refused(..), Answer::Rows(_)) => {
+                refused.refuses_a_lossy_conversion()
+            }
             _ => false,
         }
     }
 
-    /// Refused because a text that isn't a constant might have characters that latin1 lacks. A plan of Porpoise serves all literals,
-    /// so that none is looked at beforehand, and nothing is lost: texts of all character sets lie alike.
-    fn for_fear_of_loss(&self) -> bool {
+    /// Refused because a text that isn't a constant might have characters that latin1 lacks. A plan
+    /// of Porpoise serves all literals, so that it can't look at one beforehand; it loses nothing,
+    /// as it stores texts of all character sets alike.
+    fn refuses_a_lossy_conversion(&self) -> bool {
         let Answer::Refused(1267 | 1270 | 1271, message) = self else {
             return false;
         };
@@ -125,7 +131,8 @@ fn agree(a: &[Row], b: &[Row]) -> bool {
     folded(a) == folded(b)
 }
 
-/// A value as it is compared: numbers by fifteen digits, texts without case, accents and spaces behind.
+/// A value as it is compared: numbers by fifteen digits, texts without case, accents and trailing
+/// spaces.
 fn fold(value: &Option<Vec<u8>>) -> String {
     let Some(value) = value else {
         return "NULL".to_string();
@@ -137,20 +144,20 @@ fn fold(value: &Option<Vec<u8>>) -> String {
         return format!("{number:.14e}");
     }
     let folded = text.trim_end().to_lowercase().replace("ss", "s");
-    // ß is s in some collations, ss in others.
+    // ß equals s in some collations, ss in others.
     folded
         .replace('é', "e")
         .replace('ß', "s")
         .replace("ss", "s")
 }
 
-/// A pair of servers, and what they differed in.
+/// A pair of servers, and the differences found.
 struct Trial {
     mariadb: Wire,
     porpoise: Wire,
     statements: usize,
     differences: usize,
-    /// Where the statements are written down, if anywhere.
+    /// The file that statements are written to, if any.
     written: Option<File>,
 }
 
@@ -222,13 +229,13 @@ impl Trial {
             let (theirs, ours) = self.both(&read);
             if !theirs.agrees_with(&ours) {
                 self.compare(seed, sql, "the table on MariaDB", &theirs, &ours);
-                // What follows from a difference isn't another.
+                // What follows from a difference isn't another difference.
                 self.both(&format!("DELETE FROM {}", table.name));
             }
         }
     }
 
-    /// Makes the copies without keys anew.
+    /// Makes the copies without keys again.
     fn copy(&mut self, generator: &Generator) {
         for table in &generator.tables {
             let (name, copy) = (&table.name, format!("{}n", table.name));
@@ -283,7 +290,7 @@ fn random_statements_have_one_answer() {
         Server::start(Product::MariaDb),
         Server::start(Product::Porpoise),
     );
-    let connect = |server: &Server| server.connect(Way::UnixSocket, "").expect("root logs in");
+    let connect = |server: &Server| server.connect(Route::UnixSocket, "").expect("root logs in");
     let mut trial = Trial {
         mariadb: connect(&theirs),
         porpoise: connect(&ours),

@@ -8,7 +8,7 @@ use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
-use porpoise_types::key::encode_text_head;
+use porpoise_types::key::encode_text_prefix;
 
 use super::{BoxedOperator, Operator, build, sort_key_of};
 use crate::Exec;
@@ -85,7 +85,7 @@ impl Sort<'_> {
                 return Ok(false);
             }
             if let Some((text, collation)) = exec.text_column(&key.expr) {
-                if !encode_text_head(text, collation, true, key.descending, head) {
+                if !encode_text_prefix(text, collation, true, key.descending, head) {
                     return Ok(false);
                 }
             } else {

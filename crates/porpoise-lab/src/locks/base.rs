@@ -1,7 +1,8 @@
 //! What the rivals are built from: the standard library's atomics, mutexes and condition variables.
 //!
-//! The locks name these, and the trait that they have in common with [`porpoise_locks::PreferReader`], only through this module.
-//! The interleaving tests compile the same files over `loom`'s (`modelled`).
+//! The locks name these, and the trait that they have in common with
+//! [`porpoise_locks::PreferReader`], only through this module. The interleaving tests compile the
+//! same files over `loom`'s (`modelled`).
 
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -15,7 +16,8 @@ pub use porpoise_locks::{Deadline, Owner, ReaderWriter};
 
 pub use super::spin::SpinLock;
 
-/// Locks a mutex. A panic elsewhere doesn't spoil it: no critical section here leaves its state half changed.
+/// Locks a mutex. A panic elsewhere doesn't spoil it: no critical section here leaves its state
+/// half changed.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,7 +31,8 @@ impl Event {
         }
     }
 
-    /// Counts the caller in. It looks at the state again afterwards, then waits or [leaves](Self::leave).
+    /// Counts the caller in. It looks at the state again afterwards, then waits or
+    /// [leaves](Self::leave).
     pub fn enter(&self) -> Ticket {
         self.sleepers.fetch_add(1, SeqCst);
         Ticket(*base::lock(&self.epoch))

@@ -1,7 +1,8 @@
-//! The locks experiment: how often a second threads get through a reader-writer lock, and how long writers wait.
+//! The locks experiment: how often a second threads get through a reader-writer lock, and how long
+//! writers wait.
 //!
-//! The server's metadata lock, [`PreferReader`], is measured against four older shapes of such a lock, which have the same
-//! trait, [`ReaderWriter`], and against parking_lot's:
+//! The server's metadata lock, [`PreferReader`], is measured against four older shapes of such a
+//! lock, which have the same trait, [`ReaderWriter`], and against parking_lot's:
 //!
 //! | lock | made of | bytes | whom it prefers | recursion |
 //! | --- | --- | --- | --- | --- |
@@ -16,9 +17,10 @@
 //!   draw: read or write?  ─►  enter  ─►  look at four figures, or change them  ─►  leave
 //! ```
 //!
-//! That is about what metadata locking does inside its lock: a few loads, or a few stores, on one cache line. There is
-//! nothing between two turns, so this is the worst a lock can meet. All locks are measured in turn, round after round, and
-//! of each the median round counts, so that what the machine does meanwhile hits all alike.
+//! That is about what metadata locking does inside its lock: a few loads, or a few stores, on one
+//! cache line. There is nothing between two turns, so this is the worst a lock can meet. All locks
+//! are measured in turn, round after round, and of each the median round counts, so that what the
+//! machine does meanwhile hits all alike.
 
 mod base;
 mod event;
@@ -119,7 +121,8 @@ impl Default for LocksPlan {
     }
 }
 
-/// The cache line that the locks guard. Atomic only to be shared; the locks see to it that nobody meets there.
+/// The cache line that the locks guard. Atomic only to be shared; the locks see to it that nobody
+/// meets there.
 #[derive(Default)]
 #[repr(align(128))]
 struct Figures([AtomicU64; 4]);

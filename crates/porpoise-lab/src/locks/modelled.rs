@@ -1,4 +1,5 @@
-//! The rivals' files once more, over loom's primitives, in the scenarios that `porpoise-locks` tries on its own lock.
+//! The rivals' files once more, over loom's primitives, in the scenarios that `porpoise-locks`
+//! tries on its own lock.
 #![allow(
     clippy::duplicate_mod,
     reason = "the same source is checked over other primitives"
@@ -40,7 +41,8 @@ mod base {
     pub use super::primitives::*;
     pub use super::reader_writer::{Owner, ReaderWriter};
 
-    /// The checker can't tell a spin that ends from one that doesn't: scenarios of whole locks have a mutex instead.
+    /// The checker can't tell a spin that ends from one that doesn't: scenarios of whole locks have
+    /// a mutex instead.
     pub struct SpinLock(Mutex<()>);
 
     impl SpinLock {

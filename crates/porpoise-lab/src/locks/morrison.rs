@@ -1,5 +1,5 @@
-//! `Morrison`: a small spin lock around the state, events made only when somebody must sleep, and writers behind a turn of
-//! their own.
+//! `Morrison`: a small spin lock around the state, events made only when somebody must sleep, and
+//! writers behind a turn of their own.
 //!
 //! ```text
 //!                 spin lock, a few instructions long
@@ -10,12 +10,13 @@
 //! writer leaves   wakes the readers; gives the turn to the next
 //! ```
 //!
-//! Of many writers one at a time meets the readers; without the turn each reader that leaves last would wake them all,
-//! to find that one of them was first (a convoy).
+//! Of many writers one at a time meets the readers; without the turn each reader that leaves last
+//! would wake them all, to find that one of them was first (a convoy).
 //!
 //! - Fairness: prefers readers; writers starve while readers overlap.
 //! - Size: 32 bytes; three events of 16 bytes more once somebody had to sleep.
-//! - Source: the shape of the second repair of MySQL bug 56585, after B. Morrison's reader-writer lock.
+//! - Source: the shape of the second repair of MySQL bug 56585, after B. Morrison's reader-writer
+//!   lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;

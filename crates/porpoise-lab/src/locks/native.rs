@@ -8,11 +8,13 @@
 //!                             who can't enter sleeps on an event
 //! ```
 //!
-//! The platform's lock belongs to the thread that took it, so it can't be held by a session that moves between threads.
-//! What is held over time is a count that the platform's lock guards; what ends where it began ([`ReaderWriter::read`],
-//! [`ReaderWriter::write`]) runs inside the platform's lock itself. The two kinds may be mixed.
+//! The platform's lock belongs to the thread that took it, so it can't be held by a session that
+//! moves between threads. What is held over time is a count that the platform's lock guards; what
+//! ends where it began ([`ReaderWriter::read`], [`ReaderWriter::write`]) runs inside the platform's
+//! lock itself. The two kinds may be mixed.
 //!
-//! - Fairness: held, prefers readers. Scoped, the platform's: on Linux, writers go first, so a reader must not recurse.
+//! - Fairness: held, prefers readers. Scoped, the platform's: on Linux, writers go first, so a
+//!   reader must not recurse.
 //! - Timed forms: of the held kind only; the standard library has none.
 //! - Size: 44 bytes, of which the platform's lock is 8.
 //! - Source: `std::sync::RwLock` (Linux: a futex).

@@ -8,13 +8,15 @@
 //!                   └──────────────────────────────────┘
 //! ```
 //!
-//! Every entry and every exit takes the mutex: readers, who don't disturb each other, stand in line for it. A lock
-//! like this inside MySQL 5.5.5's metadata locking took a third of its point selects (MySQL bug 56585).
+//! Every entry and every exit takes the mutex: readers, who don't disturb each other, stand in line
+//! for it. A lock like this inside MySQL 5.5.5's metadata locking took a third of its point selects
+//! (MySQL bug 56585).
 //!
-//! - Fairness: prefers readers; writers starve while readers overlap. Among writers, whoever wakes first.
+//! - Fairness: prefers readers; writers starve while readers overlap. Among writers, whoever wakes
+//!   first.
 //! - Size: 32 bytes.
-//! - Source: the textbook's, e.g. Courtois, Heymans, Parnas: Concurrent control with "readers" and "writers" (1971), the
-//!   first problem, with the mutexes that are held over time made conditions.
+//! - Source: the textbook's, e.g. Courtois, Heymans, Parnas: Concurrent control with "readers" and
+//!   "writers" (1971), the first problem, with the mutexes that are held over time made conditions.
 
 use super::base::{self, Condvar, Deadline, Mutex};
 use super::base::{Owner, ReaderWriter};

@@ -1,5 +1,5 @@
-//! A spin lock around a few instructions. It knows no sleeping: who finds it taken looks again, and gives its core away now
-//! and then, in case the holder waits for that very core.
+//! A spin lock around a few instructions. It knows no sleeping: who finds it taken looks again, and
+//! gives its core away now and then, in case the holder waits for that very core.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 

@@ -8,12 +8,14 @@
 //! who can't enter sleeps on the gate's event
 //! ```
 //!
-//! Readers that are not alone take one short mutex and never meet the writers' one. The gate is state, not a mutex that is
-//! held over time, so the last reader may be another thread than the first.
+//! Readers that are not alone take one short mutex and never meet the writers' one. The gate is
+//! state, not a mutex that is held over time, so the last reader may be another thread than the
+//! first.
 //!
 //! - Fairness: prefers readers; writers starve while readers overlap.
 //! - Size: 36 bytes.
-//! - Source: Courtois, Heymans, Parnas (1971), the first problem; the shape of the first repair of MySQL bug 56585.
+//! - Source: Courtois, Heymans, Parnas (1971), the first problem; the shape of the first repair of
+//!   MySQL bug 56585.
 
 use super::base::{self, Condvar, Deadline, Mutex};
 use super::base::{Owner, ReaderWriter};

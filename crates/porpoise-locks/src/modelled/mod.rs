@@ -1,6 +1,6 @@
-//! The lock's files once more, over loom's primitives: every order in which the threads of a small scenario can run is
-//! tried, stale reads included. A thread that sleeps forever is reported by the checker, so that each scenario
-//! also says "no wake-up is lost".
+//! The lock's files once more, over loom's primitives: every order in which the threads of a small
+//! scenario can run is tried, stale reads included. A thread that sleeps forever is reported by the
+//! checker, so that each scenario also says "no wake-up is lost".
 #![allow(
     clippy::duplicate_mod,
     clippy::absurd_extreme_comparisons,
@@ -34,8 +34,8 @@ mod base {
     use super::prefer_reader::{Lane, LaneSet, Room};
     pub use super::primitives::*;
 
-    /// A light and a heavy fence make one of two sides see the other; two light ones don't. So each thread has a word that
-    /// its light fences change, and a heavy one changes them all.
+    /// A light and a heavy fence make one of two sides see the other; two light ones don't. So each
+    /// thread has a word that its light fences change, and a heavy one changes them all.
     pub fn light_fence() {
         THREAD.with(|own| FENCES[*own].fetch_add(1, Ordering::AcqRel));
     }
@@ -169,8 +169,8 @@ fair_scenarios! {
     of_spread_fair_prefer_reader spread_fair;
 }
 
-/// Two writers that don't wait, beside a reader that opens the lanes as often as it can: whoever sums the lanes up may be
-/// held up while they are opened, stepped on and closed again.
+/// Two writers that don't wait, beside a reader that opens the lanes as often as it can: whoever
+/// sums the lanes up may be held up while they are opened, stepped on and closed again.
 fn who_only_tries_to_write_excludes_the_others(new: fn() -> PreferReader) {
     check(move || {
         let guarded = Guarded::new(new());
@@ -205,8 +205,9 @@ fn who_only_tries_to_write_excludes_a_reader_on_a_lane() {
     who_only_tries_to_write_excludes_the_others(spread);
 }
 
-/// A gate beside a lock, as metadata locking has it: who comes enters and then looks at the gate, who goes leaves and then
-/// looks at it; who raises the gate has a fence and then looks into the lock.
+/// A gate beside a lock, as metadata locking has it: who comes enters and then looks at the gate,
+/// who goes leaves and then looks at it; who raises the gate has a fence and then looks into the
+/// lock.
 fn a_gate_beside_the_lock_is_seen_by_who_comes_or_goes(new: fn() -> PreferReader) {
     check(move || {
         let lock = Arc::new(new());

@@ -38,7 +38,8 @@ pub fn wait<'a, T>(
     let Deadline::When(_) = deadline else {
         return (condvar.wait(guard).expect("no panic"), false);
     };
-    // It wakes again and again for nothing, until notified or late: the loops around it must bear that.
+    // It wakes again and again for nothing, until notified or late: the loops around it must bear
+    // that.
     drop(guard);
     yield_now();
     (lock(mutex), deadline.has_passed())

@@ -1,5 +1,6 @@
-//! What every lock promises, as scenarios of two or three threads: the model checker tries every order in which they can
-//! run. The parent module has the lock's files, over `loom`'s primitives, as `base` and `reader_writer`.
+//! What every lock promises, as scenarios of two or three threads: the model checker tries every
+//! order in which they can run. The parent module has the lock's files, over `loom`'s primitives,
+//! as `base` and `reader_writer`.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{
@@ -50,7 +51,8 @@ impl<L: ReaderWriter> Guarded<L> {
     }
 }
 
-/// With `LOOM_MAX_PREEMPTIONS` in the environment, threads are interrupted more often than twice at places where they needn't be.
+/// With `LOOM_MAX_PREEMPTIONS` in the environment, threads are interrupted more often than twice at
+/// places where they needn't be.
 pub fn check(test: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = model.preemption_bound.or(Some(2));

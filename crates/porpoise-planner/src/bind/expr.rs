@@ -1,18 +1,23 @@
 //! Expressions: from syntax to typed trees.
+//!
+//! Operators, predicates, variables and conversions are here; [`call`] has functions, [`subquery`] the
+//! expressions with a query in them.
+
+mod call;
+mod subquery;
 
 use compact_str::CompactString;
 use porpoise_catalog::ColumnDefault;
 use porpoise_core::error::{Error, Result};
-use porpoise_core::variables::SessionVars;
-use porpoise_expr::function::Want;
-use porpoise_expr::typing::{self, compare, hidden, operate};
-use porpoise_expr::{Arithmetic, Comparison, Expr, ExprKind, SubqueryKind};
+use porpoise_expr::typing::{self, compare, operate};
+use porpoise_expr::{Arithmetic, Comparison, Expr, ExprKind};
 use porpoise_sql::ast;
-use porpoise_types::{Charset, Collation, DataType, Value};
+use porpoise_types::{Charset, DataType, Value};
+
+pub(super) use call::call_function;
 
 use crate::bind::Binder;
 use crate::bind::scope::{Columns, display};
-use crate::query::Query;
 
 fn comparison(op: ast::BinaryOp) -> Option<Comparison> {
     Some(match op {
@@ -48,7 +53,12 @@ fn null() -> Expr {
     Expr::literal(Value::Null, DataType::Null)
 }
 
+fn charset_named(name: &str) -> Result<Charset> {
+    Charset::by_name(name).ok_or_else(|| Error::unknown_character_set(name))
+}
+
 impl Binder<'_> {
+    /// Binds an expression and all in it.
     pub(super) fn expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
         self.nested(|binder| binder.bind(expr))
     }
@@ -100,97 +110,21 @@ impl Binder<'_> {
             ast::Expr::Literal(literal) => typing::literal(literal, session),
             ast::Expr::Param(number) => Ok(self.parameter(*number as usize)),
             ast::Expr::Column(name) => self.resolve(name),
-            ast::Expr::UserVariable(name) => {
-                self.cacheable = false;
-                let name = CompactString::new(name.to_lowercase());
-                let ty = session
-                    .user_variables
-                    .get(&name)
-                    .map_or(DataType::Null, |(_, ty)| ty.clone());
-                Ok(Expr::new(ExprKind::UserVariable(name), ty, true))
-            }
+            ast::Expr::UserVariable(name) => Ok(self.user_variable(name)),
             ast::Expr::AssignVariable(assignment) => {
-                self.cacheable = false;
-                let (name, value) = &**assignment;
-                let value = Box::new(self.expr(value)?);
-                let (ty, nullable) = (value.ty.clone(), value.nullable);
-                let name = CompactString::new(name.to_lowercase());
-                Ok(Expr::new(
-                    ExprKind::AssignUserVariable { name, value },
-                    ty,
-                    nullable,
-                ))
+                self.assign_variable(&assignment.0, &assignment.1)
             }
             ast::Expr::SystemVariable(variable) => self.system_variable(variable),
-            ast::Expr::Unary(op, operand) => {
-                let written = operand;
-                let operand = self.expr(operand)?;
-                match op {
-                    ast::UnaryOp::Plus => Ok(operand),
-                    ast::UnaryOp::Neg => {
-                        // Whether a number beyond BIGINT fits it when negated is seen by its value alone.
-                        let beyond = matches!(operand.kind, ExprKind::Parameter(_))
-                            && operand.ty.is_integer()
-                            && operand.ty.is_unsigned();
-                        let operand = match self.literal_value(written) {
-                            Some(value) if beyond => {
-                                self.fix_parameters(&operand);
-                                Expr::literal(value, operand.ty)
-                            }
-                            _ => operand,
-                        };
-                        operate::negate(operand)
-                    }
-                    ast::UnaryOp::Not => {
-                        if compare::width(&operand) != 1 {
-                            return Err(Error::operand_columns(1));
-                        }
-                        Ok(compare::not(operand))
-                    }
-                    ast::UnaryOp::BitNot => {
-                        let ones = Expr::literal(Value::UInt(u64::MAX), DataType::BIGINT_UNSIGNED);
-                        operate::arithmetic(Arithmetic::BitXor, operand, ones, session)
-                    }
-                }
-            }
-            ast::Expr::Binary(op, sides) => {
-                let (left, right) = (self.expr(&sides.0)?, self.expr(&sides.1)?);
-                if let Some(op) = comparison(*op) {
-                    return self.compare(op, left, right);
-                }
-                if let Some(op) = arithmetic(*op) {
-                    return operate::arithmetic(op, left, right, session);
-                }
-                let nullable = left.nullable || right.nullable;
-                Ok(Expr::boolean(
-                    ExprKind::Xor(Box::new(left), Box::new(right)),
-                    nullable,
-                ))
-            }
+            ast::Expr::Unary(op, operand) => self.unary(*op, operand),
+            ast::Expr::Binary(op, sides) => self.binary(*op, &sides.0, &sides.1),
             ast::Expr::And(parts) => Ok(compare::and(self.single(parts)?)),
             ast::Expr::Or(parts) => Ok(compare::or(self.single(parts)?)),
             ast::Expr::Is {
                 expr,
                 test,
                 negated,
-            } => {
-                let operand = self.expr(expr)?;
-                match test {
-                    ast::IsTest::Null | ast::IsTest::Unknown => compare::is_null(operand, *negated),
-                    ast::IsTest::True => compare::is_truth(operand, true, *negated),
-                    ast::IsTest::False => compare::is_truth(operand, false, *negated),
-                }
-            }
-            ast::Expr::Between { operands, negated } => {
-                let [operand, low, high] = &**operands;
-                compare::between(
-                    self.expr(operand)?,
-                    self.expr(low)?,
-                    self.expr(high)?,
-                    *negated,
-                    session,
-                )
-            }
+            } => self.is_test(expr, test, *negated),
+            ast::Expr::Between { operands, negated } => self.between(operands, *negated),
             ast::Expr::In {
                 expr,
                 list,
@@ -204,98 +138,26 @@ impl Binder<'_> {
                 expr,
                 query,
                 negated,
-            } => {
-                let operand = self.expr(expr)?;
-                let (op, all) = if *negated {
-                    (Comparison::Ne, true)
-                } else {
-                    (Comparison::Eq, false)
-                };
-                self.quantified(operand, op, all, query)
-            }
-            ast::Expr::Quantified(quantified) => {
-                let operand = self.expr(&quantified.left)?;
-                let op = comparison(quantified.op).ok_or_else(|| Error::wrong_arguments("ANY"))?;
-                self.quantified(operand, op, quantified.all, &quantified.query)
-            }
-            ast::Expr::Exists(query) => {
-                let query = self.subquery(query)?;
-                Ok(self.subquery_expr(
-                    query,
-                    SubqueryKind::Exists { negated: false },
-                    porpoise_expr::boolean_type(),
-                    false,
-                ))
-            }
-            ast::Expr::Subquery(query) => {
-                let query = self.subquery(query)?;
-                self.scalar(query)
-            }
-            ast::Expr::Like(like) => {
-                let (operand, pattern) = (self.expr(&like.expr)?, self.expr(&like.pattern)?);
-                let escape = self.escape(like.escape.as_ref())?;
-                compare::like(operand, pattern, escape, like.negated, session)
-            }
+            } => self.in_query(expr, query, *negated),
+            ast::Expr::Quantified(quantified) => self.any_or_all(quantified),
+            ast::Expr::Exists(query) => self.exists(query),
+            ast::Expr::Subquery(query) => self.scalar_subquery(query),
+            ast::Expr::Like(like) => self.like(like),
             ast::Expr::Regexp { operands, negated } => {
-                let arguments = vec![self.expr(&operands.0)?, self.expr(&operands.1)?];
-                let matches = call_function("REGEXP_LIKE", arguments, session)?;
-                Ok(if *negated {
-                    compare::not(matches)
-                } else {
-                    matches
-                })
+                self.regexp(&operands.0, &operands.1, *negated)
             }
             ast::Expr::MemberOf(sides) => {
                 let arguments = vec![self.expr(&sides.0)?, self.expr(&sides.1)?];
                 call_function("MEMBER OF", arguments, session)
             }
             ast::Expr::Case(case) => self.case(case),
-            ast::Expr::Cast(cast) => {
-                if cast.array || cast.time_zone.is_some() {
-                    return Err(Error::not_supported_yet("CAST … ARRAY and AT TIME ZONE"));
-                }
-                let operand = self.expr(&cast.expr)?;
-                if compare::width(&operand) != 1 {
-                    return Err(Error::operand_columns(1));
-                }
-                let ty = typing::cast_type(&cast.to, &operand, session)?;
-                Ok(typing::explicit(operand, ty))
-            }
-            ast::Expr::ConvertUsing(convert) => {
-                let operand = self.expr(&convert.0)?;
-                let charset = Charset::by_name(&convert.1)
-                    .ok_or_else(|| Error::unknown_character_set(convert.1.as_str()))?;
-                let chars = if operand.ty == DataType::Null {
-                    0
-                } else {
-                    operand.ty.max_chars()
-                };
-                let ty = match charset {
-                    Charset::Binary => typing::bytes_type(chars.saturating_mul(4)),
-                    _ => typing::text_type(chars, charset.default_collation()),
-                };
-                Ok(typing::explicit(operand, ty))
-            }
+            ast::Expr::Cast(cast) => self.cast(cast),
+            ast::Expr::ConvertUsing(convert) => self.convert_using(&convert.0, &convert.1),
             ast::Expr::Collate(collate) => {
                 let operand = self.expr(&collate.0)?;
                 operate::collate(operand, &collate.1, session)
             }
-            ast::Expr::DateArithmetic(arithmetic) => {
-                let arguments = vec![
-                    self.expr(&arithmetic.date)?,
-                    self.expr(&arithmetic.amount)?,
-                    typing::unit_literal(arithmetic.unit),
-                ];
-                call_function(
-                    if arithmetic.subtract {
-                        "DATE_SUB"
-                    } else {
-                        "DATE_ADD"
-                    },
-                    arguments,
-                    session,
-                )
-            }
+            ast::Expr::DateArithmetic(arithmetic) => self.date_arithmetic(arithmetic),
             ast::Expr::Extract(unit, operand) => {
                 let arguments = vec![typing::unit_literal(*unit), self.expr(operand)?];
                 call_function("EXTRACT", arguments, session)
@@ -308,38 +170,8 @@ impl Binder<'_> {
                 ];
                 call_function("TIMESTAMPDIFF", arguments, session)
             }
-            ast::Expr::Trim(trim) => {
-                let side = match trim.side {
-                    ast::TrimSide::Both => "BOTH",
-                    ast::TrimSide::Leading => "LEADING",
-                    ast::TrimSide::Trailing => "TRAILING",
-                };
-                let text = self.expr(&trim.expr)?;
-                let remove = match &trim.remove {
-                    Some(remove) => self.expr(remove)?,
-                    None => typing::text_literal(" "),
-                };
-                call_function(
-                    "TRIM",
-                    vec![text, remove, typing::text_literal(side)],
-                    session,
-                )
-            }
-            ast::Expr::Char(char) => {
-                let (codes, charset) = &**char;
-                let codes = self.exprs(codes)?;
-                let bytes = call_function("CHAR", codes, session)?;
-                match charset {
-                    None => Ok(bytes),
-                    Some(name) => {
-                        let charset = Charset::by_name(name)
-                            .ok_or_else(|| Error::unknown_character_set(name.as_str()))?;
-                        let ty =
-                            typing::text_type(bytes.ty.max_chars(), charset.default_collation());
-                        Ok(typing::explicit(bytes, ty))
-                    }
-                }
-            }
+            ast::Expr::Trim(trim) => self.trim(trim),
+            ast::Expr::Char(char) => self.char(&char.0, char.1.as_deref()),
             ast::Expr::Function(function) => self.function(function),
             ast::Expr::Aggregate(aggregate) => self.aggregate(aggregate),
             ast::Expr::Window(call) => self.window_call(call),
@@ -355,6 +187,140 @@ impl Binder<'_> {
         }
     }
 
+    /// `@name`, of the type that its value has now.
+    fn user_variable(&mut self, name: &str) -> Expr {
+        let session = self.session();
+        self.cacheable = false;
+        let name = CompactString::new(name.to_lowercase());
+        let ty = session
+            .user_variables
+            .get(&name)
+            .map_or(DataType::Null, |(_, ty)| ty.clone());
+        Expr::new(ExprKind::UserVariable(name), ty, true)
+    }
+
+    /// `@name := value`.
+    fn assign_variable(&mut self, name: &str, value: &ast::Expr) -> Result<Expr> {
+        self.cacheable = false;
+        let value = Box::new(self.expr(value)?);
+        let (ty, nullable) = (value.ty.clone(), value.nullable);
+        let name = CompactString::new(name.to_lowercase());
+        Ok(Expr::new(
+            ExprKind::AssignUserVariable { name, value },
+            ty,
+            nullable,
+        ))
+    }
+
+    fn unary(&mut self, op: ast::UnaryOp, written: &ast::Expr) -> Result<Expr> {
+        let session = self.session();
+        let operand = self.expr(written)?;
+        match op {
+            ast::UnaryOp::Plus => Ok(operand),
+            ast::UnaryOp::Neg => self.negate(operand, written),
+            ast::UnaryOp::Not => {
+                if compare::width(&operand) != 1 {
+                    return Err(Error::operand_columns(1));
+                }
+                Ok(compare::not(operand))
+            }
+            ast::UnaryOp::BitNot => {
+                let ones = Expr::literal(Value::UInt(u64::MAX), DataType::BIGINT_UNSIGNED);
+                operate::arithmetic(Arithmetic::BitXor, operand, ones, session)
+            }
+        }
+    }
+
+    fn negate(&mut self, operand: Expr, written: &ast::Expr) -> Result<Expr> {
+        // Whether a number beyond BIGINT fits it when negated is seen by its value alone.
+        let beyond = matches!(operand.kind, ExprKind::Parameter(_))
+            && operand.ty.is_integer()
+            && operand.ty.is_unsigned();
+        let operand = match self.literal_value(written) {
+            Some(value) if beyond => {
+                self.fix_parameters(&operand);
+                Expr::literal(value, operand.ty)
+            }
+            _ => operand,
+        };
+        operate::negate(operand)
+    }
+
+    fn binary(&mut self, op: ast::BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        let session = self.session();
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        if let Some(op) = comparison(op) {
+            return self.compare(op, left, right);
+        }
+        if let Some(op) = arithmetic(op) {
+            return operate::arithmetic(op, left, right, session);
+        }
+        let nullable = left.nullable || right.nullable;
+        Ok(Expr::boolean(
+            ExprKind::Xor(Box::new(left), Box::new(right)),
+            nullable,
+        ))
+    }
+
+    fn cast(&mut self, cast: &ast::Cast) -> Result<Expr> {
+        let session = self.session();
+        if cast.array || cast.time_zone.is_some() {
+            return Err(Error::not_supported_yet("CAST … ARRAY and AT TIME ZONE"));
+        }
+        let operand = self.expr(&cast.expr)?;
+        if compare::width(&operand) != 1 {
+            return Err(Error::operand_columns(1));
+        }
+        let ty = typing::cast_type(&cast.to, &operand, session)?;
+        Ok(typing::explicit(operand, ty))
+    }
+
+    /// `CONVERT(operand USING charset)`.
+    fn convert_using(&mut self, operand: &ast::Expr, charset: &str) -> Result<Expr> {
+        let operand = self.expr(operand)?;
+        let charset = charset_named(charset)?;
+        let chars = if operand.ty == DataType::Null {
+            0
+        } else {
+            operand.ty.max_chars()
+        };
+        let ty = match charset {
+            Charset::Binary => typing::bytes_type(chars.saturating_mul(4)),
+            _ => typing::text_type(chars, charset.default_collation()),
+        };
+        Ok(typing::explicit(operand, ty))
+    }
+
+    fn is_test(&mut self, expr: &ast::Expr, test: &ast::IsTest, negated: bool) -> Result<Expr> {
+        let operand = self.expr(expr)?;
+        match test {
+            ast::IsTest::Null | ast::IsTest::Unknown => compare::is_null(operand, negated),
+            ast::IsTest::True => compare::is_truth(operand, true, negated),
+            ast::IsTest::False => compare::is_truth(operand, false, negated),
+        }
+    }
+
+    fn between(&mut self, operands: &[ast::Expr; 3], negated: bool) -> Result<Expr> {
+        let [operand, low, high] = operands;
+        let (operand, low, high) = (self.expr(operand)?, self.expr(low)?, self.expr(high)?);
+        compare::between(operand, low, high, negated, self.session())
+    }
+
+    fn like(&mut self, like: &ast::Like) -> Result<Expr> {
+        let (operand, pattern) = (self.expr(&like.expr)?, self.expr(&like.pattern)?);
+        let escape = self.escape(like.escape.as_ref())?;
+        compare::like(operand, pattern, escape, like.negated, self.session())
+    }
+
+    fn regexp(&mut self, text: &ast::Expr, pattern: &ast::Expr, negated: bool) -> Result<Expr> {
+        let arguments = vec![self.expr(text)?, self.expr(pattern)?];
+        let matches = call_function("REGEXP_LIKE", arguments, self.session())?;
+        Ok(match negated {
+            true => compare::not(matches),
+            false => matches,
+        })
+    }
+
     /// Operands that must have one column each.
     fn single(&mut self, exprs: &[ast::Expr]) -> Result<Vec<Expr>> {
         let bound = self.exprs(exprs)?;
@@ -362,37 +328,6 @@ impl Binder<'_> {
             return Err(Error::operand_columns(1));
         }
         Ok(bound)
-    }
-
-    fn compare(&mut self, op: Comparison, left: Expr, right: Expr) -> Result<Expr> {
-        // `(a, b) = (SELECT x, y …)`: a quantified comparison with the query's only row.
-        for (row, query, op) in [(&left, &right, op), (&right, &left, op.flipped())] {
-            let (ExprKind::Row(_), ExprKind::Row(columns)) = (&row.kind, &query.kind) else {
-                continue;
-            };
-            let subquery = |column: &Expr| match column.kind {
-                ExprKind::Subquery { number, .. } => Some(number),
-                _ => None,
-            };
-            let Some(number) = columns.first().and_then(subquery) else {
-                continue;
-            };
-            if columns
-                .iter()
-                .any(|column| subquery(column) != Some(number))
-            {
-                continue;
-            }
-            if matches!(op, Comparison::Eq | Comparison::Ne) {
-                let all = op == Comparison::Ne;
-                let operand = row.clone();
-                return self.quantify(operand, op, all, number);
-            }
-            return Err(Error::not_supported_yet(
-                "this comparison of a row with a subquery",
-            ));
-        }
-        compare::compare(op, left, right, self.session())
     }
 
     fn case(&mut self, case: &ast::Case) -> Result<Expr> {
@@ -451,35 +386,6 @@ impl Binder<'_> {
         }
     }
 
-    fn function(&mut self, function: &ast::Function) -> Result<Expr> {
-        if let Some(schema) = &function.schema {
-            return Err(Error::function_does_not_exist(
-                schema.as_str(),
-                function.name.as_str(),
-            ));
-        }
-        let mut arguments = self.exprs(&function.args)?;
-        // JSON tells TRUE from 1.
-        if function.name.to_ascii_lowercase().starts_with("json_") {
-            for (argument, written) in arguments.iter_mut().zip(&function.args) {
-                if let ast::Expr::Literal(ast::Literal::Bool(_)) = written {
-                    *argument = typing::is_truth(argument.clone(), true, false)?;
-                }
-            }
-        }
-        if function.name.eq_ignore_ascii_case("grouping") {
-            return Ok(Expr::new(
-                ExprKind::Call {
-                    function: &hidden::GROUPING,
-                    arguments,
-                },
-                DataType::BIGINT,
-                false,
-            ));
-        }
-        call_function_as(&function.name, &function.written, arguments, self.session())
-    }
-
     fn system_variable(&mut self, variable: &ast::SystemVariable) -> Result<Expr> {
         use porpoise_core::variables::{Reads, VARIABLES, resolve};
         let scope = match variable.scope {
@@ -501,38 +407,6 @@ impl Binder<'_> {
             ty,
             true,
         ))
-    }
-
-    fn json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
-        /// Without RETURNING it is a CHAR(512).
-        const CHARS: u64 = 512;
-        let session = self.session();
-        let (doc, path) = (self.expr(&value.doc)?, self.expr(&value.path)?);
-        let doc = operate::convert_to(doc, Want::Json, session)?;
-        let ty = match &value.returning {
-            None => typing::text_type(CHARS, Collation::UTF8MB4_0900_AI_CI),
-            Some(to) => typing::cast_type(to, &doc, session)?,
-        };
-        let mut arguments = vec![doc, path];
-        for response in [&value.on_empty, &value.on_error] {
-            use porpoise_functions::json_scalar::JsonResponse as R;
-            let (kind, default) = match response {
-                None | Some(ast::JsonResponse::Null) => (R::Null, null()),
-                Some(ast::JsonResponse::Error) => (R::Error, null()),
-                Some(ast::JsonResponse::Default(value)) => {
-                    (R::Default, typing::explicit(self.expr(value)?, ty.clone()))
-                }
-            };
-            arguments.push(Expr::literal(Value::Int(kind as i64), DataType::BIGINT));
-            arguments.push(default);
-        }
-        let mut call = operate::call_function(
-            &porpoise_functions::json_scalar::JSON_VALUE,
-            arguments,
-            session,
-        )?;
-        call.ty = ty;
-        Ok(call)
     }
 
     /// `DEFAULT(column)`.
@@ -561,131 +435,4 @@ impl Binder<'_> {
             }
         })
     }
-
-    /// A bound subquery's number.
-    pub(super) fn keep_subquery(&mut self, query: Query) -> usize {
-        let number = self.subqueries.len();
-        self.subqueries.push(Some(query));
-        if self.derived_depth > 0 {
-            self.subqueries_in_derived.push(number);
-        }
-        number
-    }
-
-    fn subquery_expr(
-        &mut self,
-        query: Query,
-        kind: SubqueryKind,
-        ty: DataType,
-        nullable: bool,
-    ) -> Expr {
-        let number = self.keep_subquery(query);
-        Expr::new(ExprKind::Subquery { number, kind }, ty, nullable)
-    }
-
-    fn scalar(&mut self, query: Query) -> Result<Expr> {
-        if query.columns.len() != 1 {
-            // A row: only a comparison with another one takes it.
-            let items = query.columns.len();
-            let column = self.subquery_expr(query, SubqueryKind::Scalar, DataType::Null, true);
-            return Ok(compare::row(vec![column; items]));
-        }
-        let ty = typing::slot_type(&query.columns[0].expr.ty);
-        Ok(self.subquery_expr(query, SubqueryKind::Scalar, ty, true))
-    }
-
-    fn quantified(
-        &mut self,
-        operand: Expr,
-        op: Comparison,
-        all: bool,
-        query: &ast::Query,
-    ) -> Result<Expr> {
-        if query.limit.is_some() {
-            return Err(Error::not_supported_yet("LIMIT & IN/ALL/ANY/SOME subquery"));
-        }
-        let query = self.subquery(query)?;
-        let number = self.keep_subquery(query);
-        self.quantify(operand, op, all, number)
-    }
-
-    /// `operand op ANY|ALL (subquery number)`: both sides' columns are brought to one type, pairwise.
-    fn quantify(
-        &mut self,
-        operand: Expr,
-        op: Comparison,
-        all: bool,
-        number: usize,
-    ) -> Result<Expr> {
-        let session = self.session();
-        let Some(mut query) = self.subqueries.get_mut(number).and_then(Option::take) else {
-            return Ok(null());
-        };
-        let operands = match operand.kind {
-            ExprKind::Row(items) => items,
-            _ => vec![operand],
-        };
-        if operands.len() != query.columns.len() {
-            return Err(Error::operand_columns(operands.len()));
-        }
-        let mut domains = Vec::with_capacity(operands.len());
-        let mut left = Vec::with_capacity(operands.len());
-        let mut nullable = false;
-        for (operand, column) in operands.into_iter().zip(&mut query.columns) {
-            let domain = compare::domain(
-                &operand,
-                &column.expr,
-                if all { "all" } else { "any" },
-                session,
-            )?;
-            let right = std::mem::replace(&mut column.expr, null());
-            let (operand, right) = compare::key_pair(operand, right, domain);
-            nullable |= operand.nullable || right.nullable;
-            column.expr = right;
-            left.push(operand);
-            domains.push(domain);
-        }
-        self.subqueries[number] = Some(query);
-        let operand = match left.len() {
-            1 => Box::new(left.remove(0)),
-            _ => Box::new(compare::row(left)),
-        };
-        let kind = SubqueryKind::Quantified {
-            operand,
-            op,
-            all,
-            domains,
-        };
-        Ok(Expr::boolean(ExprKind::Subquery { number, kind }, nullable))
-    }
-}
-
-/// A call of a function by name.
-pub(super) fn call_function(
-    name: &str,
-    arguments: Vec<Expr>,
-    session: &SessionVars,
-) -> Result<Expr> {
-    call_function_as(name, name, arguments, session)
-}
-
-/// A call of a function by the name it has here; messages name it as it was written.
-fn call_function_as(
-    name: &str,
-    written: &str,
-    arguments: Vec<Expr>,
-    session: &SessionVars,
-) -> Result<Expr> {
-    let Some(function) = porpoise_functions::find(name) else {
-        let schema = session.schema.as_deref().unwrap_or_default();
-        return Err(if schema.is_empty() {
-            Error::no_database_selected()
-        } else {
-            Error::function_does_not_exist(schema, written)
-        });
-    };
-    if !function.arity.admits(arguments.len()) {
-        return Err(Error::parameter_count(written));
-    }
-    operate::call_function(function, arguments, session)
 }

@@ -4,47 +4,34 @@
 //! become part of the query around it, and its columns stand for its expressions. Others get a slot and
 //! are computed by themselves.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_catalog::{Relation as CatalogRelation, Table, View};
-use porpoise_core::error::{Error, ErrorKind, Result};
+use porpoise_catalog::{Relation as CatalogRelation, Table};
+use porpoise_core::error::{Error, Result};
 use porpoise_expr::typing::collation::computed_strength;
 use porpoise_expr::typing::{self, compare};
 use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
-use crate::access::{AccessColumn, AccessId, Need};
+use crate::access::{AccessId, Need};
+use crate::bind::Binder;
+use crate::bind::common_table::rename;
 use crate::bind::scope::{Columns, MadeColumn, Relation};
-use crate::bind::{Binder, is_one_block};
-use crate::plan::{RowLock, SetOperator, TableUse, ViewCheck};
+use crate::plan::{RowLock, TableUse};
 use crate::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
 };
 
-/// A common table of a WITH clause.
-pub struct Definition {
-    name: CompactString,
-    ast: Rc<ast::CommonTable>,
-    recursive: bool,
-    /// How many scopes enclose the WITH, and what it sees of other common tables.
-    depth: usize,
-    visible: Vec<usize>,
-    /// The schema and text it was written in.
-    schema: Option<CompactString>,
-    /// Computed once: its number among the binder's `commons`, with its columns.
-    shared: Option<(usize, Vec<OutputColumn>)>,
-    /// While its own recursive step is bound: the working table's number and columns, and whether it was named.
-    working: Option<(usize, Vec<OutputColumn>, bool)>,
-}
+/// A column of a scope: its relation's position in the scope, and its own in the relation.
+pub(super) type ColumnPosition = (usize, usize);
 
 /// A part of FROM.
 pub(super) struct Part {
     pub tree: JoinTree,
-    /// What `*` shows of it, in order: relation, column.
-    star: Vec<(usize, usize)>,
+    /// What `*` shows of it, in order.
+    star: Vec<ColumnPosition>,
     /// Its relations.
     relations: std::ops::Range<usize>,
 }
@@ -54,7 +41,7 @@ impl Binder<'_> {
     pub(super) fn from(
         &mut self,
         refs: &[ast::TableRef],
-    ) -> Result<(JoinTree, Vec<(usize, usize)>)> {
+    ) -> Result<(JoinTree, Vec<ColumnPosition>)> {
         let mut all: Option<Part> = None;
         for table in refs {
             let next = self.table_ref(table, false)?;
@@ -98,50 +85,8 @@ impl Binder<'_> {
     fn join(&mut self, join: &ast::Join, nullable: bool) -> Result<Part> {
         let left = self.table_ref(&join.left, nullable || join.kind == ast::JoinKind::Right)?;
         let right = self.table_ref(&join.right, nullable || join.kind == ast::JoinKind::Left)?;
-        let mut star = None;
-        let on = match &join.condition {
-            ast::JoinCondition::None => Vec::new(),
-            ast::JoinCondition::On(condition) => {
-                let clause = self.scope().clause;
-                self.scope().clause = "on clause";
-                self.scope().visible = left.relations.start..right.relations.end;
-                let on = self.conditions(condition)?;
-                let scope = self.scope();
-                scope.clause = clause;
-                scope.visible = 0..0;
-                on
-            }
-            ast::JoinCondition::Using(names) => {
-                let names: Vec<&str> = names.iter().map(ast::Ident::as_str).collect();
-                let (on, shown) =
-                    self.using(&left, &right, &names, join.kind == ast::JoinKind::Right)?;
-                star = Some(shown);
-                on
-            }
-            ast::JoinCondition::Natural => {
-                let scope = self.scope();
-                let name = |&(relation, column): &(usize, usize)| {
-                    scope.relations[relation].columns.name(column).to_string()
-                };
-                let of_right: Vec<String> = right.star.iter().map(name).collect();
-                let common: Vec<String> = left
-                    .star
-                    .iter()
-                    .map(name)
-                    .filter(|name| {
-                        of_right
-                            .iter()
-                            .any(|other| other.eq_ignore_ascii_case(name))
-                    })
-                    .collect();
-                let names: Vec<&str> = common.iter().map(String::as_str).collect();
-                let (on, shown) =
-                    self.using(&left, &right, &names, join.kind == ast::JoinKind::Right)?;
-                star = Some(shown);
-                on
-            }
-        };
-        // RIGHT JOIN is LEFT JOIN turned round; what `*` shows keeps the order written.
+        let (on, star) = self.join_condition(join, &left, &right)?;
+        // RIGHT JOIN is LEFT JOIN with its sides exchanged; what `*` shows keeps the order written.
         let mut part = match join.kind {
             ast::JoinKind::Inner => self.inner(left, right, LogicalJoin::Inner, on),
             ast::JoinKind::Straight => self.inner(left, right, LogicalJoin::Straight, on),
@@ -169,19 +114,68 @@ impl Binder<'_> {
         Ok(part)
     }
 
+    /// ON, USING or NATURAL as conditions; for the latter two also what `*` shows.
+    fn join_condition(
+        &mut self,
+        join: &ast::Join,
+        left: &Part,
+        right: &Part,
+    ) -> Result<(Vec<Expr>, Option<Vec<ColumnPosition>>)> {
+        let keep_right = join.kind == ast::JoinKind::Right;
+        match &join.condition {
+            ast::JoinCondition::None => Ok((Vec::new(), None)),
+            ast::JoinCondition::On(condition) => {
+                let clause = self.scope().clause;
+                self.scope().clause = "on clause";
+                self.scope().visible = left.relations.start..right.relations.end;
+                let on = self.conditions(condition)?;
+                let scope = self.scope();
+                scope.clause = clause;
+                scope.visible = 0..0;
+                Ok((on, None))
+            }
+            ast::JoinCondition::Using(names) => {
+                let names: Vec<&str> = names.iter().map(ast::Ident::as_str).collect();
+                let (on, star) = self.using(left, right, &names, keep_right)?;
+                Ok((on, Some(star)))
+            }
+            ast::JoinCondition::Natural => {
+                let common = self.common_columns(left, right);
+                let names: Vec<&str> = common.iter().map(String::as_str).collect();
+                let (on, star) = self.using(left, right, &names, keep_right)?;
+                Ok((on, Some(star)))
+            }
+        }
+    }
+
+    /// The names that columns of both sides have, in the order of the left side.
+    fn common_columns(&mut self, left: &Part, right: &Part) -> Vec<String> {
+        let scope = self.scope();
+        let name = |&(relation, column): &ColumnPosition| {
+            scope.relations[relation].columns.name(column).to_string()
+        };
+        let of_right: Vec<String> = right.star.iter().map(name).collect();
+        let mut common: Vec<String> = left.star.iter().map(name).collect();
+        common.retain(|name| {
+            of_right
+                .iter()
+                .any(|other| other.eq_ignore_ascii_case(name))
+        });
+        common
+    }
+
     /// Equates columns of one name on both sides and hides one of each pair. Returns what `*` shows.
-    #[allow(clippy::type_complexity)]
     fn using(
         &mut self,
         left: &Part,
         right: &Part,
         names: &[&str],
         keep_right: bool,
-    ) -> Result<(Vec<Expr>, Vec<(usize, usize)>)> {
+    ) -> Result<(Vec<Expr>, Vec<ColumnPosition>)> {
         let depth = self.scopes.len() - 1;
         let (mut on, mut kept, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
         for name in names {
-            let find = |star: &[(usize, usize)], binder: &Self| {
+            let find = |star: &[ColumnPosition], binder: &Self| {
                 let relations = &binder.scopes[depth].relations;
                 let mut found = star.iter().filter(|(relation, column)| {
                     relations[*relation]
@@ -307,7 +301,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The schema that a name says, or the one where names without any belong.
+    /// The schema that a name says, or the current one.
     pub(super) fn schema_of(&self, name: &ast::ObjectName) -> Result<CompactString> {
         let named = name.schema.as_ref().map(|schema| schema.0.clone());
         named
@@ -404,7 +398,7 @@ impl Binder<'_> {
             return Err(Error::derived_must_have_alias());
         }
         if derived.lateral {
-            // Everything before it is in sight.
+            // LATERAL sees the tables before it.
             self.scope().show_all();
         }
         let computed_first = self.keeps_derived && !derived.lateral && self.scopes.len() > 1;
@@ -475,7 +469,11 @@ impl Binder<'_> {
         self.add_relation(relation, tree)
     }
 
-    fn made_columns(&mut self, alias: &CompactString, columns: &[OutputColumn]) -> (Slot, Columns) {
+    pub(super) fn made_columns(
+        &mut self,
+        alias: &CompactString,
+        columns: &[OutputColumn],
+    ) -> (Slot, Columns) {
         let types: Vec<DataType> = columns
             .iter()
             .map(|column| typing::slot_type(&column.expr.ty))
@@ -499,149 +497,13 @@ impl Binder<'_> {
         )
     }
 
-    pub(super) fn view(
+    /// A relation whose rows the statement computes.
+    pub(super) fn leaf(
         &mut self,
-        view: &Arc<View>,
-        alias: CompactString,
-        access: Option<AccessId>,
-        nullable: bool,
+        relation: Relation,
+        slot: Slot,
+        kind: SourceKind,
     ) -> Result<Part> {
-        self.use_view(view);
-        let broken = || Error::view_invalid(&view.schema, &view.name);
-        let query = super::select::parse_query(&view.sql)?;
-        // A view sees nothing of the statement that names it.
-        let scopes = std::mem::take(&mut self.scopes);
-        let visible = std::mem::take(&mut self.visible);
-        let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
-        let schema = self.schema.replace(view.schema.clone());
-        let need = std::mem::replace(&mut self.reads_need, Need::READ);
-        self.accesses.enter(view);
-        self.defines_view = is_one_block(&query);
-        let bound = self.nested(|binder| binder.query(&query));
-        self.defines_view = false;
-        let relations = self.popped.iter().filter_map(|relation| relation.access);
-        let relations: Vec<AccessId> = relations.collect();
-        self.accesses.leave();
-        self.reads_need = need;
-        self.schema = schema;
-        self.sql = sql;
-        self.visible = visible;
-        self.scopes = scopes;
-        let mut bound = match bound {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::UnknownColumn
-                        | ErrorKind::NoSuchTable
-                        | ErrorKind::UnknownDatabase
-                        | ErrorKind::ViewInvalid
-                ) =>
-            {
-                return Err(broken());
-            }
-            other => other?,
-        };
-        for column in &mut bound.columns {
-            column.name_span = None;
-        }
-        if bound.columns.len() != view.columns.len() {
-            return Err(broken());
-        }
-        for (column, name) in bound.columns.iter_mut().zip(&view.columns) {
-            column.name = name.clone();
-        }
-        if let Some(access) = access {
-            let shown = |column: &OutputColumn| -> (CompactString, Option<AccessColumn>) {
-                let origin = column.origin.as_ref();
-                let below = origin.and_then(|origin| origin.access.clone());
-                (column.name.clone(), below)
-            };
-            let columns = bound.columns.iter().map(shown).collect();
-            self.accesses.lead_to(access, columns, relations);
-        }
-        self.note_check_option(view, &bound);
-        self.query_part(bound, alias, view.schema.clone(), access, nullable)
-    }
-
-    /// Keeps what WITH CHECK OPTION wants of rows that go through a view: its own conditions and, if cascaded,
-    /// those of the views below it.
-    fn note_check_option(&mut self, view: &View, query: &Query) {
-        let Body::Select(block) = &query.body else {
-            return;
-        };
-        if view.check_option.is_empty() {
-            return;
-        }
-        let mut conditions = block.conditions.clone();
-        if view.check_option == "CASCADED" {
-            block
-                .from
-                .for_each_condition(&mut |condition| conditions.push(condition.clone()));
-        }
-        let mut slots = Vec::new();
-        block
-            .from
-            .for_each_source(&mut |source| slots.push(source.slot));
-        let check = ViewCheck {
-            view: format!("{}.{}", view.schema, view.name),
-            conditions,
-        };
-        self.view_checks.push((slots, check));
-    }
-
-    /// Makes the tables of a WITH clause known; the caller drops them again.
-    pub(super) fn with(&mut self, with: &ast::With) -> Result<()> {
-        for (at, table) in with.tables.iter().enumerate() {
-            if with.tables[..at]
-                .iter()
-                .any(|other| other.name.eq_ignore_ascii_case(&table.name))
-            {
-                return Err(Error::not_unique_table(table.name.as_str()));
-            }
-            self.definitions.push(Definition {
-                name: table.name.0.clone(),
-                ast: Rc::new(table.clone()),
-                recursive: with.recursive,
-                depth: self.scopes.len(),
-                visible: self.visible.clone(),
-                schema: self.schema.clone(),
-                shared: None,
-                working: None,
-            });
-            self.visible.push(self.definitions.len() - 1);
-        }
-        Ok(())
-    }
-
-    /// A reference to a common table.
-    fn common(&mut self, at: usize, alias: CompactString, nullable: bool) -> Result<Part> {
-        if let Some((working, columns, named)) = &mut self.definitions[at].working {
-            *named = true;
-            let (working, columns) = (*working, columns.clone());
-            let (slot, made) = self.made_columns(&alias, &columns);
-            let relation = Relation::of_statement(alias, made, nullable);
-            return self.leaf(relation, slot, SourceKind::Working { working });
-        }
-        if self.definitions[at].shared.is_none() {
-            let query = self.bind_definition(at)?;
-            let once = self.is_named_once(at) && !self.definitions[at].recursive;
-            if once || is_mergeable(&query, nullable) {
-                return self.query_part(query, alias, CompactString::default(), None, nullable);
-            }
-            let columns = query.columns.clone();
-            self.commons.push(Some(query));
-            self.definitions[at].shared = Some((self.commons.len() - 1, columns));
-        }
-        let Some((number, columns)) = self.definitions[at].shared.clone() else {
-            return Err(Error::no_such_table("", alias));
-        };
-        let (slot, made) = self.made_columns(&alias, &columns);
-        let relation = Relation::of_statement(alias, made, nullable);
-        self.leaf(relation, slot, SourceKind::Common { number })
-    }
-
-    /// Rows that the statement makes itself.
-    fn leaf(&mut self, relation: Relation, slot: Slot, kind: SourceKind) -> Result<Part> {
         let source = Source {
             slot,
             kind,
@@ -649,156 +511,6 @@ impl Binder<'_> {
             lock: RowLock::None,
         };
         self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
-    }
-
-    /// A guess, by the text: the name stands there twice, where it is defined and where it is used.
-    fn is_named_once(&self, at: usize) -> bool {
-        let name = self.definitions[at].name.as_bytes();
-        let found = self
-            .sql
-            .windows(name.len().max(1))
-            .filter(|window| window.eq_ignore_ascii_case(name));
-        found.take(3).count() <= 2
-    }
-
-    /// Binds a common table's query where it was written.
-    fn bind_definition(&mut self, at: usize) -> Result<Query> {
-        let definition = &self.definitions[at];
-        let table = definition.ast.clone();
-        let (recursive, depth) = (
-            definition.recursive,
-            definition.depth.min(self.scopes.len()),
-        );
-        let inner = self.scopes.split_off(depth);
-        let mut visible = definition.visible.clone();
-        let schema = std::mem::replace(&mut self.schema, definition.schema.clone());
-        if recursive {
-            visible.push(at);
-        }
-        let visible = std::mem::replace(&mut self.visible, visible);
-        let bound = match recursive {
-            true => self.recursive(at, &table),
-            false => self
-                .query(&table.query)
-                .and_then(|query| rename(query, &table.columns)),
-        };
-        self.visible = visible;
-        self.schema = schema;
-        self.scopes.extend(inner);
-        bound
-    }
-
-    /// `WITH RECURSIVE name AS (seed UNION [ALL] step)`. Parts that don't name the table are seeds.
-    fn recursive(&mut self, at: usize, table: &ast::CommonTable) -> Result<Query> {
-        let mut parts = Vec::new();
-        let mut distinct = false;
-        flatten_union(&table.query.body, &mut parts, &mut distinct);
-        if parts.len() < 2 {
-            self.visible.pop();
-            return self
-                .query(&table.query)
-                .and_then(|query| rename(query, &table.columns));
-        }
-        let depth = self.definitions.len();
-        if let Some(with) = &table.query.with {
-            self.with(with)?;
-        }
-        let mut seeds: Vec<Query> = Vec::new();
-        let mut steps: Vec<Query> = Vec::new();
-        self.workings += 1;
-        let working = self.workings - 1;
-        for (number, part) in parts.into_iter().enumerate() {
-            let named = self.definitions[at].working.as_mut().map(|working| {
-                working.2 = false;
-            });
-            let mut query = self.body(part)?;
-            let uses = named.is_some()
-                && self.definitions[at]
-                    .working
-                    .as_ref()
-                    .is_some_and(|working| working.2);
-            if number == 0 {
-                query = rename(query, &table.columns)?;
-                let mut columns = query.columns.clone();
-                for column in &mut columns {
-                    column.expr.nullable = true;
-                }
-                self.definitions[at].working = Some((working, columns, false));
-            }
-            if uses { &mut steps } else { &mut seeds }.push(query);
-        }
-        let columns = self.definitions[at]
-            .working
-            .take()
-            .map(|(_, columns, _)| columns)
-            .unwrap_or_default();
-        if steps.is_empty() {
-            let bound = self.union(seeds, SetOperator::Union, distinct)?;
-            return rename(bound, &table.columns);
-        }
-        let _ = depth;
-        let types: Vec<DataType> = columns
-            .iter()
-            .map(|column| typing::slot_type(&column.expr.ty))
-            .collect();
-        for query in seeds.iter_mut().chain(&mut steps) {
-            if query.columns.len() != types.len() {
-                return Err(Error::wrong_value_count());
-            }
-            for (column, ty) in query.columns.iter_mut().zip(&types) {
-                let expr = std::mem::replace(
-                    &mut column.expr,
-                    Expr::literal(porpoise_types::Value::Null, DataType::Null),
-                );
-                column.expr = typing::coerce(expr, ty);
-            }
-        }
-        let mut single = |mut queries: Vec<Query>| match queries.len() {
-            1 => Ok(queries.remove(0)),
-            _ => self.union(queries, SetOperator::Union, false),
-        };
-        let (seed, step) = (Box::new(single(seeds)?), Box::new(single(steps)?));
-        let names = columns.iter().map(|column| column.name.clone()).collect();
-        let slot = self.new_slot(table.name.0.clone(), types.clone(), names);
-        let columns = columns
-            .into_iter()
-            .zip(types)
-            .enumerate()
-            .map(|(at, (column, ty))| OutputColumn {
-                expr: Expr::column(slot, at, ty, true),
-                origin: None,
-                ..column
-            });
-        let columns = columns.collect();
-        let (limit, offset) = self.limit(table.query.limit.as_ref())?;
-        Ok(Query {
-            body: Body::Recursive {
-                slot,
-                seed,
-                step,
-                distinct,
-                working,
-            },
-            columns,
-            order: Vec::new(),
-            limit,
-            offset,
-        })
-    }
-}
-
-fn flatten_union<'q>(
-    body: &'q ast::QueryBody,
-    parts: &mut Vec<&'q ast::QueryBody>,
-    distinct: &mut bool,
-) {
-    match body {
-        ast::QueryBody::SetOperation(operation) if operation.op == ast::SetOperator::Union => {
-            flatten_union(&operation.left, parts, distinct);
-            parts.push(&operation.right);
-            *distinct |= !operation.all;
-        }
-        other => parts.push(other),
     }
 }
 
@@ -808,30 +520,8 @@ fn is_virtual_schema(name: &str) -> bool {
         .any(|schema| schema.eq_ignore_ascii_case(name))
 }
 
-/// Gives a derived table's columns the names listed behind its alias, which must be different.
-fn rename(mut query: Query, names: &[ast::Ident]) -> Result<Query> {
-    if !names.is_empty() {
-        if names.len() != query.columns.len() {
-            return Err(Error::column_count_of_view());
-        }
-        for (column, name) in query.columns.iter_mut().zip(names) {
-            column.name = name.0.clone();
-            column.name_span = None;
-        }
-    }
-    for (at, column) in query.columns.iter().enumerate() {
-        if query.columns[..at]
-            .iter()
-            .any(|other| other.name.eq_ignore_ascii_case(&column.name))
-        {
-            return Err(Error::duplicate_column(column.name.as_str()));
-        }
-    }
-    Ok(query)
-}
-
 /// Whether a derived table can become part of the query around it.
-fn is_mergeable(query: &Query, nullable: bool) -> bool {
+pub(super) fn is_mergeable(query: &Query, nullable: bool) -> bool {
     let Body::Select(block) = &query.body else {
         return false;
     };
@@ -846,7 +536,7 @@ fn is_mergeable(query: &Query, nullable: bool) -> bool {
     plain
         && query.columns.iter().all(|column| match &column.expr.kind {
             ExprKind::Column { .. } => true,
-            // Beside a missing row a constant would show where NULL should.
+            // For a row that an outer join misses, a constant would show where NULL should.
             _ => !nullable && !column.expr.is_volatile() && !column.expr.has_subquery(),
         })
 }

@@ -11,12 +11,16 @@
 //! - [`change`]: INSERT, UPDATE, DELETE.
 
 mod change;
+mod change_target;
+mod common_table;
 mod expr;
 mod from;
 mod group;
+mod insert;
 mod json_table;
 mod scope;
 mod select;
+mod view;
 mod window;
 
 use std::sync::Arc;
@@ -37,7 +41,7 @@ use crate::query::{OutputColumn, Query, WithNode};
 use crate::relations::{self, Relations};
 use crate::slot_set::SlotSet;
 use crate::{Context, NoRowCounts, optimize};
-use change::ChangeTarget;
+use change_target::ChangeTarget;
 use scope::{Columns, MadeColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
@@ -61,7 +65,7 @@ pub struct Binder<'a> {
     pub workings: usize,
     scopes: Vec<Scope>,
     /// Every WITH table met so far, and which of them can be named here.
-    definitions: Vec<from::Definition>,
+    definitions: Vec<common_table::Definition>,
     visible: Vec<usize>,
     aggregate_count: usize,
     tables: Vec<(Arc<Table>, TableUse)>,

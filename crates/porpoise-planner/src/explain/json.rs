@@ -14,7 +14,8 @@ use porpoise_expr::Expr;
 use porpoise_sql::ast;
 use porpoise_types::json::write_quoted;
 
-use super::{Names, Row, Traditional, children, cost_of, root, subplans};
+use super::cost::cost_of;
+use super::traditional::{Row, Traditional};
 use crate::optimize;
 use crate::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
 
@@ -32,18 +33,14 @@ type Members = Vec<(&'static str, Item)>;
 /// A plan as a JSON document, indented by two spaces.
 pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
     let mut out = Document {
-        blocks: Traditional {
-            names: Names::new(plan),
-            rows: Vec::new(),
-            next_id: 2,
-        },
+        blocks: Traditional::new(plan),
         change: match &plan.kind {
             PlanKind::Update(_) => Some("update"),
             PlanKind::Delete(_) => Some("delete"),
             PlanKind::Query(_) | PlanKind::Insert(_) => None,
         },
     };
-    let mut block = match root(plan) {
+    let mut block = match plan.root() {
         Some((node, output)) => out.block(node, &output, 1),
         None => vec![("select_id", Item::Number(1))],
     };
@@ -99,7 +96,7 @@ impl Document<'_> {
             block.push(("cost_info", Item::Object(cost_info)));
         }
         block.extend(operation);
-        let found = subplans(self.blocks.names.plan, output.iter().copied());
+        let found = self.blocks.names.plan.subplans_in(output.iter().copied());
         self.subqueries("select_list_subqueries", found, &mut block);
         block
     }
@@ -183,7 +180,7 @@ impl Document<'_> {
             }
             Node::Filter { input, conditions } if is_above_tables(input) => {
                 let mut members = self.operation(input, id);
-                let found = subplans(self.blocks.names.plan, conditions);
+                let found = self.blocks.names.plan.subplans_in(conditions);
                 self.subqueries("having_subqueries", found, &mut members);
                 return members;
             }
@@ -364,11 +361,12 @@ impl Document<'_> {
                         .collect();
                     parts.extend(condition.iter().map(|condition| names.text(condition)));
                     attach(&parts.join(" and "), table);
-                    let found = subplans(self.blocks.names.plan, condition);
+                    let found = self.blocks.names.plan.subplans_in(condition);
                     self.subqueries("attached_subqueries", found, table);
                 }
             }
-            node => children(node)
+            node => node
+                .children()
                 .into_iter()
                 .for_each(|child| self.tables(child, id, list)),
         }
@@ -438,7 +436,7 @@ impl Document<'_> {
             return;
         }
         attach(&self.blocks.names.conditions(conditions), table);
-        let found = subplans(self.blocks.names.plan, conditions);
+        let found = self.blocks.names.plan.subplans_in(conditions);
         self.subqueries("attached_subqueries", found, table);
     }
 }

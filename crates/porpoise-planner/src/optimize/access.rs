@@ -1,15 +1,15 @@
-//! Access paths: the ways to a table's rows, with what each costs.
+//! Access paths: how a table's rows can be reached, and what each path costs.
 //!
 //! Costs are in reads of a row in key order, which storage does in about 125 ns.
 
 use porpoise_catalog::{IndexKind, Table};
-use porpoise_expr::aggregate::Aggregate;
 use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
 
 use crate::bind::Binder;
-use crate::optimize::Wanted;
-use crate::optimize::ranges::{self, IndexRanges, Sarg};
-use crate::plan::{Access, KeyRange, Node, RowLock, Scan};
+use crate::optimize::order::{self, InterestingOrder};
+use crate::optimize::ranges::{self, IndexRanges};
+use crate::optimize::sargs::{self, Sarg};
+use crate::plan::{Access, Node, RowLock, Scan};
 use crate::query::Source;
 use crate::slot_set::SlotSet;
 
@@ -22,19 +22,24 @@ const COVERED: f64 = 0.8;
 /// Sorting a row, for each doubling of their number.
 const SORT: f64 = 0.15;
 
-/// One way to a table's rows.
+/// A path to a table's rows.
 #[derive(Clone, Debug)]
 pub struct Path {
     pub access: Access,
     pub reverse: bool,
-    /// Rows read an opening, and rows that pass the conditions.
+    /// Rows read each time the scan is opened.
     pub rows: f64,
+    /// Rows that pass the conditions.
     pub passed: f64,
+    /// In reads of a row in key order.
     pub cost: f64,
-    /// Conditions that the access says wholly.
+    /// Conditions that need not be checked again, because the access selects no other rows.
     pub exact: Vec<usize>,
+    /// Index parts that conditions fix or bound.
     pub parts: usize,
+    /// Rows come in the interesting order.
     pub in_order: bool,
+    /// Positions of the indexes that conditions could use.
     pub possible: Vec<usize>,
 }
 
@@ -107,23 +112,99 @@ fn rows_of_ranges(table: &Table, index: usize, found: &IndexRanges, rows: f64) -
     (per_range * part * found.ranges.len() as f64).clamp(1.0, rows.max(1.0))
 }
 
-/// The best way to a table's rows, given the conditions that can be checked there and the slots filled before.
+/// The cheapest path to a table's rows, given the conditions that can be checked there and the slots filled
+/// before.
 pub fn best(
     binder: &Binder<'_>,
     source: &Source,
     table: &Table,
     conditions: &[&Expr],
     available: &SlotSet,
-    wanted: &Wanted,
+    wanted: &InterestingOrder,
 ) -> Path {
-    let rows = binder.row_count(table).max(1.0);
     let sargs = if conditions.is_empty() {
         Vec::new()
     } else {
-        ranges::sargs(binder, source.slot, table, conditions, available)
+        sargs::sargs(binder, source.slot, table, conditions, available)
     };
-    let passed = |exact: &[usize], read: f64| {
-        let left = conditions
+    Choice {
+        binder,
+        source,
+        table,
+        conditions,
+        wanted,
+        rows: binder.row_count(table).max(1.0),
+    }
+    .best(&sargs)
+}
+
+/// A table whose access path is to be chosen.
+struct Choice<'a> {
+    binder: &'a Binder<'a>,
+    source: &'a Source,
+    table: &'a Table,
+    conditions: &'a [&'a Expr],
+    wanted: &'a InterestingOrder,
+    /// How many rows the table has.
+    rows: f64,
+}
+
+impl Choice<'_> {
+    fn best(&self, sargs: &[Sarg]) -> Path {
+        let (table, source) = (self.table, self.source);
+        let mut possible = Vec::new();
+        let mut paths: Vec<Path> = Vec::new();
+        if !source.hints.force {
+            paths.push(self.full_scan());
+        }
+        for (position, index) in table.indexes.iter().enumerate() {
+            if !index.visible || !source.hints.allows(position) {
+                continue;
+            }
+            let covering = source.lock == RowLock::None
+                && index.kind != IndexKind::Primary
+                && covers(self.binder, source.slot, table, position);
+            let found = ranges::index_ranges(index, sargs);
+            if found.is_some() {
+                possible.push(position);
+            }
+            match found {
+                Some(found) if is_point(table, position, &found) => {
+                    let path = self.point(position, found, covering);
+                    if index.kind == IndexKind::Primary {
+                        // Nothing beats the primary key.
+                        return Path {
+                            possible: possible_keys(table, source, sargs),
+                            ..path
+                        };
+                    }
+                    paths.push(path);
+                }
+                Some(found) => paths.push(self.range_scan(position, found, covering)),
+                None => paths.extend(self.index_scan(position, covering)),
+            }
+        }
+        // A locking read locks keys that are not there, too, where it looks for single ones.
+        if source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
+            paths.retain(|path| self.is_lookup(path));
+        }
+        let best = paths
+            .into_iter()
+            .min_by(|a, b| self.total_cost(a).total_cmp(&self.total_cost(b)));
+        let mut best = best.unwrap_or(Path {
+            reverse: false,
+            passed: self.rows,
+            in_order: false,
+            ..self.full_scan()
+        });
+        best.possible = possible;
+        best
+    }
+
+    /// How many of the rows read pass the conditions that the access leaves to be checked.
+    fn passed(&self, exact: &[usize], read: f64) -> f64 {
+        let left = self
+            .conditions
             .iter()
             .enumerate()
             .filter(|(number, _)| !exact.contains(number))
@@ -131,156 +212,140 @@ pub fn best(
         (read * selectivity(left))
             .max(if read < 1.0 { read } else { 1.0 })
             .min(read)
-    };
-    let mut possible = Vec::new();
-    let mut paths: Vec<Path> = Vec::new();
-    if !source.hints.force {
-        let reverse = order_of_primary(table, source.slot, wanted);
-        paths.push(Path {
+    }
+
+    /// What a row costs once the index is positioned.
+    fn row_cost(&self, index: usize, covering: bool) -> f64 {
+        match (self.table.indexes[index].kind, covering) {
+            (IndexKind::Primary, _) => 1.0,
+            (_, true) => COVERED,
+            (_, false) => 1.0 + FETCH,
+        }
+    }
+
+    fn full_scan(&self) -> Path {
+        let reverse = order::of_primary(self.table, self.source.slot, self.wanted);
+        Path {
             access: Access::Full,
             reverse: reverse == Some(true),
-            rows,
-            passed: passed(&[], rows),
-            cost: rows + SEEK,
+            rows: self.rows,
+            passed: self.passed(&[], self.rows),
+            cost: self.rows + SEEK,
             exact: Vec::new(),
             parts: 0,
             in_order: reverse.is_some(),
             possible: Vec::new(),
+        }
+    }
+
+    /// A look-up of one key.
+    fn point(&self, position: usize, found: IndexRanges, covering: bool) -> Path {
+        let kind = self.table.indexes[position].kind;
+        let key = found.ranges.into_iter().next().map_or(Vec::new(), |range| {
+            range.equal.into_iter().map(|part| part.value).collect()
         });
-    }
-    for (position, index) in table.indexes.iter().enumerate() {
-        if !index.visible || !source.hints.allows(position) {
-            continue;
-        }
-        let covering = source.lock == RowLock::None
-            && index.kind != IndexKind::Primary
-            && covers(binder, source.slot, table, position);
-        let row_cost = match (index.kind, covering) {
-            (IndexKind::Primary, _) => 1.0,
-            (_, true) => COVERED,
-            (_, false) => 1.0 + FETCH,
+        let exact = still_exact(self.source, kind, found.exact);
+        let fetch = if covering || kind == IndexKind::Primary {
+            0.0
+        } else {
+            FETCH
         };
-        let found = ranges::index_ranges(index, &sargs);
-        if found.is_some() {
-            possible.push(position);
-        }
-        match found {
-            Some(found) if is_point(table, position, &found) => {
-                let key = found.ranges.into_iter().next().map_or(Vec::new(), |range| {
-                    range.equal.into_iter().map(|part| part.value).collect()
-                });
-                let exact = still_exact(source, index.kind, found.exact);
-                let passed = passed(&exact, 1.0);
-                let path = Path {
-                    access: Access::Point {
-                        index: position,
-                        key,
-                        covering,
-                    },
-                    reverse: false,
-                    rows: 1.0,
-                    passed,
-                    cost: SEEK
-                        + if covering || index.kind == IndexKind::Primary {
-                            0.0
-                        } else {
-                            FETCH
-                        },
-                    exact,
-                    parts: found.parts,
-                    in_order: true,
-                    possible: Vec::new(),
-                };
-                if index.kind == IndexKind::Primary {
-                    // Nothing beats the primary key.
-                    return Path {
-                        possible: possible_keys(table, source, &sargs),
-                        ..path
-                    };
-                }
-                paths.push(path);
-            }
-            Some(found) => {
-                let read = rows_of_ranges(table, position, &found, rows);
-                let order = order_of(table, source.slot, position, &found, wanted);
-                let exact = still_exact(source, index.kind, found.exact);
-                paths.push(Path {
-                    rows: read,
-                    passed: passed(&exact, read),
-                    cost: found.ranges.len() as f64 * SEEK + read * row_cost,
-                    exact,
-                    parts: found.parts,
-                    reverse: order == Some(true),
-                    in_order: order.is_some(),
-                    access: Access::Index {
-                        index: position,
-                        ranges: found.ranges,
-                        covering,
-                    },
-                    possible: Vec::new(),
-                });
-            }
-            None => {
-                let everything = IndexRanges::all();
-                let order = if index.kind == IndexKind::Primary {
-                    None
-                } else {
-                    order_of(table, source.slot, position, &everything, wanted)
-                };
-                if covering || order.is_some() || source.hints.force {
-                    paths.push(Path {
-                        rows,
-                        passed: passed(&[], rows),
-                        cost: SEEK + rows * row_cost,
-                        exact: Vec::new(),
-                        parts: 0,
-                        reverse: order == Some(true),
-                        in_order: order.is_some(),
-                        access: Access::Index {
-                            index: position,
-                            ranges: everything.ranges,
-                            covering,
-                        },
-                        possible: Vec::new(),
-                    });
-                }
-            }
+        Path {
+            passed: self.passed(&exact, 1.0),
+            access: Access::Point {
+                index: position,
+                key,
+                covering,
+            },
+            reverse: false,
+            rows: 1.0,
+            cost: SEEK + fetch,
+            exact,
+            parts: found.parts,
+            in_order: true,
+            possible: Vec::new(),
         }
     }
-    // Whoever locks locks keys that are not there, too, where it looks for single ones.
-    let looks_up = |path: &Path| match &path.access {
-        Access::Point { .. } => true,
-        Access::Index { index, ranges, .. } => ranges
-            .iter()
-            .all(|range| range.is_point(&table.indexes[*index])),
-        Access::Full => false,
-    };
-    if source.lock != RowLock::None && paths.iter().any(looks_up) {
-        paths.retain(looks_up);
-    }
-    let total = |path: &Path| match (wanted.keys.is_empty(), path.in_order) {
-        (false, true) if wanted.limited => {
-            path.cost * (20.0 / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
+
+    /// A read of the ranges that conditions select.
+    fn range_scan(&self, position: usize, found: IndexRanges, covering: bool) -> Path {
+        let (table, slot) = (self.table, self.source.slot);
+        let read = rows_of_ranges(table, position, &found, self.rows);
+        let order = order::of_index(table, slot, position, &found, self.wanted);
+        let exact = still_exact(self.source, table.indexes[position].kind, found.exact);
+        Path {
+            rows: read,
+            passed: self.passed(&exact, read),
+            cost: found.ranges.len() as f64 * SEEK + read * self.row_cost(position, covering),
+            exact,
+            parts: found.parts,
+            reverse: order == Some(true),
+            in_order: order.is_some(),
+            access: Access::Index {
+                index: position,
+                ranges: found.ranges,
+                covering,
+            },
+            possible: Vec::new(),
         }
-        (false, false) => path.cost + path.passed * path.passed.max(2.0).log2() * SORT,
-        _ => path.cost,
-    };
-    let best = paths
-        .into_iter()
-        .min_by(|a, b| total(a).total_cmp(&total(b)));
-    let mut best = best.unwrap_or(Path {
-        access: Access::Full,
-        reverse: false,
-        rows,
-        passed: rows,
-        cost: rows + SEEK,
-        exact: Vec::new(),
-        parts: 0,
-        in_order: false,
-        possible: Vec::new(),
-    });
-    best.possible = possible;
-    best
+    }
+
+    /// A read of a whole index that no condition selects a part of. `None`: it has nothing that a full
+    /// scan hasn't.
+    fn index_scan(&self, position: usize, covering: bool) -> Option<Path> {
+        let everything = IndexRanges::all();
+        let order = if self.table.indexes[position].kind == IndexKind::Primary {
+            None
+        } else {
+            order::of_index(
+                self.table,
+                self.source.slot,
+                position,
+                &everything,
+                self.wanted,
+            )
+        };
+        if !covering && order.is_none() && !self.source.hints.force {
+            return None;
+        }
+        Some(Path {
+            rows: self.rows,
+            passed: self.passed(&[], self.rows),
+            cost: SEEK + self.rows * self.row_cost(position, covering),
+            exact: Vec::new(),
+            parts: 0,
+            reverse: order == Some(true),
+            in_order: order.is_some(),
+            access: Access::Index {
+                index: position,
+                ranges: everything.ranges,
+                covering,
+            },
+            possible: Vec::new(),
+        })
+    }
+
+    /// Whether a path looks for single keys only.
+    fn is_lookup(&self, path: &Path) -> bool {
+        match &path.access {
+            Access::Point { .. } => true,
+            Access::Index { index, ranges, .. } => ranges
+                .iter()
+                .all(|range| range.is_point(&self.table.indexes[*index])),
+            Access::Full => false,
+        }
+    }
+
+    /// The path's cost with that of the sort that it doesn't spare; less where LIMIT ends it early.
+    fn total_cost(&self, path: &Path) -> f64 {
+        match (self.wanted.keys.is_empty(), path.in_order) {
+            (false, true) if self.wanted.limited => {
+                path.cost * (20.0 / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
+            }
+            (false, false) => path.cost + path.passed * path.passed.max(2.0).log2() * SORT,
+            _ => path.cost,
+        }
+    }
 }
 
 fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {
@@ -299,7 +364,8 @@ fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {
         .collect()
 }
 
-/// A row that was waited for may have changed: what a secondary index said of it must be checked again.
+/// Conditions that need not be checked again. A row that was waited for may have changed: what a secondary
+/// index said of it must be checked again.
 fn still_exact(source: &Source, kind: IndexKind, exact: Vec<usize>) -> Vec<usize> {
     if source.lock == RowLock::None || kind == IndexKind::Primary {
         exact
@@ -320,86 +386,6 @@ pub fn covers(binder: &Binder<'_>, slot: Slot, table: &Table, index: usize) -> b
     used.iter()
         .enumerate()
         .all(|(column, used)| !used || entry.contains(&column))
-}
-
-/// Whether the primary key's order is the wanted one (`true`: turned round).
-fn order_of_primary(table: &Table, slot: Slot, wanted: &Wanted) -> Option<bool> {
-    table.primary_key()?;
-    order_of(table, slot, 0, &IndexRanges::all(), wanted)
-}
-
-/// Whether an index's rows come in the wanted order (`true`: turned round).
-fn order_of(
-    table: &Table,
-    slot: Slot,
-    index: usize,
-    found: &IndexRanges,
-    wanted: &Wanted,
-) -> Option<bool> {
-    if wanted.keys.is_empty() {
-        return None;
-    }
-    let definition = &table.indexes[index];
-    let single = found.ranges.len() <= 1;
-    let fixed = if single { found.equal_parts } else { 0 };
-    let mut parts: Vec<(usize, bool)> = Vec::new();
-    for part in definition.parts.iter().skip(fixed) {
-        if part.prefix.is_some() {
-            break;
-        }
-        parts.push((part.column, part.descending));
-    }
-    let complete = parts.len() + fixed == definition.parts.len();
-    if complete
-        && definition.kind != IndexKind::Primary
-        && let Some(primary) = table.primary_key()
-    {
-        parts.extend(
-            primary
-                .parts
-                .iter()
-                .filter(|part| part.prefix.is_none())
-                .map(|part| (part.column, part.descending)),
-        );
-    }
-    let is_fixed = |column: usize| {
-        single
-            && definition.parts[..fixed]
-                .iter()
-                .any(|part| part.column == column)
-    };
-    if !wanted.whole {
-        // Grouping: the keys are the first parts, in any order.
-        let keys: Vec<usize> = wanted
-            .keys
-            .iter()
-            .map(|key| key.1)
-            .filter(|column| !is_fixed(*column))
-            .collect();
-        let first = &parts.get(..keys.len())?;
-        let same = wanted.keys.iter().all(|key| key.0 == slot)
-            && first.iter().all(|part| keys.contains(&part.0));
-        return same.then_some(false);
-    }
-    let mut reverse: Option<bool> = None;
-    let mut next = parts.iter();
-    for (of, column, descending) in &wanted.keys {
-        if *of != slot {
-            return None;
-        }
-        if is_fixed(*column) {
-            continue;
-        }
-        let (part, part_descending) = next.next()?;
-        if part != column {
-            return None;
-        }
-        let turned = descending != part_descending;
-        if *reverse.get_or_insert(turned) != turned {
-            return None;
-        }
-    }
-    Some(reverse.unwrap_or(false))
 }
 
 /// The scan that a path describes; `conditions` are those it doesn't say itself.
@@ -444,88 +430,6 @@ pub fn scan(
         possible_keys: path.possible,
         key_parts_used: path.parts,
     }))
-}
-
-/// `SELECT MIN(k)` over an index on k needs its first row alone, `MAX(k)` its last.
-pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
-    let Node::Scan(scan) = &node else { return node };
-    let [aggregate] = aggregates else { return node };
-    let last = match aggregate.function.name {
-        "MIN" => false,
-        "MAX" => true,
-        _ => return node,
-    };
-    let [argument] = &aggregate.arguments[..] else {
-        return node;
-    };
-    let Some((slot, column)) = argument.as_column() else {
-        return node;
-    };
-    if slot != scan.slot || scan.lock != RowLock::None {
-        return node;
-    }
-    let table = &scan.table;
-    let wanted = Wanted {
-        keys: vec![(slot, column, last)],
-        whole: true,
-        limited: true,
-    };
-    let everything = IndexRanges::all();
-    let (access, reverse) = match &scan.access {
-        Access::Index { index, ranges, .. } if ranges.len() == 1 => {
-            let found = IndexRanges {
-                ranges: ranges.clone(),
-                equal_parts: ranges[0].equal.len(),
-                ..everything
-            };
-            match order_of(table, slot, *index, &found, &wanted) {
-                Some(reverse) => (scan.access.clone(), reverse),
-                None => return node,
-            }
-        }
-        Access::Full => {
-            let of_index = |position: usize| order_of(table, slot, position, &everything, &wanted);
-            match (0..table.indexes.len())
-                .filter(|position| table.indexes[*position].visible)
-                .find_map(|position| Some((position, of_index(position)?)))
-            {
-                Some((position, reverse)) => {
-                    let ranges = vec![KeyRange::ALL];
-                    (
-                        Access::Index {
-                            index: position,
-                            ranges,
-                            covering: false,
-                        },
-                        reverse,
-                    )
-                }
-                None => return node,
-            }
-        }
-        _ => return node,
-    };
-    let mut scan = scan.clone();
-    scan.access = access;
-    scan.reverse = reverse;
-    if argument.nullable {
-        scan.filter.push(Expr::boolean(
-            ExprKind::IsNull {
-                operand: Box::new(argument.clone()),
-                negated: true,
-            },
-            false,
-        ));
-    }
-    let one = Expr::literal(
-        porpoise_types::Value::Int(1),
-        porpoise_types::DataType::BIGINT,
-    );
-    Node::Limit {
-        input: Box::new(Node::Scan(scan)),
-        offset: None,
-        count: Some(Box::new(one)),
-    }
 }
 
 impl Binder<'_> {

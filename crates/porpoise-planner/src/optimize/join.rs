@@ -14,7 +14,8 @@ use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Expr, ExprKind};
 
 use crate::bind::Binder;
-use crate::optimize::{Joined, Wanted, access, expr_slots, filtered, is_false, outer};
+use crate::optimize::order::InterestingOrder;
+use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer};
 use crate::plan::slots_of;
 use crate::plan::{JoinKind, Node};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
@@ -49,12 +50,25 @@ enum Method {
     Hash,
 }
 
+/// Units joined one after the other.
 #[derive(Clone, Debug)]
 struct Order {
     steps: Vec<(usize, Method)>,
     available: SlotSet,
     rows: f64,
     cost: f64,
+}
+
+impl Default for Order {
+    /// No unit: one empty row.
+    fn default() -> Order {
+        Order {
+            steps: Vec::new(),
+            available: SlotSet::default(),
+            rows: 1.0,
+            cost: 0.0,
+        }
+    }
 }
 
 /// Plans a join tree under some conditions; `outer` slots are filled already.
@@ -64,7 +78,7 @@ pub fn plan(
     conditions: Vec<Expr>,
     outer: &SlotSet,
     straight: bool,
-    wanted: &Wanted,
+    wanted: &InterestingOrder,
 ) -> Joined {
     if conditions.iter().any(is_false) {
         return Joined {
@@ -136,6 +150,7 @@ fn guarded(conditions: Vec<Expr>, node: Node) -> Node {
     }
 }
 
+/// A tree's units, and all conditions that may be checked anywhere.
 fn take_apart<'t>(
     binder: &Binder<'_>,
     tree: &'t JoinTree,
@@ -152,6 +167,7 @@ fn take_apart<'t>(
     (units, conditions.collect())
 }
 
+/// Collects a tree's units, and adds the conditions of its inner joins to those of WHERE.
 fn flatten<'t>(
     binder: &Binder<'_>,
     tree: &'t JoinTree,
@@ -217,31 +233,41 @@ fn flatten<'t>(
                 LogicalJoin::Anti => JoinKind::Anti,
                 _ => JoinKind::Left,
             };
-            let slots = outer::source_slots(right);
-            let mut after = SlotSet::default();
-            on.iter()
-                .for_each(|condition| after.add(&expr_slots(binder, condition)));
-            let mut inner = SlotSet::default();
-            right.for_each_expr(&mut |expr| inner.add(&expr_slots(binder, expr)));
-            right.for_each_source(&mut |source| {
-                if let SourceKind::Planned { free, .. } = &source.kind {
-                    inner.add(free);
-                }
-            });
-            after.add(&inner);
-            after.remove(&slots);
-            let of_left = outer::source_slots(left);
-            if !after.intersects(&of_left) || straight {
-                after.add(&of_left);
-            }
-            units.push(Unit {
-                tree: right,
-                kind,
-                on: on.clone(),
-                slots,
-                after,
-            });
+            units.push(dependent_unit(binder, left, right, kind, on, straight));
         }
+    }
+}
+
+/// The right side of an outer, semi- or anti-join: a unit that comes after what its conditions read.
+fn dependent_unit<'t>(
+    binder: &Binder<'_>,
+    left: &JoinTree,
+    right: &'t JoinTree,
+    kind: JoinKind,
+    on: &[Expr],
+    straight: bool,
+) -> Unit<'t> {
+    let slots = outer::source_slots(right);
+    let mut after = SlotSet::default();
+    on.iter()
+        .for_each(|condition| after.add(&expr_slots(binder, condition)));
+    right.for_each_expr(&mut |expr| after.add(&expr_slots(binder, expr)));
+    right.for_each_source(&mut |source| {
+        if let SourceKind::Planned { free, .. } = &source.kind {
+            after.add(free);
+        }
+    });
+    after.remove(&slots);
+    let of_left = outer::source_slots(left);
+    if !after.intersects(&of_left) || straight {
+        after.add(&of_left);
+    }
+    Unit {
+        tree: right,
+        kind,
+        on: on.to_vec(),
+        slots,
+        after,
     }
 }
 
@@ -252,33 +278,66 @@ fn search(
     conditions: &[Condition],
     outer: &SlotSet,
 ) -> Order {
-    let start = Order {
-        steps: Vec::new(),
-        available: SlotSet::default(),
-        rows: 1.0,
-        cost: 0.0,
-    };
-    let local: SlotSet = units
-        .iter()
-        .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
-    let ready = |unit: &Unit<'_>, available: &SlotSet| {
-        unit.after
+    let search = Search {
+        binder,
+        units,
+        conditions,
+        outer,
+        local: units
             .iter()
-            .all(|slot| !local.contains(slot) || available.contains(slot))
+            .fold(SlotSet::default(), |all, unit| all.union(&unit.slots)),
     };
-    if units.len() <= SEARCH_MAX {
-        let full = (1usize << units.len()) - 1;
+    if units.len() <= SEARCH_MAX
+        && let Some(order) = search.exhaustive()
+    {
+        return order;
+    }
+    search.greedy()
+}
+
+struct Search<'a, 't> {
+    binder: &'a Binder<'a>,
+    units: &'a [Unit<'t>],
+    conditions: &'a [Condition],
+    outer: &'a SlotSet,
+    /// The slots of all units.
+    local: SlotSet,
+}
+
+impl Search<'_, '_> {
+    /// Whether all units that must come before a unit are joined.
+    fn is_ready(&self, unit: &Unit<'_>, available: &SlotSet) -> bool {
+        let mut after = unit.after.iter();
+        after.all(|slot| !self.local.contains(slot) || available.contains(slot))
+    }
+
+    /// The order with one more unit.
+    fn extended(&self, order: &Order, number: usize) -> Order {
+        extend(
+            self.binder,
+            order,
+            self.units,
+            number,
+            self.conditions,
+            self.outer,
+        )
+    }
+
+    /// Tries every order, keeping the cheapest of each set of units. `None` where no order lets every unit
+    /// come after what it needs.
+    fn exhaustive(&self) -> Option<Order> {
+        let full = (1usize << self.units.len()) - 1;
         let mut best: Vec<Option<Order>> = vec![None; full + 1];
-        best[0] = Some(start.clone());
+        best[0] = Some(Order::default());
         for set in 0..full {
             let Some(held) = best[set].take() else {
                 continue;
             };
-            for (number, unit) in units.iter().enumerate() {
-                if set >> number & 1 == 1 || !ready(unit, &held.available) {
+            for (number, unit) in self.units.iter().enumerate() {
+                if set >> number & 1 == 1 || !self.is_ready(unit, &held.available) {
                     continue;
                 }
-                let next = extend(binder, &held, units, number, conditions, outer);
+                let next = self.extended(&held, number);
                 let slot = &mut best[set | 1 << number];
                 if slot
                     .as_ref()
@@ -288,32 +347,34 @@ fn search(
                 }
             }
         }
-        if let Some(order) = best.pop().flatten() {
-            return order;
-        }
+        best.pop().flatten()
     }
-    let mut order = start;
-    while order.steps.len() < units.len() {
-        let placed = |number: usize| order.steps.iter().any(|step| step.0 == number);
-        let candidates = (0..units.len()).filter(|number| !placed(*number));
-        let ready_ones: Vec<usize> = candidates
-            .clone()
-            .filter(|number| ready(&units[*number], &order.available))
-            .collect();
-        let choices = if ready_ones.is_empty() {
-            candidates.take(1).collect()
-        } else {
-            ready_ones
-        };
-        let next = choices
-            .into_iter()
-            .map(|number| extend(binder, &order, units, number, conditions, outer));
-        match next.min_by(|a, b| (a.cost + a.rows).total_cmp(&(b.cost + b.rows))) {
-            Some(next) => order = next,
-            None => break,
+
+    /// Joins the unit next that is cheapest now, with the fewest rows.
+    fn greedy(&self) -> Order {
+        let mut order = Order::default();
+        while order.steps.len() < self.units.len() {
+            let placed = |number: usize| order.steps.iter().any(|step| step.0 == number);
+            let candidates = (0..self.units.len()).filter(|number| !placed(*number));
+            let ready: Vec<usize> = candidates
+                .clone()
+                .filter(|number| self.is_ready(&self.units[*number], &order.available))
+                .collect();
+            let choices = if ready.is_empty() {
+                candidates.take(1).collect()
+            } else {
+                ready
+            };
+            let next = choices
+                .into_iter()
+                .map(|number| self.extended(&order, number));
+            match next.min_by(|a, b| (a.cost + a.rows).total_cmp(&(b.cost + b.rows))) {
+                Some(next) => order = next,
+                None => break,
+            }
         }
+        order
     }
-    order
 }
 
 /// The order with one more unit, joined by the cheaper method.
@@ -410,7 +471,7 @@ fn open_cost(
                     table,
                     conditions,
                     before,
-                    &Wanted::default(),
+                    &InterestingOrder::default(),
                 );
                 (
                     path.cost,
@@ -517,7 +578,7 @@ fn build(
     mut conditions: Vec<Condition>,
     order: &Order,
     outer: &SlotSet,
-    wanted: &Wanted,
+    wanted: &InterestingOrder,
 ) -> (Node, bool) {
     let mut node: Option<Node> = None;
     let mut in_order = false;
@@ -545,43 +606,23 @@ fn build(
             available.add(&unit.slots);
             continue;
         };
-        let left = Box::new(left);
         let joined = match method {
             Method::Loop => {
-                let (right, _) = build_tree(binder, unit.tree, here, &before, &Wanted::default());
+                let (right, _) = build_tree(
+                    binder,
+                    unit.tree,
+                    here,
+                    &before,
+                    &InterestingOrder::default(),
+                );
                 Node::NestedLoop {
-                    left,
+                    left: Box::new(left),
                     right: Box::new(right),
                     kind: unit.kind,
                     condition: Vec::new(),
                 }
             }
-            Method::Hash => {
-                let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
-                let (mut own, mut condition) = (Vec::new(), Vec::new());
-                let alone = unit.slots.union(outer);
-                for expr in here {
-                    if let Some((a, b)) = hash_keys(binder, &expr, &unit.slots, &available) {
-                        left_keys.push(a);
-                        right_keys.push(b);
-                    } else if expr_slots(binder, &expr).is_subset(&alone) {
-                        own.push(expr);
-                    } else {
-                        condition.push(expr);
-                    }
-                }
-                let (right, _) = build_tree(binder, unit.tree, own, outer, &Wanted::default());
-                let right_slots = slots_of(&right);
-                Node::HashJoin {
-                    left,
-                    right: Box::new(right),
-                    kind: unit.kind,
-                    left_keys,
-                    right_keys,
-                    condition,
-                    right_slots,
-                }
-            }
+            Method::Hash => hash_join(binder, unit, left, here, &available, outer),
         };
         if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
             available.add(&unit.slots);
@@ -611,13 +652,49 @@ fn build(
     )
 }
 
+/// Joins a unit to the rows of `left` by the equalities among the conditions. Those that read the unit alone are
+/// checked below the join.
+fn hash_join(
+    binder: &mut Binder<'_>,
+    unit: &Unit<'_>,
+    left: Node,
+    conditions: Vec<Expr>,
+    available: &SlotSet,
+    outer: &SlotSet,
+) -> Node {
+    let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
+    let (mut own, mut condition) = (Vec::new(), Vec::new());
+    let alone = unit.slots.union(outer);
+    for expr in conditions {
+        if let Some((a, b)) = hash_keys(binder, &expr, &unit.slots, available) {
+            left_keys.push(a);
+            right_keys.push(b);
+        } else if expr_slots(binder, &expr).is_subset(&alone) {
+            own.push(expr);
+        } else {
+            condition.push(expr);
+        }
+    }
+    let (right, _) = build_tree(binder, unit.tree, own, outer, &InterestingOrder::default());
+    let right_slots = slots_of(&right);
+    Node::HashJoin {
+        left: Box::new(left),
+        right: Box::new(right),
+        kind: unit.kind,
+        left_keys,
+        right_keys,
+        condition,
+        right_slots,
+    }
+}
+
 /// A tree's node under conditions that all can be checked inside it.
 fn build_tree(
     binder: &mut Binder<'_>,
     tree: &JoinTree,
     conditions: Vec<Expr>,
     before: &SlotSet,
-    wanted: &Wanted,
+    wanted: &InterestingOrder,
 ) -> (Node, bool) {
     match tree {
         JoinTree::Leaf(source) => build_source(binder, source, conditions, before, wanted),
@@ -634,18 +711,22 @@ fn build_source(
     source: &Source,
     mut conditions: Vec<Expr>,
     before: &SlotSet,
-    wanted: &Wanted,
+    wanted: &InterestingOrder,
 ) -> (Node, bool) {
     if conditions.iter().any(is_false) {
         return (Node::Empty, true);
     }
-    // What is dear to check is checked last.
+    // Conditions with subqueries are expensive: they are checked last.
     conditions.sort_by_key(Expr::has_subquery);
     let node = match &source.kind {
         SourceKind::Table(table) => {
             let references: Vec<&Expr> = conditions.iter().collect();
             let own = wanted.keys.iter().all(|key| key.0 == source.slot);
-            let wanted = if own { wanted } else { &Wanted::default() };
+            let wanted = if own {
+                wanted
+            } else {
+                &InterestingOrder::default()
+            };
             let path = access::best(binder, source, table, &references, before, wanted);
             let in_order = path.in_order && !wanted.keys.is_empty();
             let mut number = 0;

@@ -16,7 +16,8 @@ use porpoise_expr::typing;
 use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 
 use crate::bind::Binder;
-use crate::optimize::{self, Wanted, access, expr_slots, free_slots, join, outer};
+use crate::optimize::order::InterestingOrder;
+use crate::optimize::{self, access, expr_slots, free_slots, join, outer};
 use crate::plan::RowLock;
 use crate::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, WithNode,
@@ -47,65 +48,27 @@ pub fn convert(
         };
         let local = outer::source_slots(&tree);
         let correlated = free_slots(binder, &bound).intersects(&local);
-        let simple = is_simple(&bound);
         let number = *number;
-        let (operands, domains, join) = match kind {
-            SubqueryKind::Exists { negated } if correlated && simple => (
-                Vec::new(),
-                Vec::new(),
-                if *negated {
-                    LogicalJoin::Anti
-                } else {
-                    LogicalJoin::Semi
-                },
-            ),
-            SubqueryKind::Quantified {
-                operand,
-                op: Comparison::Eq,
-                all: false,
-                domains,
-            } => (items(operand), domains.clone(), LogicalJoin::Semi),
-            SubqueryKind::Quantified {
-                operand,
-                op: Comparison::Ne,
-                all: true,
-                domains,
-            } if correlated
-                && simple
-                && !operand.nullable
-                && bound.columns.iter().all(|column| !column.expr.nullable) =>
-            {
-                (items(operand), domains.clone(), LogicalJoin::Anti)
-            }
-            _ => {
-                binder.subqueries[number] = Some(bound);
-                kept.push(condition);
-                continue;
-            }
-        };
-        if operands.iter().any(Expr::has_subquery) || operands.iter().any(Expr::is_volatile) {
+        let Some(join) = SubqueryJoin::of(kind, &bound, correlated) else {
             binder.subqueries[number] = Some(bound);
             kept.push(condition);
             continue;
-        }
+        };
         if !correlated
-            && join == LogicalJoin::Semi
-            && drives(binder, &tree, &kept, &operands, &bound)
+            && join.kind == LogicalJoin::Semi
+            && drives(binder, &tree, &kept, &join.operands, &bound)
         {
             let (source, columns) = distinct_source(binder, bound)?;
-            for ((operand, domain), column) in operands.into_iter().zip(domains).zip(columns) {
-                kept.push(equal(operand, column, domain));
-            }
-            let right = Box::new(JoinTree::Leaf(Box::new(source)));
+            kept.extend(join.equalities(columns));
             tree = JoinTree::Join {
                 left: Box::new(tree),
-                right,
+                right: Box::new(JoinTree::Leaf(Box::new(source))),
                 kind: LogicalJoin::Inner,
                 on: Vec::new(),
             };
             continue;
         }
-        if !simple {
+        if !is_simple(&bound) {
             binder.subqueries[number] = Some(bound);
             kept.push(condition);
             continue;
@@ -124,21 +87,78 @@ pub fn convert(
             conditions: mut on,
             ..
         } = *block;
-        for ((operand, domain), column) in operands.into_iter().zip(domains).zip(columns) {
-            on.push(equal(operand, column.expr, domain));
-        }
+        let kind = join.kind;
+        on.extend(join.equalities(columns.into_iter().map(|column| column.expr)));
         let mut right = from;
         optimize::prepare(binder, &mut right)?;
         let right = convert(binder, right, &mut on)?;
         tree = JoinTree::Join {
             left: Box::new(tree),
             right: Box::new(right),
-            kind: join,
+            kind,
             on,
         };
     }
     *conditions = kept;
     Ok(tree)
+}
+
+/// The join that a condition on a subquery is.
+struct SubqueryJoin {
+    kind: LogicalJoin,
+    /// What the subquery's columns must equal, and in which domain each is compared.
+    operands: Vec<Expr>,
+    domains: Vec<Domain>,
+}
+
+impl SubqueryJoin {
+    /// `None`: the condition has to be evaluated as an expression.
+    fn of(kind: &SubqueryKind, query: &Query, correlated: bool) -> Option<SubqueryJoin> {
+        let (operands, domains, kind) = match kind {
+            SubqueryKind::Exists { negated } if correlated && is_simple(query) => {
+                let kind = match negated {
+                    true => LogicalJoin::Anti,
+                    false => LogicalJoin::Semi,
+                };
+                (Vec::new(), Vec::new(), kind)
+            }
+            SubqueryKind::Quantified {
+                operand,
+                op: Comparison::Eq,
+                all: false,
+                domains,
+            } => (items(operand), domains.clone(), LogicalJoin::Semi),
+            SubqueryKind::Quantified {
+                operand,
+                op: Comparison::Ne,
+                all: true,
+                domains,
+            } if correlated
+                && is_simple(query)
+                && !operand.nullable
+                && query.columns.iter().all(|column| !column.expr.nullable) =>
+            {
+                (items(operand), domains.clone(), LogicalJoin::Anti)
+            }
+            _ => return None,
+        };
+        if operands.iter().any(Expr::has_subquery) || operands.iter().any(Expr::is_volatile) {
+            return None;
+        }
+        Some(SubqueryJoin {
+            kind,
+            operands,
+            domains,
+        })
+    }
+
+    /// The join's conditions on the subquery's columns.
+    fn equalities(self, columns: impl IntoIterator<Item = Expr>) -> impl Iterator<Item = Expr> {
+        let pairs = self.operands.into_iter().zip(self.domains);
+        pairs
+            .zip(columns)
+            .map(|((operand, domain), column)| equal(operand, column, domain))
+    }
 }
 
 fn items(operand: &Expr) -> Vec<Expr> {
@@ -213,7 +233,7 @@ fn drives(
                 table,
                 &here,
                 &SlotSet::default(),
-                &Wanted::default(),
+                &InterestingOrder::default(),
             );
             rows_outer = Some(path.cost);
         }

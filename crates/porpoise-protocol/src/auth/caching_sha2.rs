@@ -1,4 +1,5 @@
-//! `caching_sha2_password`: a salted slow hash on disk, a fast one in memory for accounts that have logged in.
+//! `caching_sha2_password`: a salted slow hash on disk, a fast one in memory for accounts that have
+//! logged in.
 //!
 //! ```text
 //! authentication_string   $A$005$ │ salt, 20 bytes │ digest, 43 letters
@@ -55,8 +56,8 @@ impl Cached {
         Self(sha256(&[&sha256(&[password])]))
     }
 
-    /// Takes as long to verify as any other hash, for an account that has not logged in yet. The result means
-    /// nothing.
+    /// Takes as long to verify as any other hash, for an account that has not logged in yet. The
+    /// result means nothing.
     pub(crate) const PLACEHOLDER: Self = Self([0; 32]);
 
     /// Whether `response` to `nonce` was made of the password.
@@ -92,8 +93,8 @@ impl Stored {
         )
     }
 
-    /// Takes as long to verify as any other hash, for an account without a password. The result means
-    /// nothing.
+    /// Takes as long to verify as any other hash, for an account without a password. The result
+    /// means nothing.
     pub(crate) const PLACEHOLDER: Self = Self {
         rounds_units: ROUNDS_DEFAULT / ROUNDS_UNIT,
         salt: [0; SALT_BYTES],
@@ -157,7 +158,8 @@ fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// SHA-crypt with SHA-256, by Ulrich Drepper's specification, except that the salt isn't cut to 16 bytes.
+/// SHA-crypt with SHA-256, by Ulrich Drepper's specification, except that the salt isn't cut to 16
+/// bytes.
 fn sha_crypt(password: &[u8], salt: &[u8], rounds: u32) -> [u8; DIGEST_LETTERS] {
     let repeat = |block: &[u8; 32], length: usize| -> Vec<u8> {
         block.iter().copied().cycle().take(length).collect()

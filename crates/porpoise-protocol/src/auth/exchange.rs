@@ -9,9 +9,9 @@
 //!                                                     right or wrong by the slow hash
 //! ```
 //!
-//! A client that doesn't know the password sees the same packets, after the same work, whether there is
-//! an account or not ([`Credential::decoy`]), and whether it has a password, or has been logged in
-//! to.
+//! A client that doesn't know the password sees the same packets, after the same work, whether
+//! there is an account or not ([`Credential::decoy`]), and whether it has a password, or has been
+//! logged in to.
 
 use super::{CACHING_SHA2_PASSWORD, NATIVE_PASSWORD, caching_sha2, native, public_key::ServerKey};
 use crate::Error;
@@ -57,9 +57,11 @@ impl Credential {
 /// What a response led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthOutcome {
-    /// The writer holds what to send; the client's next packet goes to [`Exchange::handle_response`].
+    /// The writer holds what to send; the client's next packet goes to
+    /// [`Exchange::handle_response`].
     Continue,
-    /// The password was right: send OK next. It holds the fast hash to cache for the next login, if that is new.
+    /// The password was right: send OK next. It holds the fast hash to cache for the next login, if
+    /// that is new.
     Accepted(Option<caching_sha2::Cached>),
     /// The password was wrong: send error 1045.
     Denied,
@@ -124,8 +126,9 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// For an account's credential and the nonce of the greeting. `secure` is TLS, a Unix socket, shared memory
-    /// or the machine's own loopback: a channel over which the password may go as it is.
+    /// For an account's credential and the nonce of the greeting. `secure` is TLS, a Unix socket,
+    /// shared memory or the machine's own loopback: a channel over which the password may go as it
+    /// is.
     pub fn new(credential: Credential, nonce: [u8; NONCE_BYTES], secure: bool) -> Self {
         Self {
             credential,
@@ -140,8 +143,8 @@ impl Exchange {
         self.credential.plugin()
     }
 
-    /// The first response, as [`crate::handshake::Login`] or [`crate::handshake::ChangeUser`] brought it. `key` is called
-    /// only if the client asks for the public key or uses it.
+    /// The first response, as [`crate::handshake::Login`] or [`crate::handshake::ChangeUser`]
+    /// brought it. `key` is called only if the client asks for the public key or uses it.
     pub fn begin<'k>(
         &mut self,
         client_plugin: Option<&[u8]>,
@@ -170,7 +173,8 @@ impl Exchange {
     ) -> Result<AuthOutcome, Error> {
         match std::mem::replace(&mut self.expecting, Expecting::Nothing) {
             Expecting::PluginResponse => self.check_response(packet, writer),
-            // A client that doesn't take the channel for secure asks for the key: a password ends in a zero byte.
+            // A client that doesn't take the channel for secure asks for the key: a password ends
+            // in a zero byte.
             Expecting::PasswordOrKeyRequest if packet == [caching_sha2::PUBLIC_KEY_REQUEST] => {
                 AuthStep::More(key()?.public_pem().as_bytes()).write(writer);
                 self.expecting = Expecting::EncryptedPassword;
@@ -214,8 +218,8 @@ impl Exchange {
                     AuthStep::More(&[caching_sha2::FAST_AUTH_SUCCESS]).write(writer);
                     return Ok(AuthOutcome::Accepted(None));
                 }
-                // A wrong fast response gets the slow check too: the password may have changed since
-                // it was cached.
+                // A wrong fast response gets the slow check too: the password may have changed
+                // since it was cached.
                 AuthStep::More(&[caching_sha2::FULL_AUTH_NEEDED]).write(writer);
                 self.expecting = Expecting::PasswordOrKeyRequest;
                 Ok(AuthOutcome::Continue)

@@ -5,9 +5,10 @@
 //! | [`native`] | SHA1(SHA1(password)) | SHA1(password) ⊕ SHA1(nonce, SHA1(SHA1(password))) |
 //! | [`caching_sha2`] | a salted, slow hash; in memory, SHA256(SHA256(password)) | SHA256(password) ⊕ SHA256(SHA256(SHA256(password)), nonce) |
 //!
-//! `caching_sha2_password` can check that response only once it has seen the password: the first login of an account
-//! after a start sends the password itself, over TLS or a Unix socket as it is, otherwise under the server's
-//! [`rsa`](public_key) key. [`Exchange`] is the server's side of all that, [`respond`] begins the client's.
+//! `caching_sha2_password` can check that response only once it has seen the password: the first
+//! login of an account after a start sends the password itself, over TLS or a Unix socket as it is,
+//! otherwise under the server's [`rsa`](public_key) key. [`Exchange`] is the server's side of all
+//! that, [`respond`] begins the client's.
 
 pub mod caching_sha2;
 mod exchange;
@@ -23,7 +24,8 @@ use crate::handshake::NONCE_BYTES;
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 /// `caching_sha2_password`, the default of MySQL 8.
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
-/// `mysql_clear_password`: the password and a zero byte. Only for a channel that nobody else can read.
+/// `mysql_clear_password`: the password and a zero byte. Only for a channel that nobody else can
+/// read.
 pub const CLEAR_PASSWORD: &str = "mysql_clear_password";
 
 /// A fresh nonce: random bytes that are printable ASCII, as some clients treat it as a string.
@@ -43,11 +45,12 @@ fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A client's response to a nonce, by the plugin that the server named. The response to a nonce with an empty password is
-/// empty.
+/// A client's response to a nonce, by the plugin that the server named. The response to a nonce
+/// with an empty password is empty.
 ///
 /// # Errors
-/// [`Error::UnknownAuthPlugin`], and [`Error::InsecureChannel`] for the bare password over a channel that isn't `secure`.
+/// [`Error::UnknownAuthPlugin`], and [`Error::InsecureChannel`] for the bare password over a
+/// channel that isn't `secure`.
 pub fn respond(
     plugin: &[u8],
     password: &[u8],

@@ -1,4 +1,5 @@
-//! `mysql_native_password`: two rounds of SHA-1, no salt. Old, and still what many clients response first.
+//! `mysql_native_password`: two rounds of SHA-1, no salt. Old, and still what many clients response
+//! first.
 
 use super::{constant_time_eq, xor};
 use sha1::{Digest, Sha1};
@@ -27,8 +28,8 @@ impl Stored {
         Self(super::random())
     }
 
-    /// Takes as long to verify as any other hash, for an account without a password. The result means
-    /// nothing.
+    /// Takes as long to verify as any other hash, for an account without a password. The result
+    /// means nothing.
     pub(crate) const PLACEHOLDER: Self = Self([0; 20]);
 
     /// From `authentication_string`: a star and forty hexadecimal digits.

@@ -1,7 +1,7 @@
 //! The server's RSA key, under which a password crosses a channel that others can read.
 //!
-//! The client asks for the key, XORs the password and its zero byte with the nonce, repeated, and encrypts
-//! that with RSA-OAEP (SHA-1).
+//! The client asks for the key, XORs the password and its zero byte with the nonce, repeated, and
+//! encrypts that with RSA-OAEP (SHA-1).
 
 use super::xor_repeated;
 use crate::Error;
@@ -25,7 +25,8 @@ impl std::fmt::Debug for ServerKey {
 }
 
 impl ServerKey {
-    /// A fresh key. Takes from a tenth of a second to several: not for a thread that others wait for.
+    /// A fresh key. Takes from a tenth of a second to several: not for a thread that others wait
+    /// for.
     pub fn generate() -> Result<Self, Error> {
         let private = RsaPrivateKey::new(&mut OsRng, KEY_BITS).map_err(|_| Error::PublicKey)?;
         let public_pem = private

@@ -1,5 +1,6 @@
-//! Decodes a stream of bytes every way there is, for the fuzz targets and for the test of their corpus. It tells how many
-//! packets made sense, so that a corpus that nothing reads any more is noticed.
+//! Decodes a stream of bytes every way there is, for the fuzz targets and for the test of their
+//! corpus. It tells how many packets made sense, so that a corpus that nothing reads any more is
+//! noticed.
 
 use porpoise_protocol::column::ColumnDefinition;
 use porpoise_protocol::command::Command;

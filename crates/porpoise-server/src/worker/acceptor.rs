@@ -17,7 +17,8 @@
 //!
 //! When `accept` fails, the listeners are unwatched for ACCEPT_PAUSE. But where the process has no
 //! descriptor left, the client is refused at once, with the descriptor that is held for that
-//! ([`SpareDescriptor`](crate::descriptors::SpareDescriptor)): otherwise it would stay in the backlog.
+//! ([`SpareDescriptor`](crate::descriptors::SpareDescriptor)): otherwise it would stay in the
+//! backlog.
 
 use std::io;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long clients wait in the backlog while all slots are taken, before they are refused.
 const EXHAUSTED_WAIT_MAX: Duration = Duration::from_millis(100);
-/// How often slots are checked in that time at least: a worker that got no core has checked nothing.
+/// How often slots are checked in that time at least: a worker that got no core has checked
+/// nothing.
 const EXHAUSTED_CHECKS_MIN: u32 = 20;
 /// The time from one check to the next.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(1);
@@ -67,7 +69,7 @@ pub(super) struct Acceptor {
     /// Was accepted when a slot was free that another worker has taken meanwhile: it gets the next.
     pending_client: Option<(Stream, Peer)>,
     writer: PacketWriter,
-    /// When the log was last told that `accept` failed.
+    /// When a warning that `accept` failed was last logged.
     warned_at: Option<Instant>,
 }
 
@@ -125,7 +127,8 @@ impl Acceptor {
         self.resume_at.map(|at| at.saturating_duration_since(now))
     }
 
-    /// Watches the listeners again if it is time. True if there is a pending client, of which no event tells.
+    /// Watches the listeners again if it is time. True if there is a pending client, of which no
+    /// event tells.
     pub fn resume(&mut self, registry: &Registry, now: Instant) -> bool {
         if self.resume_at.is_none_or(|at| at > now) {
             return false;
@@ -137,7 +140,8 @@ impl Acceptor {
         self.pending_client.is_some()
     }
 
-    /// The next client of the listener at this index, greeted; `Ok(None)` if it has left already or was refused.
+    /// The next client of the listener at this index, greeted; `Ok(None)` if it has left already or
+    /// was refused.
     pub fn accept(
         &mut self,
         at: usize,
@@ -178,7 +182,8 @@ impl Acceptor {
         ))
     }
 
-    /// The next client of the listener at this index; `Ok(None)` if it has left already or was refused.
+    /// The next client of the listener at this index; `Ok(None)` if it has left already or was
+    /// refused.
     fn accept_at(
         &mut self,
         at: usize,
@@ -239,8 +244,8 @@ impl Acceptor {
         }
     }
 
-    /// All slots are taken: unwatches the listeners for a moment, as a client that has left may not have been noticed
-    /// yet. False when that was done for long enough.
+    /// All slots are taken: unwatches the listeners for a moment, as a client that has left may not
+    /// have been noticed yet. False when that was done for long enough.
     fn waits_for_slots(&mut self, registry: &Registry, now: Instant) -> bool {
         let passed = |since: Instant| now.saturating_duration_since(since);
         // A check that was long ago tells nothing of the time since.
@@ -276,8 +281,8 @@ mod tests {
     use crate::connection_slots::ConnectionSlot;
     use crate::worker::EventLoop;
 
-    /// A loop of a server with one connection slot, which another worker has taken between the loop's look at it and its
-    /// `accept`; and the client that was accepted.
+    /// A loop of a server with one connection slot, which another worker has taken between the
+    /// loop's look at it and its `accept`; and the client that was accepted.
     fn accepted_too_late() -> (Box<EventLoop>, ConnectionSlot, TcpStream) {
         let engine = Engine::open(EngineOptions {
             location: Location::Memory,

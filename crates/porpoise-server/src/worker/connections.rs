@@ -1,7 +1,9 @@
-//! The connections of a worker: a table of slots, and how a connection enters, leaves and changes workers.
+//! The connections of a worker: a table of slots, and how a connection enters, leaves and changes
+//! workers.
 //!
-//! A connection is named by a [`Token`]: the index of its slot, and the slot's generation, which tells it from the connections
-//! that had the slot before. It is in its slot, or checked out while it is served.
+//! A connection is named by a [`Token`]: the index of its slot, and the slot's generation, which
+//! tells it from the connections that had the slot before. It is in its slot, or checked out while
+//! it is served.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +26,8 @@ const INDEX_MASK: usize = 0xFFFF_FFFF;
 pub(super) enum SlotState {
     Free,
     Resident(Box<Connection>),
-    /// Being served. The control is there to interrupt its statement if its client is found to be gone.
+    /// Being served. The control is there to interrupt its statement if its client is found to be
+    /// gone.
     CheckedOut(Option<Arc<Control>>),
 }
 
@@ -220,7 +223,8 @@ impl EventLoop {
         }
     }
 
-    /// Puts a connection that was served back into its slot, or ends it, or hands it to another worker.
+    /// Puts a connection that was served back into its slot, or ends it, or hands it to another
+    /// worker.
     pub(super) fn check_in(
         &mut self,
         token: Token,
@@ -342,7 +346,8 @@ impl EventLoop {
         (!Arc::ptr_eq(next, &self.inbox)).then(|| next.clone())
     }
 
-    /// The worker with the fewest connections, if it would still have fewer with one of this worker's.
+    /// The worker with the fewest connections, if it would still have fewer with one of this
+    /// worker's.
     fn emptier_worker(&self) -> Option<Arc<WorkerInbox>> {
         let count = |inbox: &WorkerInbox| inbox.connections.load(Ordering::Relaxed);
         let inboxes = self.server.inboxes().iter();
@@ -355,7 +360,8 @@ impl EventLoop {
         self.release(token);
         let migrations = &self.inbox.traffic.migrations;
         migrations.fetch_add(1, Ordering::Relaxed);
-        // A worker that has ended takes no connection: then the server stops, and this one is closed.
+        // A worker that has ended takes no connection: then the server stops, and this one is
+        // closed.
         drop(to.try_send(WorkerMessage::Adopt(connection)));
     }
 }

@@ -63,8 +63,8 @@ impl WorkerInbox {
             Some(messages) => messages.push(message),
             None => return Err(message),
         }
-        // The worker stores `asleep` and then looks for messages; this thread does the opposite. With sequentially
-        // consistent order one of the two sees what the other did.
+        // The worker stores `asleep` and then looks for messages; this thread does the opposite.
+        // With sequentially consistent order one of the two sees what the other did.
         if self.asleep.swap(false, Ordering::SeqCst)
             && let Err(error) = self.waker.wake()
         {
@@ -83,8 +83,8 @@ impl WorkerInbox {
         messages.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Says whether the worker is about to sleep, or is awake again. After saying that it is about to sleep, the worker
-    /// has to look once more whether there are messages.
+    /// Says whether the worker is about to sleep, or is awake again. After saying that it is about
+    /// to sleep, the worker has to look once more whether there are messages.
     pub fn set_asleep(&self, asleep: bool) {
         self.asleep.store(asleep, Ordering::SeqCst);
     }

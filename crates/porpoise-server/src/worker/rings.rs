@@ -1,7 +1,8 @@
 //! The rings of connections over shared memory, which a worker polls in memory.
 //!
-//! A ring of a connection that was served lately is polled in each turn of the loop, without a system call. A ring that has been
-//! silent for a while, and every ring before the loop sleeps, is armed instead: then its client rings the doorbell that epoll watches.
+//! A ring of a connection that was served lately is polled in each turn of the loop, without a
+//! system call. A ring that has been silent for a while, and every ring before the loop sleeps, is
+//! armed instead: then its client rings the doorbell that epoll watches.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -91,8 +92,8 @@ impl EventLoop {
         }
     }
 
-    /// Arms rings, so that their clients ring: all of them before a sleep, otherwise those that have been silent. True if one holds
-    /// something already; nobody rings for that.
+    /// Arms rings, so that their clients ring: all of them before a sleep, otherwise those that
+    /// have been silent. True if one holds something already; nobody rings for that.
     pub(super) fn arm_rings(&mut self, all: bool) -> bool {
         let mut found = false;
         let mut tokens = std::mem::take(&mut self.rings.tokens);
@@ -118,8 +119,8 @@ impl EventLoop {
         found
     }
 
-    /// Polls the rings until one holds something, or a message or a socket event comes (true), or until that isn't worth it
-    /// any longer (false).
+    /// Polls the rings until one holds something, or a message or a socket event comes (true), or
+    /// until that isn't worth it any longer (false).
     pub(super) fn spin_for_rings(&mut self) -> bool {
         let mut spin = std::mem::take(&mut self.rings.spin);
         let mut polls = 0;

@@ -1,9 +1,10 @@
 //! How long a worker spins before it sleeps, learned from how soon events came lately.
 //!
-//! A sleeping thread is woken in [`WAKE_COST`]; a thread that still polls sees the event at once. So spinning pays when
-//! events come sooner than about that, and wastes a core when they don't. And while a worker spins, its core isn't idle:
-//! the system puts a client that is woken on an idle core rather than where it was, and interrupts that core for it. So
-//! spinning pays for a few times as long as a sleep costs, which bridges a sync of the disk.
+//! A sleeping thread is woken in [`WAKE_COST`]; a thread that still polls sees the event at once.
+//! So spinning pays when events come sooner than about that, and wastes a core when they don't. And
+//! while a worker spins, its core isn't idle: the system puts a client that is woken on an idle
+//! core rather than where it was, and interrupts that core for it. So spinning pays for a few times
+//! as long as a sleep costs, which bridges a sync of the disk.
 //!
 //! This is for sockets, which are polled by system calls. Rings are polled in memory
 //! ([`porpoise_transport::spin`]).

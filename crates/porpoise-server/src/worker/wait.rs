@@ -9,12 +9,13 @@ use mio::{Events, Token};
 use super::connections::SlotState;
 use super::{EventLoop, FIRST_LISTENER, WAKE};
 
-/// So many connections that a worker has served since the last sync, beside those that wait for this one, are worth a hand-over
-/// to the sync thread.
+/// So many connections that a worker has served since the last sync, beside those that wait for
+/// this one, are worth a hand-over to the sync thread.
 const OTHERS_MIN: usize = 2;
 
-/// While a sync takes less, a worker with rings does it itself, whatever else it has served: the clients of rings take
-/// their replies and put their next statements meanwhile, without a thread having to wake.
+/// While a sync takes less, a worker with rings does it itself, whatever else it has served: the
+/// clients of rings take their replies and put their next statements meanwhile, without a thread
+/// having to wake.
 const HAND_OVER_MIN: Duration = Duration::from_micros(250);
 
 /// How many turns commits may wait for more to share their sync.
@@ -92,8 +93,9 @@ impl EventLoop {
 
     /// Spins for as long as that is worth it, then sleeps; the worker ran out of work at `from`.
     fn wait_for_sockets(&mut self, from: Instant) {
-        // Both the worker and its client have slept for the disk. If this thread sleeps again, the system wakes the client here, at
-        // the next reply, rather than on the other core: that saves an interrupt, which is more than spinning can win.
+        // Both the worker and its client have slept for the disk. If this thread sleeps again, the
+        // system wakes the client here, at the next reply, rather than on the other core: that
+        // saves an interrupt, which is more than spinning can win.
         let budget = match std::mem::take(&mut self.commit_sync.synced_alone) {
             true => Duration::ZERO,
             false => self.socket_spin.budget(),
@@ -117,7 +119,8 @@ impl EventLoop {
 
     // ── Commits ──────────────────────────────────────────────────────────────────────────────
 
-    /// Has the commits synced that wait for it, or delays that; `found`: there is other work. True if there is now.
+    /// Has the commits synced that wait for it, or delays that; `found`: there is other work. True
+    /// if there is now.
     fn sync_commits(&mut self, found: bool) -> bool {
         // Commits that come at once share the sync; under steady load it isn't put off for ever.
         let may_wait = self.commit_sync.turns_unsynced < TURNS_UNSYNCED_MAX;
@@ -141,7 +144,8 @@ impl EventLoop {
             || self.poll_sockets(Some(Duration::ZERO))
     }
 
-    /// Commits of other clients are likely to come before a sync of those that wait would be worth it.
+    /// Commits of other clients are likely to come before a sync of those that wait would be worth
+    /// it.
     fn should_delay_sync(&self) -> bool {
         let pending = self.server.pending_commits();
         self.server
@@ -149,7 +153,8 @@ impl EventLoop {
             .should_delay(Instant::now(), pending)
     }
 
-    /// Syncs on this thread, or has the sync thread do it if other connections have something to do meanwhile.
+    /// Syncs on this thread, or has the sync thread do it if other connections have something to do
+    /// meanwhile.
     fn sync_or_hand_over(&mut self) {
         let commit_sync = &mut self.commit_sync;
         commit_sync.turns_unsynced = 0;
@@ -204,8 +209,8 @@ impl EventLoop {
         }
     }
 
-    /// Asks the system which sockets are ready, waiting for one for `timeout` at most, and queues their connections. True if there
-    /// are any.
+    /// Asks the system which sockets are ready, waiting for one for `timeout` at most, and queues
+    /// their connections. True if there are any.
     pub(super) fn poll_sockets(&mut self, timeout: Option<Duration>) -> bool {
         if let Err(error) = self.poll.poll(&mut self.events, timeout)
             && error.kind() != io::ErrorKind::Interrupted
@@ -238,7 +243,8 @@ impl EventLoop {
         found
     }
 
-    /// The client is gone. A statement that waits is interrupted; any other finds out when it reads or writes.
+    /// The client is gone. A statement that waits is interrupted; any other finds out when it reads
+    /// or writes.
     fn peer_closed(&mut self, token: Token) {
         let Some(slot) = self.connections.get_mut(token) else {
             return;

@@ -27,7 +27,8 @@ pub fn in_memory(variables: &[(&str, &str)]) -> EngineOptions {
 }
 
 impl TestServer {
-    /// With a Unix socket and shared memory beside the doors of `options`, after root has said all of `setup`.
+    /// With a Unix socket and shared memory beside the listeners of `options`, after root has run all
+    /// of `setup`.
     pub fn start(engine: EngineOptions, options: ServerOptions, setup: &[&str]) -> TestServer {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s.sock");

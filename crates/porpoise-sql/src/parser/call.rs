@@ -5,7 +5,7 @@ use super::*;
 
 /// Names that are functions only when the parenthesis follows at once, or under IGNORE_SPACE
 /// (MySQL 8.4 manual, 11.2.5).
-const TOUCHING: &[&str] = &[
+const NO_SPACE_FUNCTIONS: &[&str] = &[
     "adddate",
     "bit_and",
     "bit_or",
@@ -209,7 +209,7 @@ impl Parser<'_> {
             if next.kind == TokenKind::LeftParen {
                 let name = self.text().to_ascii_lowercase();
                 let touching = next.start == tok.token.end || self.modes.has(Modes::IGNORE_SPACE);
-                let special = TOUCHING.iter().any(|t| t.as_bytes() == name);
+                let special = NO_SPACE_FUNCTIONS.iter().any(|t| t.as_bytes() == name);
                 return match special && !touching {
                     true => self.stored_call(),
                     false => self.named_call(&name),

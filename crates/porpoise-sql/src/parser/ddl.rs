@@ -69,7 +69,7 @@ const OBJECTS: &[(&[&str], &str, &str, &str)] = &[
 ];
 
 impl Parser<'_> {
-    fn only_recognised(
+    fn unsupported_object(
         &mut self,
     ) -> Option<&'static (
         &'static [&'static str],
@@ -90,7 +90,7 @@ impl Parser<'_> {
         if or_replace && !self.at_all(&["SPATIAL", "REFERENCE"]) {
             return Err(self.syntax_error());
         }
-        if let Some((_, what, ..)) = self.only_recognised() {
+        if let Some((_, what, ..)) = self.unsupported_object() {
             return self.unsupported_from(start, what);
         }
         match self.keyword() {
@@ -218,7 +218,7 @@ impl Parser<'_> {
             }
             false => None,
         };
-        if let Some((_, create, altered, _)) = self.only_recognised() {
+        if let Some((_, create, altered, _)) = self.unsupported_object() {
             return self.unsupported_from(start, if alter { altered } else { create });
         }
         let invoker = match self.eat_all(&["SQL", "SECURITY"]) {
@@ -282,7 +282,7 @@ impl Parser<'_> {
             }
             "USER" => self.create_user(true),
             "ALGORITHM" | "DEFINER" | "SQL" | "VIEW" => self.view_or_routine(true, false, start),
-            _ => match self.only_recognised() {
+            _ => match self.unsupported_object() {
                 Some((_, _, what, _)) => self.unsupported_from(start, what),
                 None => Err(self.syntax_error()),
             },
@@ -299,7 +299,7 @@ impl Parser<'_> {
                 name: self.object_name()?,
             });
         }
-        if let Some((_, _, _, what)) = self.only_recognised() {
+        if let Some((_, _, _, what)) = self.unsupported_object() {
             return self.unsupported_from(start, what);
         }
         let temporary = self.eat("TEMPORARY");

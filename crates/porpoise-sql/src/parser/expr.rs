@@ -53,7 +53,7 @@ impl Parser<'_> {
     /// An expression of operators that bind at least as tightly as `min`.
     pub(super) fn expr_at(&mut self, min: Level) -> Result<Expr> {
         let outer = std::mem::replace(&mut self.height, 0);
-        let result = self.deeper(|p| {
+        let result = self.nested(|p| {
             let left = p.prefix(min)?;
             p.climb(left, min)
         });

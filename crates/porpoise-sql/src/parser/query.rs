@@ -3,7 +3,7 @@
 use super::*;
 
 /// What a parenthesis in FROM held.
-enum Parenthesised {
+enum ParenthesizedTables {
     Query(Box<Query>),
     Tables(TableRef),
 }
@@ -34,7 +34,7 @@ impl Parser<'_> {
 
     /// A query expression.
     pub(super) fn query(&mut self) -> Result<Query> {
-        self.deeper(|p| {
+        self.nested(|p| {
             let with = p.opt_with()?;
             p.query_with(with)
         })
@@ -503,7 +503,7 @@ impl Parser<'_> {
 
     /// A table with everything joined to it.
     pub(super) fn table_ref(&mut self) -> Result<TableRef> {
-        let first = self.deeper(Self::table_factor)?;
+        let first = self.nested(Self::table_factor)?;
         self.joins(first)
     }
 
@@ -531,7 +531,7 @@ impl Parser<'_> {
                 let error = self.syntax_error();
                 self.advance();
                 let condition = JoinCondition::On(self.expr()?);
-                left = join_inside_out(left, condition).ok_or(error)?;
+                left = attach_join_condition(left, condition).ok_or(error)?;
                 continue;
             }
             if !self.at_join() {
@@ -561,7 +561,7 @@ impl Parser<'_> {
             self.eat("OUTER");
             self.expect("JOIN")?;
         }
-        let mut right = self.deeper(Self::table_factor)?;
+        let mut right = self.nested(Self::table_factor)?;
         if natural {
             return Ok(joined(left, right, kind, JoinCondition::Natural));
         }
@@ -569,7 +569,7 @@ impl Parser<'_> {
         // side.
         while outer && self.at_join() {
             self.chain()?;
-            right = self.deeper(|p| p.join(right))?;
+            right = self.nested(|p| p.join(right))?;
         }
         let condition = if self.at_on() {
             self.advance();
@@ -587,8 +587,8 @@ impl Parser<'_> {
     fn table_factor(&mut self) -> Result<TableRef> {
         match self.kind() {
             TokenKind::LeftParen => match self.parenthesised()? {
-                Parenthesised::Tables(tables) => Ok(tables),
-                Parenthesised::Query(query) => self.derived(*query, false),
+                ParenthesizedTables::Tables(tables) => Ok(tables),
+                ParenthesizedTables::Query(query) => self.derived(*query, false),
             },
             TokenKind::LeftBrace => {
                 self.advance();
@@ -607,28 +607,30 @@ impl Parser<'_> {
     }
 
     /// `(query)` or `(table references)`.
-    fn parenthesised(&mut self) -> Result<Parenthesised> {
-        self.deeper(|p| {
+    fn parenthesised(&mut self) -> Result<ParenthesizedTables> {
+        self.nested(|p| {
             p.need(TokenKind::LeftParen)?;
             let inner = if p.at_query() {
-                Parenthesised::Query(Box::new(p.query()?))
+                ParenthesizedTables::Query(Box::new(p.query()?))
             } else if p.is(TokenKind::LeftParen) {
                 match p.parenthesised()? {
-                    Parenthesised::Query(query) if p.at_query_continuation() => {
-                        Parenthesised::Query(Box::new(p.query_from(*query)?))
+                    ParenthesizedTables::Query(query) if p.at_query_continuation() => {
+                        ParenthesizedTables::Query(Box::new(p.query_from(*query)?))
                     }
-                    Parenthesised::Query(query) if p.is(TokenKind::RightParen) => {
-                        Parenthesised::Query(query)
+                    ParenthesizedTables::Query(query) if p.is(TokenKind::RightParen) => {
+                        ParenthesizedTables::Query(query)
                     }
-                    Parenthesised::Query(query) => {
+                    ParenthesizedTables::Query(query) => {
                         let first = p.derived(*query, false)?;
-                        Parenthesised::Tables(p.tables_from(first)?)
+                        ParenthesizedTables::Tables(p.tables_from(first)?)
                     }
-                    Parenthesised::Tables(first) => Parenthesised::Tables(p.tables_from(first)?),
+                    ParenthesizedTables::Tables(first) => {
+                        ParenthesizedTables::Tables(p.tables_from(first)?)
+                    }
                 }
             } else {
                 let first = p.table_factor()?;
-                Parenthesised::Tables(p.tables_from(first)?)
+                ParenthesizedTables::Tables(p.tables_from(first)?)
             };
             p.need(TokenKind::RightParen)?;
             Ok(inner)
@@ -755,7 +757,7 @@ impl Parser<'_> {
 
     fn json_table_columns(&mut self) -> Result<Vec<JsonTableColumn>> {
         self.expect("COLUMNS")?;
-        self.deeper(|p| p.paren_list(Self::json_table_column))
+        self.nested(|p| p.paren_list(Self::json_table_column))
     }
 
     fn json_table_column(&mut self) -> Result<JsonTableColumn> {
@@ -816,7 +818,7 @@ fn joined(left: TableRef, right: TableRef, kind: JoinKind, condition: JoinCondit
 
 /// Gives `condition` to the last join of `tree` that has none; what was joined after it moves to
 /// its right side.
-fn join_inside_out(tree: TableRef, condition: JoinCondition) -> Option<TableRef> {
+fn attach_join_condition(tree: TableRef, condition: JoinCondition) -> Option<TableRef> {
     let mut later = Vec::new();
     let mut tree = tree;
     loop {

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub counters: SpaceTable<Counter>,
     pub next_space: AtomicU32,
     pub group: GroupCommit,
-    /// Locked by whoever writes to the tree. `None` when the store was closed, or the tree couldn't
+    /// Locked to write to the tree. `None` when the store was closed, or the tree couldn't
     /// be opened anew.
     pub tree: Mutex<Option<Tree>>,
     /// The tree's file; `None` for a store in memory.

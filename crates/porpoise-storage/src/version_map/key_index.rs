@@ -45,7 +45,7 @@ const LATCH_TRIES_MAX: usize = 200;
 pub(super) const BYTES_PER_KEY: usize = 2 * size_of::<u64>() * 3 / 2;
 
 struct Node {
-    /// Odd while somebody changes the node.
+    /// Odd while a writer changes the node.
     version: AtomicU32,
     len: AtomicU32,
     level: u32,

@@ -38,10 +38,12 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Takes the rings that a server offers at the other end of `socket`, waiting for the offer no longer than `timeout`.
+    /// Takes the rings that a server offers at the other end of `socket`, waiting for the offer no
+    /// longer than `timeout`.
     ///
     /// # Errors
-    /// If no offer comes, or one that isn't of this version, or its memory isn't sealed or of another size.
+    /// If no offer comes, or one that isn't of this version, or its memory isn't sealed or of
+    /// another size.
     pub fn accept(socket: UnixStream, timeout: Option<Duration>) -> io::Result<SharedMemory> {
         Self::accept_from(socket, None, timeout)
     }
@@ -100,7 +102,8 @@ impl SharedMemory {
         self.end.readable().is_ok_and(|count| count > 0)
     }
 
-    /// Spins and then sleeps for one of `interest`. True if it may be there; false if there was no time left.
+    /// Spins and then sleeps for one of `interest`. True if it may be there; false if there was no
+    /// time left.
     fn wait_for(&mut self, interest: RingInterest, left: Option<Duration>) -> io::Result<bool> {
         let end = &self.end;
         if self.spin.wait(|| end.is_ready(interest)) || self.end.arm(interest) {
@@ -253,7 +256,8 @@ impl crate::Stream for SharedMemory {
 
     fn disarm(&mut self, is_readable: bool) -> bool {
         self.end.disarm();
-        // A wake-up is read, so that the next poll doesn't report it. A read finds out what else there is.
+        // A wake-up is read, so that the next poll doesn't report it. A read finds out what else
+        // there is.
         let is_over = is_readable
             && !matches!(
                 sys::read_wakeups(&self.socket, false),

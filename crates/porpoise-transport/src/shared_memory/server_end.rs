@@ -19,7 +19,8 @@ impl Wake for SocketWaker {
     }
 }
 
-/// The server's end. It never blocks but in [`wait_for`](Self::wait_for), and trusts nothing it reads.
+/// The server's end. It never blocks but in [`wait_for`](Self::wait_for), and trusts nothing it
+/// reads.
 #[derive(Debug)]
 pub struct ServerEnd {
     pub(super) end: RingEnd<MappedRings, SocketWaker>,
@@ -36,7 +37,8 @@ impl ServerEnd {
         Self::offer_with_sizes(socket, DEFAULT_SIZES)
     }
 
-    /// Makes rings as [`offer`](Self::offer) does, and tells the client that it may reuse them for its next connection.
+    /// Makes rings as [`offer`](Self::offer) does, and tells the client that it may reuse them for
+    /// its next connection.
     pub fn offer_reusable(socket: UnixStream) -> io::Result<ServerEnd> {
         let offer = Offer {
             sizes: DEFAULT_SIZES,
@@ -81,7 +83,8 @@ impl ServerEnd {
     /// Takes bytes; `Ok(0)` if there are none and the client is gone.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there are none, [`io::ErrorKind::InvalidData`] if the client broke the rules.
+    /// [`io::ErrorKind::WouldBlock`] if there are none, [`io::ErrorKind::InvalidData`] if the
+    /// client broke the rules.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.end.read(into)? {
             0 if into.is_empty() => Ok(0),
@@ -101,8 +104,8 @@ impl ServerEnd {
     /// Puts bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is no room, [`io::ErrorKind::BrokenPipe`] if the client is gone,
-    /// [`io::ErrorKind::InvalidData`] if it broke the rules.
+    /// [`io::ErrorKind::WouldBlock`] if there is no room, [`io::ErrorKind::BrokenPipe`] if the
+    /// client is gone, [`io::ErrorKind::InvalidData`] if it broke the rules.
     pub fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         match self.end.write(from)? {
             0 if from.is_empty() => Ok(0),
@@ -120,8 +123,8 @@ impl ServerEnd {
         self.end.is_ready(interest)
     }
 
-    /// Another connection begins over the rings. The socket's credentials are still those of the first: the same
-    /// process, perhaps as another user by now.
+    /// Another connection begins over the rings. The socket's credentials are still those of the
+    /// first: the same process, perhaps as another user by now.
     pub fn reuse(&mut self) {
         self.is_reused = true;
     }
@@ -136,7 +139,8 @@ impl ServerEnd {
         self.end.writable() == Ok(self.end.memory().capacity_out())
     }
 
-    /// Has the doorbell rung when one of `interest` is there. True if it is there already: then nobody rings.
+    /// Has the doorbell rung when one of `interest` is there. True if it is there already: then
+    /// nobody rings.
     pub fn arm(&mut self, interest: RingInterest) -> bool {
         self.end.arm(interest)
     }
@@ -151,8 +155,8 @@ impl ServerEnd {
         self.end.take_wakeups()
     }
 
-    /// Waits on this thread for bytes to read, or for room to write. False if there is none: when `timeout` is over, or
-    /// earlier.
+    /// Waits on this thread for bytes to read, or for room to write. False if there is none: when
+    /// `timeout` is over, or earlier.
     ///
     /// # Errors
     /// [`io::ErrorKind::BrokenPipe`] if the client is gone.

@@ -68,7 +68,8 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     pub fn new(memory: &OwnedFd, length: usize) -> io::Result<Mapping> {
-        // SAFETY: the system chooses the address, so that nothing that is mapped already is replaced.
+        // SAFETY: the system chooses the address, so that nothing that is mapped already is
+        // replaced.
         let base = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -154,7 +155,8 @@ pub(crate) fn ring_doorbell(doorbell: &OwnedFd) {
     let _ = rustix::io::write(doorbell, &1u64.to_ne_bytes());
 }
 
-/// Makes the doorbell silent. It never blocks, however the other holder of the doorbell has set its flags.
+/// Makes the doorbell silent. It never blocks, however the other holder of the doorbell has set its
+/// flags.
 pub(crate) fn clear_doorbell(doorbell: &OwnedFd) {
     let mut number = [0; 8];
     let mut into = [IoSliceMut::new(&mut number)];
@@ -177,7 +179,8 @@ pub(crate) enum SocketState {
     Closed,
 }
 
-/// Reads wake-ups from the socket; with `wait`, waits for one as long as the socket's receive timeout allows.
+/// Reads wake-ups from the socket; with `wait`, waits for one as long as the socket's receive
+/// timeout allows.
 pub(crate) fn read_wakeups(socket: impl AsFd, wait: bool) -> io::Result<SocketState> {
     let flags = if wait {
         RecvFlags::empty()
@@ -228,7 +231,8 @@ pub(crate) fn send_descriptors(
     }
 }
 
-/// Receives a message and the two descriptors that come with it, waiting as long as the socket's receive timeout allows.
+/// Receives a message and the two descriptors that come with it, waiting as long as the socket's
+/// receive timeout allows.
 pub(crate) fn receive_descriptors(
     socket: impl AsFd,
     message: &mut [u8],
@@ -299,11 +303,13 @@ pub(crate) fn run_queue_wait() -> Option<Duration> {
     Some(Duration::from_nanos(waited))
 }
 
-/// Whether there are no more threads that run or want to than cores for them; false where the system doesn't tell.
+/// Whether there are no more threads that run or want to than cores for them; false where the
+/// system doesn't tell.
 pub(crate) fn has_idle_core() -> bool {
     let mut text = [0; 64];
     let read = File::open("/proc/loadavg").and_then(|mut file| file.read(&mut text));
-    // Averages, those that run or want to among all, and the newest process: 0.20 0.18 0.12 1/80 11206
+    // Averages, those that run or want to among all, and the newest process: 0.20 0.18 0.12 1/80
+    // 11206
     let running = read.ok().and_then(|length| {
         let text = std::str::from_utf8(text.get(..length)?).ok()?;
         let (running, _) = text.split_ascii_whitespace().nth(3)?.split_once('/')?;

@@ -1,6 +1,6 @@
-//! What the operating system does for shared memory: memory that can be handed to another process and
-//! can't be taken away again, a doorbell, and how both travel over a Unix socket. Nothing else of this
-//! crate depends on the system.
+//! What the operating system does for shared memory: memory that can be handed to another process
+//! and can't be taken away again, a doorbell, and how both travel over a Unix socket. Nothing else
+//! of this crate depends on the system.
 
 #[cfg(target_os = "linux")]
 mod linux;

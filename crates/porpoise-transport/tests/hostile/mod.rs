@@ -1,5 +1,6 @@
-//! A client of shared memory that does what it likes, played from bytes: each step is a byte that says what, and its
-//! parameters. The server's end may fail; it must not panic, block, or take what isn't there.
+//! A client of shared memory that does what it likes, played from bytes: each step is a byte that
+//! says what, and its parameters. The server's end may fail; it must not panic, block, or take what
+//! isn't there.
 
 use porpoise_transport::memory::RingSizes;
 use porpoise_transport::{RingInterest, ServerEnd};

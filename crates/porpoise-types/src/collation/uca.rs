@@ -209,7 +209,7 @@ impl<'a> Elements<'a> {
             e if e >> 31 == 1 => {
                 let (count, first) = (e >> 24 & 0x7F, e & 0xFF_FFFF);
                 self.pending = Pending::Pool(first + 1, first + count);
-                pool(first)
+                element_at(first)
             }
             e => Element(e),
         }
@@ -247,7 +247,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-fn pool(at: u32) -> Element {
+fn element_at(at: u32) -> Element {
     Element(u32_at(POOL_AT + 4 * at as usize))
 }
 
@@ -263,7 +263,7 @@ impl Iterator for Elements<'_> {
                 } else {
                     Pending::None
                 };
-                return Some(pool(at));
+                return Some(element_at(at));
             }
             Pending::One(e) => {
                 self.pending = Pending::None;

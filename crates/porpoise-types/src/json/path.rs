@@ -38,19 +38,19 @@ pub enum Index {
 }
 
 /// Where an index points in an array of some length.
-enum Place {
+enum ArrayPosition {
     BeforeFront,
     At(usize),
     BeyondEnd,
 }
 
 impl Index {
-    fn place(self, len: usize) -> Place {
+    fn position_in(self, len: usize) -> ArrayPosition {
         match self {
-            Index::First(n) if (n as usize) < len => Place::At(n as usize),
-            Index::First(_) => Place::BeyondEnd,
-            Index::Last(n) if (n as usize) < len => Place::At(len - 1 - n as usize),
-            Index::Last(_) => Place::BeforeFront,
+            Index::First(n) if (n as usize) < len => ArrayPosition::At(n as usize),
+            Index::First(_) => ArrayPosition::BeyondEnd,
+            Index::Last(n) if (n as usize) < len => ArrayPosition::At(len - 1 - n as usize),
+            Index::Last(_) => ArrayPosition::BeforeFront,
         }
     }
 }
@@ -86,10 +86,10 @@ pub enum Change {
 }
 
 impl Change {
-    fn replaces(self) -> bool {
+    fn may_replace(self) -> bool {
         self != Change::Insert
     }
-    fn adds(self) -> bool {
+    fn may_insert(self) -> bool {
         self != Change::Replace
     }
 }
@@ -158,7 +158,7 @@ impl Reader<'_> {
         self.skip_spaces();
         self.number().map(Index::Last)
     }
-    fn cell(&mut self) -> Result<Leg, PathError> {
+    fn array_leg(&mut self) -> Result<Leg, PathError> {
         self.skip_spaces();
         let leg = if self.eat("*") {
             Leg::AnyCell
@@ -234,7 +234,7 @@ impl JsonPath {
             let leg = if r.eat(".") {
                 r.member()?
             } else if r.eat("[") {
-                r.cell()?
+                r.array_leg()?
             } else if r.eat("**") {
                 Leg::Descend
             } else {
@@ -281,7 +281,7 @@ impl JsonPath {
     /// refuses.
     pub fn change(&self, root: &mut JsonValue, value: JsonValue, change: Change) {
         let Some((last, parents)) = self.0.split_last() else {
-            if change.replaces() {
+            if change.may_replace() {
                 *root = value;
             }
             return;
@@ -293,33 +293,33 @@ impl JsonPath {
             Leg::Member(key) => {
                 let exists = parent.get(key).is_some();
                 if if exists {
-                    change.replaces()
+                    change.may_replace()
                 } else {
-                    change.adds()
+                    change.may_insert()
                 } {
                     parent.insert(key.clone(), value);
                 }
             }
             Leg::Cell(index) => {
                 if let JsonValue::Array(items) = parent {
-                    match index.place(items.len()) {
-                        Place::At(i) if change.replaces() => items[i] = value,
-                        Place::BeyondEnd if change.adds() => items.push(value),
-                        Place::BeforeFront if change.adds() => items.insert(0, value),
+                    match index.position_in(items.len()) {
+                        ArrayPosition::At(i) if change.may_replace() => items[i] = value,
+                        ArrayPosition::BeyondEnd if change.may_insert() => items.push(value),
+                        ArrayPosition::BeforeFront if change.may_insert() => items.insert(0, value),
                         _ => {}
                     }
                     return;
                 }
                 // A value that is no array is an array of one.
-                match index.place(1) {
-                    Place::At(_) if change.replaces() => *parent = value,
-                    Place::BeyondEnd if change.adds() => {
+                match index.position_in(1) {
+                    ArrayPosition::At(_) if change.may_replace() => *parent = value,
+                    ArrayPosition::BeyondEnd if change.may_insert() => {
                         *parent = JsonValue::Array(vec![
                             std::mem::replace(parent, JsonValue::Null),
                             value,
                         ]);
                     }
-                    Place::BeforeFront if change.adds() => {
+                    ArrayPosition::BeforeFront if change.may_insert() => {
                         *parent = JsonValue::Array(vec![
                             value,
                             std::mem::replace(parent, JsonValue::Null),
@@ -342,7 +342,7 @@ impl JsonPath {
                 parent.remove(key);
             }
             (Some(JsonValue::Array(items)), Leg::Cell(index)) => {
-                if let Place::At(i) = index.place(items.len()) {
+                if let ArrayPosition::At(i) = index.position_in(items.len()) {
                     items.remove(i);
                 }
             }
@@ -367,10 +367,10 @@ impl JsonPath {
             return;
         };
         if let Some(JsonValue::Array(items)) = find_mut(root, parents) {
-            let at = match index.place(items.len()) {
-                Place::BeforeFront => 0,
-                Place::At(i) => i,
-                Place::BeyondEnd => items.len(),
+            let at = match index.position_in(items.len()) {
+                ArrayPosition::BeforeFront => 0,
+                ArrayPosition::At(i) => i,
+                ArrayPosition::BeyondEnd => items.len(),
             };
             items.insert(at, value);
         }
@@ -396,21 +396,21 @@ fn find_below<'a>(value: &'a JsonValue, legs: &[Leg], found: &mut Vec<&'a JsonVa
         }
         (Leg::Cell(index), _) => {
             let items = elements(value);
-            if let Place::At(i) = index.place(items.len()) {
+            if let ArrayPosition::At(i) = index.position_in(items.len()) {
                 find_below(&items[i], rest, found);
             }
         }
         (Leg::Range(from, to), _) => {
             let items = elements(value);
-            let start = match from.place(items.len()) {
-                Place::BeforeFront => 0,
-                Place::At(i) => i,
-                Place::BeyondEnd => return,
+            let start = match from.position_in(items.len()) {
+                ArrayPosition::BeforeFront => 0,
+                ArrayPosition::At(i) => i,
+                ArrayPosition::BeyondEnd => return,
             };
-            let end = match to.place(items.len()) {
-                Place::BeforeFront => return,
-                Place::At(i) => i + 1,
-                Place::BeyondEnd => items.len(),
+            let end = match to.position_in(items.len()) {
+                ArrayPosition::BeforeFront => return,
+                ArrayPosition::At(i) => i + 1,
+                ArrayPosition::BeyondEnd => items.len(),
             };
             items
                 .get(start..end)
@@ -450,12 +450,12 @@ fn find_mut<'a>(root: &'a mut JsonValue, legs: &[Leg]) -> Option<&'a mut JsonVal
                 _ => return None,
             },
             Leg::Cell(index) => match at {
-                JsonValue::Array(items) => match index.place(items.len()) {
-                    Place::At(i) => items.get_mut(i)?,
+                JsonValue::Array(items) => match index.position_in(items.len()) {
+                    ArrayPosition::At(i) => items.get_mut(i)?,
                     _ => return None,
                 },
-                other => match index.place(1) {
-                    Place::At(_) => other,
+                other => match index.position_in(1) {
+                    ArrayPosition::At(_) => other,
                     _ => return None,
                 },
             },

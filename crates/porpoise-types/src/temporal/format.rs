@@ -34,7 +34,7 @@ pub const WEEKDAYS: [&str; 7] = [
 ];
 
 /// What is formatted: a date that may be impossible, and a time of day or a span.
-struct Parts {
+struct FormatParts {
     date: Date,
     time: Time,
     /// A TIME has no month or weekday to name.
@@ -45,7 +45,7 @@ struct Parts {
 /// example.
 pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<String> {
     format(
-        &Parts {
+        &FormatParts {
             date: value.date(),
             time: value.time(),
             is_time: false,
@@ -59,7 +59,7 @@ pub fn date_format(value: DateTime, pattern: &str, locale: &Locale) -> Option<St
 /// NULL.
 pub fn time_format(value: Time, pattern: &str) -> Option<String> {
     format(
-        &Parts {
+        &FormatParts {
             date: Date::ZERO,
             time: value,
             is_time: true,
@@ -69,8 +69,8 @@ pub fn time_format(value: Time, pattern: &str) -> Option<String> {
     )
 }
 
-fn format(parts: &Parts, pattern: &str, locale: &Locale) -> Option<String> {
-    let Parts {
+fn format(parts: &FormatParts, pattern: &str, locale: &Locale) -> Option<String> {
+    let FormatParts {
         date,
         time,
         is_time,
@@ -174,7 +174,7 @@ pub enum ParsedByFormat {
 
 /// What a text said by a pattern.
 #[derive(Default)]
-struct Found {
+struct ScannedFields {
     year: u32,
     month: u32,
     day: u32,
@@ -197,7 +197,7 @@ struct Found {
 /// `STR_TO_DATE(text, pattern)`; `None` where MySQL gives NULL. What the text does not say is 0;
 /// text beyond the pattern is ignored.
 pub fn str_to_date(text: &str, pattern: &str, mode: DateMode) -> Option<ParsedByFormat> {
-    let mut found = Found::default();
+    let mut found = ScannedFields::default();
     scan(&mut text.trim_start(), pattern, &mut found)?;
     if found.twelve {
         if !(1..=12).contains(&found.hour) {
@@ -285,7 +285,7 @@ fn take_name(text: &mut &str, names: &[&str], letters: usize) -> Option<u32> {
         .map(|i| i as u32)
 }
 
-fn scan(text: &mut &str, pattern: &str, found: &mut Found) -> Option<()> {
+fn scan(text: &mut &str, pattern: &str, found: &mut ScannedFields) -> Option<()> {
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         *text = text.trim_ascii_start();

@@ -53,7 +53,7 @@ pub enum IntervalUnit {
 /// The name of each unit, how many numbers its text has, and what each is worth: months or
 /// microseconds.
 #[rustfmt::skip]
-const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
+const UNITS: [(IntervalUnit, &str, &[PartSize]); 20] = [
     (IntervalUnit::Microsecond,       "MICROSECOND",        &[Micros(1)]),
     (IntervalUnit::Second,            "SECOND",             &[SECOND]),
     (IntervalUnit::Minute,            "MINUTE",             &[MINUTE]),
@@ -77,15 +77,15 @@ const UNITS: [(IntervalUnit, &str, &[Worth]); 20] = [
 ];
 
 #[derive(Clone, Copy)]
-enum Worth {
+enum PartSize {
     Months(i64),
     Micros(i64),
 }
-use Worth::{Micros, Months};
-const SECOND: Worth = Micros(MICROS_PER_SECOND);
-const MINUTE: Worth = Micros(60 * MICROS_PER_SECOND);
-const HOUR: Worth = Micros(3600 * MICROS_PER_SECOND);
-const DAY: Worth = Micros(MICROS_PER_DAY);
+use PartSize::{Micros, Months};
+const SECOND: PartSize = Micros(MICROS_PER_SECOND);
+const MINUTE: PartSize = Micros(60 * MICROS_PER_SECOND);
+const HOUR: PartSize = Micros(3600 * MICROS_PER_SECOND);
+const DAY: PartSize = Micros(MICROS_PER_DAY);
 
 impl IntervalUnit {
     /// The unit of a name, in either case; `None` if there is no such unit.
@@ -103,10 +103,10 @@ impl IntervalUnit {
 
     /// Whether an amount in this unit has several numbers (`DAY_HOUR`).
     pub fn is_compound(self) -> bool {
-        self.worths().len() > 1
+        self.part_sizes().len() > 1
     }
 
-    fn worths(self) -> &'static [Worth] {
+    fn part_sizes(self) -> &'static [PartSize] {
         debug_assert!(UNITS[self as usize].0 == self);
         UNITS[self as usize].2
     }
@@ -138,7 +138,7 @@ impl Interval {
     /// A whole number of a simple unit; `None` on overflow.
     pub fn from_count(count: i64, unit: IntervalUnit) -> Option<Interval> {
         // A compound unit given one number means its smallest part.
-        match *unit.worths().last()? {
+        match *unit.part_sizes().last()? {
             Months(m) => Some(Interval {
                 months: count.checked_mul(m)?,
                 micros: 0,
@@ -153,7 +153,7 @@ impl Interval {
     /// Parses the text of a compound unit (`'1 2:30'` DAY_MINUTE): numbers with anything between
     /// them, filled from the right; a leading `-` makes all of it negative.
     pub fn parse(text: &str, unit: IntervalUnit) -> Option<Interval> {
-        let worths = unit.worths();
+        let part_sizes = unit.part_sizes();
         let text = text.trim();
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -166,16 +166,16 @@ impl Interval {
         {
             parts.push((part, part.parse().ok()?));
         }
-        if parts.len() > worths.len() {
+        if parts.len() > part_sizes.len() {
             return None;
         }
         let mut interval = Interval::default();
-        let offset = worths.len() - parts.len();
+        let offset = part_sizes.len() - parts.len();
         for (i, (digits, n)) in parts.iter().enumerate() {
-            match worths[offset + i] {
+            match part_sizes[offset + i] {
                 Months(m) => interval.months = interval.months.checked_add(n.checked_mul(m)?)?,
                 // '1.5' SECOND_MICROSECOND is 1.500000.
-                Micros(1) if worths.len() > 1 => {
+                Micros(1) if part_sizes.len() > 1 => {
                     let micros = n.checked_mul(
                         10i64.checked_pow(6u32.saturating_sub(digits.len() as u32))?,
                     )?;
@@ -219,7 +219,7 @@ impl DateTime {
 
     /// Whole units from `self` to `other` (`TIMESTAMPDIFF`).
     pub fn difference(self, other: DateTime, unit: IntervalUnit) -> i64 {
-        match unit.worths().last() {
+        match unit.part_sizes().last() {
             Some(Months(m)) => {
                 let (early, late, sign) = if self <= other {
                     (self, other, 1)

@@ -20,15 +20,17 @@ impl Locale {
 
     /// By name, in any case: `de_DE`.
     pub fn by_name(name: &str) -> Option<&'static Locale> {
-        LOCALES.iter().find(|locale| locale.spelled(name).is_some())
+        LOCALES
+            .iter()
+            .find(|locale| locale.matching_name(name).is_some())
     }
 
     /// A locale's name as it is shown, found in any case.
     pub fn canonical(name: &str) -> Option<&'static str> {
-        LOCALES.iter().find_map(|locale| locale.spelled(name))
+        LOCALES.iter().find_map(|locale| locale.matching_name(name))
     }
 
-    fn spelled(&self, name: &str) -> Option<&'static str> {
+    fn matching_name(&self, name: &str) -> Option<&'static str> {
         self.locales
             .split(' ')
             .find(|known| known.eq_ignore_ascii_case(name))

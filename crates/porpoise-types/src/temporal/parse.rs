@@ -103,60 +103,17 @@ fn datetime_fields(text: &str) -> Option<Fields> {
     if !s.starts_with_digit() {
         return None;
     }
-    let mut values = [0; 6];
-    let mut found = 0;
-    let mut year_digits = 4;
     let behind = s.rest.get(run..).unwrap_or_default();
     let compact =
         behind.is_empty() || (run >= 6 && (behind[0] == b'.' || behind.trim_ascii().is_empty()));
-    if compact {
-        let digits = s.rest[..run].iter().filter(|b| b.is_ascii_digit()).count();
-        if !matches!(digits, 4 | 8 | 14..) {
-            year_digits = 2;
-        }
-        for (i, value) in values.iter_mut().enumerate() {
-            if i == 3 {
-                s.eat(b'T');
-            }
-            let Some(n) = s.number(if i == 0 { year_digits } else { 2 }) else {
-                break;
-            };
-            *value = n as u32;
-            found += 1;
-        }
-    } else {
-        for (i, value) in values.iter_mut().enumerate() {
-            let len = s.digits_ahead();
-            if len > if i == 0 { 4 } else { 2 } {
-                return None;
-            }
-            let Some(n) = s.number(4) else { break };
-            if i == 0 {
-                year_digits = len;
-            }
-            *value = n as u32;
-            found += 1;
-            if i == 5 {
-                break;
-            }
-            let mut ahead = Scanner { rest: s.rest };
-            if i == 2 {
-                // Between date and time: a T or spaces, or punctuation as anywhere else.
-                if !ahead.eat(b'T')
-                    && ahead.skip_spaces() == 0
-                    && !skip_punctuation(&mut ahead, false)
-                {
-                    break;
-                }
-            } else if !skip_punctuation(&mut ahead, i >= 3) {
-                break;
-            }
-            if !ahead.starts_with_digit() {
-                break;
-            }
-            s.rest = ahead.rest;
-        }
-    }
+    let DateParts {
+        mut values,
+        found,
+        year_digits,
+    } = match compact {
+        true => compact_parts(&mut s, run),
+        false => delimited_parts(&mut s)?,
+    };
     if found < 3 {
         return None;
     }
@@ -182,6 +139,78 @@ fn datetime_fields(text: &str) -> Option<Fields> {
     })
 }
 
+/// The numbers of a date and time, from the year to the second.
+struct DateParts {
+    values: [u32; 6],
+    /// How many of them the text has.
+    found: usize,
+    year_digits: usize,
+}
+
+/// Reads digits without punctuation: `20241231T123000`, of which `run` bytes are digits or T.
+fn compact_parts(s: &mut Scanner<'_>, run: usize) -> DateParts {
+    let digits = s.rest[..run].iter().filter(|b| b.is_ascii_digit()).count();
+    let year_digits = match digits {
+        4 | 8 | 14.. => 4,
+        _ => 2,
+    };
+    let (mut values, mut found) = ([0; 6], 0);
+    for (i, value) in values.iter_mut().enumerate() {
+        if i == 3 {
+            s.eat(b'T');
+        }
+        let Some(n) = s.number(if i == 0 { year_digits } else { 2 }) else {
+            break;
+        };
+        *value = n as u32;
+        found += 1;
+    }
+    DateParts {
+        values,
+        found,
+        year_digits,
+    }
+}
+
+/// Reads numbers with punctuation between them: `2024-12-31 12:30:00`. `None` if one is too long.
+fn delimited_parts(s: &mut Scanner<'_>) -> Option<DateParts> {
+    let (mut values, mut found, mut year_digits) = ([0; 6], 0, 4);
+    for (i, value) in values.iter_mut().enumerate() {
+        let len = s.digits_ahead();
+        if len > if i == 0 { 4 } else { 2 } {
+            return None;
+        }
+        let Some(n) = s.number(4) else { break };
+        if i == 0 {
+            year_digits = len;
+        }
+        *value = n as u32;
+        found += 1;
+        if i == 5 {
+            break;
+        }
+        let mut ahead = Scanner { rest: s.rest };
+        if i == 2 {
+            // Between date and time: a T or spaces, or punctuation as anywhere else.
+            if !ahead.eat(b'T') && ahead.skip_spaces() == 0 && !skip_punctuation(&mut ahead, false)
+            {
+                break;
+            }
+        } else if !skip_punctuation(&mut ahead, i >= 3) {
+            break;
+        }
+        if !ahead.starts_with_digit() {
+            break;
+        }
+        s.rest = ahead.rest;
+    }
+    Some(DateParts {
+        values,
+        found,
+        year_digits,
+    })
+}
+
 /// Skips a run of punctuation; a point before the fraction is not a separator of seconds.
 fn skip_punctuation(s: &mut Scanner, in_time: bool) -> bool {
     let n = s
@@ -193,7 +222,7 @@ fn skip_punctuation(s: &mut Scanner, in_time: bool) -> bool {
     n > 0
 }
 
-fn build(fields: &Fields, mode: DateMode) -> Option<DateTime> {
+fn datetime_from_fields(fields: &Fields, mode: DateMode) -> Option<DateTime> {
     let [year, month, day, hour, minute, second] = fields.values;
     let date = Date::new(year, month, day).filter(|d| d.is_allowed(mode))?;
     let at = DateTime::new(date, hour, minute, second, fields.micros.min(999_999))?;
@@ -214,7 +243,7 @@ impl DateTime {
 
 /// `'2024-01-31 10:11:12.5'`, `'24-1-31'`, `'20240131101112'`, `'2024.01.31T10:11:12'` …
 pub fn datetime(text: &str, mode: DateMode) -> Parsed<DateTime> {
-    match datetime_fields(text).and_then(|f| Some((build(&f, mode)?, f.loss))) {
+    match datetime_fields(text).and_then(|f| Some((datetime_from_fields(&f, mode)?, f.loss))) {
         Some(parsed) => parsed,
         None => (DateTime::ZERO, Loss::BadTemporal),
     }
@@ -240,7 +269,7 @@ pub fn time(text: &str) -> Parsed<Time> {
     if text.len() >= DATETIME_LEN_MIN
         && let Some(fields) = datetime_fields(text)
         && fields.found >= 4
-        && let Some(at) = build(&fields, DateMode::default())
+        && let Some(at) = datetime_from_fields(&fields, DateMode::default())
     {
         return (at.time(), fields.loss);
     }
@@ -336,7 +365,7 @@ pub fn datetime_from_number(number: i64, micros: u32, mode: DateMode) -> Parsed<
         found: 6,
         loss: Loss::None,
     };
-    build(&fields, mode).map_or(bad, |at| (at, Loss::None))
+    datetime_from_fields(&fields, mode).map_or(bad, |at| (at, Loss::None))
 }
 
 /// 101112 or a datetime's number.

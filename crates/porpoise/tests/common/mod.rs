@@ -1,4 +1,5 @@
-//! Other programs that open the same folder: this one, started again for the one test that plays them.
+//! Other programs that open the same folder: this one, started again for the one test that plays
+//! them.
 
 #![allow(dead_code)]
 
@@ -42,7 +43,7 @@ fn other_program() {
             let database = options.open(&folder).unwrap();
             println!(
                 "open here {} threads {}",
-                database.is_here(),
+                database.is_local(),
                 threads() - before
             );
             // Until the other end is gone or says so.
@@ -51,7 +52,8 @@ fn other_program() {
     }
 }
 
-/// Inserts rows of its own, each a transaction. When the process that has the folder ends, it goes on with who has it next.
+/// Inserts rows of its own, each a transaction. When the process that has the folder ends, it goes
+/// on with who has it next.
 fn add_rows(folder: &Path) {
     let me = i64::from(std::process::id());
     let database = Database::open(folder).unwrap();
@@ -69,7 +71,8 @@ fn add_rows(folder: &Path) {
             else {
                 continue;
             };
-            // Whether an insert whose answer never came was committed isn't known: it may be there already.
+            // Whether an insert whose answer never came was committed isn't known: it may be there
+            // already.
             let insert = "INSERT IGNORE INTO seen VALUES (?, ?)";
             if current.execute(insert, (me, row)).is_ok() {
                 connection = Some(current);

@@ -23,8 +23,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Has an account per plugin for passwords: ann, who may do everything, and eve. TCP is at `address`, with the loopback fast
-    /// path or without.
+    /// Has an account per plugin for passwords: ann, who may do everything, and eve. TCP is at
+    /// `address`, with the loopback fast path or without.
     pub fn start(address: &str, fast_path: bool) -> Served {
         let setup = [
             "CREATE USER ann IDENTIFIED WITH mysql_native_password BY 'secret'",
@@ -55,10 +55,10 @@ impl Served {
         }
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
-        let doors = Listen::unix(&socket)
+        let listen = Listen::unix(&socket)
             .and(Listen::shared_memory(folder.path().join("s.MYSQL")))
             .and(Listen::tcp(address.parse().unwrap()));
-        let listening = database.listen(doors).unwrap();
+        let listening = database.listen(listen).unwrap();
         let address = listening.tcp_addresses()[0];
         Served {
             database,
@@ -80,7 +80,8 @@ impl Served {
         format!("mysql://{account}@{address}/{schema}?{parameters}&socket={socket}")
     }
 
-    /// Clients that asked for the fast path: how many moved to shared memory, and how many stayed on TCP.
+    /// Clients that asked for the fast path: how many moved to shared memory, and how many stayed
+    /// on TCP.
     pub fn moved_and_stayed(&self) -> (u64, u64) {
         let connection = self.database.connect().unwrap();
         let status = |name| {

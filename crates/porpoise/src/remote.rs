@@ -1,8 +1,8 @@
 //! A session of an engine in another process, over shared memory.
 //!
-//! What comes back is put into the same [`Answer`] that an engine here would write into, so that rows are the same
-//! wherever they were made: texts without parameters come as text and are read by their columns' types, prepared statements'
-//! rows come with their values as they are.
+//! What comes back is put into the same [`Answer`] that an engine in this process would write into,
+//! so that rows are the same wherever they were made: texts without parameters come as text and are
+//! read by their columns' types, prepared statements' rows come with their values as they are.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,51 +22,55 @@ use porpoise_types as types;
 
 use crate::Value;
 use crate::answer::Answer;
-use crate::connection::{STATEMENTS_KEPT_MAX, lost};
+use crate::backend::{CACHED_STATEMENTS_MAX, connection_lost};
 use crate::parameters;
 use crate::rows::{Column, Columns, Kind};
 
-pub(crate) struct Far {
+pub(crate) struct RemoteSession {
     connection: client::Connection,
     statements: HashMap<u32, client::Statement>,
-    /// Texts that are prepared, and their numbers.
-    kept: HashMap<Box<str>, u32>,
+    /// The texts that are prepared, with their statements' numbers.
+    cached: HashMap<Box<str>, u32>,
 }
 
-/// How long whoever has the folder may take to give us memory.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the process that has the folder may take to hand over the shared memory.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no session.
 pub(crate) enum Unreachable {
-    /// Nobody listens in the folder: who has it is about to, about to end, or doesn't share it.
+    /// Nobody listens in the folder: the process that has it is about to listen, about to end, or
+    /// doesn't share it.
     Nobody,
     Refused(Error),
 }
 
-impl Far {
+impl RemoteSession {
     /// Connects to the process that has the folder open.
-    pub fn connect(folder: &Path, schema: Option<&str>) -> std::result::Result<Far, Unreachable> {
+    pub fn connect(
+        folder: &Path,
+        schema: Option<&str>,
+    ) -> std::result::Result<RemoteSession, Unreachable> {
         let options = client::Options {
             user: "root".into(),
             database: schema.map(Into::into),
             ..client::Options::default()
         };
-        match client::Connection::over(Far::dial(folder)?, &options) {
-            Ok(connection) => Ok(Far {
+        match client::Connection::over(RemoteSession::open_stream(folder)?, &options) {
+            Ok(connection) => Ok(RemoteSession {
                 connection,
                 statements: HashMap::new(),
-                kept: HashMap::new(),
+                cached: HashMap::new(),
             }),
             Err(client::Error::Io(error)) if is_nobody(error.kind()) => Err(Unreachable::Nobody),
-            Err(error) => Err(Unreachable::Refused(told(error))),
+            Err(error) => Err(Unreachable::Refused(from_client_error(error))),
         }
     }
 
     /// A stream to the process that has the folder open.
-    pub fn dial(folder: &Path) -> std::result::Result<Box<dyn Stream>, Unreachable> {
+    pub fn open_stream(folder: &Path) -> std::result::Result<Box<dyn Stream>, Unreachable> {
         let place = InstanceSocketPath::in_folder(folder).map_err(|_| Unreachable::Nobody)?;
         let endpoint = Endpoint::SharedMemory(place.path().to_path_buf());
-        porpoise_transport::connect(&endpoint, Some(PATIENCE)).map_err(|error| {
+        porpoise_transport::connect(&endpoint, Some(CONNECT_TIMEOUT)).map_err(|error| {
             if is_nobody(error.kind()) {
                 Unreachable::Nobody
             } else {
@@ -77,22 +81,22 @@ impl Far {
 
     pub fn check(&self) -> Result<()> {
         if self.connection.is_broken() {
-            return Err(lost());
+            return Err(connection_lost());
         }
         Ok(())
     }
 
     pub fn query(&mut self, sql: &str, answer: &mut Answer<'_>) -> Result<()> {
-        if changes_how_texts_are_read(sql) {
-            self.forget_kept();
+        if changes_parsing(sql) {
+            self.clear_cache();
         }
-        let ran = self.connection.query(sql).map_err(told);
+        let ran = self.connection.query(sql).map_err(from_client_error);
         let taken = ran.and_then(|results| take(results, answer));
         self.finish(taken)
     }
 
     pub fn prepare(&mut self, sql: &str) -> Result<u32> {
-        let statement = self.connection.prepare(sql).map_err(told)?;
+        let statement = self.connection.prepare(sql).map_err(from_client_error)?;
         let id = statement.id();
         self.statements.insert(id, statement);
         Ok(id)
@@ -116,35 +120,39 @@ impl Far {
             .zip(&texts)
             .map(|(value, text)| parameters::wire_value(value, text))
             .collect();
-        let ran = self.connection.execute(statement, &values).map_err(told);
+        let ran = self
+            .connection
+            .execute(statement, &values)
+            .map_err(from_client_error);
         let taken = ran.and_then(|results| take(results, answer));
         self.finish(taken)
     }
 
-    /// After an error nobody has told whether a transaction is still open.
+    /// An error's reply doesn't say whether a transaction is still open: asks, by a statement that
+    /// replies OK.
     fn finish(&mut self, taken: Result<()>) -> Result<()> {
         if taken.is_err() && self.in_transaction() && !self.connection.is_broken() {
-            // If even this fails, the next statement tells.
+            // If even this fails, the next statement returns the error.
             let _ = self.connection.ping();
         }
         taken
     }
 
-    /// Prepares the text, unless it was lately.
-    pub fn keep(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
-        if let Some(&id) = self.kept.get(sql) {
+    /// The prepared statement of a text, from the cache if it is there.
+    pub fn prepare_cached(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
+        if let Some(&id) = self.cached.get(sql) {
             return Ok((id, Arc::default()));
         }
-        if self.kept.len() >= STATEMENTS_KEPT_MAX {
-            self.forget_kept();
+        if self.cached.len() >= CACHED_STATEMENTS_MAX {
+            self.clear_cache();
         }
         let id = self.prepare(sql)?;
-        self.kept.insert(sql.into(), id);
+        self.cached.insert(sql.into(), id);
         Ok((id, Arc::default()))
     }
 
-    fn forget_kept(&mut self) {
-        for (_, id) in std::mem::take(&mut self.kept) {
+    fn clear_cache(&mut self) {
+        for (_, id) in std::mem::take(&mut self.cached) {
             self.close_statement(id);
         }
     }
@@ -177,16 +185,17 @@ fn is_nobody(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Names are looked up in another schema, or words mean something else.
-fn changes_how_texts_are_read(sql: &str) -> bool {
+/// Whether a statement may change how texts are read: in which schema names are looked up, or by
+/// which `sql_mode`.
+fn changes_parsing(sql: &str) -> bool {
     let word = sql.split_ascii_whitespace().next().unwrap_or_default();
     ["USE", "SET"]
         .iter()
         .any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// An error of the engine, as a client tells it.
-pub(crate) fn retold(error: Error) -> client::Error {
+/// An error of the engine as an error of the client.
+pub(crate) fn to_client_error(error: Error) -> client::Error {
     let mut sqlstate = *b"HY000";
     if let Ok(state) = error.sqlstate().as_bytes().try_into() {
         sqlstate = state;
@@ -198,15 +207,15 @@ pub(crate) fn retold(error: Error) -> client::Error {
     }
 }
 
-/// An error as the engine would have told it here.
-fn told(error: client::Error) -> Error {
+/// An error of the client as an engine in this process would have returned it.
+fn from_client_error(error: client::Error) -> Error {
     match error {
         client::Error::Server {
             number,
             sqlstate,
             message,
         } => Error::from_remote(number, sqlstate, message),
-        error if error.is_fatal() => lost(),
+        error if error.is_fatal() => connection_lost(),
         error => Error::unknown_error(error),
     }
 }
@@ -224,9 +233,9 @@ fn take(mut results: client::Results<'_>, answer: &mut Answer<'_>) -> Result<()>
     answer.begin(Columns::new(
         results.columns().iter().map(|column| column_of(&column)),
     ));
-    while let Some(row) = results.next_row().map_err(told)? {
+    while let Some(row) = results.next_row().map_err(from_client_error)? {
         for (at, source) in columns.iter().enumerate() {
-            let value = row.value(at).map_err(told)?;
+            let value = row.value(at).map_err(from_client_error)?;
             put(value, *source, answer);
         }
         answer.end_row()?;
@@ -302,7 +311,8 @@ impl Source {
     }
 }
 
-/// One value, as the engine would have written it. What can't be read as its column's type stays text.
+/// One value, as the engine would have written it. What can't be read as its column's type stays
+/// text.
 fn put(value: Value<'_>, source: Source, answer: &mut Answer<'_>) {
     let bytes = match value {
         Value::Null => return answer.null(),

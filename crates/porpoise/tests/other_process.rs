@@ -1,5 +1,5 @@
-//! One folder, several programs: everything that works embedded works while another process has the folder open, and
-//! what becomes of it when programs come, end and die.
+//! One folder, several programs: everything that works embedded works while another process has the
+//! folder open, and what becomes of it when programs come, end and die.
 
 #[path = "embedded.rs"]
 mod embedded;
@@ -42,7 +42,7 @@ fn when_the_holder_is_killed_the_next_to_connect_has_what_was_committed() {
     let folder = new_folder();
     let mut holder = Program::with_folder_open(&folder, Part::Holds);
     let database = Database::open(&folder).unwrap();
-    assert!(!database.is_here());
+    assert!(!database.is_local());
     let connection = make_table(&database);
     connection
         .execute("INSERT INTO seen VALUES (1, 1)", ())
@@ -61,7 +61,7 @@ fn when_the_holder_is_killed_the_next_to_connect_has_what_was_committed() {
     assert_eq!(error.number(), 2013);
     assert_eq!(transaction.commit().unwrap_err().number(), 2013);
     let connection = database.connect_to("shop").unwrap();
-    assert!(database.is_here());
+    assert!(database.is_local());
     assert_eq!(count(&connection, "seen"), 1);
     assert!(
         died.elapsed() < Duration::from_secs(3),
@@ -83,9 +83,9 @@ fn when_the_holder_ends_the_next_to_open_has_the_folder() {
     drop(make_table(&database));
     holder.end();
     let again = Database::open(&folder).unwrap();
-    assert!(again.is_here() && !database.is_here());
+    assert!(again.is_local() && !database.is_local());
     assert_eq!(count(&database.connect_to("shop").unwrap(), "seen"), 0);
-    assert!(database.is_here());
+    assert!(database.is_local());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn programs_that_come_and_go_hand_the_folder_on() {
         assert!(program.child.wait().unwrap().success());
     }
     let database = Database::open(&folder).unwrap();
-    assert!(database.is_here());
+    assert!(database.is_local());
     let connection = database.connect_to("shop").unwrap();
     assert_eq!(count(&connection, "seen"), PROGRAMS * ROWS_EACH);
 }
@@ -144,7 +144,7 @@ fn in_one_process_every_open_is_one_more_handle() {
     let database = Database::open(&folder).unwrap();
     let connection = make_table(&database);
     let again = Database::open(folder.join("..").join(folder.file_name().unwrap())).unwrap();
-    assert!(again.is_here());
+    assert!(again.is_local());
     drop(database);
     connection
         .execute("INSERT INTO seen VALUES (1, 1)", ())
@@ -163,7 +163,7 @@ fn a_shared_folder_costs_one_thread_that_sleeps() {
 }
 
 #[test]
-fn doors_for_clients_and_for_programs_work_side_by_side() {
+fn listeners_for_clients_and_for_programs_work_side_by_side() {
     let folder = new_folder();
     let database = Database::open(&folder).unwrap();
     let connection = make_table(&database);

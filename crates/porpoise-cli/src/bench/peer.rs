@@ -9,7 +9,7 @@ use super::{Failure, SCHEMA};
 
 /// The ways into a server beside; ended with this, if it was started here.
 #[derive(Default)]
-pub struct Beside {
+pub struct PeerServer {
     _process: Option<Peer>,
     /// What the report calls it.
     pub name: &'static str,
@@ -17,10 +17,10 @@ pub struct Beside {
     pub unix: Option<Options>,
 }
 
-impl Beside {
-    /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if it names a host, over the Unix
-    /// socket if it names one.
-    pub fn at(url: &str) -> Result<Beside, Failure> {
+impl PeerServer {
+    /// One that runs already, as `mysql://user:password@host:port/schema?socket=/path`: over TCP if
+    /// it names a host, over the Unix socket if it names one.
+    pub fn at(url: &str) -> Result<PeerServer, Failure> {
         let given: Options = url.parse()?;
         let way = |transport| Options {
             transport,
@@ -28,7 +28,7 @@ impl Beside {
         };
         // Without a socket named there is TCP alone; on localhost, with one named, that alone.
         let has_tcp = given.socket.is_none() || given.host != "localhost";
-        Ok(Beside {
+        Ok(PeerServer {
             _process: None,
             name: "peer",
             tcp: has_tcp.then(|| way(Transport::Tcp)),
@@ -37,14 +37,14 @@ impl Beside {
     }
 
     /// A MariaDB in `folder` for so many clients, if it is installed.
-    pub fn start(folder: &Path, clients: usize) -> Result<Option<Beside>, Failure> {
+    pub fn start(folder: &Path, clients: usize) -> Result<Option<PeerServer>, Failure> {
         if !Peer::is_installed() {
             return Ok(None);
         }
         let peer = Peer::start(folder, clients)?;
         prepare(&mut peer.connect()?, &["localhost", "%"])?;
-        let [tcp, unix] = ways_to(peer.port(), peer.socket());
-        Ok(Some(Beside {
+        let [tcp, unix] = routes_to(peer.port(), peer.socket());
+        Ok(Some(PeerServer {
             _process: Some(peer),
             name: "MariaDB",
             tcp: Some(tcp),
@@ -64,7 +64,7 @@ pub fn prepare(root: &mut Connection, hosts: &[&str]) -> Result<(), Failure> {
 }
 
 /// The clients' account by TCP and by a Unix socket.
-pub fn ways_to(port: u16, socket: &Path) -> [Options; 2] {
+pub fn routes_to(port: u16, socket: &Path) -> [Options; 2] {
     let account = Options {
         user: "sb".into(),
         password: "sb".into(),

@@ -10,7 +10,7 @@
 //! | `MYSQL_PROTOCOL_SOCKET`, a socket's path, host none or `localhost` | the Unix socket |
 //! | any other host, `MYSQL_PROTOCOL_TCP` | TCP |
 
-use crate::embedded::{self, Home};
+use crate::embedded::{self, EmbeddedConfig};
 use crate::failure::{self, Failure};
 use crate::settings::{PROTOCOL_MEMORY, PROTOCOL_PIPE, PROTOCOL_SOCKET, PROTOCOL_TCP, Settings};
 use porpoise_client::{Options, Transport};
@@ -36,8 +36,8 @@ pub struct Request {
 }
 
 #[derive(Clone, Debug)]
-pub enum Way {
-    Embedded(Home),
+pub enum Route {
+    Embedded(EmbeddedConfig),
     /// To the first of its endpoints that is open.
     Server(Box<Options>),
 }
@@ -50,20 +50,20 @@ impl Request {
     }
 
     /// The way to go. `options` are whatever else the connection is to be opened with.
-    pub fn way(&mut self, settings: &Settings, options: Options) -> Result<Way, Failure> {
+    pub fn route(&mut self, settings: &Settings, options: Options) -> Result<Route, Failure> {
         if let Some(url) = std::env::var(URL).ok().filter(|url| !url.is_empty()) {
-            return self.way_of_url(&url, options);
+            return self.route_of_url(&url, options);
         }
         if !settings.remote_only
             && (settings.embedded_only || self.is_local())
-            && let Some(home) = embedded::default_home()
+            && let Some(config) = embedded::default_config()
         {
-            return Ok(Way::Embedded(home));
+            return Ok(Route::Embedded(config));
         }
-        self.way_of_arguments(settings, options)
+        self.route_of_arguments(settings, options)
     }
 
-    fn way_of_url(&mut self, url: &str, options: Options) -> Result<Way, Failure> {
+    fn route_of_url(&mut self, url: &str, options: Options) -> Result<Route, Failure> {
         let named: Options = url.parse().map_err(Failure::from)?;
         if url.starts_with("mysql:") {
             self.take_over(&named);
@@ -71,7 +71,7 @@ impl Request {
             self.schema.clone_from(&named.database);
         }
         if named.transport == Transport::Embedded {
-            return Ok(Way::Embedded(Home {
+            return Ok(Route::Embedded(EmbeddedConfig {
                 folder: named.folder,
                 variables: named.variables,
             }));
@@ -89,7 +89,7 @@ impl Request {
         };
         self.host = Some(options.host.clone());
         self.port = options.port.into();
-        Ok(Way::Server(Box::new(options)))
+        Ok(Route::Server(Box::new(options)))
     }
 
     /// What the URL names counts, not what the program asks for.
@@ -103,7 +103,11 @@ impl Request {
         }
     }
 
-    fn way_of_arguments(&self, settings: &Settings, mut options: Options) -> Result<Way, Failure> {
+    fn route_of_arguments(
+        &self,
+        settings: &Settings,
+        mut options: Options,
+    ) -> Result<Route, Failure> {
         if let Some(host) = self.host.as_deref().filter(|host| !host.is_empty()) {
             options.host = host.to_owned();
         }
@@ -150,7 +154,7 @@ impl Request {
                 options.transport = Transport::Auto;
             }
         }
-        Ok(Way::Server(Box::new(options)))
+        Ok(Route::Server(Box::new(options)))
     }
 }
 
@@ -195,10 +199,10 @@ fn shown(path: &Path) -> std::path::Display<'_> {
 mod tests {
     use super::*;
 
-    fn endpoints(way: Way) -> Vec<Endpoint> {
-        match way {
-            Way::Server(options) => options.endpoints().unwrap(),
-            Way::Embedded(home) => panic!("{home:?}"),
+    fn endpoints(route: Route) -> Vec<Endpoint> {
+        match route {
+            Route::Server(options) => options.endpoints().unwrap(),
+            Route::Embedded(config) => panic!("{config:?}"),
         }
     }
 
@@ -210,7 +214,7 @@ mod tests {
         };
         let unix = || Endpoint::Unix("/a".into());
         let memory = |path: &str| Endpoint::SharedMemory(path.into());
-        for (host, socket, protocol, base_name, way) in [
+        for (host, socket, protocol, base_name, route) in [
             ("localhost", Some("/a"), 0, None, vec![unix()]),
             ("127.0.0.1", None, 0, None, vec![tcp("127.0.0.1")]),
             (
@@ -245,8 +249,8 @@ mod tests {
                 shared_memory_base_name: base_name.map(Into::into),
                 ..Settings::default()
             };
-            let chosen = request.way_of_arguments(&settings, Options::default());
-            assert_eq!(endpoints(chosen.unwrap()), way);
+            let chosen = request.route_of_arguments(&settings, Options::default());
+            assert_eq!(endpoints(chosen.unwrap()), route);
         }
     }
 
@@ -258,8 +262,11 @@ mod tests {
             ..Request::default()
         };
         let url = "mysql:///shop?transport=shm&socket=/b";
-        let way = request.way_of_url(url, Options::default()).unwrap();
-        assert_eq!(endpoints(way), [Endpoint::SharedMemory("/b.MYSQL".into())]);
+        let route = request.route_of_url(url, Options::default()).unwrap();
+        assert_eq!(
+            endpoints(route),
+            [Endpoint::SharedMemory("/b.MYSQL".into())]
+        );
         assert_eq!(request.user.as_deref(), Some("jo"));
         assert_eq!(request.schema.as_deref(), Some("shop"));
     }
@@ -270,13 +277,13 @@ mod tests {
             "porpoise:///data/a%20b?innodb_flush_log_at_trx_commit=2",
             "mysql://localhost/?transport=embedded&folder=/data/a%20b&innodb_flush_log_at_trx_commit=2",
         ] {
-            let way = Request::default().way_of_url(url, Options::default());
-            let Way::Embedded(home) = way.unwrap() else {
+            let route = Request::default().route_of_url(url, Options::default());
+            let Route::Embedded(config) = route.unwrap() else {
                 panic!("{url}")
             };
-            assert_eq!(home.folder.as_deref(), Some(Path::new("/data/a b")));
+            assert_eq!(config.folder.as_deref(), Some(Path::new("/data/a b")));
             assert_eq!(
-                home.variables,
+                config.variables,
                 [("innodb_flush_log_at_trx_commit".into(), "2".into())]
             );
         }

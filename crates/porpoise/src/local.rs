@@ -3,49 +3,49 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use porpoise_engine::session::Ran;
+use porpoise_engine::session::StatementOutcome;
 use porpoise_engine::{Result, Session};
 use porpoise_types as types;
 
 use crate::answer::Answer;
-use crate::connection::STATEMENTS_KEPT_MAX;
+use crate::backend::CACHED_STATEMENTS_MAX;
 use crate::rows::Columns;
 
-pub(crate) struct Here {
+pub(crate) struct LocalSession {
     session: Session,
-    kept: HashMap<Box<str>, Kept>,
+    cached: HashMap<Box<str>, CachedStatement>,
 }
 
 /// A prepared statement, and the columns of its last result.
 #[derive(Clone, Default)]
-struct Kept {
+struct CachedStatement {
     id: u32,
     columns: Arc<Columns>,
 }
 
-impl Here {
-    pub fn new(mut session: Session) -> Here {
+impl LocalSession {
+    pub fn new(mut session: Session) -> LocalSession {
         session.set_multi_statements(false);
-        Here {
+        LocalSession {
             session,
-            kept: HashMap::new(),
+            cached: HashMap::new(),
         }
     }
 
     /// Error 2013 after somebody has killed the connection.
     pub fn check(&self) -> Result<()> {
         if self.session.control().is_connection_killed() {
-            return Err(crate::connection::lost());
+            return Err(crate::backend::connection_lost());
         }
         Ok(())
     }
 
-    /// Holds the caller back until what was committed is durable.
-    fn finish(&mut self, ran: Result<Ran>) -> Result<()> {
-        let tracked = self.session.take_tracked();
+    /// Waits until what was committed is as durable as asked for.
+    fn finish(&mut self, ran: Result<StatementOutcome>) -> Result<()> {
+        let tracked = self.session.take_state_changes();
         if tracked.state_changed {
             // A statement is parsed with the sql_mode of its time.
-            self.forget_kept();
+            self.clear_cache();
         }
         if let Some(commit) = ran?.commit {
             commit.wait()?;
@@ -53,8 +53,8 @@ impl Here {
         Ok(())
     }
 
-    fn forget_kept(&mut self) {
-        for (_, kept) in self.kept.drain() {
+    fn clear_cache(&mut self) {
+        for (_, kept) in self.cached.drain() {
             self.session.close_statement(kept.id);
         }
     }
@@ -78,25 +78,26 @@ impl Here {
         self.finish(ran)
     }
 
-    /// Prepares the text, unless it was lately.
-    pub fn keep(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
-        if let Some(kept) = self.kept.get(sql) {
+    /// The prepared statement of a text, from the cache if it is there, and the columns it had
+    /// last.
+    pub fn prepare_cached(&mut self, sql: &str) -> Result<(u32, Arc<Columns>)> {
+        if let Some(kept) = self.cached.get(sql) {
             return Ok((kept.id, kept.columns.clone()));
         }
-        if self.kept.len() >= STATEMENTS_KEPT_MAX {
-            self.forget_kept();
+        if self.cached.len() >= CACHED_STATEMENTS_MAX {
+            self.clear_cache();
         }
-        let kept = Kept {
+        let kept = CachedStatement {
             id: self.prepare(sql)?,
             columns: Arc::default(),
         };
-        self.kept.insert(sql.into(), kept.clone());
+        self.cached.insert(sql.into(), kept.clone());
         Ok((kept.id, kept.columns))
     }
 
-    /// Remembers what columns a kept text had.
-    pub fn note_columns(&mut self, sql: &str, columns: &Arc<Columns>) {
-        if let Some(kept) = self.kept.get_mut(sql) {
+    /// Remembers what columns a cached text had.
+    pub fn remember_columns(&mut self, sql: &str, columns: &Arc<Columns>) {
+        if let Some(kept) = self.cached.get_mut(sql) {
             kept.columns = columns.clone();
         }
     }

@@ -1,7 +1,8 @@
-//! The door for other programs that open the folder which this one has open.
+//! The listener for other programs that open the folder which this one has open.
 //!
-//! As long as none comes, it is a socket in the folder and a thread that sleeps at it. With the first that knocks
-//! the thread starts a server and ends.
+//! As long as no other program comes, it is a socket in the folder and a thread that sleeps until
+//! somebody connects to it. At the first connection the thread starts a server, which takes the
+//! socket over, and ends.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -14,32 +15,33 @@ use porpoise_engine::Engine;
 use porpoise_server::{InstanceSocket, Server, ServerOptions};
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// The thread does next to nothing but to start others.
+/// The thread does next to nothing but start others.
 const STACK_BYTES: usize = 128 << 10;
 
-/// An open door. Dropping it closes it; statements that are under way end first, for three seconds at most.
-pub(crate) struct Door {
+/// Listens until it is dropped; then statements of other programs that are under way end first, for
+/// three seconds at most.
+pub(crate) struct InstanceListener {
     server: Arc<Mutex<Option<Server>>>,
     /// Closing it ends the thread's sleep.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Door {
-    pub fn open(engine: &Engine, folder: &Path) -> std::io::Result<Door> {
-        let socket = InstanceSocket::open(folder)?;
+impl InstanceListener {
+    pub fn open(engine: &Engine, folder: &Path) -> std::io::Result<InstanceListener> {
+        let instance_socket = InstanceSocket::open(folder)?;
         let server = Arc::new(Mutex::new(None));
         let (stop, stopped) = UnixStream::pair()?;
         let (engine, served) = (engine.clone(), server.clone());
         let thread = std::thread::Builder::new()
-            .name("door".to_string())
+            .name("instance".to_string())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                if !somebody_knocks(&socket, &stopped) {
+                if !wait_for_connection(&instance_socket, &stopped) {
                     return;
                 }
                 let options = ServerOptions {
-                    instance_socket: Some(Arc::new(socket)),
+                    instance_socket: Some(Arc::new(instance_socket)),
                     ..ServerOptions::default()
                 };
                 match Server::start(engine, &options) {
@@ -47,7 +49,7 @@ impl Door {
                     Err(error) => tracing::error!("can't let another program in: {error}"),
                 }
             })?;
-        Ok(Door {
+        Ok(InstanceListener {
             server,
             stop: Some(stop),
             thread: Some(thread),
@@ -55,10 +57,10 @@ impl Door {
     }
 }
 
-/// Sleeps until somebody knocks, or until the door is closed: false.
-fn somebody_knocks(socket: &InstanceSocket, stopped: &UnixStream) -> bool {
+/// Sleeps until somebody connects, or until the listener is dropped: false.
+fn wait_for_connection(instance_socket: &InstanceSocket, stopped: &UnixStream) -> bool {
     loop {
-        let mut watched = [socket.listener().as_fd(), stopped.as_fd()]
+        let mut watched = [instance_socket.listener().as_fd(), stopped.as_fd()]
             .map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN));
         match poll(&mut watched, None) {
             Err(rustix::io::Errno::INTR) => {}
@@ -68,11 +70,11 @@ fn somebody_knocks(socket: &InstanceSocket, stopped: &UnixStream) -> bool {
     }
 }
 
-impl Drop for Door {
+impl Drop for InstanceListener {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say of how it ended.
+            // How the thread ended doesn't matter.
             let _ = thread.join();
         }
         drop(self.server.lock().take());

@@ -1,0 +1,279 @@
+//! Common tables: WITH, and WITH RECURSIVE.
+
+use std::rc::Rc;
+
+use compact_str::CompactString;
+use porpoise_core::error::{Error, Result};
+use porpoise_expr::Expr;
+use porpoise_expr::typing;
+use porpoise_sql::ast;
+use porpoise_types::{DataType, Value};
+
+use crate::bind::Binder;
+use crate::bind::from::{Part, is_mergeable};
+use crate::bind::scope::Relation;
+use crate::plan::SetOperator;
+use crate::query::{Body, OutputColumn, Query, SourceKind};
+
+/// A common table of a WITH clause.
+pub struct Definition {
+    pub(super) name: CompactString,
+    ast: Rc<ast::CommonTable>,
+    recursive: bool,
+    /// How many scopes enclose the WITH, and what it sees of other common tables.
+    depth: usize,
+    visible: Vec<usize>,
+    /// The schema and text it was written in.
+    schema: Option<CompactString>,
+    /// Computed once: its number among the binder's `commons`, with its columns.
+    shared: Option<(usize, Vec<OutputColumn>)>,
+    /// While its own recursive step is bound: the working table's number and columns, and whether it was
+    /// named.
+    working: Option<(usize, Vec<OutputColumn>, bool)>,
+}
+
+impl Binder<'_> {
+    /// Makes the tables of a WITH clause known; the caller drops them again.
+    pub(super) fn with(&mut self, with: &ast::With) -> Result<()> {
+        for (at, table) in with.tables.iter().enumerate() {
+            if with.tables[..at]
+                .iter()
+                .any(|other| other.name.eq_ignore_ascii_case(&table.name))
+            {
+                return Err(Error::not_unique_table(table.name.as_str()));
+            }
+            self.definitions.push(Definition {
+                name: table.name.0.clone(),
+                ast: Rc::new(table.clone()),
+                recursive: with.recursive,
+                depth: self.scopes.len(),
+                visible: self.visible.clone(),
+                schema: self.schema.clone(),
+                shared: None,
+                working: None,
+            });
+            self.visible.push(self.definitions.len() - 1);
+        }
+        Ok(())
+    }
+
+    /// A reference to a common table.
+    pub(super) fn common(
+        &mut self,
+        at: usize,
+        alias: CompactString,
+        nullable: bool,
+    ) -> Result<Part> {
+        if let Some((working, columns, named)) = &mut self.definitions[at].working {
+            *named = true;
+            let (working, columns) = (*working, columns.clone());
+            let (slot, made) = self.made_columns(&alias, &columns);
+            let relation = Relation::of_statement(alias, made, nullable);
+            return self.leaf(relation, slot, SourceKind::Working { working });
+        }
+        if self.definitions[at].shared.is_none() {
+            let query = self.bind_definition(at)?;
+            let once = self.is_named_once(at) && !self.definitions[at].recursive;
+            if once || is_mergeable(&query, nullable) {
+                return self.query_part(query, alias, CompactString::default(), None, nullable);
+            }
+            let columns = query.columns.clone();
+            self.commons.push(Some(query));
+            self.definitions[at].shared = Some((self.commons.len() - 1, columns));
+        }
+        let Some((number, columns)) = self.definitions[at].shared.clone() else {
+            return Err(Error::no_such_table("", alias));
+        };
+        let (slot, made) = self.made_columns(&alias, &columns);
+        let relation = Relation::of_statement(alias, made, nullable);
+        self.leaf(relation, slot, SourceKind::Common { number })
+    }
+
+    /// A guess, by the text: the name stands there twice, where it is defined and where it is used.
+    fn is_named_once(&self, at: usize) -> bool {
+        let name = self.definitions[at].name.as_bytes();
+        let found = self
+            .sql
+            .windows(name.len().max(1))
+            .filter(|window| window.eq_ignore_ascii_case(name));
+        found.take(3).count() <= 2
+    }
+
+    /// Binds a common table's query where it was written.
+    fn bind_definition(&mut self, at: usize) -> Result<Query> {
+        let definition = &self.definitions[at];
+        let table = definition.ast.clone();
+        let (recursive, depth) = (
+            definition.recursive,
+            definition.depth.min(self.scopes.len()),
+        );
+        let inner = self.scopes.split_off(depth);
+        let mut visible = definition.visible.clone();
+        let schema = std::mem::replace(&mut self.schema, definition.schema.clone());
+        if recursive {
+            visible.push(at);
+        }
+        let visible = std::mem::replace(&mut self.visible, visible);
+        let bound = match recursive {
+            true => self.recursive(at, &table),
+            false => self
+                .query(&table.query)
+                .and_then(|query| rename(query, &table.columns)),
+        };
+        self.visible = visible;
+        self.schema = schema;
+        self.scopes.extend(inner);
+        bound
+    }
+
+    /// `WITH RECURSIVE name AS (seed UNION [ALL] step)`. Parts that don't name the table are seeds.
+    fn recursive(&mut self, at: usize, table: &ast::CommonTable) -> Result<Query> {
+        let mut parts = Vec::new();
+        let mut distinct = false;
+        flatten_union(&table.query.body, &mut parts, &mut distinct);
+        if parts.len() < 2 {
+            self.visible.pop();
+            return self
+                .query(&table.query)
+                .and_then(|query| rename(query, &table.columns));
+        }
+        if let Some(with) = &table.query.with {
+            self.with(with)?;
+        }
+        self.workings += 1;
+        let working = self.workings - 1;
+        let (mut seeds, mut steps) = self.recursive_parts(at, table, parts, working)?;
+        let columns = self.definitions[at]
+            .working
+            .take()
+            .map(|(_, columns, _)| columns)
+            .unwrap_or_default();
+        if steps.is_empty() {
+            let bound = self.union(seeds, SetOperator::Union, distinct)?;
+            return rename(bound, &table.columns);
+        }
+        let types: Vec<DataType> = columns
+            .iter()
+            .map(|column| typing::slot_type(&column.expr.ty))
+            .collect();
+        for query in seeds.iter_mut().chain(&mut steps) {
+            coerce_columns(query, &types)?;
+        }
+        let mut single = |mut queries: Vec<Query>| match queries.len() {
+            1 => Ok(queries.remove(0)),
+            _ => self.union(queries, SetOperator::Union, false),
+        };
+        let (seed, step) = (Box::new(single(seeds)?), Box::new(single(steps)?));
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let slot = self.new_slot(table.name.0.clone(), types.clone(), names);
+        let columns = columns
+            .into_iter()
+            .zip(types)
+            .enumerate()
+            .map(|(at, (column, ty))| OutputColumn {
+                expr: Expr::column(slot, at, ty, true),
+                origin: None,
+                ..column
+            });
+        let columns = columns.collect();
+        let (limit, offset) = self.limit(table.query.limit.as_ref())?;
+        Ok(Query {
+            body: Body::Recursive {
+                slot,
+                seed,
+                step,
+                distinct,
+                working,
+            },
+            columns,
+            order: Vec::new(),
+            limit,
+            offset,
+        })
+    }
+
+    /// Binds the parts of a recursive query: the seeds, and the steps, which name the table itself. The first
+    /// seed says what its columns are.
+    fn recursive_parts(
+        &mut self,
+        at: usize,
+        table: &ast::CommonTable,
+        parts: Vec<&ast::QueryBody>,
+        working: usize,
+    ) -> Result<(Vec<Query>, Vec<Query>)> {
+        let mut seeds: Vec<Query> = Vec::new();
+        let mut steps: Vec<Query> = Vec::new();
+        for (number, part) in parts.into_iter().enumerate() {
+            let named = self.definitions[at].working.as_mut().map(|working| {
+                working.2 = false;
+            });
+            let mut query = self.body(part)?;
+            let uses = named.is_some()
+                && self.definitions[at]
+                    .working
+                    .as_ref()
+                    .is_some_and(|working| working.2);
+            if number == 0 {
+                query = rename(query, &table.columns)?;
+                let mut columns = query.columns.clone();
+                for column in &mut columns {
+                    column.expr.nullable = true;
+                }
+                self.definitions[at].working = Some((working, columns, false));
+            }
+            if uses { &mut steps } else { &mut seeds }.push(query);
+        }
+        Ok((seeds, steps))
+    }
+}
+
+/// Brings a query's columns to the types of a recursive table's.
+fn coerce_columns(query: &mut Query, types: &[DataType]) -> Result<()> {
+    if query.columns.len() != types.len() {
+        return Err(Error::wrong_value_count());
+    }
+    for (column, ty) in query.columns.iter_mut().zip(types) {
+        let null = Expr::literal(Value::Null, DataType::Null);
+        let expr = std::mem::replace(&mut column.expr, null);
+        column.expr = typing::coerce(expr, ty);
+    }
+    Ok(())
+}
+
+/// The operands of a chain of UNIONs, the first one first.
+fn flatten_union<'q>(
+    body: &'q ast::QueryBody,
+    parts: &mut Vec<&'q ast::QueryBody>,
+    distinct: &mut bool,
+) {
+    match body {
+        ast::QueryBody::SetOperation(operation) if operation.op == ast::SetOperator::Union => {
+            flatten_union(&operation.left, parts, distinct);
+            parts.push(&operation.right);
+            *distinct |= !operation.all;
+        }
+        other => parts.push(other),
+    }
+}
+
+/// Gives a derived table's columns the names listed after its alias, which must be different.
+pub(super) fn rename(mut query: Query, names: &[ast::Ident]) -> Result<Query> {
+    if !names.is_empty() {
+        if names.len() != query.columns.len() {
+            return Err(Error::column_count_of_view());
+        }
+        for (column, name) in query.columns.iter_mut().zip(names) {
+            column.name = name.0.clone();
+            column.name_span = None;
+        }
+    }
+    for (at, column) in query.columns.iter().enumerate() {
+        if query.columns[..at]
+            .iter()
+            .any(|other| other.name.eq_ignore_ascii_case(&column.name))
+        {
+            return Err(Error::duplicate_column(column.name.as_str()));
+        }
+    }
+    Ok(query)
+}

@@ -1,0 +1,153 @@
+//! Calls of functions, those with a syntax of their own included.
+
+use porpoise_core::error::{Error, Result};
+use porpoise_core::variables::SessionVars;
+use porpoise_expr::function::Want;
+use porpoise_expr::typing::{self, hidden, operate};
+use porpoise_expr::{Expr, ExprKind};
+use porpoise_sql::ast;
+use porpoise_types::{Collation, DataType, Value};
+
+use super::{charset_named, null};
+use crate::bind::Binder;
+
+impl Binder<'_> {
+    pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
+        if let Some(schema) = &function.schema {
+            return Err(Error::function_does_not_exist(
+                schema.as_str(),
+                function.name.as_str(),
+            ));
+        }
+        let mut arguments = self.exprs(&function.args)?;
+        // JSON tells TRUE from 1.
+        if function.name.to_ascii_lowercase().starts_with("json_") {
+            for (argument, written) in arguments.iter_mut().zip(&function.args) {
+                if let ast::Expr::Literal(ast::Literal::Bool(_)) = written {
+                    *argument = typing::is_truth(argument.clone(), true, false)?;
+                }
+            }
+        }
+        if function.name.eq_ignore_ascii_case("grouping") {
+            return Ok(Expr::new(
+                ExprKind::Call {
+                    function: &hidden::GROUPING,
+                    arguments,
+                },
+                DataType::BIGINT,
+                false,
+            ));
+        }
+        call_function_as(&function.name, &function.written, arguments, self.session())
+    }
+
+    pub(super) fn date_arithmetic(&mut self, arithmetic: &ast::DateArithmetic) -> Result<Expr> {
+        let name = if arithmetic.subtract {
+            "DATE_SUB"
+        } else {
+            "DATE_ADD"
+        };
+        let arguments = vec![
+            self.expr(&arithmetic.date)?,
+            self.expr(&arithmetic.amount)?,
+            typing::unit_literal(arithmetic.unit),
+        ];
+        call_function(name, arguments, self.session())
+    }
+
+    pub(super) fn trim(&mut self, trim: &ast::Trim) -> Result<Expr> {
+        let session = self.session();
+        let side = match trim.side {
+            ast::TrimSide::Both => "BOTH",
+            ast::TrimSide::Leading => "LEADING",
+            ast::TrimSide::Trailing => "TRAILING",
+        };
+        let text = self.expr(&trim.expr)?;
+        let remove = match &trim.remove {
+            Some(remove) => self.expr(remove)?,
+            None => typing::text_literal(" "),
+        };
+        call_function(
+            "TRIM",
+            vec![text, remove, typing::text_literal(side)],
+            session,
+        )
+    }
+
+    /// `CHAR(codes USING charset)`.
+    pub(super) fn char(&mut self, codes: &[ast::Expr], charset: Option<&str>) -> Result<Expr> {
+        let session = self.session();
+        let codes = self.exprs(codes)?;
+        let bytes = call_function("CHAR", codes, session)?;
+        match charset {
+            None => Ok(bytes),
+            Some(name) => {
+                let charset = charset_named(name)?;
+                let ty = typing::text_type(bytes.ty.max_chars(), charset.default_collation());
+                Ok(typing::explicit(bytes, ty))
+            }
+        }
+    }
+
+    pub(super) fn json_value(&mut self, value: &ast::JsonValue) -> Result<Expr> {
+        /// Without RETURNING it is a CHAR(512).
+        const CHARS: u64 = 512;
+        let session = self.session();
+        let (doc, path) = (self.expr(&value.doc)?, self.expr(&value.path)?);
+        let doc = operate::convert_to(doc, Want::Json, session)?;
+        let ty = match &value.returning {
+            None => typing::text_type(CHARS, Collation::UTF8MB4_0900_AI_CI),
+            Some(to) => typing::cast_type(to, &doc, session)?,
+        };
+        let mut arguments = vec![doc, path];
+        for response in [&value.on_empty, &value.on_error] {
+            use porpoise_functions::json_scalar::JsonResponse as R;
+            let (kind, default) = match response {
+                None | Some(ast::JsonResponse::Null) => (R::Null, null()),
+                Some(ast::JsonResponse::Error) => (R::Error, null()),
+                Some(ast::JsonResponse::Default(value)) => {
+                    (R::Default, typing::explicit(self.expr(value)?, ty.clone()))
+                }
+            };
+            arguments.push(Expr::literal(Value::Int(kind as i64), DataType::BIGINT));
+            arguments.push(default);
+        }
+        let mut call = operate::call_function(
+            &porpoise_functions::json_scalar::JSON_VALUE,
+            arguments,
+            session,
+        )?;
+        call.ty = ty;
+        Ok(call)
+    }
+}
+
+/// A call of a function by name.
+pub(in crate::bind) fn call_function(
+    name: &str,
+    arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    call_function_as(name, name, arguments, session)
+}
+
+/// A call of a function by the name it has here; messages name it as it was written.
+fn call_function_as(
+    name: &str,
+    written: &str,
+    arguments: Vec<Expr>,
+    session: &SessionVars,
+) -> Result<Expr> {
+    let Some(function) = porpoise_functions::find(name) else {
+        let schema = session.schema.as_deref().unwrap_or_default();
+        return Err(if schema.is_empty() {
+            Error::no_database_selected()
+        } else {
+            Error::function_does_not_exist(schema, written)
+        });
+    };
+    if !function.arity.admits(arguments.len()) {
+        return Err(Error::parameter_count(written));
+    }
+    operate::call_function(function, arguments, session)
+}

@@ -1,0 +1,140 @@
+//! Columns, expressions and conditions of a plan as EXPLAIN prints them.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use porpoise_catalog::Table;
+use porpoise_expr::aggregate::{Aggregate, SortKey};
+use porpoise_expr::{ColumnNames, Expr, Slot};
+
+use crate::plan::{Node, Plan, WindowKind};
+
+/// Names of a plan's columns: `alias.column`.
+pub(super) struct Names<'p> {
+    pub(super) plan: &'p Plan,
+    tables: Vec<Option<Arc<Table>>>,
+}
+
+impl<'p> Names<'p> {
+    pub(super) fn new(plan: &'p Plan) -> Names<'p> {
+        let mut tables = vec![None; plan.slots.len()];
+        plan.for_each_node(&mut |node| {
+            if let Node::Scan(scan) = node {
+                tables[scan.slot.0 as usize] = Some(scan.table.clone());
+            }
+        });
+        Names { plan, tables }
+    }
+
+    pub(super) fn of(&self, slot: Slot) -> &str {
+        self.plan
+            .slots
+            .get(slot.0 as usize)
+            .map_or("", |slot| &slot.name)
+    }
+}
+
+impl ColumnNames for Names<'_> {
+    fn write_column(&self, slot: Slot, column: usize, out: &mut String) {
+        let table = self.tables.get(slot.0 as usize).and_then(Option::as_ref);
+        let name = match table {
+            Some(table) => table.columns.get(column).map(|column| column.name.as_str()),
+            None => self
+                .plan
+                .column_names
+                .get(slot.0 as usize)
+                .and_then(|names| names.get(column))
+                .map(CompactString::as_str),
+        };
+        // What the grouping computed is known by what it computes.
+        if name.is_none()
+            && let Some(text) = self.computed(slot, column)
+        {
+            out.push_str(&text);
+            return;
+        }
+        let _ = write!(out, "{}.{}", self.of(slot), name.unwrap_or("?"));
+    }
+}
+
+impl Names<'_> {
+    fn computed(&self, slot: Slot, column: usize) -> Option<String> {
+        let mut found = None;
+        self.plan.for_each_node(&mut |node| match node {
+            Node::Group(group) if group.slot == slot => {
+                found = Some(match group.keys.get(column) {
+                    Some(key) => self.text(key),
+                    None => group
+                        .aggregates
+                        .get(column - group.keys.len())
+                        .map_or("grouping()".to_string(), |aggregate| {
+                            self.aggregate(aggregate)
+                        }),
+                });
+            }
+            Node::Window(window) if window.slot == slot => {
+                found = window.functions.get(column).map(|call| match &call.kind {
+                    WindowKind::Aggregate(function) => {
+                        format!("{}() OVER ", function.name.to_ascii_lowercase())
+                    }
+                    kind => format!("{kind:?}() OVER "),
+                });
+            }
+            Node::Project {
+                slot: of, output, ..
+            } if *of == slot => found = output.get(column).map(|expr| self.text(expr)),
+            _ => {}
+        });
+        found
+    }
+
+    pub(super) fn text(&self, expr: &Expr) -> String {
+        let mut out = String::new();
+        expr.write_sql(self, &mut out);
+        out
+    }
+
+    pub(super) fn aggregate(&self, aggregate: &Aggregate) -> String {
+        let mut out = format!("{}(", aggregate.function.name.to_ascii_lowercase());
+        if aggregate.distinct {
+            out.push_str("distinct ");
+        }
+        if aggregate.arguments.is_empty() {
+            out.push('0');
+        }
+        let joined = aggregate
+            .arguments
+            .len()
+            .saturating_sub(aggregate.order.len());
+        out.push_str(&self.list(&aggregate.arguments[..joined], ","));
+        out.push(')');
+        out
+    }
+
+    fn list(&self, exprs: &[Expr], between: &str) -> String {
+        exprs
+            .iter()
+            .map(|expr| self.text(expr))
+            .collect::<Vec<_>>()
+            .join(between)
+    }
+
+    pub(super) fn conditions(&self, conditions: &[Expr]) -> String {
+        match conditions {
+            [only] => self.text(only),
+            all => format!("({})", self.list(all, " and ")),
+        }
+    }
+
+    pub(super) fn keys(&self, keys: &[SortKey]) -> String {
+        let one = |key: &SortKey| {
+            format!(
+                "{}{}",
+                self.text(&key.expr),
+                if key.descending { " DESC" } else { "" }
+            )
+        };
+        keys.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,560 @@
+//! The traditional form: a row a table, in the order in which tables are read (MySQL 8.4 manual, 10.8.2).
+//!
+//! A query block's tables come first, then the blocks it holds: derived tables and subqueries.
+
+use porpoise_catalog::{Index, Table};
+use porpoise_core::reply::ResultColumn;
+use porpoise_expr::Expr;
+use porpoise_sql::ast;
+use porpoise_types::{Charset, DataType, IntWidth, Value};
+
+use super::names::Names;
+use crate::optimize;
+use crate::plan::{Access, JoinKind, Node, Plan, Scan, SetOperator, Subplan};
+
+/// The columns of the traditional form (MySQL 8.4 manual, 10.8.2).
+pub(super) fn columns() -> Vec<ResultColumn> {
+    let text = |name: &str, length: u32, nullable: bool| {
+        ResultColumn::expression(name, DataType::varchar(length), nullable)
+    };
+    vec![
+        ResultColumn::expression("id", DataType::BIGINT_UNSIGNED, true),
+        text("select_type", 19, false),
+        text("table", 64, true),
+        text("partitions", 4096, true),
+        text("type", 10, true),
+        text("possible_keys", 4096, true),
+        text("key", 64, true),
+        text("key_len", 4096, true),
+        text("ref", 2048, true),
+        ResultColumn::expression("rows", DataType::BIGINT_UNSIGNED, true),
+        ResultColumn::expression(
+            "filtered",
+            DataType::Double {
+                unsigned: false,
+                zerofill: false,
+                digits: Some((5, 2)),
+            },
+            true,
+        ),
+        text("Extra", 255, true),
+    ]
+}
+
+/// A row of the traditional form.
+#[derive(Default)]
+pub(super) struct Row {
+    pub(super) id: Option<u64>,
+    pub(super) select_type: &'static str,
+    pub(super) table: Option<String>,
+    pub(super) access: Option<&'static str>,
+    pub(super) possible_keys: Vec<String>,
+    pub(super) key: Option<String>,
+    pub(super) key_len: Option<usize>,
+    pub(super) reference: Vec<String>,
+    pub(super) rows: Option<f64>,
+    pub(super) filtered: Option<f64>,
+    pub(super) extra: Vec<String>,
+}
+
+/// The rows made so far.
+pub(super) struct Traditional<'p> {
+    pub(super) names: Names<'p>,
+    rows: Vec<Row>,
+    next_id: u64,
+}
+
+/// A row a table, in the order in which tables are read.
+pub(super) fn rows(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
+    let mut out = Traditional::new(plan);
+    let kind = match statement {
+        ast::Statement::Update(_) => "UPDATE",
+        ast::Statement::Delete(_) => "DELETE",
+        ast::Statement::Insert(insert) => {
+            let name = insert.table.name.to_string();
+            let select_type = if insert.replace { "REPLACE" } else { "INSERT" };
+            let table = name.trim_matches('`').to_string();
+            out.rows.push(Row::all_of(1, select_type, table));
+            "SIMPLE"
+        }
+        _ => "SIMPLE",
+    };
+    if let Some((node, output)) = plan.root() {
+        let simple = !has_blocks(node) && output.iter().all(|expr| !expr.has_subquery());
+        let select_type = if kind == "SIMPLE" && !simple {
+            "PRIMARY"
+        } else {
+            kind
+        };
+        out.block(node, &output, 1, select_type);
+    }
+    out.rows.into_iter().map(Row::values).collect()
+}
+
+/// Whether a plan has more than one query block.
+fn has_blocks(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Derived { .. } | Node::SetOperation { .. } | Node::Recursive { .. }
+    ) || node.exprs().iter().any(|expr| expr.has_subquery())
+        || node.children().into_iter().any(has_blocks)
+}
+
+/// A query block whose rows come after those of the block that holds it: its topmost node, its output,
+/// its number and its select_type.
+type Pending<'n> = (&'n Node, Vec<&'n Expr>, u64, &'static str);
+
+impl<'p> Traditional<'p> {
+    pub(super) fn new(plan: &'p Plan) -> Traditional<'p> {
+        Traditional {
+            names: Names::new(plan),
+            rows: Vec::new(),
+            next_id: 2,
+        }
+    }
+
+    /// Notes subqueries, whose rows come after those of the block that they are in.
+    fn defer(&mut self, found: Vec<&'p Subplan>, pending: &mut Vec<Pending<'p>>) {
+        for subplan in found {
+            let kind = if subplan.correlated {
+                "DEPENDENT SUBQUERY"
+            } else {
+                "SUBQUERY"
+            };
+            pending.push((
+                &subplan.node,
+                subplan.output.iter().collect(),
+                self.take_id(),
+                kind,
+            ));
+        }
+    }
+
+    /// A query block: its tables, then the blocks it holds.
+    fn block(&mut self, node: &'p Node, output: &[&'p Expr], id: u64, select_type: &'static str) {
+        let first = self.rows.len();
+        let mut pending = Vec::new();
+        self.tables(node, id, select_type, &mut pending);
+        let mut notes = Vec::new();
+        notes_of(node, &mut notes);
+        match self.rows.get_mut(first) {
+            Some(row) => row.extra.extend(notes.iter().map(|note| note.to_string())),
+            None => {
+                let extra = match node_is_empty(node) {
+                    true => "Impossible WHERE",
+                    false => "No tables used",
+                };
+                self.rows.push(Row {
+                    id: Some(id),
+                    select_type,
+                    extra: vec![extra.to_string()],
+                    ..Row::default()
+                });
+            }
+        }
+        let found = self.names.plan.subplans_in(output.iter().copied());
+        self.defer(found, &mut pending);
+        for (node, output, id, kind) in pending {
+            self.block(node, &output, id, kind);
+        }
+    }
+
+    /// The next query block's number; the outermost is 1.
+    pub(super) fn take_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// The rows of the tables at and below a node, in the order in which they are read. Query blocks that
+    /// come later are put into `pending`.
+    fn tables(
+        &mut self,
+        node: &'p Node,
+        id: u64,
+        select_type: &'static str,
+        pending: &mut Vec<Pending<'p>>,
+    ) {
+        match node {
+            Node::Scan(scan) => {
+                let row = self.scan(scan, id, select_type);
+                self.rows.push(row);
+            }
+            Node::Virtual { table, filter, .. } => {
+                let extra = if filter.is_empty() {
+                    Vec::new()
+                } else {
+                    vec!["Using where".to_string()]
+                };
+                self.rows.push(Row {
+                    extra,
+                    ..Row::all_of(id, select_type, table.name.to_string())
+                });
+            }
+            Node::Derived { input, output, .. } => {
+                let inner = self.take_id();
+                let rows = Some(optimize::rows_of(input));
+                self.rows.push(Row {
+                    rows,
+                    filtered: Some(100.0),
+                    ..Row::all_of(id, select_type, format!("<derived{inner}>"))
+                });
+                pending.push((input, output.iter().collect(), inner, "DERIVED"));
+            }
+            Node::SetOperation { inputs, op, .. } => {
+                self.set_operation(inputs, *op, id, select_type)
+            }
+            Node::Recursive {
+                seed,
+                step,
+                seed_output,
+                step_output,
+                ..
+            } => {
+                self.block(
+                    seed,
+                    &seed_output.iter().collect::<Vec<_>>(),
+                    id,
+                    select_type,
+                );
+                let inner = self.take_id();
+                self.block(
+                    step,
+                    &step_output.iter().collect::<Vec<_>>(),
+                    inner,
+                    "UNION",
+                );
+            }
+            Node::Working { slot, .. } => {
+                let table = self.names.of(*slot).to_string();
+                self.rows.push(Row {
+                    extra: vec!["Recursive".to_string()],
+                    ..Row::all_of(id, select_type, table)
+                });
+            }
+            Node::HashJoin { left, right, .. } => {
+                self.tables(left, id, select_type, pending);
+                let at = self.rows.len();
+                self.tables(right, id, select_type, pending);
+                if let Some(row) = self.rows.get_mut(at) {
+                    row.extra.push("Using join buffer (hash join)".to_string());
+                }
+            }
+            Node::NestedLoop {
+                left, right, kind, ..
+            } => {
+                self.tables(left, id, select_type, pending);
+                let at = self.rows.len();
+                self.tables(right, id, select_type, pending);
+                if let Some(row) = self.rows.get_mut(at) {
+                    match kind {
+                        JoinKind::Semi => row
+                            .extra
+                            .push(format!("FirstMatch({})", last_table(left, &self.names))),
+                        JoinKind::Anti => row.extra.push("Not exists".to_string()),
+                        JoinKind::Inner | JoinKind::Left => {}
+                    }
+                }
+            }
+            Node::Filter { input, .. } => {
+                let at = self.rows.len();
+                self.tables(input, id, select_type, pending);
+                if let Some(row) = self.rows.get_mut(at)
+                    && !row.extra.iter().any(|note| note == "Using where")
+                {
+                    row.extra.insert(0, "Using where".to_string());
+                }
+            }
+            node => node
+                .children()
+                .into_iter()
+                .for_each(|child| self.tables(child, id, select_type, pending)),
+        }
+        if !matches!(node, Node::Derived { .. } | Node::SetOperation { .. }) {
+            let found = self.names.plan.subplans_in(node.exprs());
+            self.defer(found, pending);
+        }
+    }
+
+    /// UNION, INTERSECT, EXCEPT: a block each input, then the row of the result.
+    fn set_operation(
+        &mut self,
+        inputs: &'p [(Node, Vec<Expr>)],
+        op: SetOperator,
+        id: u64,
+        select_type: &'static str,
+    ) {
+        let mut ids = vec![id];
+        for (number, (input, output)) in inputs.iter().enumerate() {
+            let exprs: Vec<&Expr> = output.iter().collect();
+            if number == 0 {
+                self.block(input, &exprs, id, select_type);
+            } else {
+                let inner = self.take_id();
+                ids.push(inner);
+                let kind = match op {
+                    SetOperator::Union => "UNION",
+                    SetOperator::Intersect => "INTERSECT",
+                    SetOperator::Except => "EXCEPT",
+                };
+                self.block(input, &exprs, inner, kind);
+            }
+        }
+        let (kind, word) = match op {
+            SetOperator::Union => ("UNION RESULT", "union"),
+            SetOperator::Intersect => ("INTERSECT RESULT", "intersect"),
+            SetOperator::Except => ("EXCEPT RESULT", "except"),
+        };
+        let list = ids.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        let extra = vec!["Using temporary".to_string()];
+        self.rows.push(Row {
+            extra,
+            ..Row::all_of(self.next_id, kind, format!("<{word}{list}>"))
+        });
+    }
+
+    /// A stored table's row.
+    pub(super) fn scan(&self, scan: &Scan, id: u64, select_type: &'static str) -> Row {
+        let table = &scan.table;
+        let mut row = Row {
+            id: Some(id),
+            select_type,
+            table: Some(self.names.of(scan.slot).to_string()),
+            possible_keys: scan
+                .possible_keys
+                .iter()
+                .map(|index| table.indexes[*index].name.to_string())
+                .collect(),
+            rows: Some(scan.rows_estimate.max(1.0)),
+            filtered: Some(scan.filtered * 100.0),
+            ..Row::default()
+        };
+        let mut ranged = false;
+        match &scan.access {
+            Access::Full => row.access = Some("ALL"),
+            Access::Point { index, key, .. } => {
+                let constant = key.iter().all(Expr::is_constant);
+                row.access = Some(if constant { "const" } else { "eq_ref" });
+                self.key(&mut row, table, &table.indexes[*index], key.len());
+                row.reference = key
+                    .iter()
+                    .map(|value| self.reference(value, table))
+                    .collect();
+            }
+            Access::Index { index, ranges, .. } => {
+                let definition = &table.indexes[*index];
+                let parts = scan.key_parts_used;
+                row.access = Some(match &ranges[..] {
+                    [range] if range.is_all() => "index",
+                    [range] if !range.is_bounded() => "ref",
+                    _ => "range",
+                });
+                ranged = row.access == Some("range");
+                self.key(
+                    &mut row,
+                    table,
+                    definition,
+                    if parts == 0 {
+                        definition.parts.len()
+                    } else {
+                        parts
+                    },
+                );
+                if let ("ref", [range]) = (row.access.unwrap_or_default(), &ranges[..]) {
+                    row.reference = range
+                        .equal
+                        .iter()
+                        .map(|part| self.reference(&part.value, table))
+                        .collect();
+                }
+            }
+        }
+        if !scan.filter.is_empty() || ranged {
+            row.extra.push("Using where".to_string());
+        }
+        if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
+            row.extra.push("Backward index scan".to_string());
+        }
+        if let Access::Index { covering: true, .. } | Access::Point { covering: true, .. } =
+            &scan.access
+        {
+            row.extra.push("Using index".to_string());
+        }
+        row
+    }
+
+    /// Fills in the index and `key_len`, of so many of its parts.
+    fn key(&self, row: &mut Row, table: &Table, index: &Index, parts: usize) {
+        row.key = Some(index.name.to_string());
+        let length = |part: &porpoise_catalog::IndexPart| {
+            let column = &table.columns[part.column];
+            key_length(&column.ty, part.prefix) + usize::from(column.nullable)
+        };
+        row.key_len = Some(index.parts.iter().take(parts).map(length).sum());
+    }
+
+    /// What the `ref` column says of a value that a key part is compared with.
+    fn reference(&self, value: &Expr, table: &Table) -> String {
+        if value.is_constant() {
+            return "const".to_string();
+        }
+        match value.as_column() {
+            Some(_) => format!("{}.{}", table.schema, self.names.text(value)),
+            None => "func".to_string(),
+        }
+    }
+}
+
+/// The name of the table that is read last.
+fn last_table(node: &Node, names: &Names<'_>) -> String {
+    match node {
+        Node::Scan(scan) => names.of(scan.slot).to_string(),
+        node => node
+            .children()
+            .last()
+            .map_or(String::new(), |child| last_table(child, names)),
+    }
+}
+
+/// Whether the optimizer found that no row can pass.
+fn node_is_empty(node: &Node) -> bool {
+    match node {
+        Node::Empty => true,
+        Node::Limit { input, .. } | Node::Sort { input, .. } | Node::Filter { input, .. } => {
+            node_is_empty(input)
+        }
+        Node::Group(group) => node_is_empty(&group.input),
+        _ => false,
+    }
+}
+
+/// What the operators above a block's tables need.
+fn notes_of(node: &Node, notes: &mut Vec<&'static str>) {
+    let mut add = |note| {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    };
+    match node {
+        Node::Sort {
+            input,
+            keys,
+            distinct,
+            ..
+        } => {
+            if *distinct || keys.is_empty() {
+                add("Using temporary");
+            }
+            if !keys.is_empty() {
+                add("Using filesort");
+            }
+            notes_of(input, notes);
+        }
+        Node::Distinct { input, .. } | Node::Project { input, .. } => {
+            add("Using temporary");
+            notes_of(input, notes);
+        }
+        Node::Group(group) => {
+            if !group.ordered && !group.scalar {
+                add("Using temporary");
+            }
+            notes_of(&group.input, notes);
+        }
+        Node::Filter { input, .. } | Node::Limit { input, .. } => notes_of(input, notes),
+        Node::Window(window) => {
+            add("Using temporary");
+            notes_of(&window.input, notes);
+        }
+        _ => {}
+    }
+}
+
+/// Bytes of a key part as `key_len` counts them.
+fn key_length(ty: &DataType, prefix: Option<u32>) -> usize {
+    let fraction = |fsp: u8| usize::from(fsp.div_ceil(2));
+    let digits = |digits: u8| {
+        usize::from(digits / 9) * 4 + [0, 1, 1, 2, 2, 3, 3, 4, 4][usize::from(digits % 9)]
+    };
+    match ty {
+        DataType::Null => 0,
+        DataType::Int { width, .. } => match width {
+            IntWidth::Tiny => 1,
+            IntWidth::Small => 2,
+            IntWidth::Medium => 3,
+            IntWidth::Int => 4,
+            IntWidth::Big => 8,
+        },
+        DataType::Bit(bits) => usize::from(bits.div_ceil(8)),
+        DataType::Decimal {
+            precision, scale, ..
+        } => digits(precision.saturating_sub(*scale)) + digits(*scale),
+        DataType::Float { .. } => 4,
+        DataType::Double { .. } => 8,
+        DataType::Date => 3,
+        DataType::Time { fsp } => 3 + fraction(*fsp),
+        DataType::DateTime { fsp } => 5 + fraction(*fsp),
+        DataType::Timestamp { fsp } => 4 + fraction(*fsp),
+        DataType::Year => 1,
+        DataType::Enum(def) => 1 + usize::from(def.members.len() > 255),
+        DataType::Set(def) => def.members.len().div_ceil(8),
+        DataType::Binary(length) => prefix.unwrap_or(*length) as usize,
+        DataType::Varbinary(length) => prefix.unwrap_or(*length) as usize + 2,
+        DataType::Blob(_) => prefix.unwrap_or(0) as usize + 2,
+        DataType::Char { length, collation } => {
+            (prefix.unwrap_or(*length) * u32::from(collation.charset().max_len())) as usize
+        }
+        DataType::Varchar { length, collation } => {
+            (prefix.unwrap_or(*length) * u32::from(collation.charset().max_len())) as usize + 2
+        }
+        DataType::Text { collation, .. } => {
+            (prefix.unwrap_or(0) * u32::from(collation.charset().max_len())) as usize + 2
+        }
+        DataType::Json => Charset::Utf8mb4.max_len() as usize,
+    }
+}
+
+impl Row {
+    /// A table that is read from one end to the other.
+    fn all_of(id: u64, select_type: &'static str, table: String) -> Row {
+        Row {
+            id: Some(id),
+            select_type,
+            table: Some(table),
+            access: Some("ALL"),
+            ..Row::default()
+        }
+    }
+
+    /// The row as values, in the order of [`columns`].
+    fn values(self) -> Vec<Value> {
+        let list = |items: Vec<String>| {
+            if items.is_empty() {
+                Value::Null
+            } else {
+                Value::from(items.join(","))
+            }
+        };
+        let text = |text: Option<String>| text.map_or(Value::Null, Value::from);
+        vec![
+            self.id.map_or(Value::Null, Value::UInt),
+            Value::from(self.select_type),
+            text(self.table),
+            Value::Null,
+            self.access.map_or(Value::Null, Value::from),
+            list(self.possible_keys),
+            text(self.key),
+            self.key_len
+                .map_or(Value::Null, |length| Value::from(length.to_string())),
+            list(self.reference),
+            self.rows.map_or(
+                Value::Null,
+                |rows| Value::UInt(rows.round().max(1.0) as u64),
+            ),
+            self.filtered.map_or(Value::Null, Value::Double),
+            if self.extra.is_empty() {
+                Value::Null
+            } else {
+                Value::from(self.extra.join("; "))
+            },
+        ]
+    }
+}

@@ -1,0 +1,302 @@
+//! Query blocks: grouping, windows, DISTINCT, ORDER BY and LIMIT on top of the joined rows.
+
+use porpoise_core::error::Result;
+use porpoise_expr::aggregate::SortKey;
+use porpoise_expr::typing;
+use porpoise_expr::{Arithmetic, Expr, ExprKind};
+use porpoise_types::DataType;
+
+use crate::bind::Binder;
+use crate::optimize::order::InterestingOrder;
+use crate::optimize::{filtered, finish_all, finish_columns, from, min_max};
+use crate::plan::{Group, Node, Window, slots_of};
+use crate::query::{self, Block, Grouping, OutputColumn};
+
+/// Sorts a node's rows, keeping no more than LIMIT lets pass. `limit` and `offset` are applied above.
+pub fn sorted(
+    binder: &Binder<'_>,
+    node: Node,
+    order: Vec<SortKey>,
+    limit: Option<&Expr>,
+    offset: Option<&Expr>,
+) -> Node {
+    let order: Vec<SortKey> = order
+        .into_iter()
+        .filter(|key| !key.expr.is_constant())
+        .collect();
+    if order.is_empty() {
+        return node;
+    }
+    let slots = slots_of(&node);
+    let limit = if binder.counts_all {
+        None
+    } else {
+        top(limit, offset)
+    };
+    Node::Sort {
+        input: Box::new(node),
+        keys: order,
+        limit: limit.map(Box::new),
+        distinct: false,
+        slots,
+    }
+}
+
+/// How many rows a sort below LIMIT has to keep.
+fn top(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<Expr> {
+    let limit = limit?;
+    let Some(offset) = offset else {
+        return Some(limit.clone());
+    };
+    if limit.ty.is_unsigned() || offset.ty.is_unsigned() {
+        // The sum may be beyond all numbers.
+        return None;
+    }
+    let (left, right) = (Box::new(offset.clone()), Box::new(limit.clone()));
+    Some(Expr::new(
+        ExprKind::Arithmetic {
+            op: Arithmetic::Add,
+            left,
+            right,
+        },
+        DataType::BIGINT_UNSIGNED,
+        false,
+    ))
+}
+
+pub fn limited(node: Node, limit: Option<Expr>, offset: Option<Expr>) -> Node {
+    if limit.is_none() && offset.is_none() {
+        return node;
+    }
+    Node::Limit {
+        input: Box::new(node),
+        offset: offset.map(Box::new),
+        count: limit.map(Box::new),
+    }
+}
+
+/// Plans a query block with its ORDER BY and LIMIT.
+pub fn select(
+    binder: &mut Binder<'_>,
+    block: Block,
+    mut columns: Vec<OutputColumn>,
+    mut order: Vec<SortKey>,
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+) -> Result<(Node, Vec<Expr>)> {
+    let Block {
+        from: tree,
+        conditions,
+        group,
+        mut having,
+        windows,
+        distinct,
+        straight,
+    } = block;
+    finish_columns(binder, &mut columns)?;
+    finish_all(binder, &mut having)?;
+    finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
+    let wanted = match &group {
+        Some(group) => order_for_grouping(group),
+        None if windows.is_empty() => {
+            InterestingOrder::of_sort(&order, limit.is_some() && !binder.counts_all)
+        }
+        None => InterestingOrder::default(),
+    };
+    let wanted_order = wanted.whole && group.is_none() && !wanted.keys.is_empty();
+    let joined = from(binder, tree, conditions, straight, &wanted)?;
+    let mut in_order = wanted_order && joined.in_order;
+    let mut node = joined.node;
+    if let Some(group) = group {
+        let ordered = !wanted.keys.is_empty() && joined.in_order;
+        node = grouped(binder, node, group, ordered)?;
+        in_order = false;
+    }
+    node = filtered(node, having);
+    for window in windows {
+        node = windowed(binder, node, window)?;
+    }
+    let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
+    let sorts = !order.is_empty() && !in_order;
+    // A volatile expression is computed once, before it is sorted or compared.
+    if (distinct || sorts)
+        && output
+            .iter()
+            .chain(order.iter().map(|key| &key.expr))
+            .any(Expr::is_volatile)
+    {
+        (node, output, order) = projected(binder, node, output, order);
+    }
+    // A sort by all that has to be distinct brings equal rows together: no table of the rows before is needed.
+    let is_sort_distinct = distinct && sorts && limit.is_none() && sorts_by_all(&output, &order);
+    if distinct && !is_sort_distinct {
+        node = Node::Distinct {
+            input: Box::new(node),
+            keys: output.clone(),
+        };
+    }
+    if sorts {
+        node = sorted(binder, node, order, limit.as_ref(), offset.as_ref());
+    }
+    if let Node::Sort { distinct, .. } = &mut node
+        && is_sort_distinct
+    {
+        *distinct = true;
+    }
+    node = limited(node, limit, offset);
+    Ok((node, output))
+}
+
+/// The order in which rows of a group come one after the other, if all keys are columns.
+fn order_for_grouping(group: &Grouping) -> InterestingOrder {
+    let columns: Option<Vec<_>> = group.keys.iter().map(Expr::as_column).collect();
+    match columns {
+        Some(columns) if !columns.is_empty() => InterestingOrder {
+            keys: columns
+                .into_iter()
+                .map(|(slot, column)| (slot, column, false))
+                .collect(),
+            whole: group.rollup,
+            limited: false,
+        },
+        _ => InterestingOrder::default(),
+    }
+}
+
+/// Groups a node's rows; `ordered`: they come in the order of the keys.
+fn grouped(
+    binder: &mut Binder<'_>,
+    mut node: Node,
+    mut group: Grouping,
+    ordered: bool,
+) -> Result<Node> {
+    finish_all(binder, &mut group.keys)?;
+    for aggregate in &mut group.aggregates {
+        finish_all(binder, &mut aggregate.arguments)?;
+        finish_all(binder, aggregate.order.iter_mut().map(|key| &mut key.expr))?;
+        let order = aggregate.order.iter().map(|key| key.expr.clone());
+        aggregate.arguments.extend(order);
+    }
+    let scalar = group.keys.is_empty();
+    let ordered = !scalar && ordered;
+    if group.rollup && !ordered {
+        let keys = group
+            .keys
+            .iter()
+            .map(|key| SortKey {
+                expr: key.clone(),
+                descending: false,
+            })
+            .collect();
+        node = sorted(binder, node, keys, None, None);
+    }
+    if scalar {
+        node = min_max::first_row(node, &group.aggregates);
+    }
+    let planned = Group {
+        input: node,
+        slot: group.slot,
+        keys: group.keys,
+        aggregates: group.aggregates,
+        ordered: ordered || group.rollup,
+        rollup: group.rollup,
+        scalar,
+    };
+    Ok(Node::Group(Box::new(planned)))
+}
+
+/// Computes window functions over a node's rows.
+fn windowed(binder: &mut Binder<'_>, node: Node, mut window: query::Window) -> Result<Node> {
+    finish_all(binder, &mut window.partition)?;
+    finish_all(binder, window.order.iter_mut().map(|key| &mut key.expr))?;
+    for call in &mut window.functions {
+        finish_all(binder, &mut call.arguments)?;
+    }
+    let slots = slots_of(&node);
+    let planned = Window {
+        input: node,
+        slot: window.slot,
+        partition: window.partition,
+        order: window.order,
+        functions: window.functions,
+        slots,
+    };
+    Ok(Node::Window(Box::new(planned)))
+}
+
+/// Whether the sort keys are the output columns, all of them, in any order.
+fn sorts_by_all(output: &[Expr], order: &[SortKey]) -> bool {
+    output.len() == order.len()
+        && order.iter().all(|key| {
+            !key.expr.is_constant() && output.iter().any(|expr| expr.same_as(&key.expr, &[]))
+        })
+        && output
+            .iter()
+            .all(|expr| order.iter().any(|key| expr.same_as(&key.expr, &[])))
+}
+
+/// Computes the output and the sort keys into a slot of their own.
+pub fn projected(
+    binder: &mut Binder<'_>,
+    node: Node,
+    output: Vec<Expr>,
+    order: Vec<SortKey>,
+) -> (Node, Vec<Expr>, Vec<SortKey>) {
+    let mut exprs = output;
+    let width = exprs.len();
+    let mut positions = Vec::with_capacity(order.len());
+    for key in &order {
+        let held = exprs[..width]
+            .iter()
+            .position(|expr| expr.same_as(&key.expr, &[]) || same_volatile(expr, &key.expr));
+        positions.push(held.unwrap_or(exprs.len()));
+        if held.is_none() {
+            exprs.push(key.expr.clone());
+        }
+    }
+    let types: Vec<DataType> = exprs
+        .iter()
+        .map(|expr| typing::slot_type(&expr.ty))
+        .collect();
+    let slot = binder.new_slot("<temporary>", types.clone(), Vec::new());
+    let column = |at: usize| Expr::column(slot, at, types[at].clone(), exprs[at].nullable);
+    let output = (0..width).map(column).collect();
+    let order = order
+        .iter()
+        .zip(positions)
+        .map(|(key, at)| SortKey {
+            expr: column(at),
+            descending: key.descending,
+        })
+        .collect();
+    (
+        Node::Project {
+            input: Box::new(node),
+            slot,
+            output: exprs,
+        },
+        output,
+        order,
+    )
+}
+
+/// `SELECT RAND() AS r … ORDER BY r`: the alias stands for the very same call.
+fn same_volatile(a: &Expr, b: &Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (
+            ExprKind::Call {
+                function: f,
+                arguments: x,
+            },
+            ExprKind::Call {
+                function: g,
+                arguments: y,
+            },
+        ) => {
+            std::ptr::eq(*f, *g)
+                && x.len() == y.len()
+                && x.iter().zip(y).all(|(x, y)| x.same_as(y, &[]))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,134 @@
+//! Walks over plans: the nodes below a node, the expressions of a node, the plans of subqueries.
+
+use porpoise_expr::{Expr, ExprKind};
+
+use super::{InsertSource, Node, Plan, PlanKind, Subplan};
+
+impl Node {
+    /// The nodes directly below the node.
+    pub(crate) fn children(&self) -> Vec<&Node> {
+        match self {
+            Node::One
+            | Node::Empty
+            | Node::Scan(_)
+            | Node::Values { .. }
+            | Node::JsonTable { .. }
+            | Node::Virtual { .. }
+            | Node::Working { .. } => Vec::new(),
+            Node::Derived { input, .. }
+            | Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Limit { input, .. } => vec![input],
+            Node::Recursive { seed, step, .. } => vec![seed, step],
+            Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+                vec![left, right]
+            }
+            Node::Group(group) => vec![&group.input],
+            Node::SetOperation { inputs, .. } => inputs.iter().map(|(node, _)| node).collect(),
+            Node::Window(window) => vec![&window.input],
+        }
+    }
+
+    /// The expressions of the node itself, without those of the nodes below it.
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Node::Scan(scan) => scan.filter.iter().collect(),
+            Node::Virtual { filter, .. } => filter.iter().collect(),
+            Node::Values { rows, .. } => rows.iter().flatten().collect(),
+            Node::JsonTable { doc, .. } => vec![doc],
+            Node::Derived { output, .. } | Node::Project { output, .. } => output.iter().collect(),
+            Node::Filter { conditions, .. } => conditions.iter().collect(),
+            Node::NestedLoop { condition, .. } => condition.iter().collect(),
+            Node::HashJoin {
+                condition,
+                left_keys,
+                right_keys,
+                ..
+            } => condition
+                .iter()
+                .chain(left_keys)
+                .chain(right_keys)
+                .collect(),
+            Node::Group(group) => group
+                .keys
+                .iter()
+                .chain(
+                    group
+                        .aggregates
+                        .iter()
+                        .flat_map(|aggregate| &aggregate.arguments),
+                )
+                .collect(),
+            Node::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
+            Node::Distinct { keys, .. } => keys.iter().collect(),
+            Node::SetOperation { inputs, .. } => {
+                inputs.iter().flat_map(|(_, output)| output).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// The topmost node, and the expressions over its rows; `None` for an INSERT of given values or of
+    /// a file, which has no node.
+    pub(crate) fn root(&self) -> Option<(&Node, Vec<&Expr>)> {
+        match &self.kind {
+            PlanKind::Query(query) => Some((&query.node, query.output.iter().collect())),
+            PlanKind::Update(update) => {
+                let values = update
+                    .targets
+                    .iter()
+                    .flat_map(|target| &target.assignments)
+                    .filter_map(|assignment| assignment.value.as_ref());
+                Some((&update.node, values.collect()))
+            }
+            PlanKind::Delete(delete) => Some((&delete.node, Vec::new())),
+            PlanKind::Insert(insert) => match &insert.source {
+                InsertSource::Query { node, output } => Some((node, output.iter().collect())),
+                InsertSource::Values(_) | InsertSource::Load(_) => None,
+            },
+        }
+    }
+
+    /// The plans of the subqueries in expressions, the outermost first; those inside them are not among them.
+    pub(crate) fn subplans_in<'p, 'e>(
+        &'p self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> Vec<&'p Subplan> {
+        let mut found = Vec::new();
+        for expr in exprs {
+            self.add_subplans(expr, &mut found);
+        }
+        found
+    }
+
+    fn add_subplans<'p>(&'p self, expr: &Expr, found: &mut Vec<&'p Subplan>) {
+        if let ExprKind::Subquery { number, .. } = expr.kind {
+            found.extend(self.subplan(number));
+        }
+        expr.for_each_child(&mut |child| self.add_subplans(child, found));
+    }
+
+    /// Calls `visit` with every node, those of subqueries included.
+    pub(crate) fn for_each_node<'p>(&'p self, visit: &mut dyn FnMut(&'p Node)) {
+        if let Some((node, output)) = self.root() {
+            self.visit_below(node, visit);
+            for subplan in self.subplans_in(output) {
+                self.visit_below(&subplan.node, visit);
+            }
+        }
+    }
+
+    fn visit_below<'p>(&'p self, node: &'p Node, visit: &mut dyn FnMut(&'p Node)) {
+        visit(node);
+        for subplan in self.subplans_in(node.exprs()) {
+            self.visit_below(&subplan.node, visit);
+        }
+        for child in node.children() {
+            self.visit_below(child, visit);
+        }
+    }
+}
