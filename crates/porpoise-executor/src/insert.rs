@@ -11,7 +11,7 @@ use porpoise_catalog::{Column, ColumnDefault, Table};
 use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
-use porpoise_expr::{Expr, ExprKind, Slot};
+use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_planner::plan::{Insert, InsertSource, OnDuplicate, ViewCheck};
 use porpoise_types::{DataType, IntWidth, Loss, StoreError, Value, convert};
 
@@ -220,7 +220,7 @@ pub fn with_defaults(
 }
 
 /// Evaluates an expression of the table's definition, which reads its row in slot 0, over another slot.
-pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: Slot) -> Result<Value> {
+pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: SlotId) -> Result<Value> {
     if slot.0 == 0 {
         return expr.eval(exec);
     }
@@ -448,7 +448,12 @@ pub fn number(value: &Value) -> i128 {
 }
 
 /// Encodes a new row into its slot: computes generated columns, checks NULLs and CHECKs.
-pub fn finish_row(exec: &mut Exec<'_>, table: &Table, slot: Slot, values: &[Value]) -> Result<()> {
+pub fn finish_row(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: SlotId,
+    values: &[Value],
+) -> Result<()> {
     exec.fill(slot, values)?;
     let columns = 0..table.columns.len();
     compute_generated(exec, table, slot, columns.clone())?;
@@ -462,7 +467,7 @@ pub fn finish_row(exec: &mut Exec<'_>, table: &Table, slot: Slot, values: &[Valu
 pub fn compute_generated(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     columns: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     for number in columns {
@@ -480,7 +485,7 @@ pub fn compute_generated(
 pub fn check_nulls(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     columns: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     for number in columns {
@@ -497,7 +502,7 @@ pub fn check_nulls(
 pub fn check_row(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     checks: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     for number in checks {

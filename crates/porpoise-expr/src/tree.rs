@@ -13,7 +13,7 @@ use super::typing::collation::Coercibility;
 
 /// Where a row source keeps its current row, unique in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slot(pub u16);
+pub struct SlotId(pub u16);
 
 /// An expression whose names are resolved and whose types are known.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub enum ExprKind {
     /// A column of the current row of a table, a derived table, a grouping.
     Column {
         /// Whose row.
-        slot: Slot,
+        slot: SlotId,
         /// The position in that row.
         column: u16,
         /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that
@@ -161,7 +161,7 @@ pub enum ExprKind {
     Call {
         /// Which function.
         function: &'static Function,
-        /// Converted to what the function wants.
+        /// Converted to the kinds that the function takes.
         arguments: Vec<Expr>,
     },
     /// Only as an operand of a row comparison or IN.
@@ -373,7 +373,7 @@ impl Expr {
     }
 
     /// A stored column of a slot.
-    pub fn column(slot: Slot, column: usize, ty: DataType, nullable: bool) -> Expr {
+    pub fn column(slot: SlotId, column: usize, ty: DataType, nullable: bool) -> Expr {
         Expr {
             kind: ExprKind::Column {
                 slot,
@@ -394,7 +394,7 @@ impl Expr {
     }
 
     /// The slot and position of a bare column.
-    pub fn as_column(&self) -> Option<(Slot, usize)> {
+    pub fn as_column(&self) -> Option<(SlotId, usize)> {
         match self.kind {
             ExprKind::Column { slot, column, .. } => Some((slot, column as usize)),
             _ => None,

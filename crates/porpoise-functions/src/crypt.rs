@@ -23,7 +23,7 @@ use flate2::write::ZlibEncoder;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
-    Call, Eval, Function, Purity, Returns, Want, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure,
 };
 use porpoise_expr::typing::bytes_type;
 use porpoise_types::{DataType, Value};
@@ -40,7 +40,7 @@ pub static TABLE: &[Function] = &[
     Function {
         name: "AES_DECRYPT",
         arity: between(2, 3),
-        wants: &[Want::Bytes],
+        argument_kinds: &[ArgumentKind::Bytes],
         returns: Returns::By(same_length),
         eval: Eval::Values(|call, values| crypt(call, values, false)),
         purity: Purity::Stable,
@@ -48,7 +48,7 @@ pub static TABLE: &[Function] = &[
     Function {
         name: "AES_ENCRYPT",
         arity: between(2, 3),
-        wants: &[Want::Bytes],
+        argument_kinds: &[ArgumentKind::Bytes],
         returns: Returns::By(padded_length),
         eval: Eval::Values(|call, values| crypt(call, values, true)),
         purity: Purity::Stable,
@@ -56,21 +56,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "COMPRESS",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::By(compressed_length),
         Eval::Strict(compress),
     ),
     pure(
         "UNCOMPRESS",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Fixed(|| DataType::Blob(porpoise_types::BlobSize::Long)),
         Eval::Strict(uncompress),
     ),
     pure(
         "UNCOMPRESSED_LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|call, values| {
             let packed = bytes(&values[0]);

@@ -2,7 +2,9 @@
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::cast::cast_value;
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, between, exactly, pure};
+use porpoise_expr::function::{
+    ArgumentKind, Call, Eval, Function, Returns, between, exactly, pure,
+};
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::{
     Collation, DataType, DateTime, Interval, IntervalUnit, Loss, Time, Value, convert,
@@ -14,21 +16,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "ADDDATE",
         between(2, 3),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, false)),
     ),
     pure(
         "ADDTIME",
         exactly(2),
-        &[Want::Any, Want::Time],
+        &[ArgumentKind::Any, ArgumentKind::Time],
         Returns::By(add_time_type),
         Eval::Strict(|call, values| add_time(call, values, false)),
     ),
     pure(
         "DATEDIFF",
         exactly(2),
-        &[Want::Date],
+        &[ArgumentKind::Date],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(match (date(&values[0]), date(&values[1])) {
@@ -42,21 +44,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "DATE_ADD",
         exactly(3),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, false)),
     ),
     pure(
         "DATE_SUB",
         exactly(3),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, true)),
     ),
     pure(
         "PERIOD_ADD",
         exactly(2),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(Value::Int(period_of(
@@ -67,7 +69,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "PERIOD_DIFF",
         exactly(2),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(Value::Int(
@@ -78,21 +80,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "SUBDATE",
         between(2, 3),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::By(shifted_type),
         Eval::Strict(|call, values| shift(call, values, true)),
     ),
     pure(
         "SUBTIME",
         exactly(2),
-        &[Want::Any, Want::Time],
+        &[ArgumentKind::Any, ArgumentKind::Time],
         Returns::By(add_time_type),
         Eval::Strict(|call, values| add_time(call, values, true)),
     ),
     pure(
         "TIMEDIFF",
         exactly(2),
-        &[Want::Temporal],
+        &[ArgumentKind::Temporal],
         Returns::By(|arguments| {
             let fsp = arguments
                 .iter()
@@ -107,7 +109,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "TIMESTAMPDIFF",
         exactly(3),
-        &[Want::String, Want::DateTime, Want::DateTime],
+        &[
+            ArgumentKind::String,
+            ArgumentKind::DateTime,
+            ArgumentKind::DateTime,
+        ],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(

@@ -1,7 +1,7 @@
 //! Dates and times as texts of a given format, and back (MySQL 8.4 manual, 14.7).
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, exactly, pure};
+use porpoise_expr::function::{ArgumentKind, Call, Eval, Function, Returns, exactly, pure};
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::temporal::format::{
     ParsedByFormat, date_format, format_parts, str_to_date, time_format,
@@ -14,7 +14,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "DATE_FORMAT",
         exactly(2),
-        &[Want::LooseDate, Want::String],
+        &[ArgumentKind::LooseDate, ArgumentKind::String],
         Returns::Text(255),
         Eval::Strict(|call, values| {
             Ok(moment(&values[0])
@@ -28,21 +28,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "GET_FORMAT",
         exactly(2),
-        &[Want::String],
+        &[ArgumentKind::String],
         Returns::Text(17),
         Eval::Strict(get_format),
     ),
     pure(
         "STR_TO_DATE",
         exactly(2),
-        &[Want::String],
+        &[ArgumentKind::String],
         Returns::By(str_to_date_type),
         Eval::Strict(parse_by_format),
     ),
     pure(
         "TIME_FORMAT",
         exactly(2),
-        &[Want::Time, Want::String],
+        &[ArgumentKind::Time, ArgumentKind::String],
         Returns::Text(255),
         Eval::Strict(|_, values| {
             Ok(time(&values[0])

@@ -1,7 +1,9 @@
 //! Digests and random bytes (MySQL 8.4 manual, 14.13).
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, exactly, pure, volatile};
+use porpoise_expr::function::{
+    ArgumentKind, Call, Eval, Function, Returns, exactly, pure, volatile,
+};
 use porpoise_types::{Value, convert};
 
 use crate::encoding::to_hex;
@@ -11,7 +13,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "MD5",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Text(32),
         Eval::Strict(|_, values| {
             use md5::Digest;
@@ -24,28 +26,28 @@ pub static TABLE: &[Function] = &[
     volatile(
         "RANDOM_BYTES",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(bytes_type),
         Eval::Strict(random_bytes),
     ),
     pure(
         "SHA",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Text(40),
         Eval::Strict(sha1),
     ),
     pure(
         "SHA1",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Text(40),
         Eval::Strict(sha1),
     ),
     pure(
         "SHA2",
         exactly(2),
-        &[Want::Bytes, Want::Integer],
+        &[ArgumentKind::Bytes, ArgumentKind::Integer],
         Returns::Text(128),
         Eval::Strict(sha2),
     ),

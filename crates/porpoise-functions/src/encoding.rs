@@ -3,7 +3,9 @@
 
 use porpoise_core::error::Result;
 use porpoise_expr::Expr;
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, at_least, exactly, pure};
+use porpoise_expr::function::{
+    ArgumentKind, Call, Eval, Function, Returns, at_least, exactly, pure,
+};
 use porpoise_types::{Charset, DataType, Value, convert};
 
 use crate::string::{STRING, Units, bytes, bytes_type, collation, long_type, string, too_long};
@@ -17,7 +19,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "ASCII",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(Value::Int(
@@ -28,7 +30,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "CHAR",
         at_least(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(char_type),
         Eval::Values(char),
     ),
@@ -42,7 +44,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "HEX",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::OwnText(hex_chars),
         Eval::Strict(hex),
     ),
@@ -57,7 +59,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TO_BASE64",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::OwnText(base64_chars),
         Eval::Strict(to_base64),
     ),

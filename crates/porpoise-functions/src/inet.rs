@@ -1,7 +1,7 @@
 //! Internet addresses as texts, numbers and bytes (MySQL 8.4 manual, 14.24).
 
 use porpoise_core::error::Result;
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, exactly, pure};
+use porpoise_expr::function::{ArgumentKind, Call, Eval, Function, Returns, exactly, pure};
 use porpoise_types::{DataType, Value, convert};
 
 use crate::string::{STRING, bytes};
@@ -17,7 +17,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "INET_NTOA",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Text(15),
         Eval::Strict(|_, values| {
             Ok(
@@ -30,7 +30,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "IS_IPV4_COMPAT",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Bool,
         Eval::Strict(|_, values| {
             let address = bytes(&values[0]);
@@ -43,7 +43,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "IS_IPV4_MAPPED",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Bool,
         Eval::Strict(|_, values| {
             let address = bytes(&values[0]);
@@ -72,7 +72,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "INET6_NTOA",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Text(39),
         Eval::Strict(|_, values| {
             let bytes = bytes(&values[0]);

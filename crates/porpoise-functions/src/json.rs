@@ -6,7 +6,7 @@
 
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
 use porpoise_expr::{Expr, ExprKind, SubqueryKind};
 use porpoise_types::json::path::{Change, Leg};
@@ -17,9 +17,9 @@ use porpoise_types::{
 
 use crate::string::bytes;
 
-const ANY: &[Want] = &[Want::Any];
+const ANY: &[ArgumentKind] = &[ArgumentKind::Any];
 /// A document, then paths.
-const PATHS: &[Want] = &[Want::Any, Want::String];
+const PATHS: &[ArgumentKind] = &[ArgumentKind::Any, ArgumentKind::String];
 
 const JSON: Returns = Returns::Fixed(|| DataType::Json);
 const TEXT: Returns = Returns::Fixed(|| DataType::Text {
@@ -59,7 +59,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "JSON_CONTAINS",
         between(2, 3),
-        &[Want::Any, Want::Any, Want::String],
+        &[ArgumentKind::Any, ArgumentKind::Any, ArgumentKind::String],
         Returns::Bool,
         Eval::Strict(contains),
     ),

@@ -2,7 +2,7 @@
 //! 8.4 manual, 14.17).
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::function::{Call, Eval, Function, Purity, Returns, Want, exactly};
+use porpoise_expr::function::{ArgumentKind, Call, Eval, Function, Purity, Returns, exactly};
 use porpoise_expr::typing::literal_type;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_types::json::path::JsonPath;
@@ -24,13 +24,13 @@ pub enum JsonResponse {
 pub static JSON_VALUE: Function = Function {
     name: "JSON_VALUE",
     arity: exactly(6),
-    wants: &[
-        Want::Json,
-        Want::String,
-        Want::Integer,
-        Want::Any,
-        Want::Integer,
-        Want::Any,
+    argument_kinds: &[
+        ArgumentKind::Json,
+        ArgumentKind::String,
+        ArgumentKind::Integer,
+        ArgumentKind::Any,
+        ArgumentKind::Integer,
+        ArgumentKind::Any,
     ],
     returns: Returns::Same(3),
     eval: Eval::Lazy(json_value),

@@ -1,7 +1,7 @@
 //! FORMAT: a number as a locale writes it (MySQL 8.4 manual, 14.8).
 
 use porpoise_core::error::Result;
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, between, pure};
+use porpoise_expr::function::{ArgumentKind, Call, Eval, Function, Returns, between, pure};
 use porpoise_types::{Decimal, Value, convert};
 
 use crate::string::bytes;
@@ -58,7 +58,11 @@ const DEFAULT_STYLE: NumberStyle = NumberStyle {
 pub static TABLE: &[Function] = &[pure(
     "FORMAT",
     between(2, 3),
-    &[Want::Number, Want::Integer, Want::String],
+    &[
+        ArgumentKind::Number,
+        ArgumentKind::Integer,
+        ArgumentKind::String,
+    ],
     Returns::Text(128),
     Eval::Strict(format),
 )];

@@ -5,7 +5,7 @@
 
 use porpoise_core::error::Result;
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
 use porpoise_types::{Value, convert};
 
@@ -16,28 +16,32 @@ pub static TABLE: &[Function] = &[
     pure(
         "FIELD",
         at_least(2),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Int,
         Eval::Values(field),
     ),
     pure(
         "FIND_IN_SET",
         exactly(2),
-        &[Want::Compared],
+        &[ArgumentKind::Compared],
         Returns::Int,
         Eval::Strict(find_in_set),
     ),
     pure(
         "INSTR",
         exactly(2),
-        &[Want::Compared],
+        &[ArgumentKind::Compared],
         Returns::Int,
         Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)))),
     ),
     pure(
         "LOCATE",
         between(2, 3),
-        &[Want::Compared, Want::Compared, Want::Integer],
+        &[
+            ArgumentKind::Compared,
+            ArgumentKind::Compared,
+            ArgumentKind::Integer,
+        ],
         Returns::Int,
         Eval::Strict(|call, values| {
             let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
@@ -48,12 +52,12 @@ pub static TABLE: &[Function] = &[
         "REGEXP_INSTR",
         between(2, 6),
         &[
-            Want::String,
-            Want::String,
-            Want::Integer,
-            Want::Integer,
-            Want::Integer,
-            Want::String,
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::String,
         ],
         Returns::Int,
         Eval::Strict(regexp::instr),
@@ -69,12 +73,12 @@ pub static TABLE: &[Function] = &[
         "REGEXP_REPLACE",
         between(3, 6),
         &[
-            Want::String,
-            Want::String,
-            Want::String,
-            Want::Integer,
-            Want::Integer,
-            Want::String,
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::String,
         ],
         Returns::By(long_type),
         Eval::Strict(regexp::replace),
@@ -83,11 +87,11 @@ pub static TABLE: &[Function] = &[
         "REGEXP_SUBSTR",
         between(2, 5),
         &[
-            Want::String,
-            Want::String,
-            Want::Integer,
-            Want::Integer,
-            Want::String,
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::String,
         ],
         Returns::By(long_type),
         Eval::Strict(regexp::substr),
@@ -95,14 +99,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "REPLACE",
         exactly(3),
-        &[Want::Compared],
+        &[ArgumentKind::Compared],
         Returns::By(long_type),
         Eval::Strict(replace),
     ),
     pure(
         "STRCMP",
         exactly(2),
-        &[Want::Compared],
+        &[ArgumentKind::Compared],
         Returns::Int,
         Eval::Strict(|call, values| {
             Ok(Value::Int(
@@ -113,7 +117,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "SUBSTRING_INDEX",
         exactly(3),
-        &[Want::Compared, Want::Compared, Want::Integer],
+        &[
+            ArgumentKind::Compared,
+            ArgumentKind::Compared,
+            ArgumentKind::Integer,
+        ],
         Returns::Same(0),
         Eval::Strict(substring_index),
     ),

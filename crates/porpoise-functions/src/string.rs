@@ -6,12 +6,12 @@
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure, volatile,
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure, volatile,
 };
 use porpoise_expr::typing;
 use porpoise_types::{BlobSize, Collation, CompactString, DataType, Value, convert};
 
-pub(super) const STRING: &[Want] = &[Want::String];
+pub(super) const STRING: &[ArgumentKind] = &[ArgumentKind::String];
 
 /// Of results made of no string.
 const DEFAULT_COLLATION: Collation = Collation::UTF8MB4_0900_AI_CI;
@@ -20,7 +20,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "BIT_LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64 * 8))),
     ),
@@ -41,21 +41,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "CONCAT",
         at_least(1),
-        &[Want::Mixed],
+        &[ArgumentKind::Mixed],
         Returns::By(concat_type),
         Eval::Strict(concat),
     ),
     pure(
         "CONCAT_WS",
         at_least(2),
-        &[Want::Mixed],
+        &[ArgumentKind::Mixed],
         Returns::By(concat_type),
         Eval::Values(concat_ws),
     ),
     pure(
         "ELT",
         at_least(2),
-        &[Want::Integer, Want::Mixed],
+        &[ArgumentKind::Integer, ArgumentKind::Mixed],
         Returns::By(rest_type),
         Eval::Values(elt),
     ),
@@ -63,11 +63,11 @@ pub static TABLE: &[Function] = &[
         "EXPORT_SET",
         between(3, 5),
         &[
-            Want::Integer,
-            Want::Mixed,
-            Want::Mixed,
-            Want::Mixed,
-            Want::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+            ArgumentKind::Mixed,
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
         ],
         Returns::By(long_type),
         Eval::Strict(export_set),
@@ -75,7 +75,12 @@ pub static TABLE: &[Function] = &[
     pure(
         "INSERT",
         exactly(4),
-        &[Want::Mixed, Want::Integer, Want::Integer, Want::Mixed],
+        &[
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+        ],
         Returns::By(concat_type),
         Eval::Strict(insert),
     ),
@@ -89,7 +94,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "LEFT",
         exactly(2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let count = count(&values[1]);
@@ -99,7 +104,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64))),
     ),
@@ -113,7 +118,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "LPAD",
         exactly(3),
-        &[Want::Mixed, Want::Integer, Want::Mixed],
+        &[
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+        ],
         Returns::By(long_type),
         Eval::Strict(|call, values| pad(call, values, true)),
     ),
@@ -127,28 +136,28 @@ pub static TABLE: &[Function] = &[
     pure(
         "MAKE_SET",
         at_least(2),
-        &[Want::Integer, Want::Mixed],
+        &[ArgumentKind::Integer, ArgumentKind::Mixed],
         Returns::By(rest_type),
         Eval::Values(make_set),
     ),
     pure(
         "MID",
         between(2, 3),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(substring),
     ),
     pure(
         "OCTET_LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64))),
     ),
     pure(
         "REPEAT",
         exactly(2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::By(long_type),
         Eval::Strict(repeat),
     ),
@@ -162,7 +171,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "RIGHT",
         exactly(2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let units = Units::of(&values[0]);
@@ -173,7 +182,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "RPAD",
         exactly(3),
-        &[Want::Mixed, Want::Integer, Want::Mixed],
+        &[
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+        ],
         Returns::By(long_type),
         Eval::Strict(|call, values| pad(call, values, false)),
     ),
@@ -194,28 +207,32 @@ pub static TABLE: &[Function] = &[
     pure(
         "SPACE",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::OwnText(|_| u64::MAX),
         Eval::Strict(|call, values| repeat(call, &[Value::text(" "), values[0].clone()])),
     ),
     pure(
         "SUBSTR",
         between(2, 3),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(substring),
     ),
     pure(
         "SUBSTRING",
         between(2, 3),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(substring),
     ),
     pure(
         "TRIM",
         between(1, 3),
-        &[Want::Compared, Want::Compared, Want::String],
+        &[
+            ArgumentKind::Compared,
+            ArgumentKind::Compared,
+            ArgumentKind::String,
+        ],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let remove = values.get(1).map_or(&b" "[..], bytes);

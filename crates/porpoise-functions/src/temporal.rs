@@ -6,7 +6,7 @@
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{
-    Call, Eval, Function, Purity, Returns, Want, between, exactly, pure, stable,
+    ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure, stable,
 };
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::temporal::format::date_format;
@@ -28,7 +28,7 @@ macro_rules! date_part {
         pure(
             $name,
             exactly(1),
-            &[Want::LooseDate],
+            &[ArgumentKind::LooseDate],
             $returns,
             Eval::Strict(|_, values| Ok(date(&values[0]).map_or(Value::Null, |date| $part(date)))),
         )
@@ -40,7 +40,7 @@ macro_rules! time_part {
         pure(
             $name,
             exactly(1),
-            &[Want::Time],
+            &[ArgumentKind::Time],
             Returns::Int,
             Eval::Strict(|_, values| {
                 Ok(time(&values[0]).map_or(Value::Null, |time| Value::Int($part(time) as i64)))
@@ -53,7 +53,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "CONVERT_TZ",
         exactly(3),
-        &[Want::DateTime, Want::String, Want::String],
+        &[
+            ArgumentKind::DateTime,
+            ArgumentKind::String,
+            ArgumentKind::String,
+        ],
         Returns::By(datetime_type),
         Eval::Strict(convert_tz),
     ),
@@ -74,7 +78,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "CURRENT_TIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fsp_of(arguments)?,
@@ -85,14 +89,14 @@ pub static TABLE: &[Function] = &[
     stable(
         "CURRENT_TIMESTAMP",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
     stable(
         "CURTIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fsp_of(arguments)?,
@@ -103,7 +107,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "DATE",
         exactly(1),
-        &[Want::Date],
+        &[ArgumentKind::Date],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| Ok(values[0].clone())),
     ),
@@ -111,7 +115,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "DAYNAME",
         exactly(1),
-        &[Want::LooseDate],
+        &[ArgumentKind::LooseDate],
         Returns::Text(NAME_CHARS_MAX),
         Eval::Strict(|call, values| {
             Ok(date(&values[0])
@@ -132,14 +136,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "EXTRACT",
         exactly(2),
-        &[Want::String, Want::Temporal],
+        &[ArgumentKind::String, ArgumentKind::Temporal],
         Returns::Int,
         Eval::Strict(extract),
     ),
     pure(
         "FROM_DAYS",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| {
             Ok(Date::from_day_number(convert::to_int(&values[0]).0)
@@ -149,7 +153,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "FROM_UNIXTIME",
         between(1, 2),
-        &[Want::Number, Want::String],
+        &[ArgumentKind::Number, ArgumentKind::String],
         Returns::By(from_unixtime_type),
         Eval::Strict(from_unixtime),
     ),
@@ -157,7 +161,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "LAST_DAY",
         exactly(1),
-        &[Want::Date],
+        &[ArgumentKind::Date],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| {
             Ok(date(&values[0])
@@ -168,28 +172,32 @@ pub static TABLE: &[Function] = &[
     stable(
         "LOCALTIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
     stable(
         "LOCALTIMESTAMP",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
     pure(
         "MAKEDATE",
         exactly(2),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(make_date),
     ),
     pure(
         "MAKETIME",
         exactly(3),
-        &[Want::Integer, Want::Integer, Want::Decimal],
+        &[
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Decimal,
+        ],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: arguments[2].ty.decimals().min(6),
@@ -203,7 +211,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "MONTHNAME",
         exactly(1),
-        &[Want::LooseDate],
+        &[ArgumentKind::LooseDate],
         Returns::Text(NAME_CHARS_MAX),
         Eval::Strict(|call, values| {
             Ok(date(&values[0])
@@ -214,7 +222,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "NOW",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
@@ -225,7 +233,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "SEC_TO_TIME",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fraction(&arguments[0].ty),
@@ -240,7 +248,7 @@ pub static TABLE: &[Function] = &[
     Function {
         name: "SYSDATE",
         arity: between(0, 1),
-        wants: &[Want::Integer],
+        argument_kinds: &[ArgumentKind::Integer],
         returns: Returns::By(now_type),
         eval: Eval::Values(sysdate),
         purity: Purity::Volatile,
@@ -248,7 +256,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TIME",
         exactly(1),
-        &[Want::Time],
+        &[ArgumentKind::Time],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: arguments[0].ty.decimals().min(6),
@@ -259,7 +267,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TIMESTAMP",
         between(1, 2),
-        &[Want::DateTime, Want::Time],
+        &[ArgumentKind::DateTime, ArgumentKind::Time],
         Returns::By(datetime_type),
         Eval::Strict(|_, values| {
             let added = values.get(1).and_then(time).map_or(0, Time::micros);
@@ -276,7 +284,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TIME_TO_SEC",
         exactly(1),
-        &[Want::Time],
+        &[ArgumentKind::Time],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(time(&values[0]).map_or(Value::Null, |time| Value::Int(time.micros() / MICROS)))
@@ -286,7 +294,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TO_SECONDS",
         exactly(1),
-        &[Want::DateTime],
+        &[ArgumentKind::DateTime],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(match moment(&values[0]) {
@@ -300,7 +308,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "UNIX_TIMESTAMP",
         between(0, 1),
-        &[Want::DateTime],
+        &[ArgumentKind::DateTime],
         Returns::By(unix_timestamp_type),
         Eval::Values(unix_timestamp),
     ),
@@ -314,7 +322,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "UTC_TIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fsp_of(arguments)?,
@@ -329,14 +337,14 @@ pub static TABLE: &[Function] = &[
     stable(
         "UTC_TIMESTAMP",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(|call, _| Ok(Value::DateTime(utc_now(call).truncate(call.ty.decimals())))),
     ),
     stable(
         "WEEK",
         between(1, 2),
-        &[Want::Date, Want::Integer],
+        &[ArgumentKind::Date, ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|call, values| {
             let mode = values
@@ -360,7 +368,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "YEARWEEK",
         between(1, 2),
-        &[Want::Date, Want::Integer],
+        &[ArgumentKind::Date, ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| {
             let mode = values

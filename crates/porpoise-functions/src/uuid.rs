@@ -2,7 +2,7 @@
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, between, exactly, pure, volatile,
+    ArgumentKind, Call, Eval, Function, Returns, between, exactly, pure, volatile,
 };
 use porpoise_types::{DataType, Value, convert};
 
@@ -27,14 +27,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "BIN_TO_UUID",
         between(1, 2),
-        &[Want::Bytes, Want::Integer],
+        &[ArgumentKind::Bytes, ArgumentKind::Integer],
         Returns::Text(36),
         Eval::Strict(bin_to_uuid),
     ),
     pure(
         "UUID_TO_BIN",
         between(1, 2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Fixed(|| DataType::Varbinary(16)),
         Eval::Strict(uuid_to_bin),
     ),

@@ -7,7 +7,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_types::{Charset, Collation};
 use smallvec::SmallVec;
 
-use crate::function::{Returns, Want};
+use crate::function::{ArgumentKind, Returns};
 use crate::typing::hidden;
 use crate::typing::{Class, class};
 use crate::{CastKind, Expr, ExprKind};
@@ -94,7 +94,8 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
             // What such a function reads as bytes has no say in the result's collation.
             let is_text = matches!(function.returns, Returns::Text(_));
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
-                class(&argument.ty).is_string() && !(is_text && function.want(*at) == Want::Bytes)
+                class(&argument.ty).is_string()
+                    && !(is_text && function.argument_kind(*at) == ArgumentKind::Bytes)
             });
             let strings = strings.map(|(_, argument)| argument);
             (collation, computed_strength(strings))

@@ -749,7 +749,7 @@ pub fn column_name(expr: &Expr, relations: &[Relation]) -> String {
     String::new()
 }
 
-fn slot_of(expr: &Expr) -> Option<porpoise_expr::Slot> {
+fn slot_of(expr: &Expr) -> Option<porpoise_expr::SlotId> {
     expr.as_column().map(|(slot, _)| slot)
 }
 
