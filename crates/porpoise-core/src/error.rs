@@ -18,7 +18,7 @@ pub enum Level {
     Note,
     /// The statement went on, with a value or in a way that its author may not expect.
     Warning,
-    /// The statement ended, or would have ended if it were not a diagnostic statement.
+    /// The statement ended with it.
     Error,
 }
 

@@ -1,8 +1,9 @@
 //! What a scalar function is: its name, how many arguments it takes and as what kind of value each
 //! is wanted, the type of its result, and the Rust function that computes it.
 //!
-//! [`typing`](super::typing) checks the count, converts the arguments to the kinds that the function takes,
-//! and asks for the result's type; evaluation then calls `eval` with values of just those kinds.
+//! [`typing`](super::typing) checks the count, converts the arguments to the kinds that the
+//! function takes, and asks for the result's type; evaluation then calls `eval` with values of just
+//! those kinds.
 
 use porpoise_core::error::Result;
 use porpoise_types::{DataType, Value};

@@ -1,4 +1,4 @@
-//! Internet addresses as texts, numbers and bytes (MySQL 8.4 manual, 14.24).
+//! Internet addresses as texts, numbers and bytes (MySQL 8.4 manual, 14.23).
 
 use porpoise_core::error::Result;
 use porpoise_expr::function::{ArgumentKind, Call, Eval, Function, Returns, exactly, pure};

@@ -1,4 +1,4 @@
-//! What a statement may ask of its session and server (MySQL 8.4 manual, 14.15 and 14.24).
+//! What a statement may ask of its session and server (MySQL 8.4 manual, 14.15 and 14.23).
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! UUIDs (MySQL 8.4 manual, 14.24).
+//! UUIDs (MySQL 8.4 manual, 14.23).
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{

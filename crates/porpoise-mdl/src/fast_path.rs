@@ -33,7 +33,7 @@ use super::queue::MetadataLocks;
 const BARS_READERS: u8 = 1;
 /// Writers queue.
 const BARS_WRITERS: u8 = 2;
-/// Somebody waits for the readers inside to leave,
+/// A request waits for the readers inside to leave,
 const WATCHES_READERS: u8 = BARS_READERS << WATCH_SHIFT;
 /// or for the writers.
 const WATCHES_WRITERS: u8 = BARS_WRITERS << WATCH_SHIFT;
@@ -77,7 +77,8 @@ fn bits(is_barred: impl Fn(Mode) -> bool) -> u8 {
     readers | if writers { BARS_WRITERS } else { 0 }
 }
 
-/// The gate's bits that have releases told to the queue, for an obtrusive lock that is waited for.
+/// The gate's bits that have releases reported to the queue, for an obtrusive lock that is
+/// requested.
 fn watches(mode: Mode) -> u8 {
     match side(mode) {
         None => bars_held(mode) << WATCH_SHIFT,
@@ -90,7 +91,7 @@ pub(super) fn drains(mode: Mode) -> bool {
     watches(mode) != 0
 }
 
-/// The gate that those who hold and those who wait make.
+/// The gate that follows from the modes held and requested.
 pub(super) fn gate(held: impl Iterator<Item = Mode>, wanted: impl Iterator<Item = Mode>) -> Gate {
     let held = held.fold(0, |bits, mode| bits | bars_held(mode));
     Gate(wanted.fold(held, |bits, mode| bits | bars_wanted(mode) | watches(mode)))
@@ -187,7 +188,7 @@ impl MdlFastPath {
     }
 }
 
-/// A moment as the only one inside proves that nobody is.
+/// Taking the lock exclusively for a moment proves that nobody holds it.
 fn is_empty(lock: &PreferReader) -> bool {
     let is_empty = lock.try_exclusive(Owner::new(0));
     if is_empty {

@@ -1,7 +1,7 @@
 //! The global read lock: FLUSH TABLES WITH READ LOCK.
 //!
 //! Two locks: statements that change anything hold the first unobtrusively for as long as they run,
-//! commits hold the second. Who takes the lock waits for the statements first, then for the
+//! commits hold the second. FLUSH waits for the statements first, then for the
 //! commits: a statement may be waiting for a row whose transaction has yet to commit.
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! The graph of waits: who waits for whom, through all that sessions wait for each other for.
+//! The graph of waits: which session waits for which, for locks of any kind.
 //!
 //! ```text
 //! a ── waits for a table that ──► b holds, and waits for a row that ──► c holds, and waits in GET_LOCK ──► a
-//!  └── or stands behind b, which waits for the table too, and goes first
+//!  └── or queues behind b, which waits for the table too, and goes first
 //! ```
 //!
 //! Row locks know transactions; a session says which is its own. Storage's search for cycles of row
@@ -10,8 +10,8 @@
 //! down what it holds before it sleeps, and that it waits before it searches, so the last to join a
 //! cycle sees all of it.
 //!
-//! On a cycle somebody is refused (1213): of those who wait for metadata locks the one of the least
-//! weight ([`Mode::weight`]), and of equals the one who closed it.
+//! One session of a cycle is the victim and gets error 1213: of those that wait for metadata locks
+//! the one of the least weight ([`Mode::weight`]), and of equals the one that closed the cycle.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Whom a session waits for outside of row locks.
+    /// The sessions that a session waits for, row locks not counted.
     fn before(&self, session: u64) -> Vec<u64> {
         let Some(wait) = self.waits.get(&session) else {
             let named_locks = &self.locks.named;
@@ -78,7 +78,7 @@ impl Graph<'_> {
             .transaction()
     }
 
-    /// Whom a session waits for in any way.
+    /// The sessions that a session waits for, row locks included.
     fn next(&self, session: u64) -> Vec<u64> {
         let mut next = self.before(session);
         if let Some(transaction) = self.transaction_of(session) {

@@ -7,10 +7,10 @@
 //!    the [`queue`].
 //! 3. DDL and LOCK TABLES ask there always ([`porpoise_ddl::lock`]); so does FLUSH TABLES WITH READ
 //!    LOCK ([`global`]).
-//! 4. Who has to wait looks for a cycle first, through all that sessions wait for each other for
+//! 4. A session that has to wait looks for a deadlock first, through locks of every kind
 //!    ([`graph`]).
 //!
-//! Which modes there are, and who waits for whom: [`mode`].
+//! Which modes there are, and which wait for which: [`mode`].
 
 #![warn(missing_docs)]
 
@@ -53,7 +53,7 @@ fn decode(word: u64) -> Option<(TableId, Mode)> {
     Some((TableId(id), usage.mode()))
 }
 
-/// As many tables of a statement or transaction are told of without a mutex.
+/// So many tables of a statement or transaction are noted without a mutex.
 const FIRST: usize = 8;
 
 /// The unobtrusive locks that a session holds, as others see them. Only the session itself changes
@@ -150,12 +150,13 @@ pub struct Locks {
     pub named: NamedLocks,
     /// Locks of rows.
     pub rows: Store,
-    /// Who is connected.
+    /// The sessions that are connected.
     pub sessions: Processes,
     hook: RwLock<Option<BlockHook>>,
 }
 
-/// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
+/// Called on a thread that is about to wait for a lock, so that another thread takes over its event
+/// loop.
 pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
 impl Locks {
@@ -184,7 +185,7 @@ impl Locks {
     }
 }
 
-/// Who takes locks: a session, and where it says so.
+/// The session that takes locks, and where others see that it did.
 #[derive(Clone, Copy)]
 pub struct MdlContext<'a> {
     /// What a wait needs to know.
@@ -240,7 +241,7 @@ impl<S: HasFastPath> Default for HeldTables<S> {
 }
 
 impl<S: HasFastPath> HeldTables<S> {
-    /// Whether a use is covered: who may write may read.
+    /// Whether the locks held cover a use: a lock to write covers reading.
     #[inline]
     fn covers(&self, used: Use<'_, S>) -> bool {
         self.0.iter().any(|(state, usage)| {
@@ -320,7 +321,7 @@ impl<S: HasFastPath> Drop for StatementTables<'_, S> {
     }
 }
 
-/// Who keeps the locks of a statement.
+/// What keeps the locks of a statement, and so for how long they are held.
 pub enum MdlScope<'k, 'a, S: HasFastPath> {
     /// The statement is a transaction of its own.
     Statement(&'k mut StatementTables<'a, S>),
