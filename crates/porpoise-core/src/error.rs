@@ -1,9 +1,9 @@
 //! Errors and warnings, with MySQL's numbers, SQLSTATEs and words.
 //!
-//! One table, a row an error: its kind, its constructor, the number, the SQLSTATE and the message with
-//! `{}` where its arguments go. `Error::duplicate_entry(value, key)` makes error 1062, which
-//! `error.is(ErrorKind::DuplicateEntry)` recognises. A warning is the same thing with a lower [`Level`],
-//! so that strict mode can turn one into the other.
+//! One table, a row an error: its kind, its constructor, the number, the SQLSTATE and the message
+//! with `{}` where its arguments go. `Error::duplicate_entry(value, key)` makes error 1062, which
+//! `error.is(ErrorKind::DuplicateEntry)` recognises. A warning is the same thing with a lower
+//! [`Level`], so that strict mode can turn one into the other.
 //!
 //! Source: MySQL 8.4 Reference Manual, Error Messages (server error message reference).
 
@@ -18,7 +18,7 @@ pub enum Level {
     Note,
     /// The statement went on, with a value or in a way that its author may not expect.
     Warning,
-    /// The statement ended, or would have ended if it were not a diagnostic statement.
+    /// The statement ended with it.
     Error,
 }
 
@@ -114,7 +114,8 @@ impl Error {
         &self.0.message
     }
 
-    /// The message; for an error of storage, storage's own words, without those that wrap them for clients.
+    /// The message; for an error of storage, storage's own words, without those that wrap them for
+    /// clients.
     pub fn cause(&self) -> &str {
         let message = self.message();
         message
@@ -208,7 +209,8 @@ macro_rules! errors {
         }
 
         impl ErrorKind {
-            /// The first row of a number; several rows share one where MySQL words one error in several ways.
+            /// The first row of a number; several rows share one where MySQL words one error in
+            /// several ways.
             fn by_number(number: u16) -> ErrorKind {
                 const KINDS: &[(u16, ErrorKind)] = &[$(($number, ErrorKind::$kind)),*];
                 let found = KINDS.iter().find(|(known, _)| *known == number);

@@ -23,7 +23,8 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Comments and other free text: bytes of the connection's character set, which is UTF-8 or decoded before.
+/// Comments and other free text: bytes of the connection's character set, which is UTF-8 or decoded
+/// before.
 pub fn text(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }

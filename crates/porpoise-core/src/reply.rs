@@ -4,8 +4,8 @@
 //! connection's reply buffer, in the text or the binary protocol; the embedded connection's keeps
 //! them as values. The engine knows neither.
 //!
-//! A statement answers with exactly one of: `ok`; or `begin_rows`, any number of rows, `end_rows`; or
-//! an `Err` from the call that ran it (also after rows have begun).
+//! A statement answers with exactly one of: `ok`; or `begin_rows`, any number of rows, `end_rows`;
+//! or an `Err` from the call that ran it (also after rows have begun).
 //!
 //! ```text
 //! begin_rows(columns)
@@ -85,7 +85,8 @@ impl ResultColumn {
 /// What an OK packet tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// Changed rows (or matched ones under CLIENT_FOUND_ROWS; the engine chooses by the session's flag).
+    /// Changed rows (or matched ones under CLIENT_FOUND_ROWS; the engine chooses by the session's
+    /// flag).
     pub affected_rows: u64,
     /// The first AUTO_INCREMENT value that the statement generated, or LAST_INSERT_ID(expr)'s
     /// argument; 0 for none.
@@ -116,7 +117,8 @@ pub trait Reply {
     fn float(&mut self, value: f32);
     /// A DOUBLE column's value.
     fn double(&mut self, value: f64);
-    /// Text, raw bytes, and everything that travels as its text: DECIMAL, ENUM, SET, JSON; BIT as its bytes.
+    /// Text, raw bytes, and everything that travels as its text: DECIMAL, ENUM, SET, JSON; BIT as
+    /// its bytes.
     fn bytes(&mut self, value: &[u8]);
     /// A DATE.
     fn date(&mut self, value: Date);
@@ -129,7 +131,8 @@ pub trait Reply {
     /// There are no more rows.
     fn end_rows(&mut self, completion: &Completion) -> Result<()>;
 
-    /// Asks the client for the content of a file of its own: LOAD DATA LOCAL. An `Err` if it can't be had.
+    /// Asks the client for the content of a file of its own: LOAD DATA LOCAL. An `Err` if it can't
+    /// be had.
     fn local_file(&mut self, path: &[u8]) -> Result<Vec<u8>> {
         let _ = path;
         Err(Error::local_data_disabled())

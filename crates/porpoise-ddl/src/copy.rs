@@ -13,7 +13,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, View, column_value, defaults, index_entry, row_check, write};
 use porpoise_expr::EvalContext;
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_planner::plan::SlotLayout;
 use porpoise_planner::relations::{ParentEdge, RowChange, relations};
 use porpoise_storage::{Cursor, Direction, SpaceId, Transaction};
@@ -131,7 +131,7 @@ pub fn check_foreign_keys(ddl: &mut Ddl<'_>, table: &Arc<Table>, names: &[&str])
     };
     let catalog = ddl.shared.catalog.load_full();
     let changes = [(Arc::clone(table), change)];
-    let Some(mut found) = relations(&catalog, &changes, &mut |_| Slot(0)) else {
+    let Some(mut found) = relations(&catalog, &changes, &mut |_| SlotId(0)) else {
         return Ok(0);
     };
     let Some(at) = found.node(table) else {
@@ -182,7 +182,7 @@ pub fn rebuild(
                 None => added(exec, column)?,
             });
         }
-        row_check::finish_row(exec, new, Slot(0), &values)?;
+        row_check::finish_row(exec, new, SlotId(0), &values)?;
         if let Some(auto) = auto {
             auto_max = auto_max.max(convert::to_uint(&values[auto]).0);
         }

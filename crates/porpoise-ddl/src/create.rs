@@ -9,7 +9,7 @@ use porpoise_catalog::{Change, IndexKind, Relation, Table};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::{Completion, ResultColumn};
 use porpoise_executor::{Exec, View, insert};
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_expr::typing::declared::TypeContext;
 use porpoise_mdl::{HeldTables, MdlContext, MdlScope, MdlTicket, Mode};
 use porpoise_planner::plan::{
@@ -206,12 +206,12 @@ struct Filling {
 
 impl Filling {
     /// The query's plan, with its rows inserted into the new table.
-    fn into_insert(self, table: &Arc<Table>) -> Result<(Plan, Slot)> {
+    fn into_insert(self, table: &Arc<Table>) -> Result<(Plan, SlotId)> {
         let mut plan = self.plan;
         let PlanKind::Query(Query { node, output, .. }) = plan.kind else {
             return Err(Error::not_supported_yet("this query in CREATE TABLE"));
         };
-        let slot = Slot(plan.slots.len() as u16);
+        let slot = SlotId(plan.slots.len() as u16);
         plan.slots
             .push(SlotLayout::of_rows(table.name.clone(), table));
         plan.kind = PlanKind::Insert(Insert {

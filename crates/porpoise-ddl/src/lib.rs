@@ -235,7 +235,7 @@ impl Ddl<'_> {
 
     /// The time of the statement, in UTC microseconds since 1970.
     pub fn now_us(&self) -> i64 {
-        self.session.statement_started_us
+        self.session.statement.started_us
     }
 }
 

@@ -152,7 +152,7 @@ pub(super) fn each(
 
 pub(super) fn interrupted(ddl: &Ddl<'_>) -> Result<()> {
     if ddl.session.interrupt.is_set() {
-        Err(ddl.session.interrupt_error())
+        Err(Error::query_interrupted())
     } else {
         Ok(())
     }

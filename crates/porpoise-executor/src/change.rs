@@ -9,7 +9,7 @@ use porpoise_catalog::Table;
 use porpoise_core::error::{Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::EvalContext;
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_planner::plan::UpdateTarget;
 use porpoise_planner::plan::{Delete, Update};
 use porpoise_types::{KeyBuf, Value};
@@ -124,7 +124,7 @@ fn write_assigned(exec: &mut Exec<'_>, target: &UpdateTarget, old: &[u8]) -> Res
 fn compute_generated(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     columns: &[usize],
 ) -> Result<()> {
     if columns.is_empty() {
@@ -135,8 +135,7 @@ fn compute_generated(
 }
 
 pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
-    exec.session.ignore_errors = plan.ignore;
-    exec.session.changes_rows = true;
+    exec.session.statement.begin_change(plan.ignore);
     let (mut matched, mut changed) = (0, 0);
     let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
     let once = plan.targets.len() > 1 || !plan.in_place;
@@ -222,8 +221,7 @@ pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
 }
 
 pub fn delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
-    exec.session.ignore_errors = plan.ignore;
-    exec.session.changes_rows = true;
+    exec.session.statement.begin_change(plan.ignore);
     let mut deleted = 0;
     let mut seen: Vec<HashSet<KeyBuf>> = vec![HashSet::new(); plan.targets.len()];
     let once = plan.targets.len() > 1 || !plan.in_place;
@@ -266,7 +264,7 @@ pub fn delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
 }
 
 /// A collected row may be stale: an earlier row's change may have come after it was read.
-fn reread(exec: &mut Exec<'_>, table: &Table, slot: Slot) -> Result<bool> {
+fn reread(exec: &mut Exec<'_>, table: &Table, slot: SlotId) -> Result<bool> {
     let key = exec.frame.slots[slot.0 as usize].key.clone();
     match exec.lock_and_read(table, &key)? {
         Some(row) => {

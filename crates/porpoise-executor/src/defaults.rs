@@ -4,7 +4,7 @@
 use porpoise_catalog::{Column, ColumnDefault};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::EvalContext;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Insert;
 use porpoise_types::{DataType, Value};
 
@@ -55,7 +55,7 @@ pub fn with_defaults(
 
 /// Evaluates an expression of the table's definition, which reads its row in slot 0, over another
 /// slot.
-pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: Slot) -> Result<Value> {
+pub fn eval_in(exec: &mut Exec<'_>, expr: &Expr, slot: SlotId) -> Result<Value> {
     if slot.0 == 0 {
         return expr.eval(exec);
     }

@@ -10,7 +10,7 @@ use porpoise_core::error::{Condition, Error, Level, Result};
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::function::{Call, Eval};
-use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, Slot};
+use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, SlotId};
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
@@ -275,7 +275,7 @@ fn boolean(truth: bool) -> Value {
 
 impl Exec<'_> {
     /// A column of a slot's current row.
-    pub fn column(&self, slot: Slot, column: usize, ty: &DataType) -> Value {
+    pub fn column(&self, slot: SlotId, column: usize, ty: &DataType) -> Value {
         let row = &self.frame.slots[slot.0 as usize];
         if row.null {
             return Value::Null;
@@ -307,7 +307,7 @@ impl Exec<'_> {
     }
 
     /// Whether a column of the slot's current row is NULL, without decoding it.
-    pub fn column_is_null(&self, slot: Slot, column: usize) -> bool {
+    pub fn column_is_null(&self, slot: SlotId, column: usize) -> bool {
         let row = &self.frame.slots[slot.0 as usize];
         let layout = &self.layouts[slot.0 as usize];
         row.null || layout.layout.is_null(&row.bytes, layout.position(column))

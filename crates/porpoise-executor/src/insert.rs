@@ -43,8 +43,7 @@ pub struct Counts {
 
 /// Executes an INSERT, REPLACE or LOAD DATA in the transaction of `exec`.
 pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
-    exec.session.ignore_errors = plan.ignore;
-    exec.session.changes_rows = true;
+    exec.session.statement.begin_change(plan.ignore);
     let mut counts = Counts {
         run_length: 1,
         ..Counts::default()
@@ -330,7 +329,7 @@ impl Exec<'_> {
     /// Whether values that do not fit are adjusted, with a warning: outside strict mode and under
     /// IGNORE.
     pub(crate) fn is_lenient(&self) -> bool {
-        self.session.ignore_errors || !self.session.sql_mode.strict()
+        self.session.statement.ignores_errors || !self.session.sql_mode.strict()
     }
 
     /// Under IGNORE a row that is refused leaves nothing behind: where to go back to.

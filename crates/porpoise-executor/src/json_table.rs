@@ -5,7 +5,7 @@
 //! if none finds any.
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::{EvalContext, Expr, Slot};
+use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_functions::json_scalar::{cast_name, scalar_of, stored};
 use porpoise_planner::plan::{JsonColumn, JsonOtherwise, JsonSource, JsonTable};
 use porpoise_types::{DataType, Json, JsonValue, Loss, Value};
@@ -16,7 +16,7 @@ use crate::operator::{Operator, replay};
 use crate::row_buffer::RowBuffer;
 
 pub struct JsonTableOperator<'p> {
-    slot: Slot,
+    slot: SlotId,
     doc: &'p Expr,
     table: &'p JsonTable,
     rows: RowBuffer,
@@ -24,7 +24,7 @@ pub struct JsonTableOperator<'p> {
 }
 
 impl<'p> JsonTableOperator<'p> {
-    pub fn new(slot: Slot, doc: &'p Expr, table: &'p JsonTable) -> JsonTableOperator<'p> {
+    pub fn new(slot: SlotId, doc: &'p Expr, table: &'p JsonTable) -> JsonTableOperator<'p> {
         JsonTableOperator {
             slot,
             doc,
@@ -71,7 +71,7 @@ fn width(table: &JsonTable) -> usize {
 }
 
 struct Finding<'r> {
-    slot: Slot,
+    slot: SlotId,
     rows: &'r mut RowBuffer,
 }
 

@@ -211,7 +211,7 @@ impl<'a> Exec<'a> {
         layouts: &'a [SlotLayout],
         parameters: &'a [Value],
     ) -> Exec<'a> {
-        let started_us = session.statement_started_us;
+        let started_us = session.statement.started_us;
         Exec {
             frame: Frame::with_slots(layouts.len()),
             layouts,
@@ -283,7 +283,7 @@ impl<'a> Exec<'a> {
 
     /// Gives one column of the slot's row another value, of the column's type; all others keep
     /// their bytes.
-    pub(crate) fn set_column(&mut self, slot: porpoise_expr::Slot, column: usize, value: &Value) {
+    pub(crate) fn set_column(&mut self, slot: porpoise_expr::SlotId, column: usize, value: &Value) {
         let layout = &self.layouts[slot.0 as usize];
         debug_assert!(layout.map.is_none(), "rows that change are whole");
         let row = &mut self.frame.slots[slot.0 as usize].bytes;
@@ -297,7 +297,7 @@ impl<'a> Exec<'a> {
     }
 
     /// Encodes values as the slot's row.
-    pub(crate) fn fill(&mut self, slot: porpoise_expr::Slot, values: &[Value]) -> Result<()> {
+    pub(crate) fn fill(&mut self, slot: porpoise_expr::SlotId, values: &[Value]) -> Result<()> {
         let slot = slot.0 as usize;
         let row = &mut self.frame.slots[slot];
         row.bytes.clear();
@@ -402,7 +402,7 @@ impl EvalContext for Exec<'_> {
 }
 
 impl porpoise_expr::ColumnNames for Exec<'_> {
-    fn write_column(&self, slot: porpoise_expr::Slot, column: usize, out: &mut String) {
+    fn write_column(&self, slot: porpoise_expr::SlotId, column: usize, out: &mut String) {
         let Some(layout) = self.layouts.get(slot.0 as usize) else {
             return;
         };

@@ -9,7 +9,7 @@
 
 use std::cell::RefCell;
 
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 
 use crate::Frame;
 
@@ -75,18 +75,18 @@ impl RowBuffer {
         self.starts.clear();
     }
 
-    pub fn push(&mut self, frame: &Frame, slots: &[Slot]) {
+    pub fn push(&mut self, frame: &Frame, slots: &[SlotId]) {
         self.starts.push(self.bytes.len());
         save(frame, slots, &mut self.bytes);
     }
 
-    pub fn restore(&self, row: usize, frame: &mut Frame, slots: &[Slot]) {
+    pub fn restore(&self, row: usize, frame: &mut Frame, slots: &[SlotId]) {
         restore(&self.bytes[self.starts[row]..], frame, slots);
     }
 }
 
 /// Appends the slots' rows.
-pub fn save(frame: &Frame, slots: &[Slot], out: &mut Vec<u8>) {
+pub fn save(frame: &Frame, slots: &[SlotId], out: &mut Vec<u8>) {
     for slot in slots {
         let row = &frame.slots[slot.0 as usize];
         out.push(row.null as u8);
@@ -98,7 +98,7 @@ pub fn save(frame: &Frame, slots: &[Slot], out: &mut Vec<u8>) {
 }
 
 /// Puts back what [`save`] wrote.
-pub fn restore(mut saved: &[u8], frame: &mut Frame, slots: &[Slot]) {
+pub fn restore(mut saved: &[u8], frame: &mut Frame, slots: &[SlotId]) {
     fn take<'a>(saved: &mut &'a [u8]) -> &'a [u8] {
         let (length, rest) = saved.split_at(4);
         let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;

@@ -3,7 +3,7 @@
 
 use porpoise_catalog::Table;
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_planner::plan::ViewCheck;
 use porpoise_types::{Value, convert};
 
@@ -13,7 +13,12 @@ use crate::defaults::{eval_in, implicit_default};
 use crate::eval::Evaluate;
 
 /// Encodes a new row into its slot: computes generated columns, checks NULLs and CHECKs.
-pub fn finish_row(exec: &mut Exec<'_>, table: &Table, slot: Slot, values: &[Value]) -> Result<()> {
+pub fn finish_row(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    slot: SlotId,
+    values: &[Value],
+) -> Result<()> {
     exec.fill(slot, values)?;
     let columns = 0..table.columns.len();
     compute_generated(exec, table, slot, columns.clone())?;
@@ -27,7 +32,7 @@ pub fn finish_row(exec: &mut Exec<'_>, table: &Table, slot: Slot, values: &[Valu
 pub fn compute_generated(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     columns: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     for number in columns {
@@ -45,7 +50,7 @@ pub fn compute_generated(
 pub fn check_nulls(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     columns: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     for number in columns {
@@ -62,7 +67,7 @@ pub fn check_nulls(
 pub fn check_row(
     exec: &mut Exec<'_>,
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     checks: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     for number in checks {

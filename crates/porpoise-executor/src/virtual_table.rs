@@ -9,7 +9,7 @@ use compact_str::CompactString;
 use hashbrown::HashMap;
 use porpoise_catalog::virtual_table::{self, VirtualColumn, VirtualTable};
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
+use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 use porpoise_types::Value;
 
 use crate::Exec;
@@ -93,7 +93,7 @@ impl Lookup {
     /// Reads equalities on the schema's and the table's name out of a scan's conditions.
     pub(crate) fn of(
         table: &VirtualTable,
-        slot: Slot,
+        slot: SlotId,
         filter: &[Expr],
         exec: &mut Exec<'_>,
     ) -> Result<Lookup> {
@@ -136,7 +136,7 @@ impl Lookup {
     }
 }
 
-fn column_of(table: &VirtualTable, of: Slot, expr: &Expr) -> Option<&'static str> {
+fn column_of(table: &VirtualTable, of: SlotId, expr: &Expr) -> Option<&'static str> {
     match &expr.kind {
         ExprKind::Column { slot, column, .. } if *slot == of => table
             .columns
@@ -148,7 +148,7 @@ fn column_of(table: &VirtualTable, of: Slot, expr: &Expr) -> Option<&'static str
 }
 
 /// Whether an expression reads the slot, or anything whose value is not known before the scan.
-fn reads(of: Slot, expr: &Expr) -> bool {
+fn reads(of: SlotId, expr: &Expr) -> bool {
     let mut found = false;
     porpoise_catalog::expression::for_each(expr, &mut |node| {
         found |= match &node.kind {

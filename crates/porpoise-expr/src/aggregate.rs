@@ -3,7 +3,7 @@
 use porpoise_core::error::Result;
 use porpoise_types::{DataType, Value};
 
-use super::function::{Arity, Want};
+use super::function::{ArgumentKind, Arity};
 use super::{EvalContext, Expr};
 
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct AggregateFunction {
     /// How many arguments it takes.
     pub arity: Arity,
     /// What the arguments are converted to; the last entry stands for all further ones.
-    pub wants: &'static [Want],
+    pub argument_kinds: &'static [ArgumentKind],
     /// The result's type and whether it can be NULL, given the converted arguments.
     pub returns: fn(&[Expr]) -> Result<(DataType, bool)>,
     /// Makes the state of a group that has no rows yet.

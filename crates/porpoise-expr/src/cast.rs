@@ -1,7 +1,7 @@
 //! Conversions inside expressions: CAST, CONVERT, and those the planner puts in by itself.
 //!
-//! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and how
-//! MySQL words what got lost.
+//! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and
+//! how MySQL words what got lost.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
@@ -72,7 +72,8 @@ pub fn cast(
         {
             (integer_as(value, is_unsigned(to)), None)
         }
-        // Text is an integer up to the first character that isn't a digit: no fraction, no exponent.
+        // Text is an integer up to the first character that isn't a digit: no fraction, no
+        // exponent.
         DataType::Int { .. } if matches!(value, Value::Text(_)) => {
             let (number, loss) = convert::integer_prefix(value.as_bytes().unwrap_or_default());
             let note = lost(loss, Lost::Truncated("INTEGER"), &value);
@@ -275,7 +276,8 @@ fn integer_as(value: Value, unsigned: bool) -> Value {
     }
 }
 
-/// Bytes in a numeric context: their text's number. (Hexadecimal literals were made integers by the planner.)
+/// Bytes in a numeric context: their text's number. (Hexadecimal literals were made integers by the
+/// planner.)
 fn numeric_text(value: Value, _from: &DataType) -> Value {
     match value {
         Value::Bytes(bytes) => Value::text(String::from_utf8_lossy(&bytes)),

@@ -40,7 +40,8 @@ pub fn compare(left: &Value, right: &Value, domain: Domain) -> Ordering {
         _ => match (left.as_bytes(), right.as_bytes(), domain) {
             (Some(a), Some(b), Domain::Text(collation)) => collation.compare(a, b),
             (Some(a), Some(b), _) => a.cmp(b),
-            // Numbers of different kinds: one of them was lifted out of the statement as a parameter.
+            // Numbers of different kinds: one of them was lifted out of the statement as a
+            // parameter.
             _ => match domain {
                 Domain::Decimal | Domain::Integer => convert::to_decimal(left)
                     .0

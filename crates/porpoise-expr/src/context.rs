@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_types::{ConvertContext, DateTime, Value};
 
 use super::Expr;
 
-/// The statement that an expression is evaluated for. Functions see it as `dyn`, inside a call; evaluation itself knows
-/// its type.
+/// The statement that an expression is evaluated for. Functions see it as `dyn`, inside a call;
+/// evaluation itself knows its type.
 pub trait EvalContext {
     /// The session's variables, its warnings, and what LAST_INSERT_ID() and its kin read.
     fn vars(&self) -> &SessionVars;
@@ -22,8 +22,8 @@ pub trait EvalContext {
     fn evaluate(&mut self, expr: &Expr) -> Result<Value>;
     /// When the statement began, in UTC microseconds since 1970.
     fn started_us(&self) -> i64;
-    /// The next number of RAND(seed)'s sequence, at least 0 and less than 1; `call` tells calls of a statement apart, each of
-    /// which has a sequence of its own.
+    /// The next number of RAND(seed)'s sequence, at least 0 and less than 1; `call` tells calls of
+    /// a statement apart, each of which has a sequence of its own.
     fn seeded_random(&mut self, seed: u64, call: usize) -> f64;
     /// CURRENT_USER(): `user@host` of the account that the session is checked as.
     fn current_user(&self) -> String;
@@ -31,10 +31,12 @@ pub trait EvalContext {
     fn current_role(&self) -> String;
     /// The statement is about to wait: its thread's other work goes elsewhere.
     fn before_waiting(&self);
-    /// GET_LOCK(): waits for a named lock, without end if there is no timeout. Whether it was taken.
+    /// GET_LOCK(): waits for a named lock, without end if there is no timeout. Whether it was
+    /// taken.
     ///
     /// # Errors
-    /// 3058 where the wait would close a cycle, 1317 after a KILL, 4163 for a name that can't be one.
+    /// 3058 where the wait would close a cycle, 1317 after a KILL, 4163 for a name that can't be
+    /// one.
     fn get_lock(&self, name: &str, timeout: Option<Duration>) -> Result<bool>;
     /// The connection that has a named lock.
     ///
@@ -59,15 +61,15 @@ pub trait EvalContext {
         self.vars().conversion(self.started_us())
     }
 
-    /// Ends a statement that was killed or ran out of time. Called once a row.
+    /// Ends a statement that was killed. Called once a row.
     ///
     /// # Errors
-    /// 1317 after a KILL, 3024 when the time is over.
+    /// 1317 after a KILL.
     #[inline]
     fn check_interrupt(&self) -> Result<()> {
         let vars = self.vars();
         if vars.interrupt.is_set() {
-            Err(vars.interrupt_error())
+            Err(Error::query_interrupted())
         } else {
             Ok(())
         }

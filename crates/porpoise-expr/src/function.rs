@@ -1,8 +1,9 @@
-//! What a scalar function is: its name, how many arguments it takes and as what kind of value each is wanted, the type of its
-//! result, and the Rust function that computes it.
+//! What a scalar function is: its name, how many arguments it takes and as what kind of value each
+//! is wanted, the type of its result, and the Rust function that computes it.
 //!
-//! [`typing`](super::typing) checks the count, converts the arguments to what the function wants, and asks for the
-//! result's type; evaluation then calls `eval` with values of just those kinds.
+//! [`typing`](super::typing) checks the count, converts the arguments to the kinds that the
+//! function takes, and asks for the result's type; evaluation then calls `eval` with values of just
+//! those kinds.
 
 use porpoise_core::error::Result;
 use porpoise_types::{DataType, Value};
@@ -17,7 +18,7 @@ pub struct Function {
     /// How many arguments it takes.
     pub arity: Arity,
     /// What the arguments are converted to; the last entry stands for all further ones.
-    pub wants: &'static [Want],
+    pub argument_kinds: &'static [ArgumentKind],
     /// The type of the result.
     pub returns: Returns,
     /// What computes it.
@@ -27,10 +28,10 @@ pub struct Function {
 }
 
 impl Function {
-    /// What argument `at` is wanted as.
-    pub fn want(&self, at: usize) -> Want {
-        let want = self.wants.get(at).or(self.wants.last());
-        want.copied().unwrap_or(Want::Any)
+    /// The kind of value that argument `at` is converted to.
+    pub fn argument_kind(&self, at: usize) -> ArgumentKind {
+        let kind = self.argument_kinds.get(at).or(self.argument_kinds.last());
+        kind.copied().unwrap_or(ArgumentKind::Any)
     }
 }
 
@@ -73,12 +74,13 @@ pub const fn at_least(min: usize) -> Arity {
 
 /// The kind of value an argument is converted to before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum ArgumentKind {
     /// As it is (ENUM and SET come as their text, BIT and YEAR as integers).
     Any,
     /// `Value::Text`; or `Value::Bytes` where the argument is a binary string.
     String,
-    /// As `String`, and brought together with all arguments wanted so: texts next to bytes are their encoding.
+    /// As `String`, and brought together with all arguments wanted so: texts next to bytes are
+    /// their encoding.
     Mixed,
     /// As `Mixed`, and compared: in one collation, without which the call is refused (1267).
     Compared,
@@ -119,8 +121,8 @@ pub enum Returns {
     Bool,
     /// utf8mb4 text in the arguments' common collation, of at most so many characters.
     Text(u32),
-    /// utf8mb4 text of at most so many characters that is the function's own: in the connection's collation, and weak in
-    /// comparisons, whatever the arguments are.
+    /// utf8mb4 text of at most so many characters that is the function's own: in the connection's
+    /// collation, and weak in comparisons, whatever the arguments are.
     OwnText(fn(&[Expr]) -> u64),
     /// The type of argument n.
     Same(usize),
@@ -178,14 +180,14 @@ impl std::fmt::Debug for Eval {
 pub const fn pure(
     name: &'static str,
     arity: Arity,
-    wants: &'static [Want],
+    argument_kinds: &'static [ArgumentKind],
     returns: Returns,
     eval: Eval,
 ) -> Function {
     Function {
         name,
         arity,
-        wants,
+        argument_kinds,
         returns,
         eval,
         purity: Purity::Pure,
@@ -196,13 +198,13 @@ pub const fn pure(
 pub const fn stable(
     name: &'static str,
     arity: Arity,
-    wants: &'static [Want],
+    argument_kinds: &'static [ArgumentKind],
     returns: Returns,
     eval: Eval,
 ) -> Function {
     Function {
         purity: Purity::Stable,
-        ..pure(name, arity, wants, returns, eval)
+        ..pure(name, arity, argument_kinds, returns, eval)
     }
 }
 
@@ -210,12 +212,12 @@ pub const fn stable(
 pub const fn volatile(
     name: &'static str,
     arity: Arity,
-    wants: &'static [Want],
+    argument_kinds: &'static [ArgumentKind],
     returns: Returns,
     eval: Eval,
 ) -> Function {
     Function {
         purity: Purity::Volatile,
-        ..pure(name, arity, wants, returns, eval)
+        ..pure(name, arity, argument_kinds, returns, eval)
     }
 }

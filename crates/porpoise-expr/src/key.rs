@@ -2,8 +2,8 @@
 
 use porpoise_types::{DataType, KeyBuf, Rounding, Value, encode_key_part};
 
-/// Encodes values as one comparable key: for sorting, grouping and distinctness. Of a quotient only the digits count
-/// that its type shows.
+/// Encodes values as one comparable key: for sorting, grouping and distinctness. Of a quotient only
+/// the digits count that its type shows.
 pub fn encode_values<'v>(
     values: impl Iterator<Item = (&'v Value, &'v DataType, bool)>,
     out: &mut KeyBuf,

@@ -2,12 +2,12 @@
 
 use porpoise_types::{DataType, Value};
 
-use super::{CastKind, Comparison, Expr, ExprKind, Slot, SubqueryKind};
+use super::{CastKind, Comparison, Expr, ExprKind, SlotId, SubqueryKind};
 
 /// What an expression's columns are called.
 pub trait ColumnNames {
     /// Appends the name of a column of a slot.
-    fn write_column(&self, slot: Slot, column: usize, out: &mut String);
+    fn write_column(&self, slot: SlotId, column: usize, out: &mut String);
     /// The n-th parameter, where its value is known.
     fn parameter(&self, _: usize) -> Option<&Value> {
         None
@@ -18,7 +18,7 @@ pub trait ColumnNames {
 struct Nameless;
 
 impl ColumnNames for Nameless {
-    fn write_column(&self, slot: Slot, column: usize, out: &mut String) {
+    fn write_column(&self, slot: SlotId, column: usize, out: &mut String) {
         out.push_str(&format!("s{}.c{}", slot.0, column));
     }
 }

@@ -1,9 +1,9 @@
 //! The tree of an expression.
 //!
-//! Columns live in the frame: each table, derived table, grouping and so on of the *whole* statement,
-//! subqueries included, has a slot of its own that holds its current row in encoded form
-//! (`porpoise_types::RowLayout`). A correlated subquery therefore reads its outer query's columns like
-//! any others.
+//! Columns live in the frame: each table, derived table, grouping and so on of the *whole*
+//! statement, subqueries included, has a slot of its own that holds its current row in encoded form
+//! (`porpoise_types::RowLayout`). A correlated subquery therefore reads its outer query's columns
+//! like any others.
 
 use compact_str::CompactString;
 use porpoise_types::{Collation, DataType, Value};
@@ -13,7 +13,7 @@ use super::typing::collation::Coercibility;
 
 /// Where a row source keeps its current row, unique in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slot(pub u16);
+pub struct SlotId(pub u16);
 
 /// An expression whose names are resolved and whose types are known.
 #[derive(Clone, Debug)]
@@ -37,10 +37,11 @@ pub enum ExprKind {
     /// A column of the current row of a table, a derived table, a grouping.
     Column {
         /// Whose row.
-        slot: Slot,
+        slot: SlotId,
         /// The position in that row.
         column: u16,
-        /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that of what it was computed from.
+        /// How easily its collation gives way: a stored column's is IMPLICIT, a computed one's that
+        /// of what it was computed from.
         strength: Coercibility,
     },
     /// `@name`.
@@ -160,7 +161,7 @@ pub enum ExprKind {
     Call {
         /// Which function.
         function: &'static Function,
-        /// Converted to what the function wants.
+        /// Converted to the kinds that the function takes.
         arguments: Vec<Expr>,
     },
     /// Only as an operand of a row comparison or IN.
@@ -204,8 +205,8 @@ pub enum Comparison {
     Ge,
 }
 
-/// In what kind of value two operands are compared (MySQL 8.4 manual, 14.3). Both operands have been
-/// cast to it.
+/// In what kind of value two operands are compared (MySQL 8.4 manual, 14.3). Both operands have
+/// been cast to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// i64/u64, mixed signs compared by value.
@@ -279,7 +280,8 @@ pub enum SubqueryKind {
     },
 }
 
-/// Calls `$visit` with each operand of a `$kind`: whether to see or to change them is in how it is borrowed, and in `$iter`.
+/// Calls `$visit` with each operand of a `$kind`: whether to see or to change them is in how it is
+/// borrowed, and in `$iter`.
 macro_rules! visit_operands {
     ($kind:expr, $visit:ident, $iter:ident) => {
         match $kind {
@@ -371,7 +373,7 @@ impl Expr {
     }
 
     /// A stored column of a slot.
-    pub fn column(slot: Slot, column: usize, ty: DataType, nullable: bool) -> Expr {
+    pub fn column(slot: SlotId, column: usize, ty: DataType, nullable: bool) -> Expr {
         Expr {
             kind: ExprKind::Column {
                 slot,
@@ -392,7 +394,7 @@ impl Expr {
     }
 
     /// The slot and position of a bare column.
-    pub fn as_column(&self) -> Option<(Slot, usize)> {
+    pub fn as_column(&self) -> Option<(SlotId, usize)> {
         match self.kind {
             ExprKind::Column { slot, column, .. } => Some((slot, column as usize)),
             _ => None,
@@ -419,7 +421,8 @@ impl Expr {
         found
     }
 
-    /// Neither reads a row, nor a variable, nor changes from call to call: the same all through one execution.
+    /// Neither reads a row, nor a variable, nor changes from call to call: the same all through one
+    /// execution.
     pub fn is_constant(&self) -> bool {
         !self.any(&mut |part| match &part.kind {
             ExprKind::Column { .. }
@@ -446,7 +449,8 @@ impl Expr {
         self.any(&mut |part| matches!(part.kind, ExprKind::Subquery { .. }))
     }
 
-    /// Whether two expressions say the same. Parameters are equal where `literals` tells equal values.
+    /// Whether two expressions say the same. Parameters are equal where `literals` tells equal
+    /// values.
     pub fn same_as(&self, other: &Expr, literals: &[Value]) -> bool {
         let all = |a: &[Expr], b: &[Expr]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_as(b, literals))
@@ -614,7 +618,8 @@ impl Expr {
                     && f.purity != Purity::Volatile
                     && all(a, b)
             }
-            // Who names an expression by its alias has its subquery as well, not another that reads alike.
+            // Who names an expression by its alias has its subquery as well, not another that reads
+            // alike.
             (
                 ExprKind::Subquery { number: a, kind: x },
                 ExprKind::Subquery { number: b, kind: y },

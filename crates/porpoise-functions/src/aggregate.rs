@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
-use porpoise_expr::function::{Arity, Want, at_least, exactly};
+use porpoise_expr::function::{ArgumentKind, Arity, at_least, exactly};
 use porpoise_expr::{Domain, EvalContext, Expr, compare, key, typing};
 use porpoise_types::{
     BlobSize, Collation, DataType, Decimal, Json, JsonValue, KeyBuf, Value, convert,
@@ -26,14 +26,14 @@ macro_rules! start {
 const fn row(
     name: &'static str,
     arity: Arity,
-    wants: &'static [Want],
+    argument_kinds: &'static [ArgumentKind],
     returns: fn(&[Expr]) -> Result<(DataType, bool)>,
     start: fn(&Aggregate) -> Box<dyn Accumulator>,
 ) -> AggregateFunction {
     AggregateFunction {
         name,
         arity,
-        wants,
+        argument_kinds,
         returns,
         start,
         ordered: matches!(
@@ -47,7 +47,7 @@ const fn variance(
     name: &'static str,
     start: fn(&Aggregate) -> Box<dyn Accumulator>,
 ) -> AggregateFunction {
-    row(name, exactly(1), &[Want::Double], double, start)
+    row(name, exactly(1), &[ArgumentKind::Double], double, start)
 }
 
 /// All aggregate functions. COUNT(*) has no argument.
@@ -55,21 +55,27 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     row(
         "ANY_VALUE",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         same,
         start!(AnyValue(None)),
     ),
-    row("AVG", exactly(1), &[Want::Number], average_type, |call| {
-        Box::new(Average {
-            sum: Sum::default(),
-            count: 0,
-            scale: call.ty.decimals(),
-        })
-    }),
+    row(
+        "AVG",
+        exactly(1),
+        &[ArgumentKind::Number],
+        average_type,
+        |call| {
+            Box::new(Average {
+                sum: Sum::default(),
+                count: 0,
+                scale: call.ty.decimals(),
+            })
+        },
+    ),
     row(
         "BIT_AND",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         bits,
         start!(Bits {
             value: u64::MAX,
@@ -79,7 +85,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     row(
         "BIT_OR",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         bits,
         start!(Bits {
             value: 0,
@@ -89,7 +95,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     row(
         "BIT_XOR",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         bits,
         start!(Bits {
             value: 0,
@@ -102,21 +108,21 @@ pub static AGGREGATES: &[AggregateFunction] = &[
             min: 0,
             max: usize::MAX,
         },
-        &[Want::Any],
+        &[ArgumentKind::Any],
         |_| Ok((DataType::BIGINT, false)),
         start!(Count(0)),
     ),
     row(
         "GROUP_CONCAT",
         at_least(1),
-        &[Want::Mixed],
+        &[ArgumentKind::Mixed],
         concat_type,
         |call| Box::new(GroupConcat::new(call)),
     ),
     row(
         "JSON_ARRAYAGG",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         |_| Ok((DataType::Json, true)),
         |call| {
             Box::new(JsonArray {
@@ -128,7 +134,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     row(
         "JSON_OBJECTAGG",
         exactly(2),
-        &[Want::String, Want::Any],
+        &[ArgumentKind::String, ArgumentKind::Any],
         |_| Ok((DataType::Json, true)),
         |call| {
             Box::new(JsonObject {
@@ -137,14 +143,14 @@ pub static AGGREGATES: &[AggregateFunction] = &[
             })
         },
     ),
-    row("MAX", exactly(1), &[Want::Any], same, |call| {
+    row("MAX", exactly(1), &[ArgumentKind::Any], same, |call| {
         Box::new(Extreme {
             best: None,
             domain: domain(call),
             wanted: Ordering::Greater,
         })
     }),
-    row("MIN", exactly(1), &[Want::Any], same, |call| {
+    row("MIN", exactly(1), &[ArgumentKind::Any], same, |call| {
         Box::new(Extreme {
             best: None,
             domain: domain(call),
@@ -158,7 +164,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
     row(
         "SUM",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         sum_type,
         start!(Sum::default()),
     ),
@@ -430,8 +436,8 @@ impl Accumulator for Bits {
     }
 }
 
-/// Welford's running variance. Of whole numbers, as long as their squares are exact, the sums are kept instead:
-/// the variance then has one rounding.
+/// Welford's running variance. Of whole numbers, as long as their squares are exact, the sums are
+/// kept instead: the variance then has one rounding.
 #[derive(Default)]
 struct Variance {
     count: u64,

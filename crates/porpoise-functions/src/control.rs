@@ -1,12 +1,14 @@
 //! Control flow and comparison (MySQL 8.4 manual, 14.5 and 14.4.2).
 //!
-//! IF, IFNULL, COALESCE, NULLIF, GREATEST and LEAST find their common type in the planner; IF and NULLIF
-//! become CASE there.
+//! IF, IFNULL, COALESCE, NULLIF, GREATEST and LEAST find their common type in the planner; IF and
+//! NULLIF become CASE there.
 
 use std::cmp::Ordering;
 
 use porpoise_core::error::Result;
-use porpoise_expr::function::{Call, Eval, Function, Returns, Want, at_least, exactly, pure};
+use porpoise_expr::function::{
+    ArgumentKind, Call, Eval, Function, Returns, at_least, exactly, pure,
+};
 use porpoise_expr::{Domain, compare};
 use porpoise_types::{DataType, Value};
 
@@ -14,56 +16,56 @@ pub static TABLE: &[Function] = &[
     pure(
         "COALESCE",
         at_least(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Same(0),
         Eval::Lazy(coalesce),
     ),
     pure(
         "GREATEST",
         at_least(2),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Same(0),
         Eval::Strict(|call, values| Ok(extreme(call, values, Ordering::Greater))),
     ),
     pure(
         "IF",
         exactly(3),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Same(1),
         Eval::Lazy(coalesce),
     ),
     pure(
         "IFNULL",
         exactly(2),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Same(0),
         Eval::Lazy(coalesce),
     ),
     pure(
         "INTERVAL",
         at_least(2),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Int,
         Eval::Values(interval),
     ),
     pure(
         "ISNULL",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Bool,
         Eval::Values(|_, values| Ok(Value::Int(values[0].is_null().into()))),
     ),
     pure(
         "LEAST",
         at_least(2),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Same(0),
         Eval::Strict(|call, values| Ok(extreme(call, values, Ordering::Less))),
     ),
     pure(
         "NULLIF",
         exactly(2),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Same(0),
         Eval::Lazy(coalesce),
     ),

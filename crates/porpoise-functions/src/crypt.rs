@@ -1,6 +1,7 @@
 //! Encryption and compression (MySQL 8.4 manual, 14.13).
 //!
-//! AES works on blocks of 16 bytes; `block_encryption_mode` says with which length of key, and how blocks are chained:
+//! AES works on blocks of 16 bytes; `block_encryption_mode` says with which length of key, and how
+//! blocks are chained:
 //!
 //! ```text
 //! ecb      each block by itself, padded to whole blocks
@@ -8,7 +9,8 @@
 //! cfb, ofb a stream of encrypted blocks is mixed with the text, 128, 8 or 1 bits at a time: no padding
 //! ```
 //!
-//! A compressed string is the length of what was compressed (4 bytes, the least first), then a zlib stream.
+//! A compressed string is the length of what was compressed (4 bytes, the least first), then a zlib
+//! stream.
 
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockDecrypt, BlockEncrypt, KeyInit};
@@ -18,7 +20,7 @@ use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
-    Call, Eval, Function, Purity, Returns, Want, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure,
 };
 use porpoise_expr::typing::bytes_type;
 use porpoise_types::{DataType, Value};
@@ -38,7 +40,7 @@ pub static TABLE: &[Function] = &[
     Function {
         name: "AES_DECRYPT",
         arity: between(2, 3),
-        wants: &[Want::Bytes],
+        argument_kinds: &[ArgumentKind::Bytes],
         returns: Returns::By(same_length),
         eval: Eval::Values(|call, values| crypt(call, values, false)),
         purity: Purity::Stable,
@@ -46,7 +48,7 @@ pub static TABLE: &[Function] = &[
     Function {
         name: "AES_ENCRYPT",
         arity: between(2, 3),
-        wants: &[Want::Bytes],
+        argument_kinds: &[ArgumentKind::Bytes],
         returns: Returns::By(padded_length),
         eval: Eval::Values(|call, values| crypt(call, values, true)),
         purity: Purity::Stable,
@@ -54,21 +56,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "COMPRESS",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::By(compressed_length),
         Eval::Strict(compress),
     ),
     pure(
         "UNCOMPRESS",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Fixed(|| DataType::Blob(porpoise_types::BlobSize::Long)),
         Eval::Strict(uncompress),
     ),
     pure(
         "UNCOMPRESSED_LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|call, values| {
             let packed = bytes(&values[0]);
@@ -105,9 +107,9 @@ fn compressed_length(arguments: &[Expr]) -> Result<DataType> {
     Ok(bytes_type(length + length / 1000 + 30))
 }
 
-// ---------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 // AES
-// ---------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 enum Cipher {
     Aes128(Box<Aes128>),
@@ -118,7 +120,8 @@ enum Cipher {
 type Block = [u8; BLOCK_BYTES];
 
 impl Cipher {
-    /// A cipher with a key of so many bytes: a longer one is folded onto itself, a shorter one filled with zeros.
+    /// A cipher with a key of so many bytes: a longer one is folded onto itself, a shorter one
+    /// filled with zeros.
     fn new(key: &[u8], length: usize) -> Cipher {
         let mut folded = [0; 32];
         for (at, byte) in key.iter().enumerate() {
@@ -292,7 +295,8 @@ fn ofb(cipher: &Cipher, text: &[u8], mut stream: Block) -> Vec<u8> {
     out
 }
 
-/// The register is encrypted, its first bits are mixed with the text's next ones, and the encrypted bits move in.
+/// The register is encrypted, its first bits are mixed with the text's next ones, and the encrypted
+/// bits move in.
 fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bool) -> Vec<u8> {
     let mut out = text.to_vec();
     match bits {
@@ -334,9 +338,9 @@ fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bo
     out
 }
 
-// ---------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 // Compression
-// ---------------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------------
 
 fn corrupted(call: &mut Call<'_>) {
     let warning = Error::uncompress_corrupted();

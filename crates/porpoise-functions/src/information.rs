@@ -1,4 +1,4 @@
-//! What a statement may ask of its session and server (MySQL 8.4 manual, 14.15 and 14.24).
+//! What a statement may ask of its session and server (MySQL 8.4 manual, 14.15 and 14.23).
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables;
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, between, exactly, pure, stable, volatile,
+    ArgumentKind, Call, Eval, Function, Returns, between, exactly, pure, stable, volatile,
 };
 use porpoise_expr::typing::collation::{self, Coercibility};
 use porpoise_types::{Collation, DataType, Value, convert};
@@ -15,28 +15,28 @@ pub static TABLE: &[Function] = &[
     volatile(
         "BENCHMARK",
         exactly(2),
-        &[Want::Integer, Want::Any],
+        &[ArgumentKind::Integer, ArgumentKind::Any],
         Returns::Int,
         Eval::Lazy(benchmark),
     ),
     pure(
         "CHARSET",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Fixed(name),
         Eval::Values(|call, _| Ok(Value::text(collation_of(call).charset().name()))),
     ),
     pure(
         "COERCIBILITY",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Int,
         Eval::Values(|call, _| Ok(Value::Int(coercibility(call)))),
     ),
     pure(
         "COLLATION",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Fixed(name),
         Eval::Values(|call, _| Ok(Value::text(collation_of(call).name()))),
     ),
@@ -85,7 +85,7 @@ pub static TABLE: &[Function] = &[
     volatile(
         "LAST_INSERT_ID",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::UInt,
         Eval::Values(last_insert_id),
     ),
@@ -120,7 +120,7 @@ pub static TABLE: &[Function] = &[
     volatile(
         "SLEEP",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Int,
         Eval::Values(sleep),
     ),
@@ -148,14 +148,14 @@ pub static TABLE: &[Function] = &[
     volatile(
         "GET_LOCK",
         exactly(2),
-        &[Want::String, Want::Double],
+        &[ArgumentKind::String, ArgumentKind::Double],
         Returns::Int,
         Eval::Values(get_lock),
     ),
     volatile(
         "IS_FREE_LOCK",
         exactly(1),
-        &[Want::String],
+        &[ArgumentKind::String],
         Returns::Int,
         Eval::Values(|call, values| {
             let owner = call.context.lock_owner(&lock_name(values)?)?;
@@ -165,7 +165,7 @@ pub static TABLE: &[Function] = &[
     volatile(
         "IS_USED_LOCK",
         exactly(1),
-        &[Want::String],
+        &[ArgumentKind::String],
         Returns::UInt,
         Eval::Values(|call, values| {
             let owner = call.context.lock_owner(&lock_name(values)?)?;
@@ -182,7 +182,7 @@ pub static TABLE: &[Function] = &[
     volatile(
         "RELEASE_LOCK",
         exactly(1),
-        &[Want::String],
+        &[ArgumentKind::String],
         Returns::Int,
         Eval::Values(|call, values| {
             let released = call.context.release_lock(&lock_name(values)?)?;
@@ -192,7 +192,7 @@ pub static TABLE: &[Function] = &[
     volatile(
         "NAME_CONST",
         exactly(2),
-        &[Want::String, Want::Any],
+        &[ArgumentKind::String, ArgumentKind::Any],
         Returns::Same(1),
         Eval::Values(|_, values| Ok(values[1].clone())),
     ),
@@ -241,7 +241,8 @@ fn user(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
     Ok(Value::text(format!("{}@{}", session.user, session.host)))
 }
 
-/// With an argument: remembers it as the session's, which drivers use for UPDATE … LAST_INSERT_ID(expr).
+/// With an argument: remembers it as the session's, which drivers use for UPDATE …
+/// LAST_INSERT_ID(expr).
 fn last_insert_id(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     if let Some(value) = values.first() {
         if value.is_null() {
@@ -251,7 +252,6 @@ fn last_insert_id(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             Value::Int(v) => *v as u64,
             other => convert::to_uint(other).0,
         };
-        call.context.vars_mut().last_insert_id_set = true;
     }
     Ok(Value::UInt(call.context.vars().last_insert_id))
 }

@@ -1,12 +1,12 @@
 //! JSON functions (MySQL 8.4 manual, 14.17).
 //!
-//! Documents come as JSON values or as text that is parsed here, so that errors 3140 to 3149 can name the
-//! argument and the function. Paths are text. Values that go *into* a document are not parsed: a text becomes
-//! a JSON string, a truth value becomes `true` or `false`.
+//! Documents come as JSON values or as text that is parsed here, so that errors 3140 to 3149 can
+//! name the argument and the function. Paths are text. Values that go *into* a document are not
+//! parsed: a text becomes a JSON string, a truth value becomes `true` or `false`.
 
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
 use porpoise_expr::{Expr, ExprKind, SubqueryKind};
 use porpoise_types::json::path::{Change, Leg};
@@ -17,9 +17,9 @@ use porpoise_types::{
 
 use crate::string::bytes;
 
-const ANY: &[Want] = &[Want::Any];
+const ANY: &[ArgumentKind] = &[ArgumentKind::Any];
 /// A document, then paths.
-const PATHS: &[Want] = &[Want::Any, Want::String];
+const PATHS: &[ArgumentKind] = &[ArgumentKind::Any, ArgumentKind::String];
 
 const JSON: Returns = Returns::Fixed(|| DataType::Json);
 const TEXT: Returns = Returns::Fixed(|| DataType::Text {
@@ -59,7 +59,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "JSON_CONTAINS",
         between(2, 3),
-        &[Want::Any, Want::Any, Want::String],
+        &[ArgumentKind::Any, ArgumentKind::Any, ArgumentKind::String],
         Returns::Bool,
         Eval::Strict(contains),
     ),
@@ -417,7 +417,8 @@ fn unquote(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     }
 }
 
-/// What the paths match: one path that can match but once yields the value, all else an array of values.
+/// What the paths match: one path that can match but once yields the value, all else an array of
+/// values.
 fn extract(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let doc = document(values, 0, "json_extract")?;
     let paths = paths(values, 1)?;
@@ -532,7 +533,8 @@ fn search(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     }
 }
 
-/// Applies `apply` to the document for each pair of a path and a value. NULL if the document or a path is NULL.
+/// Applies `apply` to the document for each pair of a path and a value. NULL if the document or a
+/// path is NULL.
 fn change(
     call: &mut Call<'_>,
     values: &[Value],
@@ -585,7 +587,8 @@ fn merge_preserve(values: &[Value], function: &str) -> Result<Value> {
     made(merged)
 }
 
-/// A patch that is no object replaces whatever was there, NULL included; an object patched onto NULL is NULL.
+/// A patch that is no object replaces whatever was there, NULL included; an object patched onto
+/// NULL is NULL.
 fn merge_patch(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let mut merged: Option<JsonValue> = None;
     for at in 0..values.len() {
@@ -652,8 +655,8 @@ fn binary_size(value: &JsonValue) -> usize {
     }
 }
 
-/// Count and size, an entry a key (offset, length), an entry a value (type, offset or the value itself), then
-/// keys and values. Offsets have two bytes while everything fits, else four.
+/// Count and size, an entry a key (offset, length), an entry a value (type, offset or the value
+/// itself), then keys and values. Offsets have two bytes while everything fits, else four.
 fn container_size<'v>(keys: &[&str], values: impl Iterator<Item = &'v JsonValue>) -> usize {
     /// A value's bytes, and whether they may stand in the entry itself.
     type Sized = (usize, bool);

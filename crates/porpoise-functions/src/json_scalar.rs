@@ -1,7 +1,8 @@
-//! Scalars out of JSON documents: JSON_VALUE, and what JSON_TABLE's columns share with it (MySQL 8.4 manual, 14.17).
+//! Scalars out of JSON documents: JSON_VALUE, and what JSON_TABLE's columns share with it (MySQL
+//! 8.4 manual, 14.17).
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::function::{Call, Eval, Function, Purity, Returns, Want, exactly};
+use porpoise_expr::function::{ArgumentKind, Call, Eval, Function, Purity, Returns, exactly};
 use porpoise_expr::typing::literal_type;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_types::json::path::JsonPath;
@@ -18,18 +19,18 @@ pub enum JsonResponse {
     Default = 2,
 }
 
-/// `JSON_VALUE(doc, path RETURNING type … ON EMPTY … ON ERROR)`: the document, the path, and for each of the two cases
-/// the response's number and its default, of the call's type.
+/// `JSON_VALUE(doc, path RETURNING type … ON EMPTY … ON ERROR)`: the document, the path, and for
+/// each of the two cases the response's number and its default, of the call's type.
 pub static JSON_VALUE: Function = Function {
     name: "JSON_VALUE",
     arity: exactly(6),
-    wants: &[
-        Want::Json,
-        Want::String,
-        Want::Integer,
-        Want::Any,
-        Want::Integer,
-        Want::Any,
+    argument_kinds: &[
+        ArgumentKind::Json,
+        ArgumentKind::String,
+        ArgumentKind::Integer,
+        ArgumentKind::Any,
+        ArgumentKind::Integer,
+        ArgumentKind::Any,
     ],
     returns: Returns::Same(3),
     eval: Eval::Lazy(json_value),

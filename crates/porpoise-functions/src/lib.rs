@@ -1,20 +1,38 @@
-//! The functions, a row each: what a row says is told in [`porpoise_expr::function`].
+//! The functions, a row each: [`porpoise_expr::function`] says what a row is.
 //!
-//! Adding a function is one row in the table of its family (`string.rs`, `numeric.rs`, `temporal.rs`,
-//! `control.rs`, `crypt.rs`, `json.rs`, `information.rs`) and one Rust function.
+//! | family | holds |
+//! | --- | --- |
+//! | `string`, `search`, `encoding`, `number_format` | strings: parts of them, looking for them, their spellings, FORMAT |
+//! | `regexp` | what the REGEXP functions of `search` do |
+//! | `numeric`, `control` | numbers and bits; IF, CASE's kin, comparisons |
+//! | `temporal`, `date_arithmetic`, `date_format` | dates and times: parts of them, sums, texts |
+//! | `json`, `json_scalar` | JSON documents, and scalars out of them |
+//! | `crypt`, `digest`, `uuid`, `inet` | encryption, compression, digests, UUIDs, addresses |
+//! | `information` | the session and the server; named locks |
+//! | `aggregate` | COUNT, SUM and the others that make one value of many rows |
+//!
+//! Adding a function is one row in the table of its family and one Rust function.
 
 #![warn(missing_docs)]
 
 mod aggregate;
 mod control;
 mod crypt;
+mod date_arithmetic;
+mod date_format;
+mod digest;
+mod encoding;
+mod inet;
 mod information;
 mod json;
 pub mod json_scalar;
+mod number_format;
 mod numeric;
 mod regexp;
+mod search;
 mod string;
 mod temporal;
+mod uuid;
 
 use std::sync::LazyLock;
 
@@ -27,11 +45,19 @@ use porpoise_expr::function::Function;
 static FAMILIES: &[&[Function]] = &[
     control::TABLE,
     crypt::TABLE,
+    date_arithmetic::TABLE,
+    date_format::TABLE,
+    digest::TABLE,
+    encoding::TABLE,
+    inet::TABLE,
     information::TABLE,
     json::TABLE,
+    number_format::TABLE,
     numeric::TABLE,
+    search::TABLE,
     string::TABLE,
     temporal::TABLE,
+    uuid::TABLE,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::new(|| {

@@ -1,8 +1,9 @@
-//! Mathematical functions (MySQL 8.4 manual, 14.6.2). Results that are not finite are NULL or error 1690.
+//! Mathematical functions (MySQL 8.4 manual, 14.6.2). Results that are not finite are NULL or error
+//! 1690.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::function::{
-    Call, Eval, Function, Purity, Returns, Want, between, exactly, pure,
+    ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure,
 };
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::{DataType, Decimal, Rounding, Value, convert};
@@ -12,7 +13,7 @@ macro_rules! real {
         pure(
             $name,
             exactly(1),
-            &[Want::Double],
+            &[ArgumentKind::Double],
             Returns::Double,
             Eval::Strict(|_, values| Ok(finite($f(double(&values[0]))))),
         )
@@ -23,7 +24,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "ABS",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(same_number),
         Eval::Strict(abs),
     ),
@@ -32,42 +33,46 @@ pub static TABLE: &[Function] = &[
     pure(
         "ATAN",
         between(1, 2),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(atan),
     ),
     pure(
         "ATAN2",
         between(1, 2),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(atan),
     ),
     pure(
         "BIT_COUNT",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bits(&values[0]).count_ones().into()))),
     ),
     pure(
         "CEIL",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(integral),
         Eval::Strict(|call, values| whole(call, &values[0], Rounding::Ceiling)),
     ),
     pure(
         "CEILING",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(integral),
         Eval::Strict(|call, values| whole(call, &values[0], Rounding::Ceiling)),
     ),
     pure(
         "CONV",
         exactly(3),
-        &[Want::String, Want::Integer, Want::Integer],
+        &[
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+        ],
         Returns::Text(64),
         Eval::Strict(conv),
     ),
@@ -75,7 +80,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "COT",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|call, values| {
             let cotangent = 1.0 / double(&values[0]).tan();
@@ -90,7 +95,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "CRC32",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::UInt,
         Eval::Strict(|_, values| {
             Ok(Value::UInt(
@@ -102,49 +107,49 @@ pub static TABLE: &[Function] = &[
     pure(
         "EXP",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|_, values| checked(double(&values[0]).exp(), "exp")),
     ),
     pure(
         "FLOOR",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(integral),
         Eval::Strict(|call, values| whole(call, &values[0], Rounding::Floor)),
     ),
     pure(
         "LN",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|call, values| logarithm(call, double(&values[0]), f64::ln)),
     ),
     pure(
         "LOG",
         between(1, 2),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(log),
     ),
     pure(
         "LOG10",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|call, values| logarithm(call, double(&values[0]), f64::log10)),
     ),
     pure(
         "LOG2",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|call, values| logarithm(call, double(&values[0]), f64::log2)),
     ),
     pure(
         "MOD",
         exactly(2),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(modulo_type),
         Eval::Strict(modulo),
     ),
@@ -162,14 +167,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "POW",
         exactly(2),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|_, values| checked(double(&values[0]).powf(double(&values[1])), "pow")),
     ),
     pure(
         "POWER",
         exactly(2),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Double,
         Eval::Strict(|_, values| checked(double(&values[0]).powf(double(&values[1])), "pow")),
     ),
@@ -177,7 +182,7 @@ pub static TABLE: &[Function] = &[
     Function {
         name: "RAND",
         arity: between(0, 1),
-        wants: &[Want::Integer],
+        argument_kinds: &[ArgumentKind::Integer],
         returns: Returns::Double,
         eval: Eval::Values(rand),
         purity: Purity::Volatile,
@@ -185,14 +190,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "ROUND",
         between(1, 2),
-        &[Want::Number, Want::Integer],
+        &[ArgumentKind::Number, ArgumentKind::Integer],
         Returns::By(rounded),
         Eval::Strict(|call, values| round(call, values, Rounding::HalfAwayFromZero)),
     ),
     pure(
         "SIGN",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(Value::Int(match double(&values[0]) {
@@ -208,28 +213,28 @@ pub static TABLE: &[Function] = &[
     pure(
         "TRUNCATE",
         exactly(2),
-        &[Want::Number, Want::Integer],
+        &[ArgumentKind::Number, ArgumentKind::Integer],
         Returns::By(rounded),
         Eval::Strict(|call, values| round(call, values, Rounding::Truncate)),
     ),
     pure(
         "BIN",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Text(64),
         Eval::Strict(|call, values| in_base(call, values, 2)),
     ),
     pure(
         "OCT",
         exactly(1),
-        &[Want::Any],
+        &[ArgumentKind::Any],
         Returns::Text(64),
         Eval::Strict(|call, values| in_base(call, values, 8)),
     ),
     pure(
         "FORMAT_BYTES",
         exactly(1),
-        &[Want::Double],
+        &[ArgumentKind::Double],
         Returns::Text(11),
         Eval::Strict(format_bytes),
     ),

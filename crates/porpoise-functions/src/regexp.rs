@@ -1,7 +1,7 @@
 //! REGEXP_LIKE and its family (MySQL 8.4 manual, 14.8.2), on the `regex` crate.
 //!
-//! The crate's language is ICU's without look-around and back references, which it refuses: the error
-//! is MySQL's 3690. Case follows the collation unless the match type says otherwise.
+//! The crate's language is ICU's without look-around and back references, which it refuses: the
+//! error is MySQL's 3690. Case follows the collation unless the match type says otherwise.
 
 use std::cell::RefCell;
 

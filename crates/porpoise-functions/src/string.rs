@@ -1,48 +1,28 @@
 //! String functions (MySQL 8.4 manual, 14.8).
 //!
-//! Positions and lengths count characters for text and bytes for binary strings: [`Units`] knows the
-//! difference. Results longer than `max_allowed_packet` are NULL with a warning.
+//! Positions and lengths count characters for text and bytes for binary strings: [`Units`] knows
+//! the difference. Results longer than `max_allowed_packet` are NULL with a warning.
 
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
-    Call, Eval, Function, Returns, Want, at_least, between, exactly, pure, volatile,
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure, volatile,
 };
 use porpoise_expr::typing;
-use porpoise_types::{
-    BlobSize, Charset, Collation, CompactString, DataType, Decimal, Value, convert,
-};
+use porpoise_types::{BlobSize, Collation, CompactString, DataType, Value, convert};
 
-const STRING: &[Want] = &[Want::String];
+pub(super) const STRING: &[ArgumentKind] = &[ArgumentKind::String];
 
 /// Of results made of no string.
 const DEFAULT_COLLATION: Collation = Collation::UTF8MB4_0900_AI_CI;
 
 pub static TABLE: &[Function] = &[
     pure(
-        "ASCII",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(Value::Int(
-                bytes(&values[0]).first().map_or(0, |&byte| byte.into()),
-            ))
-        }),
-    ),
-    pure(
         "BIT_LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64 * 8))),
-    ),
-    pure(
-        "CHAR",
-        at_least(1),
-        &[Want::Integer],
-        Returns::By(char_type),
-        Eval::Values(char),
     ),
     pure(
         "CHARACTER_LENGTH",
@@ -61,21 +41,21 @@ pub static TABLE: &[Function] = &[
     pure(
         "CONCAT",
         at_least(1),
-        &[Want::Mixed],
+        &[ArgumentKind::Mixed],
         Returns::By(concat_type),
         Eval::Strict(concat),
     ),
     pure(
         "CONCAT_WS",
         at_least(2),
-        &[Want::Mixed],
+        &[ArgumentKind::Mixed],
         Returns::By(concat_type),
         Eval::Values(concat_ws),
     ),
     pure(
         "ELT",
         at_least(2),
-        &[Want::Integer, Want::Mixed],
+        &[ArgumentKind::Integer, ArgumentKind::Mixed],
         Returns::By(rest_type),
         Eval::Values(elt),
     ),
@@ -83,63 +63,26 @@ pub static TABLE: &[Function] = &[
         "EXPORT_SET",
         between(3, 5),
         &[
-            Want::Integer,
-            Want::Mixed,
-            Want::Mixed,
-            Want::Mixed,
-            Want::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+            ArgumentKind::Mixed,
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
         ],
         Returns::By(long_type),
         Eval::Strict(export_set),
     ),
     pure(
-        "FIELD",
-        at_least(2),
-        &[Want::Any],
-        Returns::Int,
-        Eval::Values(field),
-    ),
-    pure(
-        "FIND_IN_SET",
-        exactly(2),
-        &[Want::Compared],
-        Returns::Int,
-        Eval::Strict(find_in_set),
-    ),
-    pure(
-        "FORMAT",
-        between(2, 3),
-        &[Want::Number, Want::Integer, Want::String],
-        Returns::Text(128),
-        Eval::Strict(format),
-    ),
-    pure(
-        "FROM_BASE64",
-        exactly(1),
-        STRING,
-        Returns::By(bytes_type),
-        Eval::Strict(from_base64),
-    ),
-    pure(
-        "HEX",
-        exactly(1),
-        &[Want::Any],
-        Returns::OwnText(hex_chars),
-        Eval::Strict(hex),
-    ),
-    pure(
         "INSERT",
         exactly(4),
-        &[Want::Mixed, Want::Integer, Want::Integer, Want::Mixed],
+        &[
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+        ],
         Returns::By(concat_type),
         Eval::Strict(insert),
-    ),
-    pure(
-        "INSTR",
-        exactly(2),
-        &[Want::Compared],
-        Returns::Int,
-        Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)))),
     ),
     pure(
         "LCASE",
@@ -151,7 +94,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "LEFT",
         exactly(2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let count = count(&values[1]);
@@ -161,19 +104,9 @@ pub static TABLE: &[Function] = &[
     pure(
         "LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64))),
-    ),
-    pure(
-        "LOCATE",
-        between(2, 3),
-        &[Want::Compared, Want::Compared, Want::Integer],
-        Returns::Int,
-        Eval::Strict(|call, values| {
-            let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
-            Ok(Value::Int(locate(call, &values[1], &values[0], from)))
-        }),
     ),
     pure(
         "LOWER",
@@ -185,7 +118,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "LPAD",
         exactly(3),
-        &[Want::Mixed, Want::Integer, Want::Mixed],
+        &[
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+        ],
         Returns::By(long_type),
         Eval::Strict(|call, values| pad(call, values, true)),
     ),
@@ -199,113 +136,30 @@ pub static TABLE: &[Function] = &[
     pure(
         "MAKE_SET",
         at_least(2),
-        &[Want::Integer, Want::Mixed],
+        &[ArgumentKind::Integer, ArgumentKind::Mixed],
         Returns::By(rest_type),
         Eval::Values(make_set),
     ),
     pure(
-        "MD5",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Text(32),
-        Eval::Strict(|_, values| {
-            use md5::Digest;
-            Ok(Value::text(to_hex(
-                &md5::Md5::digest(bytes(&values[0])),
-                false,
-            )))
-        }),
-    ),
-    pure(
         "MID",
         between(2, 3),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(substring),
     ),
     pure(
         "OCTET_LENGTH",
         exactly(1),
-        &[Want::Bytes],
+        &[ArgumentKind::Bytes],
         Returns::Int,
         Eval::Strict(|_, values| Ok(Value::Int(bytes(&values[0]).len() as i64))),
-    ),
-    pure("ORD", exactly(1), STRING, Returns::Int, Eval::Strict(ord)),
-    pure(
-        "QUOTE",
-        exactly(1),
-        STRING,
-        Returns::By(long_type),
-        Eval::Values(quote),
-    ),
-    volatile(
-        "RANDOM_BYTES",
-        exactly(1),
-        &[Want::Integer],
-        Returns::By(bytes_type),
-        Eval::Strict(random_bytes),
-    ),
-    pure(
-        "REGEXP_INSTR",
-        between(2, 6),
-        &[
-            Want::String,
-            Want::String,
-            Want::Integer,
-            Want::Integer,
-            Want::Integer,
-            Want::String,
-        ],
-        Returns::Int,
-        Eval::Strict(super::regexp::instr),
-    ),
-    pure(
-        "REGEXP_LIKE",
-        between(2, 3),
-        STRING,
-        Returns::Bool,
-        Eval::Strict(super::regexp::like),
-    ),
-    pure(
-        "REGEXP_REPLACE",
-        between(3, 6),
-        &[
-            Want::String,
-            Want::String,
-            Want::String,
-            Want::Integer,
-            Want::Integer,
-            Want::String,
-        ],
-        Returns::By(long_type),
-        Eval::Strict(super::regexp::replace),
-    ),
-    pure(
-        "REGEXP_SUBSTR",
-        between(2, 5),
-        &[
-            Want::String,
-            Want::String,
-            Want::Integer,
-            Want::Integer,
-            Want::String,
-        ],
-        Returns::By(long_type),
-        Eval::Strict(super::regexp::substr),
     ),
     pure(
         "REPEAT",
         exactly(2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::By(long_type),
         Eval::Strict(repeat),
-    ),
-    pure(
-        "REPLACE",
-        exactly(3),
-        &[Want::Compared],
-        Returns::By(long_type),
-        Eval::Strict(replace),
     ),
     pure(
         "REVERSE",
@@ -317,7 +171,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "RIGHT",
         exactly(2),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let units = Units::of(&values[0]);
@@ -328,7 +182,11 @@ pub static TABLE: &[Function] = &[
     pure(
         "RPAD",
         exactly(3),
-        &[Want::Mixed, Want::Integer, Want::Mixed],
+        &[
+            ArgumentKind::Mixed,
+            ArgumentKind::Integer,
+            ArgumentKind::Mixed,
+        ],
         Returns::By(long_type),
         Eval::Strict(|call, values| pad(call, values, false)),
     ),
@@ -340,27 +198,6 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|_, values| Ok(trim(&values[0], b" ", false, true))),
     ),
     pure(
-        "SHA",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Text(40),
-        Eval::Strict(sha1),
-    ),
-    pure(
-        "SHA1",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Text(40),
-        Eval::Strict(sha1),
-    ),
-    pure(
-        "SHA2",
-        exactly(2),
-        &[Want::Bytes, Want::Integer],
-        Returns::Text(128),
-        Eval::Strict(sha2),
-    ),
-    pure(
         "SOUNDEX",
         exactly(1),
         STRING,
@@ -370,53 +207,32 @@ pub static TABLE: &[Function] = &[
     pure(
         "SPACE",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::OwnText(|_| u64::MAX),
         Eval::Strict(|call, values| repeat(call, &[Value::text(" "), values[0].clone()])),
     ),
     pure(
-        "STRCMP",
-        exactly(2),
-        &[Want::Compared],
-        Returns::Int,
-        Eval::Strict(|call, values| {
-            Ok(Value::Int(
-                collation(call).compare(bytes(&values[0]), bytes(&values[1])) as i64,
-            ))
-        }),
-    ),
-    pure(
         "SUBSTR",
         between(2, 3),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(substring),
     ),
     pure(
         "SUBSTRING",
         between(2, 3),
-        &[Want::String, Want::Integer],
+        &[ArgumentKind::String, ArgumentKind::Integer],
         Returns::Same(0),
         Eval::Strict(substring),
     ),
     pure(
-        "SUBSTRING_INDEX",
-        exactly(3),
-        &[Want::Compared, Want::Compared, Want::Integer],
-        Returns::Same(0),
-        Eval::Strict(substring_index),
-    ),
-    pure(
-        "TO_BASE64",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::OwnText(base64_chars),
-        Eval::Strict(to_base64),
-    ),
-    pure(
         "TRIM",
         between(1, 3),
-        &[Want::Compared, Want::Compared, Want::String],
+        &[
+            ArgumentKind::Compared,
+            ArgumentKind::Compared,
+            ArgumentKind::String,
+        ],
         Returns::Same(0),
         Eval::Strict(|_, values| {
             let remove = values.get(1).map_or(&b" "[..], bytes);
@@ -437,84 +253,11 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(upper),
     ),
     pure(
-        "UNHEX",
-        exactly(1),
-        STRING,
-        Returns::By(bytes_type),
-        Eval::Strict(unhex),
-    ),
-    pure(
         "UPPER",
         exactly(1),
         STRING,
         Returns::Same(0),
         Eval::Strict(upper),
-    ),
-    volatile(
-        "UUID_SHORT",
-        exactly(0),
-        &[],
-        Returns::UInt,
-        Eval::Values(|_, _| Ok(Value::UInt(short_uuid()))),
-    ),
-    volatile(
-        "UUID",
-        exactly(0),
-        &[],
-        Returns::Text(36),
-        Eval::Values(uuid),
-    ),
-    pure(
-        "BIN_TO_UUID",
-        between(1, 2),
-        &[Want::Bytes, Want::Integer],
-        Returns::Text(36),
-        Eval::Strict(bin_to_uuid),
-    ),
-    pure(
-        "UUID_TO_BIN",
-        between(1, 2),
-        &[Want::String, Want::Integer],
-        Returns::Fixed(|| DataType::Varbinary(16)),
-        Eval::Strict(uuid_to_bin),
-    ),
-    pure(
-        "IS_UUID",
-        exactly(1),
-        STRING,
-        Returns::Bool,
-        Eval::Strict(|_, values| Ok(Value::Int(parse_uuid(bytes(&values[0])).is_some().into()))),
-    ),
-    pure(
-        "WEIGHT_STRING",
-        exactly(1),
-        STRING,
-        Returns::By(bytes_type),
-        Eval::Strict(|call, values| {
-            let mut key = Vec::new();
-            collation(call).sort_key(bytes(&values[0]), &mut key);
-            Ok(Value::Bytes(key))
-        }),
-    ),
-    pure(
-        "INET_ATON",
-        exactly(1),
-        STRING,
-        Returns::UInt,
-        Eval::Strict(inet_aton),
-    ),
-    pure(
-        "INET_NTOA",
-        exactly(1),
-        &[Want::Integer],
-        Returns::Text(15),
-        Eval::Strict(|_, values| {
-            Ok(
-                u32::try_from(convert::to_wide(&values[0]).0).map_or(Value::Null, |v| {
-                    Value::text(std::net::Ipv4Addr::from(v).to_string())
-                }),
-            )
-        }),
     ),
     // Files of the server are nobody's to read: as with secure_file_priv=NULL.
     volatile(
@@ -524,88 +267,6 @@ pub static TABLE: &[Function] = &[
         Returns::By(bytes_type),
         Eval::Values(|_, _| Ok(Value::Null)),
     ),
-    pure(
-        "IS_IPV4_COMPAT",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Bool,
-        Eval::Strict(|_, values| {
-            let address = bytes(&values[0]);
-            let compatible = address.len() == 16
-                && address[..12].iter().all(|byte| *byte == 0)
-                && address[12..] > [0, 0, 0, 1][..];
-            Ok(Value::from(compatible))
-        }),
-    ),
-    pure(
-        "IS_IPV4_MAPPED",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Bool,
-        Eval::Strict(|_, values| {
-            let address = bytes(&values[0]);
-            let mapped = address.len() == 16
-                && address[..10].iter().all(|byte| *byte == 0)
-                && address[10..12] == [0xFF, 0xFF];
-            Ok(Value::from(mapped))
-        }),
-    ),
-    pure(
-        "INET6_ATON",
-        exactly(1),
-        STRING,
-        Returns::Fixed(|| DataType::Varbinary(16)),
-        Eval::Strict(|_, values| {
-            let address = std::str::from_utf8(bytes(&values[0]))
-                .ok()
-                .and_then(|text| text.parse::<std::net::IpAddr>().ok());
-            Ok(match address {
-                Some(std::net::IpAddr::V4(v4)) => Value::Bytes(v4.octets().to_vec()),
-                Some(std::net::IpAddr::V6(v6)) => Value::Bytes(v6.octets().to_vec()),
-                None => Value::Null,
-            })
-        }),
-    ),
-    pure(
-        "INET6_NTOA",
-        exactly(1),
-        &[Want::Bytes],
-        Returns::Text(39),
-        Eval::Strict(|_, values| {
-            let bytes = bytes(&values[0]);
-            Ok(
-                match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
-                    (Ok(v4), _) => Value::text(std::net::Ipv4Addr::from(v4).to_string()),
-                    (_, Ok(v6)) => Value::text(std::net::Ipv6Addr::from(v6).to_string()),
-                    _ => Value::Null,
-                },
-            )
-        }),
-    ),
-    pure(
-        "IS_IPV4",
-        exactly(1),
-        STRING,
-        Returns::Bool,
-        Eval::Strict(|_, values| {
-            let text = String::from_utf8_lossy(bytes(&values[0]));
-            Ok(Value::Int(
-                text.parse::<std::net::Ipv4Addr>().is_ok().into(),
-            ))
-        }),
-    ),
-    pure(
-        "IS_IPV6",
-        exactly(1),
-        STRING,
-        Returns::Bool,
-        Eval::Strict(|_, values| {
-            let text = String::from_utf8_lossy(bytes(&values[0]));
-            Ok(Value::Int(
-                text.parse::<std::net::Ipv6Addr>().is_ok().into(),
-            ))
-        }),
-    ),
 ];
 
 /// The bytes of a string value.
@@ -614,7 +275,7 @@ pub(super) fn bytes(value: &Value) -> &[u8] {
 }
 
 /// A length or count: negative is none.
-fn count(value: &Value) -> usize {
+pub(super) fn count(value: &Value) -> usize {
     match value {
         Value::Int(v) => usize::try_from(*v).unwrap_or(0),
         Value::UInt(v) => usize::try_from(*v).unwrap_or(usize::MAX),
@@ -622,7 +283,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-fn collation(call: &Call<'_>) -> Collation {
+pub(super) fn collation(call: &Call<'_>) -> Collation {
     let types = call.arguments.iter().map(|argument| &argument.ty);
     types
         .clone()
@@ -679,7 +340,7 @@ impl<'a> Units<'a> {
     }
 
     /// Whether a unit begins (or the last one ends) at a byte.
-    fn is_boundary(self, offset: usize) -> bool {
+    pub(super) fn is_boundary(self, offset: usize) -> bool {
         match self {
             Units::Text(text) => text.is_char_boundary(offset),
             Units::Bytes(_) => true,
@@ -687,7 +348,7 @@ impl<'a> Units<'a> {
     }
 
     /// Where the unit that begins at a byte ends.
-    fn next(self, offset: usize) -> usize {
+    pub(super) fn next(self, offset: usize) -> usize {
         (offset + 1..)
             .find(|end| self.is_boundary(*end) || *end >= self.bytes_len())
             .unwrap_or(offset)
@@ -700,7 +361,7 @@ impl<'a> Units<'a> {
         }
     }
 
-    fn empty(self) -> Value {
+    pub(super) fn empty(self) -> Value {
         match self {
             Units::Text(_) => Value::text(""),
             Units::Bytes(_) => Value::Bytes(Vec::new()),
@@ -709,7 +370,7 @@ impl<'a> Units<'a> {
 }
 
 /// A value of the call's type: bytes, or text.
-fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
+pub(super) fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
     if call.ty.is_binary_string() {
         return Value::Bytes(out);
     }
@@ -718,7 +379,7 @@ fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
     )
 }
 
-fn too_long(call: &mut Call<'_>, length: usize, name: &str) -> bool {
+pub(super) fn too_long(call: &mut Call<'_>, length: usize, name: &str) -> bool {
     let most = call.context.vars().max_allowed_packet;
     if length as u64 <= most {
         return false;
@@ -774,45 +435,12 @@ fn rest_type(arguments: &[Expr]) -> Result<DataType> {
     concat_type(arguments.get(1..).unwrap_or_default())
 }
 
-fn long_type(arguments: &[Expr]) -> Result<DataType> {
+pub(super) fn long_type(arguments: &[Expr]) -> Result<DataType> {
     sized(arguments, u64::MAX)
 }
 
-/// Four characters for three bytes, in lines of 76.
-fn base64_chars(arguments: &[Expr]) -> u64 {
-    let bytes = arguments
-        .first()
-        .map_or(0, |argument| argument.ty.max_chars());
-    let chars = bytes.div_ceil(3).saturating_mul(4);
-    chars.saturating_add(chars / 76)
-}
-
-fn bytes_type(_: &[Expr]) -> Result<DataType> {
+pub(super) fn bytes_type(_: &[Expr]) -> Result<DataType> {
     Ok(DataType::Blob(BlobSize::Long))
-}
-
-fn char_type(arguments: &[Expr]) -> Result<DataType> {
-    Ok(DataType::Varbinary(arguments.len() as u32 * 4))
-}
-
-fn hex_chars(arguments: &[Expr]) -> u64 {
-    arguments
-        .first()
-        .map_or(0, |argument| argument.ty.max_octets(Charset::Utf8mb4))
-        .saturating_mul(2)
-        .max(16)
-}
-
-/// Numbers become bytes, the highest first, without leading zeros.
-fn char(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let mut out = Vec::new();
-    for value in values.iter().filter(|value| !value.is_null()) {
-        let code = convert::to_int(value).0 as u32;
-        let bytes = code.to_be_bytes();
-        let skip = bytes.iter().take(3).take_while(|&&byte| byte == 0).count();
-        out.extend_from_slice(&bytes[skip..]);
-    }
-    Ok(Value::Bytes(out))
 }
 
 fn char_length(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -881,205 +509,6 @@ fn export_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(string(call, out))
 }
 
-/// Compares as strings if all are, as numbers if all are, else as DOUBLE.
-fn field(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    if values[0].is_null() {
-        return Ok(Value::Int(0));
-    }
-    let strings = call
-        .arguments
-        .iter()
-        .all(|argument| argument.ty.is_string());
-    let collation = collation(call);
-    let found = values[1..].iter().position(|value| {
-        if value.is_null() {
-            return false;
-        }
-        if strings {
-            return collation.eq(bytes(value), bytes(&values[0]));
-        }
-        convert::to_double(value).0 == convert::to_double(&values[0]).0
-    });
-    Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
-}
-
-fn find_in_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let (wanted, list) = (bytes(&values[0]), bytes(&values[1]));
-    if list.is_empty() || wanted.contains(&b',') {
-        return Ok(Value::Int(0));
-    }
-    let collation = collation(call);
-    // Spaces behind a member count, whether or not the collation pads with them.
-    let spaces = |text: &[u8]| text.iter().rev().take_while(|&&byte| byte == b' ').count();
-    let found = list
-        .split(|&byte| byte == b',')
-        .position(|member| collation.eq(member, wanted) && spaces(member) == spaces(wanted));
-    Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
-}
-
-/// A number with thousands separated, rounded to so many decimals.
-/// How a locale writes numbers: what stands between groups of digits and before the fraction. Groups have three
-/// digits; in `en_IN` those beyond the first have two.
-struct NumberStyle {
-    locales: &'static [&'static str],
-    group: &'static str,
-    point: char,
-}
-
-const NUMBER_STYLES: &[NumberStyle] = &[
-    NumberStyle {
-        locales: &[
-            "da_DK", "de_BE", "de_DE", "de_LU", "es_ES", "hu_HU", "id_ID", "nb_NO", "ro_RO",
-            "ru_RU", "tr_TR", "uk_UA", "vi_VN",
-        ],
-        group: ".",
-        point: ',',
-    },
-    NumberStyle {
-        locales: &[
-            "de_AT", "el_GR", "fr_BE", "fr_CA", "fr_CH", "fr_FR", "fr_LU", "hr_HR", "it_IT",
-            "nl_BE", "nl_NL", "pl_PL", "pt_BR", "pt_PT",
-        ],
-        group: "",
-        point: ',',
-    },
-    NumberStyle {
-        locales: &["cs_CZ", "fi_FI", "sk_SK", "sv_SE"],
-        group: " ",
-        point: ',',
-    },
-    NumberStyle {
-        locales: &["de_CH"],
-        group: "'",
-        point: '.',
-    },
-    NumberStyle {
-        locales: &["ar_SA"],
-        group: "",
-        point: '.',
-    },
-];
-
-/// The style of `en_US` and of all locales not in the table.
-const DEFAULT_STYLE: NumberStyle = NumberStyle {
-    locales: &[],
-    group: ",",
-    point: '.',
-};
-
-fn format(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let places = convert::to_int(&values[1]).0.clamp(0, 30) as u8;
-    let locale = values.get(2).map_or(&b"en_US"[..], bytes);
-    let style = NUMBER_STYLES
-        .iter()
-        .find(|style| {
-            let mut names = style.locales.iter();
-            names.any(|name| name.as_bytes().eq_ignore_ascii_case(locale))
-        })
-        .unwrap_or(&DEFAULT_STYLE);
-    let pairs = locale.eq_ignore_ascii_case(b"en_IN");
-    let decimal = match &values[0] {
-        Value::Double(v) => Decimal::from_f64(*v).unwrap_or(Decimal::ZERO),
-        other => convert::to_decimal(other).0,
-    };
-    let mut text = Vec::new();
-    decimal
-        .rescale(places, porpoise_types::Rounding::HalfAwayFromZero)
-        .write_text(&mut text);
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let (sign, digits) = text
-        .strip_prefix('-')
-        .map_or(("", text.as_str()), |rest| ("-", rest));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let mut out = String::from(sign);
-    for (position, digit) in whole.chars().enumerate() {
-        let left = whole.len() - position;
-        let begins_group = match pairs {
-            true if left > 3 => (left - 3).is_multiple_of(2),
-            _ => left.is_multiple_of(3),
-        };
-        if position > 0 && begins_group {
-            out.push_str(style.group);
-        }
-        out.push(digit);
-    }
-    if !fraction.is_empty() {
-        out.push(style.point);
-        out.push_str(fraction);
-    }
-    Ok(Value::text(out))
-}
-
-pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {
-    let digits = if upper {
-        b"0123456789ABCDEF"
-    } else {
-        b"0123456789abcdef"
-    };
-    bytes
-        .iter()
-        .flat_map(|byte| {
-            [
-                digits[usize::from(byte >> 4)],
-                digits[usize::from(byte & 15)],
-            ]
-        })
-        .map(char::from)
-        .collect()
-}
-
-fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    Ok(match &values[0] {
-        Value::Int(v) => Value::text(format!("{v:X}")),
-        Value::UInt(v) => Value::text(format!("{v:X}")),
-        Value::Double(v) => Value::text(format!("{:X}", v.round_ties_even() as i64)),
-        Value::Decimal(v) => Value::text(format!("{:X}", v.round(0).to_i64().unwrap_or(i64::MAX))),
-        Value::Text(text) => {
-            // Text in its own character set.
-            let mut encoded = Vec::new();
-            let charset = call.arguments.first().map_or(Charset::Utf8mb4, |argument| {
-                argument.ty.collation().charset()
-            });
-            match charset {
-                Charset::Binary | Charset::Utf8mb4 | Charset::Utf8mb3 => {
-                    encoded.extend_from_slice(text.as_bytes())
-                }
-                charset => {
-                    charset.encode(text, &mut encoded);
-                }
-            }
-            Value::text(to_hex(&encoded, true))
-        }
-        Value::Bytes(bytes) => Value::text(to_hex(bytes, true)),
-        other => {
-            let text = convert::to_bytes(other, &call.arguments[0].ty);
-            Value::text(to_hex(&text, true))
-        }
-    })
-}
-
-fn unhex(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    Ok(from_hex(bytes(&values[0])).map_or(Value::Null, Value::Bytes))
-}
-
-fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let mut digits: Vec<u8> = Vec::with_capacity(text.len() + 1);
-    if text.len() % 2 == 1 {
-        digits.push(0);
-    }
-    for &byte in text {
-        digits.push(char::from(byte).to_digit(16)? as u8);
-    }
-    Some(
-        digits
-            .as_chunks()
-            .0
-            .iter()
-            .map(|[high, low]| high << 4 | low)
-            .collect(),
-    )
-}
-
 fn insert(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let units = Units::of(&values[0]);
     let (length, position) = (units.len() as i64, convert::to_int(&values[1]).0);
@@ -1098,41 +527,6 @@ fn insert(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     out.extend_from_slice(bytes(&values[3]));
     out.extend_from_slice(&source[units.offset(to)..]);
     Ok(string(call, out))
-}
-
-/// The position of one string in another, from a position on; 1 is the first. What stands there must be as many bytes
-/// long as what is looked for, and equal by the collation.
-fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> i64 {
-    let units = Units::of(text);
-    let length = units.len();
-    if from < 1 || from as u64 > length as u64 + 1 {
-        return 0;
-    }
-    let (source, wanted) = (bytes(text), bytes(wanted));
-    if wanted.is_empty() {
-        return from;
-    }
-    let collation = collation(call);
-    let mut start = units.offset(from as usize - 1);
-    let mut position = from;
-    // In a character set of single bytes a character is as long as any other, however it lies here.
-    if let Value::Text(text) = text
-        && collation.charset().max_len() == 1
-    {
-        return match collation.find(source, wanted, start) {
-            Some(found) => from + text[start..found.start].chars().count() as i64,
-            None => 0,
-        };
-    }
-    while let Some(window) = source.get(start..start + wanted.len()) {
-        let whole = units.is_boundary(start + wanted.len());
-        if window == wanted || (whole && collation.eq(window, wanted)) {
-            return position;
-        }
-        start = units.next(start);
-        position += 1;
-    }
-    0
 }
 
 fn lower(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -1240,56 +634,6 @@ fn substring(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(units.slice(start as usize, (start + wanted).min(length) as usize))
 }
 
-/// A character in a character set.
-fn encoded(charset: Charset, character: char) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    charset.encode(character.encode_utf8(&mut [0; 4]), &mut bytes);
-    bytes
-}
-
-fn ord(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let code = match Units::of(&values[0]) {
-        Units::Text(text) => {
-            let charset = call.arguments[0].ty.collation().charset();
-            let first = text.chars().next();
-            first.map_or(Vec::new(), |first| encoded(charset, first))
-        }
-        Units::Bytes(bytes) => bytes[..bytes.len().min(1)].to_vec(),
-    };
-    let number = code
-        .iter()
-        .fold(0, |number: i64, byte| number << 8 | i64::from(*byte));
-    Ok(Value::Int(number))
-}
-
-fn quote(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    if values[0].is_null() {
-        return Ok(Value::text("NULL"));
-    }
-    let mut out = vec![b'\''];
-    for &byte in bytes(&values[0]) {
-        match byte {
-            b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0 => out.extend_from_slice(b"\\0"),
-            0x1A => out.extend_from_slice(b"\\Z"),
-            _ => out.push(byte),
-        }
-    }
-    out.push(b'\'');
-    Ok(string(call, out))
-}
-
-fn random_bytes(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let length = convert::to_int(&values[0]).0;
-    if !(1..=1024).contains(&length) {
-        return Err(Error::value_out_of_range("length", "random_bytes"));
-    }
-    let _ = call;
-    let mut out = vec![0; length as usize];
-    getrandom::fill(&mut out).map_err(Error::engine_error)?;
-    Ok(Value::Bytes(out))
-}
-
 fn repeat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let times = count(&values[1]);
     let length = bytes(&values[0]).len().saturating_mul(times);
@@ -1302,54 +646,10 @@ fn repeat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     ))
 }
 
-fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let (source, from, to) = (bytes(&values[0]), bytes(&values[1]), bytes(&values[2]));
-    if from.is_empty() {
-        return Ok(values[0].clone());
-    }
-    let mut out = Vec::with_capacity(source.len());
-    let mut at = 0;
-    while at < source.len() {
-        if source[at..].starts_with(from) {
-            out.extend_from_slice(to);
-            at += from.len();
-        } else {
-            out.push(source[at]);
-            at += 1;
-        }
-        if out.len() as u64 > call.context.vars().max_allowed_packet
-            && too_long(call, out.len(), "replace")
-        {
-            return Ok(Value::Null);
-        }
-    }
-    Ok(string(call, out))
-}
-
 fn reverse(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(match Units::of(&values[0]) {
         Units::Text(text) => Value::text(text.chars().rev().collect::<String>()),
         Units::Bytes(bytes) => Value::Bytes(bytes.iter().rev().copied().collect()),
-    })
-}
-
-fn sha1(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    use sha1::Digest;
-    Ok(Value::text(to_hex(
-        &sha1::Sha1::digest(bytes(&values[0])),
-        false,
-    )))
-}
-
-fn sha2(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    use sha2::Digest;
-    let source = bytes(&values[0]);
-    Ok(match convert::to_int(&values[1]).0 {
-        224 => Value::text(to_hex(&sha2::Sha224::digest(source), false)),
-        0 | 256 => Value::text(to_hex(&sha2::Sha256::digest(source), false)),
-        384 => Value::text(to_hex(&sha2::Sha384::digest(source), false)),
-        512 => Value::text(to_hex(&sha2::Sha512::digest(source), false)),
-        _ => Value::Null,
     })
 }
 
@@ -1387,205 +687,4 @@ fn soundex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         out.push('0');
     }
     Ok(string(call, out.into_bytes()))
-}
-
-fn substring_index(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let (source, delimiter) = (bytes(&values[0]), bytes(&values[1]));
-    let count = convert::to_int(&values[2]).0;
-    if delimiter.is_empty() || count == 0 {
-        return Ok(string(call, Vec::new()));
-    }
-    let mut starts = Vec::new();
-    let mut at = 0;
-    while at + delimiter.len() <= source.len() {
-        if source[at..].starts_with(delimiter) {
-            starts.push(at);
-            at += delimiter.len();
-        } else {
-            at += 1;
-        }
-    }
-    let piece = if count > 0 {
-        starts
-            .get(count as usize - 1)
-            .map_or(source, |&start| &source[..start])
-    } else {
-        let from_end = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-        match starts.len().checked_sub(from_end) {
-            Some(position) => &source[starts[position] + delimiter.len()..],
-            None => source,
-        }
-    };
-    Ok(string(call, piece.to_vec()))
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Encoded text is broken into lines of so many characters.
-const BASE64_LINE_CHARS: usize = 76;
-
-fn to_base64(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let source = bytes(&values[0]);
-    if too_long(call, source.len().saturating_mul(4) / 3, "to_base64") {
-        return Ok(Value::Null);
-    }
-    let mut out = String::new();
-    let mut column = 0;
-    for chunk in source.chunks(3) {
-        if column == BASE64_LINE_CHARS {
-            out.push('\n');
-            column = 0;
-        }
-        let group = (0..3).fold(0u32, |group, position| {
-            group << 8 | u32::from(chunk.get(position).copied().unwrap_or(0))
-        });
-        for position in 0..4 {
-            out.push(if position <= chunk.len() {
-                char::from(BASE64[(group >> (18 - 6 * position) & 63) as usize])
-            } else {
-                '='
-            });
-        }
-        column += 4;
-    }
-    Ok(Value::text(out))
-}
-
-fn from_base64(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let text: Vec<u8> = bytes(&values[0])
-        .iter()
-        .copied()
-        .filter(|byte| !byte.is_ascii_whitespace())
-        .collect();
-    if !text.len().is_multiple_of(4) {
-        return Ok(Value::Null);
-    }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let groups = text.len() / 4;
-    for (number, chunk) in text.as_chunks::<4>().0.iter().enumerate() {
-        let padding = chunk.iter().rev().take_while(|&&byte| byte == b'=').count();
-        if padding > 2 || (padding > 0 && number + 1 < groups) {
-            return Ok(Value::Null);
-        }
-        let mut group = 0u32;
-        for &byte in &chunk[..4 - padding] {
-            let Some(digit) = BASE64.iter().position(|&known| known == byte) else {
-                return Ok(Value::Null);
-            };
-            group = group << 6 | digit as u32;
-        }
-        group <<= 6 * padding;
-        out.extend_from_slice(&group.to_be_bytes()[1..4 - padding]);
-    }
-    Ok(Value::Bytes(out))
-}
-
-/// A time-based UUID (version 1), as MySQL makes them, with a random node.
-/// The seconds of the server's first call in the upper bits, then a counter: no number comes twice while it runs.
-fn short_uuid() -> u64 {
-    use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    /// `server_id`, in the highest byte.
-    const SERVER: u64 = 1 << 56;
-    static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
-        let seconds = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
-        AtomicU64::new(SERVER | (seconds & 0xFFFF_FFFF) << 24)
-    });
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-fn uuid(call: &mut Call<'_>, _: &[Value]) -> Result<Value> {
-    /// 100 ns steps from 1582-10-15 to 1970-01-01.
-    const GREGORIAN_OFFSET: u64 = 0x01B2_1DD2_1381_4000;
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as u64 / 100);
-    let ticks = now.wrapping_add(GREGORIAN_OFFSET);
-    let mut random = [0u8; 8];
-    getrandom::fill(&mut random).map_err(Error::engine_error)?;
-    let _ = call;
-    let node = u64::from_be_bytes(random);
-    Ok(Value::text(format!(
-        "{:08x}-{:04x}-1{:03x}-{:04x}-{:012x}",
-        ticks as u32,
-        ticks >> 32 & 0xFFFF,
-        ticks >> 48 & 0x0FFF,
-        (node >> 48 & 0x3FFF) | 0x8000,
-        node & 0xFFFF_FFFF_FFFF | 0x0100_0000_0000
-    )))
-}
-
-fn parse_uuid(text: &[u8]) -> Option<[u8; 16]> {
-    let text = text
-        .strip_prefix(b"{")
-        .and_then(|rest| rest.strip_suffix(b"}"))
-        .unwrap_or(text);
-    let digits: Vec<u8> = match text.len() {
-        32 => text.to_vec(),
-        36 if [8, 13, 18, 23].iter().all(|&dash| text[dash] == b'-') => {
-            text.iter().copied().filter(|&byte| byte != b'-').collect()
-        }
-        _ => return None,
-    };
-    from_hex(&digits)?.try_into().ok()
-}
-
-fn swapped(values: &[Value]) -> bool {
-    values
-        .get(1)
-        .is_some_and(|swap| convert::to_int(swap).0 != 0)
-}
-
-fn uuid_to_bin(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let Some(uuid) = parse_uuid(bytes(&values[0])) else {
-        let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-        return Err(Error::wrong_value_for_function(
-            "string",
-            text,
-            "uuid_to_bin",
-        ));
-    };
-    if !swapped(values) {
-        return Ok(Value::Bytes(uuid.to_vec()));
-    }
-    Ok(Value::Bytes(
-        [&uuid[6..8], &uuid[4..6], &uuid[0..4], &uuid[8..]].concat(),
-    ))
-}
-
-fn bin_to_uuid(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let Ok(bin) = <[u8; 16]>::try_from(bytes(&values[0])) else {
-        return Err(Error::wrong_bytes_for_function("bin_to_uuid"));
-    };
-    let uuid = if swapped(values) {
-        [&bin[4..8], &bin[2..4], &bin[0..2], &bin[8..]].concat()
-    } else {
-        bin.to_vec()
-    };
-    let hex = to_hex(&uuid, false);
-    Ok(Value::text(format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )))
-}
-
-/// Also the short forms: `127.1` is 127.0.0.1.
-fn inet_aton(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let text = String::from_utf8_lossy(bytes(&values[0])).into_owned();
-    let parts: Option<Vec<u64>> = text
-        .split('.')
-        .map(|part| part.parse::<u8>().ok().map(u64::from))
-        .collect();
-    Ok(match parts.as_deref() {
-        Some([a]) => Value::UInt(*a),
-        Some([a, b]) => Value::UInt(a << 24 | b),
-        Some([a, b, c]) => Value::UInt(a << 24 | b << 16 | c),
-        Some([a, b, c, d]) => Value::UInt(a << 24 | b << 16 | c << 8 | d),
-        _ => Value::Null,
-    })
 }

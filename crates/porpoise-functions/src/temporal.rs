@@ -1,27 +1,24 @@
 //! Date and time functions (MySQL 8.4 manual, 14.7).
 //!
-//! An interval's unit comes as a text literal, the last argument (`DATE_ADD(d, 1, 'DAY')`) or the first
-//! (`EXTRACT('YEAR', d)`), which the planner writes there. Bad dates are NULL with warning 1292, which the
-//! conversion of the argument gives.
+//! An interval's unit comes as a text literal, the last argument (`DATE_ADD(d, 1, 'DAY')`) or the
+//! first (`EXTRACT('YEAR', d)`), which the planner writes there. Bad dates are NULL with warning
+//! 1292, which the conversion of the argument gives.
 
 use porpoise_core::error::{Error, Result};
-use porpoise_expr::cast::cast_value;
 use porpoise_expr::function::{
-    Call, Eval, Function, Purity, Returns, Want, between, exactly, pure, stable,
+    ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure, stable,
 };
 use porpoise_expr::{Expr, ExprKind};
-use porpoise_types::temporal::format::{
-    ParsedByFormat, date_format, format_parts, str_to_date, time_format,
-};
+use porpoise_types::temporal::format::date_format;
 use porpoise_types::{
-    Collation, DataType, Date, DateTime, Decimal, Interval, IntervalUnit, Loss, Time, TimeZone,
-    Value, convert,
+    Collation, DataType, Date, DateTime, Decimal, Interval, IntervalUnit, Time, TimeZone, Value,
+    convert,
 };
 
-const MICROS: i64 = 1_000_000;
+pub(super) const MICROS: i64 = 1_000_000;
 /// The longest name of a day or a month in any language.
 const NAME_CHARS_MAX: u32 = 30;
-const DAY_US: i64 = 86_400 * MICROS;
+pub(super) const DAY_US: i64 = 86_400 * MICROS;
 
 macro_rules! date_part {
     ($name:literal, $part:expr) => {
@@ -31,7 +28,7 @@ macro_rules! date_part {
         pure(
             $name,
             exactly(1),
-            &[Want::LooseDate],
+            &[ArgumentKind::LooseDate],
             $returns,
             Eval::Strict(|_, values| Ok(date(&values[0]).map_or(Value::Null, |date| $part(date)))),
         )
@@ -43,7 +40,7 @@ macro_rules! time_part {
         pure(
             $name,
             exactly(1),
-            &[Want::Time],
+            &[ArgumentKind::Time],
             Returns::Int,
             Eval::Strict(|_, values| {
                 Ok(time(&values[0]).map_or(Value::Null, |time| Value::Int($part(time) as i64)))
@@ -54,23 +51,13 @@ macro_rules! time_part {
 
 pub static TABLE: &[Function] = &[
     pure(
-        "ADDDATE",
-        between(2, 3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, false)),
-    ),
-    pure(
-        "ADDTIME",
-        exactly(2),
-        &[Want::Any, Want::Time],
-        Returns::By(add_time_type),
-        Eval::Strict(|call, values| add_time(call, values, false)),
-    ),
-    pure(
         "CONVERT_TZ",
         exactly(3),
-        &[Want::DateTime, Want::String, Want::String],
+        &[
+            ArgumentKind::DateTime,
+            ArgumentKind::String,
+            ArgumentKind::String,
+        ],
         Returns::By(datetime_type),
         Eval::Strict(convert_tz),
     ),
@@ -91,7 +78,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "CURRENT_TIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fsp_of(arguments)?,
@@ -102,14 +89,14 @@ pub static TABLE: &[Function] = &[
     stable(
         "CURRENT_TIMESTAMP",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
     stable(
         "CURTIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fsp_of(arguments)?,
@@ -120,57 +107,15 @@ pub static TABLE: &[Function] = &[
     pure(
         "DATE",
         exactly(1),
-        &[Want::Date],
+        &[ArgumentKind::Date],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| Ok(values[0].clone())),
-    ),
-    pure(
-        "DATEDIFF",
-        exactly(2),
-        &[Want::Date],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(match (date(&values[0]), date(&values[1])) {
-                (Some(a), Some(b)) if a.is_real() && b.is_real() => {
-                    Value::Int(a.day_number() - b.day_number())
-                }
-                _ => Value::Null,
-            })
-        }),
-    ),
-    pure(
-        "DATE_ADD",
-        exactly(3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, false)),
-    ),
-    pure(
-        "DATE_FORMAT",
-        exactly(2),
-        &[Want::LooseDate, Want::String],
-        Returns::Text(255),
-        Eval::Strict(|call, values| {
-            Ok(moment(&values[0])
-                .filter(|_| !text(&values[1]).is_empty())
-                .and_then(|moment| {
-                    date_format(moment, text(&values[1]), call.context.vars().locale)
-                })
-                .map_or(Value::Null, Value::text))
-        }),
-    ),
-    pure(
-        "DATE_SUB",
-        exactly(3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, true)),
     ),
     date_part!("DAY", |date: Date| Value::Int(date.day().into())),
     pure(
         "DAYNAME",
         exactly(1),
-        &[Want::LooseDate],
+        &[ArgumentKind::LooseDate],
         Returns::Text(NAME_CHARS_MAX),
         Eval::Strict(|call, values| {
             Ok(date(&values[0])
@@ -191,14 +136,14 @@ pub static TABLE: &[Function] = &[
     pure(
         "EXTRACT",
         exactly(2),
-        &[Want::String, Want::Temporal],
+        &[ArgumentKind::String, ArgumentKind::Temporal],
         Returns::Int,
         Eval::Strict(extract),
     ),
     pure(
         "FROM_DAYS",
         exactly(1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| {
             Ok(Date::from_day_number(convert::to_int(&values[0]).0)
@@ -208,22 +153,15 @@ pub static TABLE: &[Function] = &[
     stable(
         "FROM_UNIXTIME",
         between(1, 2),
-        &[Want::Number, Want::String],
+        &[ArgumentKind::Number, ArgumentKind::String],
         Returns::By(from_unixtime_type),
         Eval::Strict(from_unixtime),
-    ),
-    pure(
-        "GET_FORMAT",
-        exactly(2),
-        &[Want::String],
-        Returns::Text(17),
-        Eval::Strict(get_format),
     ),
     time_part!("HOUR", Time::hours),
     pure(
         "LAST_DAY",
         exactly(1),
-        &[Want::Date],
+        &[ArgumentKind::Date],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(|_, values| {
             Ok(date(&values[0])
@@ -234,28 +172,32 @@ pub static TABLE: &[Function] = &[
     stable(
         "LOCALTIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
     stable(
         "LOCALTIMESTAMP",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
     ),
     pure(
         "MAKEDATE",
         exactly(2),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::Fixed(|| DataType::Date),
         Eval::Strict(make_date),
     ),
     pure(
         "MAKETIME",
         exactly(3),
-        &[Want::Integer, Want::Integer, Want::Decimal],
+        &[
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Decimal,
+        ],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: arguments[2].ty.decimals().min(6),
@@ -269,7 +211,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "MONTHNAME",
         exactly(1),
-        &[Want::LooseDate],
+        &[ArgumentKind::LooseDate],
         Returns::Text(NAME_CHARS_MAX),
         Eval::Strict(|call, values| {
             Ok(date(&values[0])
@@ -280,31 +222,9 @@ pub static TABLE: &[Function] = &[
     stable(
         "NOW",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(now),
-    ),
-    pure(
-        "PERIOD_ADD",
-        exactly(2),
-        &[Want::Integer],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(Value::Int(period_of(
-                months_of(convert::to_int(&values[0]).0) + convert::to_int(&values[1]).0,
-            )))
-        }),
-    ),
-    pure(
-        "PERIOD_DIFF",
-        exactly(2),
-        &[Want::Integer],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(Value::Int(
-                months_of(convert::to_int(&values[0]).0) - months_of(convert::to_int(&values[1]).0),
-            ))
-        }),
     ),
     date_part!("QUARTER", |date: Date| Value::Int(
         (i64::from(date.month()) + 2) / 3
@@ -313,7 +233,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "SEC_TO_TIME",
         exactly(1),
-        &[Want::Number],
+        &[ArgumentKind::Number],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fraction(&arguments[0].ty),
@@ -325,31 +245,10 @@ pub static TABLE: &[Function] = &[
             ))))
         }),
     ),
-    pure(
-        "STR_TO_DATE",
-        exactly(2),
-        &[Want::String],
-        Returns::By(str_to_date_type),
-        Eval::Strict(parse_by_format),
-    ),
-    pure(
-        "SUBDATE",
-        between(2, 3),
-        &[Want::Any],
-        Returns::By(shifted_type),
-        Eval::Strict(|call, values| shift(call, values, true)),
-    ),
-    pure(
-        "SUBTIME",
-        exactly(2),
-        &[Want::Any, Want::Time],
-        Returns::By(add_time_type),
-        Eval::Strict(|call, values| add_time(call, values, true)),
-    ),
     Function {
         name: "SYSDATE",
         arity: between(0, 1),
-        wants: &[Want::Integer],
+        argument_kinds: &[ArgumentKind::Integer],
         returns: Returns::By(now_type),
         eval: Eval::Values(sysdate),
         purity: Purity::Volatile,
@@ -357,7 +256,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TIME",
         exactly(1),
-        &[Want::Time],
+        &[ArgumentKind::Time],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: arguments[0].ty.decimals().min(6),
@@ -366,24 +265,9 @@ pub static TABLE: &[Function] = &[
         Eval::Strict(|_, values| Ok(values[0].clone())),
     ),
     pure(
-        "TIMEDIFF",
-        exactly(2),
-        &[Want::Temporal],
-        Returns::By(|arguments| {
-            let fsp = arguments
-                .iter()
-                .map(|argument| argument.ty.decimals())
-                .max();
-            Ok(DataType::Time {
-                fsp: fsp.unwrap_or(0).min(6),
-            })
-        }),
-        Eval::Strict(time_diff),
-    ),
-    pure(
         "TIMESTAMP",
         between(1, 2),
-        &[Want::DateTime, Want::Time],
+        &[ArgumentKind::DateTime, ArgumentKind::Time],
         Returns::By(datetime_type),
         Eval::Strict(|_, values| {
             let added = values.get(1).and_then(time).map_or(0, Time::micros);
@@ -398,38 +282,9 @@ pub static TABLE: &[Function] = &[
         }),
     ),
     pure(
-        "TIMESTAMPDIFF",
-        exactly(3),
-        &[Want::String, Want::DateTime, Want::DateTime],
-        Returns::Int,
-        Eval::Strict(|_, values| {
-            Ok(
-                match (unit(&values[0]), moment(&values[1]), moment(&values[2])) {
-                    (Some(unit), Some(from), Some(to))
-                        if from.date().is_real() && to.date().is_real() =>
-                    {
-                        Value::Int(from.difference(to, unit))
-                    }
-                    _ => Value::Null,
-                },
-            )
-        }),
-    ),
-    pure(
-        "TIME_FORMAT",
-        exactly(2),
-        &[Want::Time, Want::String],
-        Returns::Text(255),
-        Eval::Strict(|_, values| {
-            Ok(time(&values[0])
-                .and_then(|time| time_format(time, text(&values[1])))
-                .map_or(Value::Null, Value::text))
-        }),
-    ),
-    pure(
         "TIME_TO_SEC",
         exactly(1),
-        &[Want::Time],
+        &[ArgumentKind::Time],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(time(&values[0]).map_or(Value::Null, |time| Value::Int(time.micros() / MICROS)))
@@ -439,7 +294,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "TO_SECONDS",
         exactly(1),
-        &[Want::DateTime],
+        &[ArgumentKind::DateTime],
         Returns::Int,
         Eval::Strict(|_, values| {
             Ok(match moment(&values[0]) {
@@ -453,7 +308,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "UNIX_TIMESTAMP",
         between(0, 1),
-        &[Want::DateTime],
+        &[ArgumentKind::DateTime],
         Returns::By(unix_timestamp_type),
         Eval::Values(unix_timestamp),
     ),
@@ -467,7 +322,7 @@ pub static TABLE: &[Function] = &[
     stable(
         "UTC_TIME",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(|arguments| {
             Ok(DataType::Time {
                 fsp: fsp_of(arguments)?,
@@ -482,14 +337,14 @@ pub static TABLE: &[Function] = &[
     stable(
         "UTC_TIMESTAMP",
         between(0, 1),
-        &[Want::Integer],
+        &[ArgumentKind::Integer],
         Returns::By(now_type),
         Eval::Values(|call, _| Ok(Value::DateTime(utc_now(call).truncate(call.ty.decimals())))),
     ),
     stable(
         "WEEK",
         between(1, 2),
-        &[Want::Date, Want::Integer],
+        &[ArgumentKind::Date, ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|call, values| {
             let mode = values
@@ -513,7 +368,7 @@ pub static TABLE: &[Function] = &[
     pure(
         "YEARWEEK",
         between(1, 2),
-        &[Want::Date, Want::Integer],
+        &[ArgumentKind::Date, ArgumentKind::Integer],
         Returns::Int,
         Eval::Strict(|_, values| {
             let mode = values
@@ -530,7 +385,7 @@ pub static TABLE: &[Function] = &[
     ),
 ];
 
-fn date(value: &Value) -> Option<Date> {
+pub(super) fn date(value: &Value) -> Option<Date> {
     match value {
         Value::Date(date) => Some(*date),
         Value::DateTime(moment) => Some(moment.date()),
@@ -538,7 +393,7 @@ fn date(value: &Value) -> Option<Date> {
     }
 }
 
-fn moment(value: &Value) -> Option<DateTime> {
+pub(super) fn moment(value: &Value) -> Option<DateTime> {
     match value {
         Value::Date(date) => Some(date.at_midnight()),
         Value::DateTime(moment) => Some(*moment),
@@ -546,7 +401,7 @@ fn moment(value: &Value) -> Option<DateTime> {
     }
 }
 
-fn time(value: &Value) -> Option<Time> {
+pub(super) fn time(value: &Value) -> Option<Time> {
     match value {
         Value::Time(time) => Some(*time),
         Value::DateTime(moment) => Some(moment.time()),
@@ -554,14 +409,14 @@ fn time(value: &Value) -> Option<Time> {
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     match value {
         Value::Text(text) => text,
         _ => "",
     }
 }
 
-fn unit(value: &Value) -> Option<IntervalUnit> {
+pub(super) fn unit(value: &Value) -> Option<IntervalUnit> {
     IntervalUnit::by_name(text(value))
 }
 
@@ -642,67 +497,8 @@ fn utc_now(call: &Call<'_>) -> DateTime {
     DateTime::from_unix_micros(call.context.started_us()).unwrap_or_default()
 }
 
-fn literal_unit(arguments: &[Expr]) -> IntervalUnit {
-    match arguments.get(2).map(|argument| &argument.kind) {
-        Some(ExprKind::Literal(value)) => unit(value).unwrap_or(IntervalUnit::Day),
-        _ => IntervalUnit::Day,
-    }
-}
-
-/// How many digits of a second an interval can have: of seconds, as many as the amount.
-fn interval_fraction(unit: IntervalUnit, amount: Option<&Expr>) -> u8 {
-    if unit.name().contains("MICROSECOND") {
-        return 6;
-    }
-    match amount.map(|amount| &amount.ty) {
-        Some(DataType::Decimal { scale, .. }) if unit == IntervalUnit::Second => (*scale).min(6),
-        Some(ty) if unit == IntervalUnit::Second && !ty.is_integer() && *ty != DataType::Null => 6,
-        _ => 0,
-    }
-}
-
-fn shifted_type(arguments: &[Expr]) -> Result<DataType> {
-    let unit = literal_unit(arguments);
-    let micros = interval_fraction(unit, arguments.get(1));
-    Ok(match &arguments[0].ty {
-        DataType::Date if !unit.has_time() => DataType::Date,
-        DataType::Date => DataType::DateTime { fsp: micros },
-        DataType::DateTime { fsp } | DataType::Timestamp { fsp } => DataType::DateTime {
-            fsp: micros.max(*fsp),
-        },
-        DataType::Time { fsp } if unit.has_time() => DataType::Time {
-            fsp: micros.max(*fsp),
-        },
-        DataType::Time { fsp } => DataType::DateTime { fsp: *fsp },
-        _ => DataType::Varchar {
-            length: 29,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        },
-    })
-}
-
-/// The amount of an interval.
-fn interval(value: &Value, ty: &DataType, unit: IntervalUnit) -> Option<Interval> {
-    let simple = !unit.name().contains('_');
-    if !simple {
-        return Interval::parse(&convert::to_text(value, ty), unit);
-    }
-    if unit == IntervalUnit::Second {
-        return Some(Interval {
-            months: 0,
-            micros: micros_of(value),
-        });
-    }
-    let count = match value {
-        // A text's amount ends with its first character that is no digit.
-        Value::Text(text) => convert::integer_prefix(text.as_bytes()).0 as i64,
-        other => convert::to_int(other).0,
-    };
-    Interval::from_count(count, unit)
-}
-
 /// Seconds with a fraction, in microseconds.
-fn micros_of(value: &Value) -> i64 {
+pub(super) fn micros_of(value: &Value) -> i64 {
     match value {
         Value::Int(v) => v.saturating_mul(MICROS),
         Value::UInt(v) => i64::try_from(*v).unwrap_or(i64::MAX).saturating_mul(MICROS),
@@ -718,145 +514,6 @@ fn micros_of(value: &Value) -> i64 {
                 })
         }
     }
-}
-
-fn overflow(call: &mut Call<'_>) -> Result<Value> {
-    let error = Error::datetime_overflow("date_add_interval");
-    call.context.vars_mut().warn_or_fail(error)?;
-    Ok(Value::Null)
-}
-
-fn shift(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value> {
-    let unit = values
-        .get(2)
-        .map_or(Some(IntervalUnit::Day), unit)
-        .unwrap_or(IntervalUnit::Day);
-    let Some(mut interval) = interval(&values[1], &call.arguments[1].ty, unit) else {
-        return overflow(call);
-    };
-    if subtract {
-        interval = -interval;
-    }
-    if let (Value::Time(time), DataType::Time { .. }) = (&values[0], call.ty) {
-        let sum = time.micros().saturating_add(interval.micros);
-        return Time::from_micros(sum).map_or_else(|| overflow(call), |sum| Ok(Value::Time(sum)));
-    }
-    let (start, date_only) = match &values[0] {
-        Value::Date(date) => (date.at_midnight(), true),
-        Value::DateTime(moment) => (*moment, false),
-        other => {
-            let ty = call.arguments[0].ty.clone();
-            let target = DataType::DateTime { fsp: 6 };
-            let converted = cast_value(
-                call.context,
-                other.clone(),
-                &ty,
-                &target,
-                porpoise_expr::CastKind::Implicit,
-            )?;
-            let Some(moment) = moment(&converted) else {
-                return Ok(Value::Null);
-            };
-            // A text that is a date alone gives a date.
-            let digits = other.as_bytes().map_or(0, |text| {
-                text.iter().filter(|byte| byte.is_ascii_digit()).count()
-            });
-            let dated = match other {
-                Value::Int(_) | Value::UInt(_) => convert::to_int(other).0 < 100_000_000,
-                _ => digits <= 8 && !other.as_bytes().is_some_and(|text| text.contains(&b':')),
-            };
-            (moment, dated)
-        }
-    };
-    if !start.date().is_real() {
-        return Ok(Value::Null);
-    }
-    let Some(end) = start.checked_add(interval) else {
-        return overflow(call);
-    };
-    Ok(match call.ty {
-        DataType::Date => Value::Date(end.date()),
-        DataType::DateTime { .. } => Value::DateTime(end),
-        _ => {
-            let mut out = Vec::new();
-            if date_only && !unit.has_time() {
-                end.date().write_text(&mut out);
-            } else {
-                end.write_text(if end.microsecond() > 0 { 6 } else { 0 }, &mut out);
-            }
-            Value::text(String::from_utf8_lossy(&out))
-        }
-    })
-}
-
-fn add_time_type(arguments: &[Expr]) -> Result<DataType> {
-    let fsp = arguments[0]
-        .ty
-        .decimals()
-        .max(arguments[1].ty.decimals())
-        .min(6);
-    Ok(match &arguments[0].ty {
-        DataType::Time { .. } => DataType::Time { fsp },
-        DataType::DateTime { .. } | DataType::Timestamp { .. } | DataType::Date => {
-            DataType::DateTime { fsp }
-        }
-        _ => DataType::Varchar {
-            length: 29,
-            collation: Collation::UTF8MB4_0900_AI_CI,
-        },
-    })
-}
-
-fn add_time(call: &mut Call<'_>, values: &[Value], subtract: bool) -> Result<Value> {
-    let Some(added) = time(&values[1]) else {
-        return Ok(Value::Null);
-    };
-    let added = if subtract {
-        -added.micros()
-    } else {
-        added.micros()
-    };
-    let cx = call.context.conversion();
-    let is_text = matches!(call.ty, DataType::Varchar { .. });
-    let start = match &values[0] {
-        value @ (Value::Time(_) | Value::DateTime(_) | Value::Date(_)) => value.clone(),
-        other => match convert::to_datetime(other, &cx) {
-            (Some(moment), Loss::None | Loss::Rounded)
-                if other.as_bytes().is_some_and(|text| text.len() > 9) =>
-            {
-                Value::DateTime(moment)
-            }
-            _ => convert::to_time(other, &cx)
-                .0
-                .map_or(Value::Null, Value::Time),
-        },
-    };
-    let result = match start {
-        Value::Time(time) => Value::Time(Time::from_micros_clamped(
-            time.micros().saturating_add(added),
-        )),
-        Value::Null => Value::Null,
-        other => moment(&other)
-            .and_then(|moment| {
-                moment.checked_add(Interval {
-                    months: 0,
-                    micros: added,
-                })
-            })
-            .map_or(Value::Null, Value::DateTime),
-    };
-    if !is_text {
-        return Ok(result);
-    }
-    let mut out = Vec::new();
-    match result {
-        Value::Time(time) => time.write_text(if time.microsecond() > 0 { 6 } else { 0 }, &mut out),
-        Value::DateTime(moment) => {
-            moment.write_text(if moment.microsecond() > 0 { 6 } else { 0 }, &mut out)
-        }
-        _ => return Ok(Value::Null),
-    }
-    Ok(Value::text(String::from_utf8_lossy(&out)))
 }
 
 fn convert_tz(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -982,28 +639,8 @@ fn unix_timestamp(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     })
 }
 
-fn get_format(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let kind = text(&values[0]).to_ascii_uppercase();
-    let place = text(&values[1]).to_ascii_uppercase();
-    let row = match kind.as_str() {
-        "DATE" => ["%m.%d.%Y", "%Y-%m-%d", "%Y-%m-%d", "%d.%m.%Y", "%Y%m%d"],
-        "TIME" => ["%h:%i:%s %p", "%H:%i:%s", "%H:%i:%s", "%H.%i.%s", "%H%i%s"],
-        _ => [
-            "%Y-%m-%d %H.%i.%s",
-            "%Y-%m-%d %H:%i:%s",
-            "%Y-%m-%d %H:%i:%s",
-            "%Y-%m-%d %H.%i.%s",
-            "%Y%m%d%H%i%s",
-        ],
-    };
-    let column = ["USA", "JIS", "ISO", "EUR", "INTERNAL"]
-        .iter()
-        .position(|known| *known == place);
-    Ok(column.map_or(Value::Null, |column| Value::text(row[column])))
-}
-
 /// Two-digit years are of 1970 to 2069.
-fn full_year(year: i64) -> i64 {
+pub(super) fn full_year(year: i64) -> i64 {
     match year {
         0..=69 => year + 2000,
         70..=99 => year + 1900,
@@ -1038,72 +675,4 @@ fn make_time(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     } else {
         magnitude
     })))
-}
-
-/// Months since year 0 of a period YYYYMM or YYMM.
-fn months_of(period: i64) -> i64 {
-    full_year(period / 100) * 12 + period % 100 - 1
-}
-
-fn period_of(months: i64) -> i64 {
-    months.div_euclid(12) * 100 + months.rem_euclid(12) + 1
-}
-
-fn str_to_date_type(arguments: &[Expr]) -> Result<DataType> {
-    let pattern = match &arguments[1].kind {
-        ExprKind::Literal(Value::Text(pattern)) => pattern.as_str(),
-        _ => return Ok(DataType::DateTime { fsp: 6 }),
-    };
-    let (has_date, has_time, has_micros) = format_parts(pattern);
-    let fsp = if has_micros { 6 } else { 0 };
-    Ok(match (has_date, has_time) {
-        (true, true) => DataType::DateTime { fsp },
-        (false, true) => DataType::Time { fsp },
-        (_, false) => DataType::Date,
-    })
-}
-
-fn parse_by_format(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let mode = call.context.vars().date_mode();
-    let parsed = str_to_date(text(&values[0]), text(&values[1]), mode);
-    let Some(parsed) = parsed else {
-        let warning = Error::wrong_value_for_function("datetime", text(&values[0]), "str_to_date");
-        call.context.vars_mut().warn_or_fail(warning)?;
-        return Ok(Value::Null);
-    };
-    Ok(match (parsed, call.ty) {
-        (ParsedByFormat::Date(date), DataType::DateTime { .. }) => {
-            Value::DateTime(date.at_midnight())
-        }
-        (ParsedByFormat::Date(date), _) => Value::Date(date),
-        (ParsedByFormat::Time(time), DataType::DateTime { .. }) => {
-            let today = Date::default().at_midnight();
-            today
-                .checked_add(Interval {
-                    months: 0,
-                    micros: time.micros(),
-                })
-                .map_or(Value::Null, Value::DateTime)
-        }
-        (ParsedByFormat::Time(time), _) => Value::Time(time),
-        (ParsedByFormat::DateTime(moment), DataType::Date) => Value::Date(moment.date()),
-        (ParsedByFormat::DateTime(moment), _) => Value::DateTime(moment),
-    })
-}
-
-/// Both sides must be of one kind.
-fn time_diff(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let micros = |moment: DateTime| moment.date().day_number() * DAY_US + moment.micros_of_day();
-    Ok(match (&values[0], &values[1]) {
-        (Value::Time(a), Value::Time(b)) => {
-            Value::Time(Time::from_micros_clamped(a.micros() - b.micros()))
-        }
-        (a @ (Value::DateTime(_) | Value::Date(_)), b @ (Value::DateTime(_) | Value::Date(_))) => {
-            match (moment(a), moment(b)) {
-                (Some(a), Some(b)) => Value::Time(Time::from_micros_clamped(micros(a) - micros(b))),
-                _ => Value::Null,
-            }
-        }
-        _ => Value::Null,
-    })
 }

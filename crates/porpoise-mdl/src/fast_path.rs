@@ -1,6 +1,6 @@
-//! The fast path of an object's metadata lock: unobtrusive locks are counted here, and meet nobody until an obtrusive
-//! lock closes it. (The terms are MySQL's: unobtrusive modes are compatible with each other and taken by statements,
-//! obtrusive ones are taken by DDL.)
+//! The fast path of an object's metadata lock: unobtrusive locks are counted here, and meet nobody
+//! until an obtrusive lock closes it. (The terms are MySQL's: unobtrusive modes are compatible with
+//! each other and taken by statements, obtrusive ones are taken by DDL.)
 //!
 //! ```text
 //!              ┌──────────┬──────────┬──────┐
@@ -15,10 +15,11 @@
 //! on release: releases the lock, light fence, gate watched? then it wakes the waiters
 //! ```
 //!
-//! Each side writes first what the other reads second, so at least one of the two sees the other. Unobtrusive are SHARED_READ
-//! and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on everything; each takes one of the locks once. The other
-//! modes are tickets in [`super::queue`]. The reader-writer locks only count holders: the queue decides who goes first, and
-//! nobody sleeps in them.
+//! Each side writes first what the other reads second, so at least one of the two sees the other.
+//! Unobtrusive are SHARED_READ and SHARED_WRITE on a table or view, and INTENTION_EXCLUSIVE on
+//! everything; each takes one of the locks once. The other modes are tickets in [`super::queue`].
+//! The reader-writer locks only count holders: the queue decides who goes first, and nobody sleeps
+//! in them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -32,7 +33,7 @@ use super::queue::MetadataLocks;
 const BARS_READERS: u8 = 1;
 /// Writers queue.
 const BARS_WRITERS: u8 = 2;
-/// Somebody waits for the readers inside to leave,
+/// A request waits for the readers inside to leave,
 const WATCHES_READERS: u8 = BARS_READERS << WATCH_SHIFT;
 /// or for the writers.
 const WATCHES_WRITERS: u8 = BARS_WRITERS << WATCH_SHIFT;
@@ -76,7 +77,8 @@ fn bits(is_barred: impl Fn(Mode) -> bool) -> u8 {
     readers | if writers { BARS_WRITERS } else { 0 }
 }
 
-/// The gate's bits that have releases told to the queue, for an obtrusive lock that is waited for.
+/// The gate's bits that have releases reported to the queue, for an obtrusive lock that is
+/// requested.
 fn watches(mode: Mode) -> u8 {
     match side(mode) {
         None => bars_held(mode) << WATCH_SHIFT,
@@ -89,7 +91,7 @@ pub(super) fn drains(mode: Mode) -> bool {
     watches(mode) != 0
 }
 
-/// The gate that those who hold and those who wait make.
+/// The gate that follows from the modes held and requested.
 pub(super) fn gate(held: impl Iterator<Item = Mode>, wanted: impl Iterator<Item = Mode>) -> Gate {
     let held = held.fold(0, |bits, mode| bits | bars_held(mode));
     Gate(wanted.fold(held, |bits, mode| bits | bars_wanted(mode) | watches(mode)))
@@ -171,7 +173,8 @@ impl MdlFastPath {
         self.gate.store(gate.0, Ordering::SeqCst);
     }
 
-    /// Closes the gate as if the lock was held: the holders that are seen after [`heavy_fence`] are all there are.
+    /// Closes the gate as if the lock was held: the holders that are seen after [`heavy_fence`] are
+    /// all there are.
     pub(super) fn bar_for(&self, mode: Mode) {
         self.gate
             .fetch_or(bars_held(mode) | watches(mode), Ordering::SeqCst);
@@ -185,7 +188,7 @@ impl MdlFastPath {
     }
 }
 
-/// A moment as the only one inside proves that nobody is.
+/// Taking the lock exclusively for a moment proves that nobody holds it.
 fn is_empty(lock: &PreferReader) -> bool {
     let is_empty = lock.try_exclusive(Owner::new(0));
     if is_empty {

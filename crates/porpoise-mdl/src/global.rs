@@ -1,8 +1,8 @@
 //! The global read lock: FLUSH TABLES WITH READ LOCK.
 //!
-//! Two locks: statements that change anything hold the first unobtrusively for as long as they run, commits hold the
-//! second. Who takes the lock waits for the statements first, then for the commits: a statement may be waiting for a row whose
-//! transaction has yet to commit.
+//! Two locks: statements that change anything hold the first unobtrusively for as long as they run,
+//! commits hold the second. FLUSH waits for the statements first, then for the
+//! commits: a statement may be waiting for a row whose transaction has yet to commit.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ impl Drop for Changing<'_> {
     }
 }
 
-/// Begins a statement that changes something, of a session that `holds` the global read lock itself or doesn't (1223); waits while a session has the global read lock, or waits for it.
+/// Begins a statement that changes something, of a session that `holds` the global read lock itself
+/// or doesn't (1223); waits while a session has the global read lock, or waits for it.
 #[inline]
 pub fn begin_change<'a>(
     locks: &'a Locks,

@@ -1,16 +1,17 @@
-//! The graph of waits: who waits for whom, through all that sessions wait for each other for.
+//! The graph of waits: which session waits for which, for locks of any kind.
 //!
 //! ```text
 //! a ── waits for a table that ──► b holds, and waits for a row that ──► c holds, and waits in GET_LOCK ──► a
-//!  └── or stands behind b, which waits for the table too, and goes first
+//!  └── or queues behind b, which waits for the table too, and goes first
 //! ```
 //!
-//! Row locks know transactions; a session says which is its own. Storage's search for cycles of row locks asks
-//! [`rows_behind`] where a transaction goes on that waits for no row. A session writes down what it holds before it sleeps, and
-//! that it waits before it searches, so the last to join a cycle sees all of it.
+//! Row locks know transactions; a session says which is its own. Storage's search for cycles of row
+//! locks asks [`rows_behind`] where a transaction goes on that waits for no row. A session writes
+//! down what it holds before it sleeps, and that it waits before it searches, so the last to join a
+//! cycle sees all of it.
 //!
-//! On a cycle somebody is refused (1213): of those who wait for metadata locks the one of the least weight
-//! ([`Mode::weight`]), and of equals the one who closed it.
+//! One session of a cycle is the victim and gets error 1213: of those that wait for metadata locks
+//! the one of the least weight ([`Mode::weight`]), and of equals the one that closed the cycle.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl Graph<'_> {
         }
     }
 
-    /// Whom a session waits for outside of row locks.
+    /// The sessions that a session waits for, row locks not counted.
     fn before(&self, session: u64) -> Vec<u64> {
         let Some(wait) = self.waits.get(&session) else {
             let named_locks = &self.locks.named;
@@ -77,7 +78,7 @@ impl Graph<'_> {
             .transaction()
     }
 
-    /// Whom a session waits for in any way.
+    /// The sessions that a session waits for, row locks included.
     fn next(&self, session: u64) -> Vec<u64> {
         let mut next = self.before(session);
         if let Some(transaction) = self.transaction_of(session) {
@@ -121,7 +122,8 @@ pub fn closes_cycle(locks: &Locks, session: u64) -> bool {
     Graph::of(locks).cycle(session).is_some()
 }
 
-/// Breaks the cycles that a session's request has closed: by an error, if it is the one to give way.
+/// Breaks the cycles that a session's request has closed: by an error, if it is the one to give
+/// way.
 pub(super) fn break_cycles(locks: &Locks, session: u64) -> Result<()> {
     /// Each round a cycle less. One that others break meanwhile is gone too.
     const ROUNDS_MAX: u32 = 1_000;

@@ -1,12 +1,16 @@
 //! Metadata locks as sessions hold them: for a statement or a transaction.
 //!
-//! 1. A statement takes the [`fast_path`] of each table and view that its plan names, as a reader or a writer, and notes in a few
-//!    words of its own ([`Held`]) that it did. Nobody else writes there, and no mutex is taken.
-//! 2. Where a fast path is closed it releases all that it took, and requests them all at once in the [`queue`].
-//! 3. DDL and LOCK TABLES ask there always ([`porpoise_ddl::lock`]); so does FLUSH TABLES WITH READ LOCK ([`global`]).
-//! 4. Who has to wait looks for a cycle first, through all that sessions wait for each other for ([`graph`]).
+//! 1. A statement takes the [`fast_path`] of each table and view that its plan names, as a reader
+//!    or a writer, and notes in a few words of its own ([`Held`]) that it did. Nobody else writes
+//!    there, and no mutex is taken.
+//! 2. Where a fast path is closed it releases all that it took, and requests them all at once in
+//!    the [`queue`].
+//! 3. DDL and LOCK TABLES ask there always ([`porpoise_ddl::lock`]); so does FLUSH TABLES WITH READ
+//!    LOCK ([`global`]).
+//! 4. A session that has to wait looks for a deadlock first, through locks of every kind
+//!    ([`graph`]).
 //!
-//! Which modes there are, and who waits for whom: [`mode`].
+//! Which modes there are, and which wait for which: [`mode`].
 
 #![warn(missing_docs)]
 
@@ -49,11 +53,11 @@ fn decode(word: u64) -> Option<(TableId, Mode)> {
     Some((TableId(id), usage.mode()))
 }
 
-/// As many tables of a statement or transaction are told of without a mutex.
+/// So many tables of a statement or transaction are noted without a mutex.
 const FIRST: usize = 8;
 
-/// The unobtrusive locks that a session holds, as others see them. Only the session itself changes it. What it holds by
-/// tickets, the queue knows.
+/// The unobtrusive locks that a session holds, as others see them. Only the session itself changes
+/// it. What it holds by tickets, the queue knows.
 #[derive(Default)]
 pub struct Held {
     first: [AtomicU64; FIRST],
@@ -146,12 +150,13 @@ pub struct Locks {
     pub named: NamedLocks,
     /// Locks of rows.
     pub rows: Store,
-    /// Who is connected.
+    /// The sessions that are connected.
     pub sessions: Processes,
     hook: RwLock<Option<BlockHook>>,
 }
 
-/// Called on a thread that is about to wait for a lock, so that its event loop goes on elsewhere.
+/// Called on a thread that is about to wait for a lock, so that another thread takes over its event
+/// loop.
 pub type BlockHook = Arc<dyn Fn() + Send + Sync>;
 
 impl Locks {
@@ -180,7 +185,7 @@ impl Locks {
     }
 }
 
-/// Who takes locks: a session, and where it says so.
+/// The session that takes locks, and where others see that it did.
 #[derive(Clone, Copy)]
 pub struct MdlContext<'a> {
     /// What a wait needs to know.
@@ -225,7 +230,8 @@ impl<S: HasFastPath + 'static> Use<'_, S> {
     }
 }
 
-/// The locks of a transaction: each table and view it used, by the state that all its versions share.
+/// The locks of a transaction: each table and view it used, by the state that all its versions
+/// share.
 pub struct HeldTables<S: HasFastPath>(Vec<(Arc<S>, TableUse)>);
 
 impl<S: HasFastPath> Default for HeldTables<S> {
@@ -235,7 +241,7 @@ impl<S: HasFastPath> Default for HeldTables<S> {
 }
 
 impl<S: HasFastPath> HeldTables<S> {
-    /// Whether a use is covered: who may write may read.
+    /// Whether the locks held cover a use: a lock to write covers reading.
     #[inline]
     fn covers(&self, used: Use<'_, S>) -> bool {
         self.0.iter().any(|(state, usage)| {
@@ -315,7 +321,7 @@ impl<S: HasFastPath> Drop for StatementTables<'_, S> {
     }
 }
 
-/// Who keeps the locks of a statement.
+/// What keeps the locks of a statement, and so for how long they are held.
 pub enum MdlScope<'k, 'a, S: HasFastPath> {
     /// The statement is a transaction of its own.
     Statement(&'k mut StatementTables<'a, S>),
@@ -354,8 +360,8 @@ impl<'a, S: HasFastPath + 'static> MdlScope<'_, 'a, S> {
         }
     }
 
-    /// Takes the locks of all that a statement uses. While it waits it holds none of them, but those of its transaction from
-    /// before.
+    /// Takes the locks of all that a statement uses. While it waits it holds none of them, but
+    /// those of its transaction from before.
     #[inline]
     pub fn take(&mut self, uses: &impl Uses<'a, S>, context: MdlContext<'_>) -> Result<()> {
         let before = self.len();

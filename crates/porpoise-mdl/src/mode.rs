@@ -1,8 +1,8 @@
-//! How a metadata lock is held, and who waits for whom (MySQL 8.4 manual, 10.11.4).
+//! The modes of metadata locks, and which modes wait for which (MySQL 8.4 manual, 10.11.4).
 //!
-//! | mode | who | for how long |
+//! | mode | taken by | for how long |
 //! | --- | --- | --- |
-//! | INTENTION_EXCLUSIVE | who changes something below a schema, or anything | statement |
+//! | INTENTION_EXCLUSIVE | changes of something below a schema, or of anything | statement |
 //! | SHARED | FLUSH TABLES WITH READ LOCK | until UNLOCK TABLES |
 //! | SHARED_READ | reads | statement, or transaction |
 //! | SHARED_WRITE | changes, locking reads | statement, or transaction |
@@ -12,8 +12,8 @@
 //! | SHARED_NO_READ_WRITE | LOCK TABLES … WRITE | until UNLOCK TABLES |
 //! | EXCLUSIVE | DDL, when definitions change | statement |
 //!
-//! There are two tables: whom a request waits for among those who *hold* the lock, and whom among those who *wait* for it.
-//! The second is how a waiting ALTER TABLE comes to its turn: newcomers stand behind it.
+//! There are two tables: which *holders* of the lock a request waits for, and which *waiters* it
+//! queues behind. The second keeps later requests from starving a waiting ALTER TABLE.
 
 /// How an object is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,18 +127,20 @@ impl Mode {
         self.row().name
     }
 
-    /// Whether one who wants this waits for one who holds `held`.
+    /// Whether a request for this mode waits for a holder of `held`.
     pub fn waits_for(self, held: Mode) -> bool {
         self.row().behind_holders.contains(&held)
     }
 
-    /// Whether one who wants this stands behind one who waits for `wanted`, whoever came first.
+    /// Whether a request for this mode queues behind a waiter for `wanted`, in whatever order they
+    /// came.
     pub fn stands_behind(self, wanted: Mode) -> bool {
         self.row().behind_waiters.contains(&wanted)
     }
 
-    /// Of those on a cycle of waits the one of the least weight gives way: rather a transaction that can be tried again than a
-    /// global read lock, rather that than DDL.
+    /// How late a waiter is chosen as the victim of a deadlock: the least weight is chosen first. A
+    /// transaction, which can be tried again, weighs less than a global read lock, which weighs
+    /// less than DDL.
     pub fn weight(self) -> u8 {
         match self {
             IX | SR | SW => 0,
@@ -205,6 +207,7 @@ impl TableUse {
     }
 }
 
-/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long as the server runs.
+/// Names a table for its whole life, across renames and ALTERs. Views have numbers too, for as long
+/// as the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(pub u32);

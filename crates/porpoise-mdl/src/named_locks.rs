@@ -1,8 +1,8 @@
 //! Locks that applications name: `GET_LOCK` and its kin (MySQL 8.4 manual, 14.14).
 //!
-//! A session may hold any number of them, each any number of times, and keeps them until it releases them or
-//! ends; transactions don't matter. Who waits says for which lock, so that a cycle of waiters is found before
-//! sleeping: the one who would close it gets error 3058.
+//! A session may hold any number of them, each any number of times, and keeps them until it
+//! releases them or ends; transactions don't matter. A waiter notes which lock it waits for, so
+//! a deadlock is found before sleeping: the session that would close the cycle gets error 3058.
 
 use std::time::{Duration, Instant};
 
@@ -76,9 +76,9 @@ pub fn name_key(name: &str) -> Result<CompactString> {
 }
 
 impl NamedLocks {
-    /// Waits up to `timeout`, without end if there is none, for the lock; false if it wasn't to be had.
-    /// `before_waiting` is called once, `check` again and again while waiting. `closes_cycle` looks whether the holder waits
-    /// for this session, through locks of other kinds.
+    /// Waits up to `timeout`, without end if there is none, for the lock; false if it wasn't to be
+    /// had. `before_waiting` is called once, `check` again and again while waiting. `closes_cycle`
+    /// looks whether the holder waits for this session, through locks of other kinds.
     pub fn get(
         &self,
         name: &CompactString,

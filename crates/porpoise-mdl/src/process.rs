@@ -1,4 +1,4 @@
-//! Who is connected and what they run: SHOW PROCESSLIST and KILL.
+//! The sessions that are connected and what they run: SHOW PROCESSLIST and KILL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
@@ -137,7 +137,7 @@ impl Control {
         self.running.lock().user.clone()
     }
 
-    /// It is somebody else's from now on, without a current schema.
+    /// Another user has the session from now on (COM_CHANGE_USER), without a current schema.
     pub fn set_user(&self, user: CompactString) {
         let mut running = self.running.lock();
         running.user = user;
@@ -160,7 +160,8 @@ impl Control {
         self.waiter.wake();
     }
 
-    /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of it.
+    /// Ends the session (KILL CONNECTION): its statement now, itself as soon as its worker hears of
+    /// it.
     pub fn kill_connection(&self) {
         self.killed.store(true, Ordering::SeqCst);
         self.interrupt.set();

@@ -1,23 +1,24 @@
-//! The queue: who holds a lock that few hold, who waits, and whose turn it is.
+//! The queue of a metadata lock: its obtrusive holders, its waiters, and the order they are granted
+//! in.
 //!
-//! A request names all that a statement wants at once, each object with its mode. It is granted as
-//! a whole or waits as a whole, holding nothing, so those it waits for never wait for it on account
-//! of what it has got so far; but it stands before newcomers on every one of its objects, so it
-//! isn't overtaken either.
+//! A request names all that a statement needs at once, each object with its mode. It is granted as
+//! a whole or waits as a whole. While it waits it holds nothing, so it is in nobody's way with a
+//! part of what it needs; and requests that come later queue behind it on each of its objects, so
+//! they don't overtake it.
 //!
 //! ```text
-//! request ─► pending ─┬─ nobody holds against it, nobody goes first, fast paths are free ─► granted: tickets
+//! request ─► pending ─┬─ no conflicting holder, no waiter before it, fast paths drained ─► granted: tickets
 //!                     ├─ lock_wait_timeout (1205), KILL (1317)
-//!                     └─ it is the one to give way on a cycle of waits (1213)
+//!                     └─ the victim of a deadlock (1213)
 //! ```
 //!
-//! Whenever something goes (a ticket, a request, an unobtrusive lock whose gate is watched),
-//! whoever took it away looks through those who wait, in the order they came, and hands over what
-//! they wanted. All of this is behind one mutex, which statements that meet no DDL never touch
+//! Whenever a ticket, a request or an unobtrusive lock whose gate is watched goes, the thread that
+//! released it looks through the pending requests in the order they came, and grants those that
+//! can be granted now. One mutex guards all of this; statements that meet no DDL never touch it
 //! ([`super::fast_path`]).
 //!
-//! An upgrade is a request by one who holds tickets already. Waiters that wait for the tickets
-//! themselves don't go before it: they could not.
+//! An upgrade is a request by a session that holds tickets already. Requests that wait for these
+//! tickets don't go before it: they can't.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -88,7 +89,7 @@ pub struct MdlRequest {
     pub object: Object,
     /// How.
     pub mode: Mode,
-    /// Shown to users; the requester is who releases.
+    /// Shown to users; the requester releases the lock.
     pub duration: Duration,
     /// Where unobtrusive locks of the object are counted; `None` for schemas.
     pub fast_path: Option<Arc<dyn HasFastPath>>,
@@ -101,12 +102,12 @@ impl MdlRequest {
     }
 }
 
-/// Who asks.
+/// The session that requests locks.
 #[derive(Clone, Copy)]
 pub struct MdlRequester<'a> {
     /// All locks, for the search for cycles.
     pub locks: &'a Locks,
-    /// Who asks, and how long it waits (`lock_wait_timeout`).
+    /// The session, which also says how long it waits (`lock_wait_timeout`).
     pub session: &'a SessionVars,
     /// Wakes it.
     pub waiter: &'a Arc<Waiter>,
@@ -178,7 +179,7 @@ struct Pending {
     mode: Mode,
 }
 
-/// Who holds an object by a ticket, and who waits for it.
+/// The tickets of an object, and the requests for it.
 #[derive(Default)]
 struct Queue {
     tickets: SmallVec<[Ticket; 1]>,
@@ -186,7 +187,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Who is in the way of a session that wants a mode: holders, and waiters that go first.
+    /// The sessions that a request for a mode waits for: holders, and waiters that go first.
     fn obstacles(&self, session: u64, mode: Mode) -> impl Iterator<Item = u64> {
         let holders = self
             .tickets
@@ -203,7 +204,7 @@ impl Queue {
             .pending
             .iter()
             .filter(move |other| {
-                // Who waits for this session itself can't go first.
+                // A request that waits for this session itself can't go first.
                 let waits_for_own = own.iter().any(|own| other.mode.waits_for(*own));
                 other.session != session && mode.stands_behind(other.mode) && !waits_for_own
             })
@@ -342,7 +343,7 @@ impl State {
         }
     }
 
-    /// Hands over what has become free, to requests that `may` have waited for it.
+    /// Grants what has become free to requests that `may` have waited for it.
     fn hand_over(&mut self, may: impl Fn(&Request) -> bool) {
         let mut at = 0;
         while let Some(request) = self.requests.get(at) {
@@ -457,7 +458,7 @@ impl MetadataLocks {
             outcome: AtomicU8::new(WAITING),
             waiter: Arc::clone(requester.waiter),
         });
-        // Watched from here on, so that whoever leaves after the first look tells of it.
+        // The gate is watched from here on, so a release after the first look wakes this request.
         state.add(&request);
         if state.try_grant(&request) {
             state.requests.pop();
@@ -499,7 +500,7 @@ impl MetadataLocks {
                     _ => {}
                 }
                 if session.interrupt.is_set() {
-                    return Err(session.interrupt_error());
+                    return Err(Error::query_interrupted());
                 }
                 if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                     return Err(Error::lock_wait_timeout());
@@ -536,7 +537,8 @@ impl MetadataLocks {
         self.state.lock().hand_over(drains);
     }
 
-    // --- what the graph of waits asks ------------------------------------------------------------------------
+    // --- what the graph of waits asks
+    // ------------------------------------------------------------------------
 
     pub(super) fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) > 0
@@ -565,7 +567,7 @@ impl MetadataLocks {
         state.requests.iter().map(wait).collect()
     }
 
-    /// Ends a session's wait: it is the one to give way.
+    /// Ends a session's wait with a deadlock error: it is the victim.
     pub(super) fn refuse(&self, session: u64) {
         let mut state = self.state.lock();
         let mut requests = state.requests.iter();
@@ -607,7 +609,7 @@ impl MetadataLocks {
 #[derive(Default)]
 pub(super) struct Wait {
     pub(super) wants: Vec<(Object, Mode)>,
-    /// Who holds a ticket that is in the way, or waits and goes first.
+    /// The sessions that hold a conflicting ticket, or wait and go first.
     pub(super) obstacles: Vec<u64>,
     pub(super) weight: u8,
 }

@@ -1,7 +1,7 @@
 //! Plans: what the planner makes and the executor runs. Immutable, shared, cached.
 //!
 //! A plan is a tree of [`Node`]s. Each node yields rows one at a time *into slots of the frame* (see
-//! [`porpoise_expr::Slot`]); a node's doc says which. Scans fill their own slot with the stored row; a
+//! [`porpoise_expr::SlotId`]); a node's doc says which. Scans fill their own slot with the stored row; a
 //! filter passes its input's slots on; a grouping, a projection or a derived table encodes a row of
 //! its own into its own slot. The root's output expressions then read the slots.
 //!
@@ -23,7 +23,7 @@ use compact_str::CompactString;
 use porpoise_catalog::{Index, Relation, Table, TableId, View};
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_types::json::path::JsonPath;
 use porpoise_types::{Charset, DataType, Json, RowLayout};
 
@@ -291,7 +291,7 @@ pub enum Access {
 #[derive(Clone, Debug)]
 pub struct Scan {
     /// Where each row is put.
-    pub slot: Slot,
+    pub slot: SlotId,
     /// The table as it was when the plan was made.
     pub table: Arc<Table>,
     /// How the rows are reached.
@@ -339,14 +339,14 @@ pub enum Node {
     /// Rows computed from expressions: VALUES ROW(…). Fills `slot`.
     Values {
         /// Where the rows are put.
-        slot: Slot,
+        slot: SlotId,
         /// A list of expressions for each row.
         rows: Vec<Vec<Expr>>,
     },
     /// JSON_TABLE: the rows that the table's paths find in a document. Fills `slot`.
     JsonTable {
         /// Where the rows are put.
-        slot: Slot,
+        slot: SlotId,
         /// The JSON document.
         doc: Expr,
         /// The paths and columns.
@@ -355,7 +355,7 @@ pub enum Node {
     /// A table made by code: information_schema, performance_schema. Fills `slot`.
     Virtual {
         /// Where the rows are put.
-        slot: Slot,
+        slot: SlotId,
         /// The table that is read.
         table: &'static porpoise_catalog::VirtualTable,
         /// Conditions on the table's columns, all of which must hold.
@@ -365,7 +365,7 @@ pub enum Node {
     /// execution when `materialize` (a number shared by all references to the same CTE).
     Derived {
         /// Where the rows are put.
-        slot: Slot,
+        slot: SlotId,
         /// Yields the inner query's rows.
         input: Box<Node>,
         /// The inner query's columns, over the slots that `input` fills.
@@ -379,7 +379,7 @@ pub enum Node {
     /// WITH RECURSIVE: `seed`, then `step` over the last round's rows (which `Node::Working` reads), until none come.
     Recursive {
         /// Where all rows are put, of the seed and of every round.
-        slot: Slot,
+        slot: SlotId,
         /// Yields the rows before the first round.
         seed: Box<Node>,
         /// The seed's columns.
@@ -396,7 +396,7 @@ pub enum Node {
     /// The rows of the last round of the recursive table `working`.
     Working {
         /// Where the rows are put.
-        slot: Slot,
+        slot: SlotId,
         /// The number of the [`Node::Recursive`] that the rows are of.
         working: usize,
     },
@@ -433,7 +433,7 @@ pub enum Node {
         /// What must hold beside equal keys.
         condition: Vec<Expr>,
         /// The right side's slots, whose rows the hash table keeps.
-        right_slots: Vec<Slot>,
+        right_slots: Vec<SlotId>,
     },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),
@@ -442,7 +442,7 @@ pub enum Node {
         /// Yields the rows.
         input: Box<Node>,
         /// Where the values are put, encoded.
-        slot: Slot,
+        slot: SlotId,
         /// Over the input's slots.
         output: Vec<Expr>,
     },
@@ -458,7 +458,7 @@ pub enum Node {
         /// Only the first row of each key passes. Not together with `limit`.
         distinct: bool,
         /// The slots whose rows are saved and restored.
-        slots: Vec<Slot>,
+        slots: Vec<SlotId>,
     },
     /// Lets the first row of each distinct combination pass.
     Distinct {
@@ -479,7 +479,7 @@ pub enum Node {
     /// UNION/INTERSECT/EXCEPT: each input's output is encoded into `slot`.
     SetOperation {
         /// Where the rows are put.
-        slot: Slot,
+        slot: SlotId,
         /// Which rows of the inputs come out.
         op: SetOperator,
         /// Each row once, not ALL.
@@ -561,7 +561,7 @@ pub struct Group {
     /// Yields the rows to group.
     pub input: Node,
     /// Where a group's keys and aggregates are put.
-    pub slot: Slot,
+    pub slot: SlotId,
     /// GROUP BY, over the input's slots; the slot's first columns.
     pub keys: Vec<Expr>,
     /// The slot's columns after the keys.
@@ -581,7 +581,7 @@ pub struct Window {
     /// Yields the rows.
     pub input: Node,
     /// Where the functions' results are put.
-    pub slot: Slot,
+    pub slot: SlotId,
     /// PARTITION BY, over the input's slots; empty: one partition.
     pub partition: Vec<Expr>,
     /// The window's ORDER BY; empty: all rows of a partition are peers.
@@ -589,7 +589,7 @@ pub struct Window {
     /// The functions, in the order of the slot's columns.
     pub functions: Vec<WindowCall>,
     /// Slots of the input to save and restore.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<SlotId>,
 }
 
 /// A call of one window function.
@@ -667,7 +667,7 @@ pub struct Insert {
     /// The table that gets the rows.
     pub table: Arc<Table>,
     /// The row being built: every column of the table; expressions in `values` and defaults read it.
-    pub slot: Slot,
+    pub slot: SlotId,
     /// Positions of the columns that the source gives, in its order.
     pub columns: Vec<usize>,
     /// Where the rows come from.
@@ -733,7 +733,7 @@ pub enum OnDuplicate {
     /// `new_slot` (VALUES(), row alias).
     Update {
         /// Where the refused row is put.
-        new_slot: Slot,
+        new_slot: SlotId,
         /// The assignments, over both slots.
         target: Box<UpdateTarget>,
     },
@@ -779,7 +779,7 @@ pub struct UpdateTarget {
     /// The table that is changed.
     pub table: Arc<Table>,
     /// Where the row to change is, and where the new one is made.
-    pub slot: Slot,
+    pub slot: SlotId,
     /// In the order of the statement.
     pub assignments: Vec<Assignment>,
     /// What follows from the assignments.
@@ -792,7 +792,7 @@ impl UpdateTarget {
     /// Works out what follows from the assignments.
     pub fn new(
         table: Arc<Table>,
-        slot: Slot,
+        slot: SlotId,
         assignments: Vec<Assignment>,
         checks: Vec<ViewCheck>,
     ) -> UpdateTarget {
@@ -813,7 +813,7 @@ pub struct Delete {
     /// Yields the rows to delete.
     pub node: Node,
     /// The tables that lose rows, and the slots of the rows.
-    pub targets: Vec<(Arc<Table>, Slot)>,
+    pub targets: Vec<(Arc<Table>, SlotId)>,
     /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
     /// LIMIT: how many rows are deleted at most.
@@ -823,7 +823,7 @@ pub struct Delete {
 }
 
 /// The slots a node's rows live in: what has to be kept to keep its row.
-pub fn slots_of(node: &Node) -> Vec<Slot> {
+pub fn slots_of(node: &Node) -> Vec<SlotId> {
     match node {
         Node::One | Node::Empty => Vec::new(),
         Node::Scan(scan) => vec![scan.slot],

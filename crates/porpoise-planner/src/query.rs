@@ -11,7 +11,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_catalog::{Table, VirtualTable};
 use porpoise_expr::aggregate::{Aggregate, SortKey};
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast::Span;
 
 use crate::access::AccessColumn;
@@ -32,24 +32,24 @@ pub struct Query {
 pub enum Body {
     Select(Box<Block>),
     Values {
-        slot: Slot,
+        slot: SlotId,
         rows: Vec<Vec<Expr>>,
     },
     /// JSON_TABLE: rows found in a document.
     JsonTable {
-        slot: Slot,
+        slot: SlotId,
         doc: Expr,
         table: Arc<JsonTable>,
     },
     SetOperation {
-        slot: Slot,
+        slot: SlotId,
         op: SetOperator,
         distinct: bool,
         inputs: Vec<Query>,
     },
     /// The steps of WITH RECURSIVE read `working`.
     Recursive {
-        slot: Slot,
+        slot: SlotId,
         seed: Box<Query>,
         step: Box<Query>,
         distinct: bool,
@@ -74,7 +74,7 @@ pub struct Block {
 
 #[derive(Debug)]
 pub struct Grouping {
-    pub slot: Slot,
+    pub slot: SlotId,
     pub keys: Vec<Expr>,
     pub aggregates: Vec<Aggregate>,
     pub rollup: bool,
@@ -82,7 +82,7 @@ pub struct Grouping {
 
 #[derive(Debug)]
 pub struct Window {
-    pub slot: Slot,
+    pub slot: SlotId,
     pub partition: Vec<Expr>,
     pub order: Vec<SortKey>,
     pub functions: Vec<WindowCall>,
@@ -140,7 +140,7 @@ pub enum LogicalJoin {
 /// A relation in FROM.
 #[derive(Debug)]
 pub struct Source {
-    pub slot: Slot,
+    pub slot: SlotId,
     pub kind: SourceKind,
     pub hints: IndexHints,
     pub lock: RowLock,
@@ -237,7 +237,7 @@ impl Query {
     }
 
     /// Calls `visit` with every slot that the query fills.
-    pub fn for_each_slot(&self, visit: &mut dyn FnMut(Slot)) {
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(SlotId)) {
         match &self.body {
             Body::Select(block) => {
                 block.from.for_each_slot(visit);
@@ -380,7 +380,7 @@ impl JoinTree {
     }
 
     /// Every slot filled inside, derived tables' insides included.
-    pub fn for_each_slot(&self, visit: &mut dyn FnMut(Slot)) {
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(SlotId)) {
         match self {
             JoinTree::One => {}
             JoinTree::Leaf(source) => {

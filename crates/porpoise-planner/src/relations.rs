@@ -20,7 +20,7 @@ use porpoise_catalog::Catalog;
 use porpoise_catalog::ForeignKey;
 use porpoise_catalog::ReferenceAction;
 use porpoise_catalog::Table;
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 
 use crate::column_changes::ColumnChanges;
 use crate::plan::OnDuplicate;
@@ -53,7 +53,7 @@ pub struct RelatedTable {
 #[derive(Debug)]
 pub struct Cascade {
     /// Where the changed rows are made.
-    pub slot: Slot,
+    pub slot: SlotId,
     /// What follows from the columns of all foreign keys that cascade to the table.
     pub changes: ColumnChanges,
 }
@@ -136,7 +136,7 @@ pub struct RowChange {
 pub fn relations(
     catalog: &Catalog,
     changes: &[(Arc<Table>, RowChange)],
-    slot: &mut dyn FnMut(&Arc<Table>) -> Slot,
+    slot: &mut dyn FnMut(&Arc<Table>) -> SlotId,
 ) -> Option<Relations> {
     let touched = changes.iter().any(|(table, _)| {
         !table.temporary
@@ -331,7 +331,7 @@ impl Walk<'_> {
         found
     }
 
-    fn finish(&self, node: &Draft, slot: &mut dyn FnMut(&Arc<Table>) -> Slot) -> RelatedTable {
+    fn finish(&self, node: &Draft, slot: &mut dyn FnMut(&Arc<Table>) -> SlotId) -> RelatedTable {
         let table = &node.table;
         let mut parents = Vec::new();
         for (foreign_key, key) in table.foreign_keys.iter().enumerate() {

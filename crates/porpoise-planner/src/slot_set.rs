@@ -1,6 +1,6 @@
 //! Sets of slots: which rows an expression reads, which tables a join has brought together.
 
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use smallvec::SmallVec;
 
 /// A bit a slot; a statement rarely has more than 64.
@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 pub struct SlotSet(SmallVec<[u64; 2]>);
 
 impl SlotSet {
-    pub fn one(slot: Slot) -> SlotSet {
+    pub fn one(slot: SlotId) -> SlotSet {
         let mut set = SlotSet::default();
         set.insert(slot);
         set
     }
 
-    pub fn insert(&mut self, slot: Slot) {
+    pub fn insert(&mut self, slot: SlotId) {
         let (word, bit) = (slot.0 as usize / 64, slot.0 % 64);
         if self.0.len() <= word {
             self.0.resize(word + 1, 0);
@@ -22,7 +22,7 @@ impl SlotSet {
         self.0[word] |= 1 << bit;
     }
 
-    pub fn contains(&self, slot: Slot) -> bool {
+    pub fn contains(&self, slot: SlotId) -> bool {
         self.0
             .get(slot.0 as usize / 64)
             .is_some_and(|word| word >> (slot.0 % 64) & 1 == 1)
@@ -64,17 +64,17 @@ impl SlotSet {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = SlotId> + '_ {
         self.0.iter().enumerate().flat_map(|(at, word)| {
             (0..64u16)
                 .filter(move |bit| word >> bit & 1 == 1)
-                .map(move |bit| Slot(at as u16 * 64 + bit))
+                .map(move |bit| SlotId(at as u16 * 64 + bit))
         })
     }
 }
 
-impl FromIterator<Slot> for SlotSet {
-    fn from_iter<T: IntoIterator<Item = Slot>>(slots: T) -> SlotSet {
+impl FromIterator<SlotId> for SlotSet {
+    fn from_iter<T: IntoIterator<Item = SlotId>>(slots: T) -> SlotSet {
         let mut set = SlotSet::default();
         for slot in slots {
             set.insert(slot);

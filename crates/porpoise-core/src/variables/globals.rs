@@ -1,7 +1,7 @@
 //! The global values, replaced as a whole when one changes, and what sessions begin with.
 //!
-//! What is asked for often (seats, time limits, how commits are flushed) is kept beside them, to be read without a look in
-//! the array ([`GlobalVariables::derive`]).
+//! What is asked for often (seats, time limits, how commits are flushed) is kept beside them, to be
+//! read without a look in the array ([`GlobalVariables::derive`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -211,10 +211,11 @@ impl GlobalVariables {
         self.loopback_fast_path.load(Ordering::Relaxed) != 0
     }
 
-    /// The state of a session that begins now, with the global values for its own, and all three character sets those
-    /// of the `collation` if there is one.
+    /// The state of a session that begins now, with the global values for its own, and all three
+    /// character sets those of the `collation` if there is one.
     ///
-    /// Sessions begin alike until a global is set: what is derived from the values is derived once, then copied.
+    /// Sessions begin alike until a global is set: what is derived from the values is derived once,
+    /// then copied.
     pub fn begin_session(&self, connection_id: u64, collation: Option<Collation>) -> SessionVars {
         let values = self.values.load();
         let beginnings = self.beginnings.load();

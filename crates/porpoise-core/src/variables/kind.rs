@@ -1,4 +1,5 @@
-//! Kinds of values: what a variable takes from SET and from start-up options, and how it shows what it holds.
+//! Kinds of values: what a variable takes from SET and from start-up options, and how it shows what
+//! it holds.
 
 use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{Charset, Collation, DataType, TimeZone, Value, convert};
@@ -104,7 +105,8 @@ impl Variable {
         (held, within != value)
     }
 
-    /// Turns a value into one the variable can hold, or says 1231 or 1232. Integers are not clamped here.
+    /// Turns a value into one the variable can hold, or says 1231 or 1232. Integers are not clamped
+    /// here.
     pub(super) fn check(&self, value: Value) -> Result<Value> {
         let refuse = |value: &Value| {
             let shown = if value.is_null() {

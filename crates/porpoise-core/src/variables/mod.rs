@@ -1,13 +1,16 @@
 //! System variables: what `@@x` reads and what SET does.
 //!
 //! 1. [`table`] has a row a variable. Adding a variable is adding a row.
-//! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one that is a set of flags.
+//! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one
+//!    that is a set of flags.
 //! 3. [`globals`] holds the global values, and hands new sessions theirs.
-//! 4. [`session`] holds what a session's values are read as.
+//! 4. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
+//!    statement of it.
 //! 5. Here: which of a variable's values is meant, reading it, and changing it.
 //!
-//! Values lie in two arrays in the table's order: the global ones, and each session's, which shares the global array it
-//! started with until its first SET. What the engine reads often is kept in a field of its own by the row's `apply`.
+//! Values lie in two arrays in the table's order: the global ones, and each session's, which shares
+//! the global array it started with until its first SET. What the engine reads often is kept in a
+//! field of its own by the row's `apply`.
 //!
 //! Source: MySQL 8.4 Reference Manual, Server System Variables.
 
@@ -16,6 +19,7 @@ mod isolation;
 mod kind;
 mod session;
 mod sql_mode;
+mod statement;
 mod table;
 
 use std::sync::Arc;
@@ -28,6 +32,7 @@ pub use kind::Kind;
 use kind::{text, unsigned};
 pub use session::{Diagnostics, SessionVars, random_step};
 pub use sql_mode::SqlMode;
+pub use statement::StatementContext;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
 
 use crate::error::{Error, Level, Result};
@@ -84,7 +89,7 @@ pub fn read(
                 .count() as u64,
         ),
         "pseudo_thread_id" => Value::UInt(state.connection_id),
-        "timestamp" => Value::Double(state.statement_started_us as f64 / 1e6),
+        "timestamp" => Value::Double(state.statement.started_us as f64 / 1e6),
         "autocommit" => Value::Int(state.autocommit.into()),
         _ => state.variables[position].clone(),
     }
@@ -93,7 +98,8 @@ pub fn read(
 /// SET: checks, clamps, warns, stores, applies. `None` is DEFAULT.
 ///
 /// # Errors
-/// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't take.
+/// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't
+/// take.
 pub fn set(
     position: Position,
     scope: Reads,

@@ -1,9 +1,9 @@
-//! What a session's expressions read: the values of its variables, the names it came with, its warnings, and the
-//! counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
+//! What a session's expressions read: the values of its variables, the names it came with, its
+//! warnings, and the counters behind LAST_INSERT_ID(), ROW_COUNT() and FOUND_ROWS().
 //!
-//! Values only: what a session holds (tables, locks, an account) is the session's ([`porpoise_session::session_state::SessionState`]).
+//! Values only: what a session holds (tables, locks, an account) is the session's
+//! ([`porpoise_session::session_state::SessionState`]).
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use porpoise_types::{
 };
 
 use crate::error::{Condition, Error, Level, Result};
-use crate::variables::{Isolation, SqlMode};
+use crate::variables::{Isolation, SqlMode, StatementContext};
 
 /// What a session's statements read and change of it.
 pub struct SessionVars {
@@ -41,14 +41,14 @@ pub struct SessionVars {
     pub user_variables: HashMap<CompactString, (Value, DataType)>,
     /// LAST_INSERT_ID(): the first value that the last INSERT generated, or what the session set.
     pub last_insert_id: u64,
-    /// LAST_INSERT_ID(expr) was called: the OK packet tells its value.
-    pub last_insert_id_set: bool,
     /// RAND()'s state.
     pub random: u64,
     /// ROW_COUNT() of the statement before; -1 after a query.
     pub row_count: i64,
     /// FOUND_ROWS() of the last query.
     pub found_rows: u64,
+    /// The running statement, or the last one that ran.
+    pub statement: StatementContext,
     /// What the running statement has warned of, at most `max_error_count`.
     pub warnings: Vec<(Level, Condition)>,
     /// Warnings of the statement, those not kept included.
@@ -57,16 +57,8 @@ pub struct SessionVars {
     pub diagnostics_before: Diagnostics,
     /// CLIENT_FOUND_ROWS: affected rows are matched rows.
     pub found_rows_flag: bool,
-    /// The running statement said IGNORE.
-    pub ignore_errors: bool,
-    /// The running statement changes rows: strict mode makes errors of what its expressions would only warn of.
-    pub changes_rows: bool,
-    /// When the running statement began, in UTC microseconds since 1970.
-    pub statement_started_us: i64,
     /// Set by KILL and time limits; storage's waits end by it too.
     pub interrupt: Arc<Interrupt>,
-    /// Whether `interrupt` was set by `max_execution_time`.
-    pub timed_out: Arc<AtomicBool>,
     /// `innodb_lock_wait_timeout`, in seconds.
     pub lock_wait_timeout_s: u64,
     /// `auto_increment_increment`: the distance of generated values.
@@ -119,10 +111,6 @@ pub struct SessionVars {
     pub fixed_timestamp_us: Option<i64>,
     /// `transaction_isolation`, of the transactions that begin from now on.
     pub isolation: Isolation,
-    /// Whether the statement's plain reads lock what they read, as at SERIALIZABLE.
-    pub reads_lock: bool,
-    /// Whether a locking look-up by a whole unique key keeps the key locked that it doesn't find, as at REPEATABLE READ.
-    pub keeps_absent_locks: bool,
     /// `transaction_read_only`: transactions from now on may only read (1792).
     pub transaction_read_only: bool,
     /// `lock_wait_timeout`, in seconds: for metadata locks.
@@ -151,19 +139,15 @@ impl SessionVars {
             results_charset: None,
             user_variables: HashMap::new(),
             last_insert_id: 0,
-            last_insert_id_set: false,
             random: first_random(connection_id),
             row_count: 0,
             found_rows: 0,
+            statement: StatementContext::new(0, false),
             warnings: Vec::new(),
             warnings_total: 0,
             diagnostics_before: Diagnostics::default(),
-            changes_rows: false,
             found_rows_flag: false,
-            ignore_errors: false,
-            statement_started_us: 0,
             interrupt: Arc::default(),
-            timed_out: Arc::default(),
             lock_wait_timeout_s: 50,
             auto_increment_increment: 1,
             auto_increment_offset: 1,
@@ -190,15 +174,14 @@ impl SessionVars {
             next_insert_id: 0,
             fixed_timestamp_us: None,
             isolation: Isolation::default(),
-            reads_lock: false,
-            keeps_absent_locks: true,
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             activates_all_roles: false,
         }
     }
 
-    /// The values of a new session that begins with this one's settings, and with nothing else of it.
+    /// The values of a new session that begins with this one's settings, and with nothing else of
+    /// it.
     pub fn for_connection(&self, connection_id: u64) -> SessionVars {
         SessionVars {
             connection_id,
@@ -211,7 +194,6 @@ impl SessionVars {
             warnings: Vec::new(),
             diagnostics_before: Diagnostics::default(),
             interrupt: Arc::default(),
-            timed_out: Arc::default(),
             variables: self.variables.clone(),
             ..*self
         }
@@ -250,9 +232,11 @@ impl SessionVars {
         self.warnings_total = self.diagnostics_before.total;
     }
 
-    /// A condition that an expression met: an error where strict mode guards a change, else a warning.
+    /// A condition that an expression met: an error where strict mode guards a change, else a
+    /// warning.
     pub fn warn_or_fail(&mut self, error: Error) -> Result<()> {
-        if self.changes_rows && self.sql_mode.strict() && !self.ignore_errors {
+        let statement = self.statement;
+        if statement.changes_rows && self.sql_mode.strict() && !statement.ignores_errors {
             return Err(error);
         }
         self.warn(Level::Warning, error.into_condition());
@@ -345,7 +329,8 @@ impl SessionVars {
         Duration::from_secs(self.metadata_lock_timeout_s)
     }
 
-    /// Puts the error that ended a statement among its warnings, as SHOW WARNINGS and SHOW ERRORS show it.
+    /// Puts the error that ended a statement among its warnings, as SHOW WARNINGS and SHOW ERRORS
+    /// show it.
     pub fn keep_error(&mut self, condition: Condition) {
         self.warn(Level::Error, condition);
     }
@@ -380,15 +365,6 @@ impl SessionVars {
                 encoded
             }
             None => text.to_vec(),
-        }
-    }
-
-    /// Why the statement was interrupted.
-    pub fn interrupt_error(&self) -> Error {
-        if self.timed_out.load(Ordering::Relaxed) {
-            Error::query_timeout()
-        } else {
-            Error::query_interrupted()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The table: a row a variable, in the order of their names.
 //!
-//! A row tells name, scope, kind of value, default, whether it may be changed, and what a change does to a session.
-//! What a kind of value takes is said in [`super::kind`].
+//! A row tells name, scope, kind of value, default, whether it may be changed, and what a change
+//! does to a session. What a kind of value takes is said in [`super::kind`].
 
 use std::sync::LazyLock;
 

@@ -70,7 +70,6 @@ impl Execution<'_> {
         check_read_view(transaction, self.plan.get())?;
         let (mut storage, savepoint) = begin_writing(transaction, state, shared, control);
         let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
-        end_writing(state);
         match &executed {
             Err(error) if error.is(porpoise_core::error::ErrorKind::Deadlock) => {
                 drop(storage);
@@ -98,7 +97,6 @@ impl Execution<'_> {
         check_read_view(transaction, self.plan.get())?;
         let (mut storage, _) = begin_writing(transaction, state, shared, control);
         let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
-        end_writing(state);
         match executed {
             Ok(()) => {
                 transaction.storage = Some(storage);
@@ -121,7 +119,7 @@ fn begin_writing(
     control: &Control,
 ) -> (Transaction, Savepoint) {
     let isolation = transaction.isolation;
-    state.keeps_absent_locks = !isolation.refreshes();
+    state.statement.keeps_absent_locks = !isolation.refreshes();
     let mut storage = transaction.take_storage(shared, state);
     control.held.set_transaction(storage.id());
     if isolation.refreshes() {
@@ -129,12 +127,6 @@ fn begin_writing(
     }
     let savepoint = storage.savepoint();
     (storage, savepoint)
-}
-
-/// Resets what a statement set for itself alone.
-fn end_writing(state: &mut SessionState) {
-    state.ignore_errors = false;
-    state.changes_rows = false;
 }
 
 impl Session {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use porpoise_catalog::Catalog;
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::Reply;
+use porpoise_core::variables::StatementContext;
 use porpoise_mdl::process::Command;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::{self as planner, Context};
@@ -62,10 +63,8 @@ impl Session {
         let mut outcome = execute(self);
         for _ in 1..PLANS_MAX {
             let newest = self.shared.catalog.load().version;
-            let is_stale = |error: &Error| {
-                error.is(porpoise_core::error::ErrorKind::TableDefinitionChanged)
-                    && newest != version
-            };
+            let is_stale =
+                |error: &Error| error.is(ErrorKind::TableDefinitionChanged) && newest != version;
             if !outcome.as_ref().is_err_and(is_stale) {
                 break;
             }
@@ -204,7 +203,6 @@ impl Session {
         modes: Modes,
         reply: &mut dyn Reply,
     ) -> Result<StatementOutcome> {
-        self.state.reads_lock = self.reads_lock();
         let parsed =
             porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
         let Some(parsed) = parsed else {
@@ -257,12 +255,13 @@ impl Session {
         check::refuse(&self.state, &self.shared.accounts, failed)
     }
 
-    /// Starts the clock, clears the diagnostics of the last statement, and shows this one in the
-    /// process list.
+    /// Starts the clock, sets the diagnostics of the last statement aside, begins a statement
+    /// context, and shows this one in the process list.
     pub(super) fn begin_statement(&mut self, command: Command, sql: &[u8]) {
         let now = now_us();
         self.state.begin_diagnostics();
-        self.state.statement_started_us = self.state.fixed_timestamp_us.unwrap_or(now);
+        let started_us = self.state.fixed_timestamp_us.unwrap_or(now);
+        self.state.statement = StatementContext::new(started_us, self.reads_lock());
         self.control.begin(command, sql, now);
         if self.state.interrupt.is_set() && !self.control.is_connection_killed() {
             self.state.interrupt.clear();
@@ -276,9 +275,7 @@ impl Session {
             self.state.row_count = -1;
         }
         self.state.load_source = None;
-        self.state.ignore_errors = false;
-        self.state.changes_rows = false;
-        self.control.end(self.state.statement_started_us);
+        self.control.end(self.state.statement.started_us);
     }
 }
 

@@ -37,7 +37,7 @@ impl Settings {
         Settings {
             sql_mode: state.sql_mode,
             collation: state.collation.id(),
-            reads_lock: state.reads_lock,
+            reads_lock: state.statement.reads_lock,
             div_precision_increment: state.div_precision_increment,
             sql_safe_updates: state.sql_safe_updates,
             sql_select_limit: state.sql_select_limit,
@@ -64,7 +64,6 @@ impl Session {
     /// The hash of what planning depends on beside text and catalog, computed anew if that has
     /// changed.
     pub(super) fn planning_context_hash(&mut self) -> u64 {
-        self.state.reads_lock = self.reads_lock();
         if !self.planning_context.is_of(&self.state) {
             self.planning_context = PlanningContext::of(&self.state);
         }

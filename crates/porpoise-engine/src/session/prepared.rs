@@ -50,7 +50,7 @@ impl Session {
         if let Err(error) = &prepared {
             self.state.keep_error(error.condition().clone());
         }
-        self.control.end(self.state.statement_started_us);
+        self.control.end(self.state.statement.started_us);
         prepared
     }
 

@@ -1,7 +1,7 @@
 //! Rows that need no table: one without columns, none, and those that VALUES lists.
 
 use porpoise_core::error::Result;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 
 use super::{Operator, project};
 use crate::Exec;
@@ -40,13 +40,13 @@ impl Operator for Empty {
 }
 
 pub(super) struct Values<'p> {
-    slot: Slot,
+    slot: SlotId,
     rows: &'p [Vec<Expr>],
     at: usize,
 }
 
 impl<'p> Values<'p> {
-    pub(super) fn new(slot: Slot, rows: &'p [Vec<Expr>]) -> Values<'p> {
+    pub(super) fn new(slot: SlotId, rows: &'p [Vec<Expr>]) -> Values<'p> {
         Values { slot, rows, at: 0 }
     }
 }

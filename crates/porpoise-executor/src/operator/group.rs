@@ -2,7 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::Result;
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::Accumulator;
 use porpoise_expr::aggregate::Aggregate;
 use porpoise_expr::key;
@@ -71,7 +71,13 @@ impl GroupState {
 
     /// The group's row: keys (NULL from `keep` on, for ROLLUP's sums), then aggregates.
     /// With ROLLUP, the mask of the keys that are rolled up comes last.
-    fn finish(&mut self, exec: &mut Exec<'_>, slot: Slot, keep: usize, rollup: bool) -> Result<()> {
+    fn finish(
+        &mut self,
+        exec: &mut Exec<'_>,
+        slot: SlotId,
+        keep: usize,
+        rollup: bool,
+    ) -> Result<()> {
         let mut values: SmallVec<[Value; 8]> = SmallVec::new();
         for (position, key) in self.keys.iter().enumerate() {
             values.push(if position < keep {

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
 use porpoise_expr::key;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::{JoinKind, Node};
 use porpoise_types::KeyBuf;
 
@@ -20,7 +20,7 @@ pub(super) struct HashJoin<'p> {
     left_keys: &'p [Expr],
     right_keys: &'p [Expr],
     condition: &'p [Expr],
-    right_slots: &'p [Slot],
+    right_slots: &'p [SlotId],
     rows: RowBuffer,
     table: HashMap<Box<[u8]>, Vec<u32>>,
     /// The current left row's matches: its key, how many were tried, whether one passed.
@@ -33,7 +33,7 @@ impl<'p> HashJoin<'p> {
         kind: JoinKind,
         [left_keys, right_keys]: [&'p [Expr]; 2],
         condition: &'p [Expr],
-        right_slots: &'p [Slot],
+        right_slots: &'p [SlotId],
     ) -> HashJoin<'p> {
         HashJoin {
             left: build(left),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use porpoise_core::error::Result;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 
 use super::{Operator, build, project, replay};
@@ -11,7 +11,7 @@ use crate::Exec;
 use crate::row_buffer::RowBuffer;
 
 pub(super) struct Materialized<'p> {
-    slot: Slot,
+    slot: SlotId,
     input: &'p Node,
     output: &'p [Expr],
     number: usize,
@@ -21,7 +21,7 @@ pub(super) struct Materialized<'p> {
 
 impl<'p> Materialized<'p> {
     pub(super) fn new(
-        slot: Slot,
+        slot: SlotId,
         input: &'p Node,
         output: &'p [Expr],
         number: usize,

@@ -27,7 +27,7 @@ mod virtual_table;
 use porpoise_core::error::Result;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
@@ -171,7 +171,7 @@ pub fn all_true(conditions: &[Expr], exec: &mut Exec<'_>) -> Result<bool> {
 }
 
 /// Computes expressions and encodes them into a slot.
-pub fn project(exec: &mut Exec<'_>, slot: Slot, output: &[Expr]) -> Result<()> {
+pub fn project(exec: &mut Exec<'_>, slot: SlotId, output: &[Expr]) -> Result<()> {
     let mut values: SmallVec<[Value; 8]> = SmallVec::with_capacity(output.len());
     for expr in output {
         values.push(expr.eval(exec)?);
@@ -204,7 +204,7 @@ pub(super) fn replay(
     rows: &RowBuffer,
     at: &mut usize,
     exec: &mut Exec<'_>,
-    slots: &[Slot],
+    slots: &[SlotId],
 ) -> Result<bool> {
     if *at >= rows.len() {
         return Ok(false);

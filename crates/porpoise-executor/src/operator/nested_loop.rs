@@ -2,7 +2,7 @@
 
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::slots_of;
 use porpoise_planner::plan::{JoinKind, Node};
 
@@ -20,7 +20,7 @@ enum LoopState {
 pub(super) struct NestedLoop<'p> {
     left: BoxedOperator<'p>,
     right: BoxedOperator<'p>,
-    right_slots: Vec<Slot>,
+    right_slots: Vec<SlotId>,
     kind: JoinKind,
     condition: &'p [Expr],
     state: LoopState,

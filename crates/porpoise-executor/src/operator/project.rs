@@ -1,7 +1,7 @@
 //! Expressions, computed for each row.
 
 use porpoise_core::error::Result;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 
 use super::{BoxedOperator, Operator, build, project};
@@ -9,12 +9,12 @@ use crate::Exec;
 
 pub(super) struct Project<'p> {
     input: BoxedOperator<'p>,
-    slot: Slot,
+    slot: SlotId,
     output: &'p [Expr],
 }
 
 impl<'p> Project<'p> {
-    pub(super) fn new(input: &'p Node, slot: Slot, output: &'p [Expr]) -> Project<'p> {
+    pub(super) fn new(input: &'p Node, slot: SlotId, output: &'p [Expr]) -> Project<'p> {
         Project {
             input: build(input),
             slot,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
@@ -15,7 +15,7 @@ use crate::Exec;
 use crate::row_buffer::RowBuffer;
 
 pub(super) struct Recursive<'p> {
-    slot: Slot,
+    slot: SlotId,
     /// Seed and step, each with its output.
     parts: [(&'p Node, &'p [Expr]); 2],
     distinct: bool,
@@ -26,7 +26,7 @@ pub(super) struct Recursive<'p> {
 
 impl<'p> Recursive<'p> {
     pub(super) fn new(
-        slot: Slot,
+        slot: SlotId,
         parts: [(&'p Node, &'p [Expr]); 2],
         distinct: bool,
         working: usize,
@@ -87,14 +87,14 @@ impl Operator for Recursive<'_> {
 }
 
 pub(super) struct Working {
-    slot: Slot,
+    slot: SlotId,
     working: usize,
     rows: Arc<RowBuffer>,
     at: usize,
 }
 
 impl Working {
-    pub(super) fn new(slot: Slot, working: usize) -> Working {
+    pub(super) fn new(slot: SlotId, working: usize) -> Working {
         Working {
             slot,
             working,

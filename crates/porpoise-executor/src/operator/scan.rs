@@ -200,7 +200,7 @@ impl<'p> ScanOperator<'p> {
         {
             Ok(Locked::Granted) => {
                 let is_there = is_there(exec)?;
-                if is_there || !exec.session.keeps_absent_locks {
+                if is_there || !exec.session.statement.keeps_absent_locks {
                     exec.transaction()?.unlock(space, key);
                 }
                 Ok(!is_there)

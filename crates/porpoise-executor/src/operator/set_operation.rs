@@ -4,7 +4,7 @@ use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
 use porpoise_expr::key;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::{Node, SetOperator};
 use porpoise_types::KeyBuf;
 
@@ -14,7 +14,7 @@ use crate::row_buffer::RowBuffer;
 
 /// UNION streams; INTERSECT and EXCEPT count the rows of their first input and strike off.
 pub(super) struct SetOperation<'p> {
-    slot: Slot,
+    slot: SlotId,
     op: SetOperator,
     distinct: bool,
     inputs: &'p [(Node, Vec<Expr>)],
@@ -26,7 +26,7 @@ pub(super) struct SetOperation<'p> {
 
 impl<'p> SetOperation<'p> {
     pub(super) fn new(
-        slot: Slot,
+        slot: SlotId,
         op: SetOperator,
         distinct: bool,
         inputs: &'p [(Node, Vec<Expr>)],

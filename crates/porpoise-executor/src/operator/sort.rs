@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use porpoise_core::error::Result;
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
 use porpoise_planner::plan::Node;
@@ -39,7 +39,7 @@ pub(super) struct Sort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
     distinct: bool,
-    slots: &'p [Slot],
+    slots: &'p [SlotId],
     rows: RowBuffer,
     /// Keys, side by side.
     key_bytes: Vec<u8>,
@@ -54,7 +54,7 @@ impl<'p> Sort<'p> {
         input: &'p Node,
         keys: &'p [SortKey],
         distinct: bool,
-        slots: &'p [Slot],
+        slots: &'p [SlotId],
     ) -> Sort<'p> {
         Sort {
             input: build(input),

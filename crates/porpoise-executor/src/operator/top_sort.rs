@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use porpoise_core::error::Result;
 use porpoise_expr::aggregate::SortKey;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
@@ -45,7 +45,7 @@ pub(super) struct TopSort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
     limit: &'p Expr,
-    slots: &'p [Slot],
+    slots: &'p [SlotId],
     rows: Vec<SortedRow>,
     at: usize,
 }
@@ -55,7 +55,7 @@ impl<'p> TopSort<'p> {
         input: &'p Node,
         keys: &'p [SortKey],
         limit: &'p Expr,
-        slots: &'p [Slot],
+        slots: &'p [SlotId],
     ) -> TopSort<'p> {
         TopSort {
             input: build(input),

@@ -3,7 +3,7 @@
 use porpoise_catalog::VirtualTable;
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 
 use super::{Operator, all_true, replay};
 use crate::Exec;
@@ -11,7 +11,7 @@ use crate::row_buffer::RowBuffer;
 use crate::virtual_table::{Lookup, row_maker};
 
 pub(super) struct Virtual<'p> {
-    slot: Slot,
+    slot: SlotId,
     table: &'static VirtualTable,
     filter: &'p [Expr],
     rows: RowBuffer,
@@ -19,7 +19,11 @@ pub(super) struct Virtual<'p> {
 }
 
 impl<'p> Virtual<'p> {
-    pub(super) fn new(slot: Slot, table: &'static VirtualTable, filter: &'p [Expr]) -> Virtual<'p> {
+    pub(super) fn new(
+        slot: SlotId,
+        table: &'static VirtualTable,
+        filter: &'p [Expr],
+    ) -> Virtual<'p> {
         Virtual {
             slot,
             table,

@@ -1,13 +1,13 @@
 //! Which collation a mix of strings is compared and concatenated in (MySQL 8.4 manual, 12.8.4).
 //!
-//! Each operand has a collation and a coercibility; the least coercible decides. Two columns that differ
-//! decide nothing: error 1267.
+//! Each operand has a collation and a coercibility; the least coercible decides. Two columns that
+//! differ decide nothing: error 1267.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_types::{Charset, Collation};
 use smallvec::SmallVec;
 
-use crate::function::{Returns, Want};
+use crate::function::{ArgumentKind, Returns};
 use crate::typing::hidden;
 use crate::typing::{Class, class};
 use crate::{CastKind, Expr, ExprKind};
@@ -94,7 +94,8 @@ fn strength(expr: &Expr) -> (Collation, Coercibility) {
             // What such a function reads as bytes has no say in the result's collation.
             let is_text = matches!(function.returns, Returns::Text(_));
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
-                class(&argument.ty).is_string() && !(is_text && function.want(*at) == Want::Bytes)
+                class(&argument.ty).is_string()
+                    && !(is_text && function.argument_kind(*at) == ArgumentKind::Bytes)
             });
             let strings = strings.map(|(_, argument)| argument);
             (collation, computed_strength(strings))
@@ -135,8 +136,8 @@ pub fn comparable(expr: &Expr, operation: &str) -> Result<()> {
     }
 }
 
-/// The strength of what is made of some operands, or takes their values: the column of a derived table, of a view, of a set
-/// operation. Numbers that were written out are the connection's text.
+/// The strength of what is made of some operands, or takes their values: the column of a derived
+/// table, of a view, of a set operation. Numbers that were written out are the connection's text.
 pub fn computed_strength<'e>(operands: impl IntoIterator<Item = &'e Expr>) -> Coercibility {
     let mixed = operands.into_iter().map(own_strength).reduce(blend);
     match mixed.map_or(Coercibility::Coercible, |(_, strength)| strength) {
@@ -155,8 +156,8 @@ fn strings_among<'e>(
         .collect()
 }
 
-/// The common collation of some operands that are compared; `operation` names them in error 1267. `default` where none is a
-/// string.
+/// The common collation of some operands that are compared; `operation` names them in error 1267.
+/// `default` where none is a string.
 pub fn aggregate<'e>(
     operands: impl IntoIterator<Item = &'e Expr>,
     operation: &str,
@@ -176,8 +177,8 @@ pub fn aggregate<'e>(
     }
 }
 
-/// The collation of what is put together of some operands, which may have none in common: only a comparison minds that.
-/// `default` where none is a string.
+/// The collation of what is put together of some operands, which may have none in common: only a
+/// comparison minds that. `default` where none is a string.
 pub fn mixed<'e>(
     operands: impl IntoIterator<Item = &'e Expr>,
     operation: &str,

@@ -65,8 +65,8 @@ fn constant_number_domain(temporal: Class) -> Domain {
     }
 }
 
-/// What `CASE left WHEN right` compares: a JSON document with a string as its text, with a number as a number.
-/// Only the operators compare documents.
+/// What `CASE left WHEN right` compares: a JSON document with a string as its text, with a number
+/// as a number. Only the operators compare documents.
 pub fn case_operands(left: Expr, right: Expr) -> (Expr, Expr) {
     let against = |expr: Expr, other: Class| match (class(&expr.ty), other) {
         (Class::Json, Class::Text | Class::Bytes | Class::Member) => {
@@ -95,13 +95,14 @@ fn own_domain(class: Class, ty: &DataType) -> Domain {
     }
 }
 
-/// Converts an operand to its comparison's domain. Numbers of any kind compare with each other, and a DATE
-/// with a DATETIME: those stay as they are.
+/// Converts an operand to its comparison's domain. Numbers of any kind compare with each other, and
+/// a DATE with a DATETIME: those stay as they are.
 pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
     let from = class(&expr.ty);
     match domain {
         _ if from == Class::Null => expr,
-        // A quotient is compared as it would be shown, without the digits kept for further computing.
+        // A quotient is compared as it would be shown, without the digits kept for further
+        // computing.
         Domain::Decimal
             if from == Class::Decimal
                 && !matches!(expr.kind, ExprKind::Cast { .. })
@@ -160,7 +161,8 @@ pub fn into_domain(expr: Expr, domain: Domain) -> Expr {
     }
 }
 
-/// A whole number written as a string and compared with an integer is that number: exact beyond 2^53.
+/// A whole number written as a string and compared with an integer is that number: exact beyond
+/// 2^53.
 fn exact_number(expr: Expr, other: &Expr) -> Expr {
     // 0x41 is a number where a number is wanted.
     if super::is_hex(&expr) && class(&other.ty).is_number() {
@@ -707,7 +709,8 @@ pub fn like(
     ))
 }
 
-/// Two operands as keys of one hash table or set: both of just one type, so that equal values have equal bytes.
+/// Two operands as keys of one hash table or set: both of just one type, so that equal values have
+/// equal bytes.
 pub fn key_pair(left: Expr, right: Expr, domain: Domain) -> (Expr, Expr) {
     let (left, right) = (
         of_domain(into_domain(left, domain), domain),
@@ -755,7 +758,8 @@ pub fn key_pair(left: Expr, right: Expr, domain: Domain) -> (Expr, Expr) {
     }
 }
 
-/// Another name for a type whose values are the same. A TIMESTAMP column must keep its own: its value depends on it.
+/// Another name for a type whose values are the same. A TIMESTAMP column must keep its own: its
+/// value depends on it.
 fn retype(mut expr: Expr, ty: DataType) -> Expr {
     if expr.ty != DataType::Null {
         expr.ty = ty;

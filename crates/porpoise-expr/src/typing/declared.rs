@@ -69,7 +69,8 @@ fn text_collation(
         collation =
             Collation::by_name(&format!("{}_bin", collation.charset().name())).unwrap_or(collation);
     }
-    // `COLLATE` of another character set than the one written was refused; of the inherited one it isn't.
+    // `COLLATE` of another character set than the one written was refused; of the inherited one it
+    // isn't.
     Ok(collation)
 }
 

@@ -3,23 +3,23 @@
 use porpoise_core::error::{Error, Result};
 use porpoise_types::{ConvertContext, DataType, Loss, Value, convert};
 
-use crate::function::{Call, Eval, Function, Purity, Returns, Want, at_least, exactly};
+use crate::function::{ArgumentKind, Call, Eval, Function, Purity, Returns, at_least, exactly};
 
 /// `expr COLLATE c`: the value as it is; the type alone changes.
 pub static COLLATE: Function = Function {
     name: "COLLATE",
     arity: exactly(1),
-    wants: &[Want::Any],
+    argument_kinds: &[ArgumentKind::Any],
     returns: Returns::Same(0),
     eval: Eval::Strict(|_, values| Ok(values[0].clone())),
     purity: Purity::Pure,
 };
 
-/// A date or moment in which months and days may be zero ([`Want::LooseDate`]).
+/// A date or moment in which months and days may be zero ([`ArgumentKind::LooseDate`]).
 pub static LOOSE_DATE: Function = Function {
     name: "LOOSE_DATE",
     arity: exactly(1),
-    wants: &[Want::Any],
+    argument_kinds: &[ArgumentKind::Any],
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
     eval: Eval::Strict(|call, values| {
         let cx = ConvertContext {
@@ -41,14 +41,15 @@ pub static LOOSE_DATE: Function = Function {
     purity: Purity::Stable,
 };
 
-/// The shortest text that can be a date with a time; anything shorter is a date alone or a time ([`Want::Temporal`]).
+/// The shortest text that can be a date with a time; anything shorter is a date alone or a time
+/// ([`ArgumentKind::Temporal`]).
 const DATETIME_CHARS_MIN: usize = 12;
 
-/// A string as DATETIME if it looks like one, else as TIME ([`Want::Temporal`]).
+/// A string as DATETIME if it looks like one, else as TIME ([`ArgumentKind::Temporal`]).
 pub static TEMPORAL: Function = Function {
     name: "TEMPORAL",
     arity: exactly(1),
-    wants: &[Want::Any],
+    argument_kinds: &[ArgumentKind::Any],
     returns: Returns::Fixed(|| DataType::DateTime { fsp: 6 }),
     eval: Eval::Strict(|call, values| {
         let cx = ConvertContext::default();
@@ -75,7 +76,7 @@ pub static TEMPORAL: Function = Function {
 pub static LIKE_LOW: Function = Function {
     name: "LIKE_LOW",
     arity: exactly(2),
-    wants: &[Want::String],
+    argument_kinds: &[ArgumentKind::String],
     returns: Returns::Same(0),
     eval: Eval::Strict(|call, values| like_edge(call, values, false)),
     purity: Purity::Pure,
@@ -85,7 +86,7 @@ pub static LIKE_LOW: Function = Function {
 pub static LIKE_HIGH: Function = Function {
     name: "LIKE_HIGH",
     arity: exactly(2),
-    wants: &[Want::String],
+    argument_kinds: &[ArgumentKind::String],
     returns: Returns::Same(0),
     eval: Eval::Strict(|call, values| like_edge(call, values, true)),
     purity: Purity::Pure,
@@ -122,7 +123,8 @@ fn like_edge(call: &mut Call<'_>, values: &[Value], high: bool) -> Result<Value>
             match (high, binary) {
                 (true, true) => prefix.push(0xFF),
                 (true, false) => prefix.extend_from_slice("\u{10FFFF}".as_bytes()),
-                // Under PAD SPACE what follows may be less than the space that a shorter text is padded with.
+                // Under PAD SPACE what follows may be less than the space that a shorter text is
+                // padded with.
                 (false, false) if pads => prefix.push(0),
                 (false, _) => {}
             }
@@ -138,7 +140,7 @@ fn like_edge(call: &mut Call<'_>, values: &[Value], high: bool) -> Result<Value>
 pub static GROUPING: Function = Function {
     name: "GROUPING",
     arity: at_least(1),
-    wants: &[Want::Any],
+    argument_kinds: &[ArgumentKind::Any],
     returns: Returns::Int,
     eval: Eval::Values(|_, _| Err(Error::invalid_group_function_use())),
     purity: Purity::Pure,
@@ -148,7 +150,7 @@ pub static GROUPING: Function = Function {
 pub static BYTES_NUMBER: Function = Function {
     name: "BYTES_NUMBER",
     arity: exactly(1),
-    wants: &[Want::Any],
+    argument_kinds: &[ArgumentKind::Any],
     returns: Returns::UInt,
     eval: Eval::Strict(|_, values| {
         Ok(Value::UInt(number_of_bytes(

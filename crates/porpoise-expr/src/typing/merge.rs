@@ -6,8 +6,8 @@ use porpoise_types::{BlobSize, Collation, DataType, IntWidth};
 use crate::typing::{Class, bytes_type, class, collation, implicit, text_type};
 use crate::{Expr, ExprKind};
 
-/// The type that can hold a value of each. NULLs don't count. Only operations that compare the values mind whether their
-/// collations can be mixed.
+/// The type that can hold a value of each. NULLs don't count. Only operations that compare the
+/// values mind whether their collations can be mixed.
 pub fn merged_type(exprs: &[&Expr], operation: &str, default: Collation) -> Result<DataType> {
     let mut merged: Option<DataType> = None;
     for expr in exprs {
@@ -228,7 +228,8 @@ pub fn coerce(expr: Expr, ty: &DataType) -> Expr {
     if !same {
         return implicit(expr, ty.clone());
     }
-    // A collation that is taken on isn't the operand's own: what has none in common with it must be known later.
+    // A collation that is taken on isn't the operand's own: what has none in common with it must be
+    // known later.
     if class(ty) == Class::Text
         && class(&expr.ty) == Class::Text
         && expr.ty.collation() != ty.collation()

@@ -94,7 +94,8 @@ impl Class {
     }
 }
 
-/// What isn't a text or bytes as a text, in the connection's character set unless it has one of its own.
+/// What isn't a text or bytes as a text, in the connection's character set unless it has one of its
+/// own.
 pub fn text_or_bytes(expr: Expr, session: &SessionVars) -> Expr {
     let collation = match class(&expr.ty) {
         Class::Text | Class::Bytes | Class::Null => return expr,
@@ -267,7 +268,8 @@ fn introduced_string(introduced: &ast::Introduced) -> Result<Expr> {
     Ok(Expr::literal(Value::text(text), ty))
 }
 
-/// Converts as an expression does by itself; a constant that converts without loss is converted here and now.
+/// Converts as an expression does by itself; a constant that converts without loss is converted
+/// here and now.
 pub fn implicit(expr: Expr, ty: DataType) -> Expr {
     if expr.ty == ty {
         return expr;
@@ -391,7 +393,8 @@ pub fn cast_type(to: &ast::CastType, from: &Expr, session: &SessionVars) -> Resu
     })
 }
 
-/// The type that a materialised row has for an expression: rows of tables alone hold TIMESTAMPs in UTC.
+/// The type that a materialised row has for an expression: rows of tables alone hold TIMESTAMPs in
+/// UTC.
 pub fn slot_type(ty: &DataType) -> DataType {
     match ty {
         DataType::Timestamp { fsp } => DataType::DateTime { fsp: *fsp },

@@ -5,7 +5,7 @@ use porpoise_core::variables::SessionVars;
 use porpoise_types::{Collation, DataType, Value};
 
 use crate::aggregate::AggregateFunction;
-use crate::function::{Eval, Function, Returns, Want};
+use crate::function::{ArgumentKind, Eval, Function, Returns};
 use crate::typing::merge::decimal_size;
 use crate::typing::{
     Class, bytes_type, class, coerce, collation, compare, explicit, hidden, implicit, merged_type,
@@ -225,7 +225,8 @@ pub fn collate(expr: Expr, name: &str, session: &SessionVars) -> Result<Expr> {
     ))
 }
 
-/// How many digits of a second a temporal has that is made of an expression: a constant text shows its own.
+/// How many digits of a second a temporal has that is made of an expression: a constant text shows
+/// its own.
 fn fraction_of(expr: &Expr) -> u8 {
     match &expr.kind {
         ExprKind::Literal(Value::Text(text)) => shown_fraction(text),
@@ -241,8 +242,8 @@ fn fraction_of(expr: &Expr) -> u8 {
     }
 }
 
-/// An argument as the kind of value a function wants.
-pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr> {
+/// Converts an argument to a kind of value that a function takes.
+pub fn convert_to(expr: Expr, kind: ArgumentKind, session: &SessionVars) -> Result<Expr> {
     one_column(&expr)?;
     let from = class(&expr.ty);
     if from == Class::Null {
@@ -259,16 +260,16 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr>
         };
         implicit(expr, ty)
     };
-    Ok(match want {
-        Want::Any => match from {
+    Ok(match kind {
+        ArgumentKind::Any => match from {
             Class::Member => as_text(expr),
             _ => expr,
         },
-        Want::String | Want::Mixed | Want::Compared => match from {
+        ArgumentKind::String | ArgumentKind::Mixed | ArgumentKind::Compared => match from {
             Class::Text | Class::Bytes => expr,
             _ => as_text(expr),
         },
-        Want::Bytes => match from {
+        ArgumentKind::Bytes => match from {
             Class::Bytes => expr,
             _ => {
                 let expr = if from == Class::Text {
@@ -284,7 +285,7 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr>
                 implicit(expr, ty)
             }
         },
-        Want::Integer => match from {
+        ArgumentKind::Integer => match from {
             Class::Integer | Class::Member => expr,
             Class::Bytes => {
                 let number = number(expr);
@@ -295,30 +296,30 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr>
             }
             _ => implicit(expr, DataType::BIGINT),
         },
-        Want::Number => number(expr),
-        Want::Double => match from {
+        ArgumentKind::Number => number(expr),
+        ArgumentKind::Double => match from {
             Class::Double => expr,
             _ => implicit(expr, DataType::DOUBLE),
         },
-        Want::Decimal => match from {
+        ArgumentKind::Decimal => match from {
             Class::Decimal => expr,
             _ => {
                 let (digits, scale) = decimal_size(&expr.ty);
                 implicit(expr, DataType::decimal((digits + scale).min(65), scale))
             }
         },
-        Want::Date => match from {
+        ArgumentKind::Date => match from {
             Class::Date => expr,
             _ => implicit(expr, DataType::Date),
         },
-        Want::DateTime => match from {
+        ArgumentKind::DateTime => match from {
             Class::Date | Class::DateTime => expr,
             _ => {
                 let fsp = fraction_of(&expr);
                 implicit(expr, DataType::DateTime { fsp })
             }
         },
-        Want::LooseDate => match from {
+        ArgumentKind::LooseDate => match from {
             Class::Date | Class::DateTime => expr,
             _ => Expr::new(
                 ExprKind::Call {
@@ -329,14 +330,14 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr>
                 true,
             ),
         },
-        Want::Time => match from {
+        ArgumentKind::Time => match from {
             Class::Time => expr,
             _ => {
                 let fsp = fraction_of(&expr);
                 implicit(expr, DataType::Time { fsp })
             }
         },
-        Want::Temporal => match from {
+        ArgumentKind::Temporal => match from {
             Class::Date | Class::DateTime | Class::Time => expr,
             Class::Text | Class::Bytes => {
                 let fsp = fraction_of(&expr);
@@ -351,7 +352,7 @@ pub fn convert_to(expr: Expr, want: Want, session: &SessionVars) -> Result<Expr>
             }
             _ => implicit(expr, DataType::DateTime { fsp: 6 }),
         },
-        Want::Json => match from {
+        ArgumentKind::Json => match from {
             Class::Json => expr,
             Class::Text | Class::Bytes => explicit(expr, DataType::Json),
             _ => implicit(expr, DataType::Json),
@@ -417,19 +418,19 @@ pub fn call_function(
         }
         _ => {}
     }
-    arguments = convert_arguments(arguments, function.wants, session)?;
-    let wants = match function.name {
+    arguments = convert_arguments(arguments, function.argument_kinds, session)?;
+    let argument_kinds = match function.name {
         // Compares strings only if all are.
         "FIELD"
             if arguments
                 .iter()
                 .all(|argument| class(&argument.ty).is_string()) =>
         {
-            &[Want::Compared]
+            &[ArgumentKind::Compared]
         }
-        _ => function.wants,
+        _ => function.argument_kinds,
     };
-    arguments = bring_together(function.name, wants, arguments, session)?;
+    arguments = bring_together(function.name, argument_kinds, arguments, session)?;
     let ty = result_type(function, &arguments, session)?;
     // Without arguments nothing but the session can make it NULL; with some, bad values may.
     let nullable = match (&function.eval, function.returns) {
@@ -446,30 +447,42 @@ pub fn call_function(
     ))
 }
 
-/// Converts arguments to what a row of a function table wants.
+/// Converts arguments to the kinds of values that a row of a function table names.
 pub fn convert_arguments(
     arguments: Vec<Expr>,
-    wants: &[Want],
+    argument_kinds: &[ArgumentKind],
     session: &SessionVars,
 ) -> Result<Vec<Expr>> {
-    let want = |at: usize| wants.get(at).or(wants.last()).copied().unwrap_or(Want::Any);
+    let kind_of = |at: usize| {
+        argument_kinds
+            .get(at)
+            .or(argument_kinds.last())
+            .copied()
+            .unwrap_or(ArgumentKind::Any)
+    };
     arguments
         .into_iter()
         .enumerate()
-        .map(|(at, argument)| convert_to(argument, want(at), session))
+        .map(|(at, argument)| convert_to(argument, kind_of(at), session))
         .collect()
 }
 
-/// Gives the arguments that a function mixes or compares their common collation, or makes bytes of them.
+/// Gives the arguments that a function mixes or compares their common collation, or makes bytes of
+/// them.
 fn bring_together(
     name: &str,
-    wants: &[Want],
+    argument_kinds: &[ArgumentKind],
     mut arguments: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<Vec<Expr>> {
-    let want = |at: usize| wants.get(at).or(wants.last());
-    let is_compared = wants.contains(&Want::Compared);
-    let is_mixed = |at: usize| matches!(want(at), Some(Want::Mixed | Want::Compared));
+    let kind_of = |at: usize| argument_kinds.get(at).or(argument_kinds.last());
+    let is_compared = argument_kinds.contains(&ArgumentKind::Compared);
+    let is_mixed = |at: usize| {
+        matches!(
+            kind_of(at),
+            Some(ArgumentKind::Mixed | ArgumentKind::Compared)
+        )
+    };
     let strings = arguments.iter().enumerate().filter(|(at, _)| is_mixed(*at));
     let strings = strings.map(|(_, argument)| argument);
     if strings.clone().count() < 2 {
@@ -489,8 +502,8 @@ fn bring_together(
     Ok(arguments)
 }
 
-/// A string as bytes, if the collation is that of bytes, or bytes as a text. A text may keep its own collation
-/// unless that matters.
+/// A string as bytes, if the collation is that of bytes, or bytes as a text. A text may keep its
+/// own collation unless that matters.
 pub fn into_collation(expr: Expr, collation: Collation, matters: bool) -> Expr {
     let chars = expr.ty.max_chars();
     match (class(&expr.ty), collation == Collation::BINARY) {
@@ -522,7 +535,7 @@ fn result_type(function: &Function, arguments: &[Expr], session: &SessionVars) -
         Returns::Text(chars) => {
             // What is read as bytes has no say in the result's collation.
             let strings = arguments.iter().enumerate().filter(|(at, argument)| {
-                function.want(*at) != Want::Bytes
+                function.argument_kind(*at) != ArgumentKind::Bytes
                     && matches!(class(&argument.ty), Class::Text | Class::Bytes)
             });
             let strings = strings.map(|(_, argument)| argument);
@@ -548,8 +561,8 @@ pub fn aggregate(
     arguments: Vec<Expr>,
     session: &SessionVars,
 ) -> Result<(Vec<Expr>, DataType, bool)> {
-    let arguments = convert_arguments(arguments, function.wants, session)?;
-    let arguments = bring_together(function.name, function.wants, arguments, session)?;
+    let arguments = convert_arguments(arguments, function.argument_kinds, session)?;
+    let arguments = bring_together(function.name, function.argument_kinds, arguments, session)?;
     if let ("MIN" | "MAX", [argument]) = (function.name, &arguments[..]) {
         let operation = format!("{}(", function.name.to_ascii_lowercase());
         collation::comparable(argument, &operation)?;

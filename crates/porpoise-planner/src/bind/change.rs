@@ -7,7 +7,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
@@ -23,7 +23,7 @@ use crate::query::{Block, Body, JoinTree, Query, SourceKind};
 
 impl Binder<'_> {
     /// The conditions that WITH CHECK OPTION puts on changed rows of a slot.
-    pub(super) fn checks_of(&mut self, slot: Slot) -> Result<Vec<ViewCheck>> {
+    pub(super) fn checks_of(&mut self, slot: SlotId) -> Result<Vec<ViewCheck>> {
         let mut checks: Vec<ViewCheck> = self
             .view_checks
             .iter()
@@ -109,7 +109,7 @@ impl Binder<'_> {
         for target in &targets {
             self.use_table(&target.table, TableUse::Write);
         }
-        let slots: Vec<Slot> = targets.iter().map(|target| target.slot).collect();
+        let slots: Vec<SlotId> = targets.iter().map(|target| target.slot).collect();
         lock_targets(&mut from, &slots);
         let (node, limit, single) = self.changed_rows(
             from,
@@ -139,7 +139,7 @@ impl Binder<'_> {
         written: &[ast::Assignment],
         from: &JoinTree,
     ) -> Result<Vec<UpdateTarget>> {
-        let mut assigned: Vec<(Arc<Table>, Slot, Vec<Assignment>)> = Vec::new();
+        let mut assigned: Vec<(Arc<Table>, SlotId, Vec<Assignment>)> = Vec::new();
         for assignment in written {
             let Some(at) = self.scope().find(&assignment.column)? else {
                 let name = &assignment.column;
@@ -181,7 +181,7 @@ impl Binder<'_> {
         self.scopes.push(Scope::new("from clause"));
         let (mut from, _) = self.changed_from(Privilege::Delete, &delete.from)?;
         self.change_views();
-        let mut targets: Vec<(Arc<Table>, Slot)> = Vec::new();
+        let mut targets: Vec<(Arc<Table>, SlotId)> = Vec::new();
         let count = if delete.targets.is_empty() {
             1
         } else {
@@ -212,7 +212,7 @@ impl Binder<'_> {
                 targets.push((table, slot));
             }
         }
-        let slots: Vec<Slot> = targets.iter().map(|target| target.1).collect();
+        let slots: Vec<SlotId> = targets.iter().map(|target| target.1).collect();
         lock_targets(&mut from, &slots);
         let tables: Vec<Arc<Table>> = targets.iter().map(|target| target.0.clone()).collect();
         let (node, limit, single) = self.changed_rows(
@@ -253,7 +253,7 @@ impl Binder<'_> {
         from: &JoinTree,
         (relation, column): (usize, usize),
         statement: &str,
-    ) -> Result<(Arc<Table>, Slot, usize)> {
+    ) -> Result<(Arc<Table>, SlotId, usize)> {
         let relation = &self.scope().relations[relation];
         let refused = || Error::non_updatable_table(&relation.alias, statement);
         match &relation.columns {
@@ -370,7 +370,7 @@ fn query_reads(query: &Query, table: &Table) -> bool {
 }
 
 /// The rows that a statement changes are locked as they are read.
-fn lock_targets(from: &mut JoinTree, slots: &[Slot]) {
+fn lock_targets(from: &mut JoinTree, slots: &[SlotId]) {
     from.for_each_source_mut(&mut |source| {
         if slots.contains(&source.slot) {
             source.lock = RowLock::Exclusive(OnLocked::Wait);

@@ -6,7 +6,7 @@ use compact_str::CompactString;
 use porpoise_catalog::{ColumnDefault, Relation as CatalogRelation, Table, View};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Set;
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_sql::ast;
 
 use crate::access::{AccessId, Need};
@@ -18,7 +18,7 @@ use crate::query::SourceKind;
 #[derive(Clone)]
 pub struct ChangeTarget {
     pub table: Arc<Table>,
-    pub slot: Slot,
+    pub slot: SlotId,
     /// A view's columns by name, and where each lies in the table.
     pub view: Option<Vec<(CompactString, usize)>>,
     /// None for a temporary table.

@@ -11,7 +11,7 @@ use porpoise_catalog::{Relation as CatalogRelation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::typing::collation::computed_strength;
 use porpoise_expr::typing::{self, compare};
-use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
+use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
@@ -473,7 +473,7 @@ impl Binder<'_> {
         &mut self,
         alias: &CompactString,
         columns: &[OutputColumn],
-    ) -> (Slot, Columns) {
+    ) -> (SlotId, Columns) {
         let types: Vec<DataType> = columns
             .iter()
             .map(|column| typing::slot_type(&column.expr.ty))
@@ -501,7 +501,7 @@ impl Binder<'_> {
     pub(super) fn leaf(
         &mut self,
         relation: Relation,
-        slot: Slot,
+        slot: SlotId,
         kind: SourceKind,
     ) -> Result<Part> {
         let source = Source {

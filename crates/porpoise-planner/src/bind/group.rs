@@ -17,7 +17,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_expr::aggregate::AggregateFunction;
 use porpoise_expr::aggregate::{Aggregate, SortKey};
 use porpoise_expr::typing::{self, compare, hidden, operate};
-use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, Slot, SubqueryKind};
+use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, SlotId, SubqueryKind};
 use porpoise_functions as functions;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
@@ -58,7 +58,7 @@ pub fn find_aggregate(name: &str) -> Result<&'static AggregateFunction> {
     functions::find_aggregate(name).ok_or_else(|| Error::not_supported_yet(name))
 }
 
-fn owns(scope: &Scope, slot: Slot) -> bool {
+fn owns(scope: &Scope, slot: SlotId) -> bool {
     scope
         .relations
         .iter()
@@ -191,7 +191,7 @@ enum Place {
 pub struct Grouper<'g, 'b, 'a> {
     binder: &'b mut Binder<'a>,
     relations: &'g [Relation],
-    slot: Slot,
+    slot: SlotId,
     keys: Vec<Expr>,
     /// Of each key the item of the select list that it names, which it speaks for even if another key is the same expression.
     items: Vec<Option<usize>>,
@@ -420,7 +420,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     fn determined_column(
         &mut self,
         expr: &mut Expr,
-        slot: Slot,
+        slot: SlotId,
         column: usize,
         place: Place,
     ) -> Result<()> {
@@ -500,7 +500,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     }
 }
 
-fn fix_mask(expr: &mut Expr, slot: Slot, mask: u16) {
+fn fix_mask(expr: &mut Expr, slot: SlotId, mask: u16) {
     if let ExprKind::Column {
         slot: of, column, ..
     } = &mut expr.kind
@@ -514,7 +514,7 @@ fn fix_mask(expr: &mut Expr, slot: Slot, mask: u16) {
 
 /// Which columns a grouping's keys determine.
 struct Determined {
-    columns: Vec<(Slot, usize)>,
+    columns: Vec<(SlotId, usize)>,
     /// Tables of which a whole unique key is determined.
     tables: SlotSet,
 }
@@ -579,7 +579,7 @@ impl Determined {
         }
     }
 
-    fn contains(&self, slot: Slot, column: usize) -> bool {
+    fn contains(&self, slot: SlotId, column: usize) -> bool {
         self.tables.contains(slot) || self.columns.contains(&(slot, column))
     }
 }

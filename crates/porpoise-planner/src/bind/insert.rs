@@ -6,7 +6,7 @@ use porpoise_catalog::Table;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
 use porpoise_expr::typing::collation::Coercibility;
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::Charset;
 
@@ -310,7 +310,7 @@ impl Binder<'_> {
         &mut self,
         alias: &ast::Ident,
         aliases: &[ast::Ident],
-        new_slot: Slot,
+        new_slot: SlotId,
         table: &Table,
         columns: &[usize],
     ) -> Result<()> {

@@ -133,7 +133,7 @@ impl Binder<'_> {
         let mut cx = TypeContext {
             session: &mut unheard,
             collation: session.collation,
-            now_us: session.statement_started_us,
+            now_us: session.statement.started_us,
         };
         let ty = data_type(written, collation, name, &mut cx)?;
         Ok(typing::slot_type(&ty))

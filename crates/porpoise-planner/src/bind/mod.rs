@@ -31,7 +31,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{ColumnKey, ResultColumn};
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::typing::collation::Coercibility;
-use porpoise_expr::{Expr, ExprKind, Slot};
+use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::{DataType, RowLayout, Value};
 
@@ -87,9 +87,9 @@ pub struct Binder<'a> {
     /// Relations of the query block bound last.
     popped: Vec<Relation>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
-    inserted_slot: Option<(Slot, ChangeTarget)>,
+    inserted_slot: Option<(SlotId, ChangeTarget)>,
     /// WITH CHECK OPTION of the views met so far, with the slots of their tables.
-    view_checks: Vec<(Vec<Slot>, ViewCheck)>,
+    view_checks: Vec<(Vec<SlotId>, ViewCheck)>,
     /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
     keeps_derived: bool,
     /// How many of those we are inside of, and the subqueries that are, by number.
@@ -163,7 +163,7 @@ impl<'a> Binder<'a> {
         name: impl Into<CompactString>,
         types: Vec<DataType>,
         column_names: Vec<CompactString>,
-    ) -> Slot {
+    ) -> SlotId {
         let used = vec![true; types.len()];
         self.push_slot(SlotDraft {
             name: name.into(),
@@ -175,7 +175,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn table_slot(&mut self, name: impl Into<CompactString>, table: &Arc<Table>) -> Slot {
+    fn table_slot(&mut self, name: impl Into<CompactString>, table: &Arc<Table>) -> SlotId {
         let used = vec![false; table.columns.len()];
         self.push_slot(SlotDraft {
             name: name.into(),
@@ -187,9 +187,9 @@ impl<'a> Binder<'a> {
         })
     }
 
-    fn push_slot(&mut self, draft: SlotDraft) -> Slot {
+    fn push_slot(&mut self, draft: SlotDraft) -> SlotId {
         self.slots.push(draft);
-        Slot(self.slots.len() as u16 - 1)
+        SlotId(self.slots.len() as u16 - 1)
     }
 
     /// Runs `bind` one level deeper, or refuses to.

@@ -20,7 +20,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::privilege::Privilege;
 use porpoise_expr::aggregate::{Aggregate, SortKey};
 use porpoise_expr::typing::collation::Coercibility;
-use porpoise_expr::{Expr, ExprKind, Slot};
+use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
@@ -104,16 +104,16 @@ impl Relation {
 
 pub enum Columns {
     Table {
-        slot: Slot,
+        slot: SlotId,
         table: Arc<Table>,
     },
     Virtual {
-        slot: Slot,
+        slot: SlotId,
         table: &'static VirtualTable,
     },
     /// Columns of a row that the statement makes.
     Made {
-        slot: Slot,
+        slot: SlotId,
         columns: Vec<MadeColumn>,
     },
     /// A derived table whose query became part of this one.

@@ -322,7 +322,7 @@ impl Binder<'_> {
     ) -> Result<Query> {
         let mut scope = Scope::new("field list");
         scope.locks = locks(locking);
-        if scope.locks.is_empty() && self.session().reads_lock {
+        if scope.locks.is_empty() && self.session().statement.reads_lock {
             scope.locks = vec![(CompactString::default(), RowLock::Shared(OnLocked::Wait))];
         }
         scope.named_windows = select.windows.clone();
@@ -749,7 +749,7 @@ pub fn column_name(expr: &Expr, relations: &[Relation]) -> String {
     String::new()
 }
 
-fn slot_of(expr: &Expr) -> Option<porpoise_expr::Slot> {
+fn slot_of(expr: &Expr) -> Option<porpoise_expr::SlotId> {
     expr.as_column().map(|(slot, _)| slot)
 }
 

@@ -6,7 +6,7 @@
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::typing::{self, operate};
-use porpoise_expr::{Expr, Slot};
+use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast;
 use porpoise_types::DataType;
 
@@ -17,7 +17,7 @@ use crate::query::Window;
 
 /// A window under construction.
 pub struct WindowDraft {
-    slot: Slot,
+    slot: SlotId,
     partition: Vec<Expr>,
     order: Vec<SortKey>,
     functions: Vec<WindowCall>,

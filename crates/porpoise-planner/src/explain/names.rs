@@ -6,7 +6,7 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_catalog::Table;
 use porpoise_expr::aggregate::{Aggregate, SortKey};
-use porpoise_expr::{ColumnNames, Expr, Slot};
+use porpoise_expr::{ColumnNames, Expr, SlotId};
 
 use crate::plan::{Node, Plan, WindowKind};
 
@@ -27,7 +27,7 @@ impl<'p> Names<'p> {
         Names { plan, tables }
     }
 
-    pub(super) fn of(&self, slot: Slot) -> &str {
+    pub(super) fn of(&self, slot: SlotId) -> &str {
         self.plan
             .slots
             .get(slot.0 as usize)
@@ -36,7 +36,7 @@ impl<'p> Names<'p> {
 }
 
 impl ColumnNames for Names<'_> {
-    fn write_column(&self, slot: Slot, column: usize, out: &mut String) {
+    fn write_column(&self, slot: SlotId, column: usize, out: &mut String) {
         let table = self.tables.get(slot.0 as usize).and_then(Option::as_ref);
         let name = match table {
             Some(table) => table.columns.get(column).map(|column| column.name.as_str()),
@@ -59,7 +59,7 @@ impl ColumnNames for Names<'_> {
 }
 
 impl Names<'_> {
-    fn computed(&self, slot: Slot, column: usize) -> Option<String> {
+    fn computed(&self, slot: SlotId, column: usize) -> Option<String> {
         let mut found = None;
         self.plan.for_each_node(&mut |node| match node {
             Node::Group(group) if group.slot == slot => {

@@ -3,7 +3,7 @@
 //! Costs are in reads of a row in key order, which storage does in about 125 ns.
 
 use porpoise_catalog::{IndexKind, Table};
-use porpoise_expr::{Comparison, Expr, ExprKind, Slot};
+use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 
 use crate::bind::Binder;
 use crate::optimize::order::{self, InterestingOrder};
@@ -380,7 +380,7 @@ fn is_point(table: &Table, index: usize, found: &IndexRanges) -> bool {
 }
 
 /// Whether an index holds every column that the statement reads of the slot.
-pub fn covers(binder: &Binder<'_>, slot: Slot, table: &Table, index: usize) -> bool {
+pub fn covers(binder: &Binder<'_>, slot: SlotId, table: &Table, index: usize) -> bool {
     let used = &binder.slots[slot.0 as usize].used;
     let entry = &table.indexes[index].entry_columns;
     used.iter()

@@ -2,9 +2,9 @@
 //!
 //! The new conditions give more tables an index to be reached by.
 
-use porpoise_expr::{Comparison, Domain, Expr, ExprKind, Slot};
+use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 
-type Column = (Slot, usize);
+type Column = (SlotId, usize);
 
 /// Adds implied equalities to the conditions of one query block.
 pub fn propagate(conditions: &mut Vec<Expr>) {

@@ -1,7 +1,7 @@
 //! Interesting orders: those of rows that spare a sort or a hash table (MySQL 8.4 manual, 10.2.1.16).
 
 use porpoise_catalog::{Index, IndexKind, Table};
-use porpoise_expr::Slot;
+use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::SortKey;
 
 use crate::optimize::ranges::IndexRanges;
@@ -10,7 +10,7 @@ use crate::optimize::ranges::IndexRanges;
 #[derive(Clone, Debug, Default)]
 pub struct InterestingOrder {
     /// Slot, column, and whether it descends. Empty: no order is of use.
-    pub keys: Vec<(Slot, usize, bool)>,
+    pub keys: Vec<(SlotId, usize, bool)>,
     /// All keys, in this order and direction (ORDER BY); else any order that keeps equal keys together
     /// (GROUP BY).
     pub whole: bool,
@@ -38,7 +38,7 @@ impl InterestingOrder {
 }
 
 /// Whether the primary key's order is the interesting one (`true`: read backward).
-pub fn of_primary(table: &Table, slot: Slot, wanted: &InterestingOrder) -> Option<bool> {
+pub fn of_primary(table: &Table, slot: SlotId, wanted: &InterestingOrder) -> Option<bool> {
     table.primary_key()?;
     of_index(table, slot, 0, &IndexRanges::all(), wanted)
 }
@@ -46,7 +46,7 @@ pub fn of_primary(table: &Table, slot: Slot, wanted: &InterestingOrder) -> Optio
 /// Whether an index's rows come in the interesting order (`true`: read backward).
 pub fn of_index(
     table: &Table,
-    slot: Slot,
+    slot: SlotId,
     index: usize,
     found: &IndexRanges,
     wanted: &InterestingOrder,

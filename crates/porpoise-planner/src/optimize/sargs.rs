@@ -7,7 +7,7 @@
 use porpoise_catalog::Table;
 use porpoise_expr::function::Function;
 use porpoise_expr::typing::{Class, bytes_type, class, hidden, implicit, text_literal};
-use porpoise_expr::{Comparison, Domain, Expr, ExprKind, Slot};
+use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 use porpoise_types::{Collation, DataType, Value};
 
 use crate::bind::Binder;
@@ -39,7 +39,7 @@ pub struct Sarg {
 /// The sargable conditions of a table, when `available` slots are filled before it.
 pub fn sargs(
     binder: &Binder<'_>,
-    slot: Slot,
+    slot: SlotId,
     table: &Table,
     conditions: &[&Expr],
     available: &SlotSet,
@@ -70,7 +70,7 @@ type Intervals = (usize, Vec<Interval>, bool);
 /// Looks at conditions from one table's side.
 struct Finder<'a> {
     binder: &'a Binder<'a>,
-    slot: Slot,
+    slot: SlotId,
     table: &'a Table,
     available: &'a SlotSet,
 }
@@ -269,7 +269,7 @@ fn between(lower: Option<(Expr, bool)>, upper: Option<(Expr, bool)>) -> Interval
 
 /// The column that an expression generates, if it has the expression's type: a key over the column
 /// is one over the expression.
-fn generated_column(slot: Slot, table: &Table, expr: &Expr) -> Option<usize> {
+fn generated_column(slot: SlotId, table: &Table, expr: &Expr) -> Option<usize> {
     table.columns.iter().position(|column| {
         column.ty == expr.ty
             && column.generated.as_ref().is_some_and(|generated| {
@@ -281,7 +281,7 @@ fn generated_column(slot: Slot, table: &Table, expr: &Expr) -> Option<usize> {
 }
 
 /// Makes an expression over a row alone one over the row in this slot.
-fn move_to(expr: &mut Expr, to: Slot) {
+fn move_to(expr: &mut Expr, to: SlotId) {
     if let ExprKind::Column { slot, .. } = &mut expr.kind {
         *slot = to;
     }

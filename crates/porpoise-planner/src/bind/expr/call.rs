@@ -2,7 +2,7 @@
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
-use porpoise_expr::function::Want;
+use porpoise_expr::function::ArgumentKind;
 use porpoise_expr::typing::{self, hidden, operate};
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_sql::ast;
@@ -94,7 +94,7 @@ impl Binder<'_> {
         const CHARS: u64 = 512;
         let session = self.session();
         let (doc, path) = (self.expr(&value.doc)?, self.expr(&value.path)?);
-        let doc = operate::convert_to(doc, Want::Json, session)?;
+        let doc = operate::convert_to(doc, ArgumentKind::Json, session)?;
         let ty = match &value.returning {
             None => typing::text_type(CHARS, Collation::UTF8MB4_0900_AI_CI),
             Some(to) => typing::cast_type(to, &doc, session)?,

@@ -1,0 +1,39 @@
+//! What lives as long as a statement.
+
+/// The state of the running statement. A session replaces it as a whole when a statement begins, so
+/// nothing of it has to be reset by hand.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementContext {
+    /// When the statement began, in UTC microseconds since 1970; what `timestamp` says where it is
+    /// set.
+    pub started_us: i64,
+    /// Whether plain reads lock what they read, as at SERIALIZABLE.
+    pub reads_lock: bool,
+    /// Whether a locking look-up by a whole unique key keeps the key locked that it doesn't find,
+    /// as at REPEATABLE READ.
+    pub keeps_absent_locks: bool,
+    /// The statement said IGNORE: errors of a row are warnings.
+    pub ignores_errors: bool,
+    /// The statement changes rows: strict mode makes errors of what its expressions would only warn
+    /// of.
+    pub changes_rows: bool,
+}
+
+impl StatementContext {
+    /// A statement that begins now, of which nothing else is known yet.
+    pub fn new(started_us: i64, reads_lock: bool) -> StatementContext {
+        StatementContext {
+            started_us,
+            reads_lock,
+            keeps_absent_locks: true,
+            ignores_errors: false,
+            changes_rows: false,
+        }
+    }
+
+    /// A statement turns out to change rows, with IGNORE or without.
+    pub fn begin_change(&mut self, ignores_errors: bool) {
+        self.ignores_errors = ignores_errors;
+        self.changes_rows = true;
+    }
+}

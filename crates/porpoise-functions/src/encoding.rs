@@ -1,0 +1,282 @@
+//! Strings in other spellings: hexadecimal, Base64, quoted; characters and their codes (MySQL 8.4
+//! manual, 14.8).
+
+use porpoise_core::error::Result;
+use porpoise_expr::Expr;
+use porpoise_expr::function::{
+    ArgumentKind, Call, Eval, Function, Returns, at_least, exactly, pure,
+};
+use porpoise_types::{Charset, DataType, Value, convert};
+
+use crate::string::{STRING, Units, bytes, bytes_type, collation, long_type, string, too_long};
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Encoded text is broken into lines of so many characters.
+const BASE64_LINE_CHARS: usize = 76;
+
+pub static TABLE: &[Function] = &[
+    pure(
+        "ASCII",
+        exactly(1),
+        &[ArgumentKind::Bytes],
+        Returns::Int,
+        Eval::Strict(|_, values| {
+            Ok(Value::Int(
+                bytes(&values[0]).first().map_or(0, |&byte| byte.into()),
+            ))
+        }),
+    ),
+    pure(
+        "CHAR",
+        at_least(1),
+        &[ArgumentKind::Integer],
+        Returns::By(char_type),
+        Eval::Values(char),
+    ),
+    pure(
+        "FROM_BASE64",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Strict(from_base64),
+    ),
+    pure(
+        "HEX",
+        exactly(1),
+        &[ArgumentKind::Any],
+        Returns::OwnText(hex_chars),
+        Eval::Strict(hex),
+    ),
+    pure("ORD", exactly(1), STRING, Returns::Int, Eval::Strict(ord)),
+    pure(
+        "QUOTE",
+        exactly(1),
+        STRING,
+        Returns::By(long_type),
+        Eval::Values(quote),
+    ),
+    pure(
+        "TO_BASE64",
+        exactly(1),
+        &[ArgumentKind::Bytes],
+        Returns::OwnText(base64_chars),
+        Eval::Strict(to_base64),
+    ),
+    pure(
+        "UNHEX",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Strict(unhex),
+    ),
+    pure(
+        "WEIGHT_STRING",
+        exactly(1),
+        STRING,
+        Returns::By(bytes_type),
+        Eval::Strict(|call, values| {
+            let mut key = Vec::new();
+            collation(call).sort_key(bytes(&values[0]), &mut key);
+            Ok(Value::Bytes(key))
+        }),
+    ),
+];
+
+/// Four characters for three bytes, in lines of 76.
+fn base64_chars(arguments: &[Expr]) -> u64 {
+    let bytes = arguments
+        .first()
+        .map_or(0, |argument| argument.ty.max_chars());
+    let chars = bytes.div_ceil(3).saturating_mul(4);
+    chars.saturating_add(chars / 76)
+}
+
+fn char_type(arguments: &[Expr]) -> Result<DataType> {
+    Ok(DataType::Varbinary(arguments.len() as u32 * 4))
+}
+
+fn hex_chars(arguments: &[Expr]) -> u64 {
+    arguments
+        .first()
+        .map_or(0, |argument| argument.ty.max_octets(Charset::Utf8mb4))
+        .saturating_mul(2)
+        .max(16)
+}
+
+/// Numbers become bytes, the highest first, without leading zeros.
+fn char(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let mut out = Vec::new();
+    for value in values.iter().filter(|value| !value.is_null()) {
+        let code = convert::to_int(value).0 as u32;
+        let bytes = code.to_be_bytes();
+        let skip = bytes.iter().take(3).take_while(|&&byte| byte == 0).count();
+        out.extend_from_slice(&bytes[skip..]);
+    }
+    Ok(Value::Bytes(out))
+}
+
+pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {
+    let digits = if upper {
+        b"0123456789ABCDEF"
+    } else {
+        b"0123456789abcdef"
+    };
+    bytes
+        .iter()
+        .flat_map(|byte| {
+            [
+                digits[usize::from(byte >> 4)],
+                digits[usize::from(byte & 15)],
+            ]
+        })
+        .map(char::from)
+        .collect()
+}
+
+fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    Ok(match &values[0] {
+        Value::Int(v) => Value::text(format!("{v:X}")),
+        Value::UInt(v) => Value::text(format!("{v:X}")),
+        Value::Double(v) => Value::text(format!("{:X}", v.round_ties_even() as i64)),
+        Value::Decimal(v) => Value::text(format!("{:X}", v.round(0).to_i64().unwrap_or(i64::MAX))),
+        Value::Text(text) => {
+            // Text in its own character set.
+            let mut encoded = Vec::new();
+            let charset = call.arguments.first().map_or(Charset::Utf8mb4, |argument| {
+                argument.ty.collation().charset()
+            });
+            match charset {
+                Charset::Binary | Charset::Utf8mb4 | Charset::Utf8mb3 => {
+                    encoded.extend_from_slice(text.as_bytes())
+                }
+                charset => {
+                    charset.encode(text, &mut encoded);
+                }
+            }
+            Value::text(to_hex(&encoded, true))
+        }
+        Value::Bytes(bytes) => Value::text(to_hex(bytes, true)),
+        other => {
+            let text = convert::to_bytes(other, &call.arguments[0].ty);
+            Value::text(to_hex(&text, true))
+        }
+    })
+}
+
+fn unhex(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    Ok(from_hex(bytes(&values[0])).map_or(Value::Null, Value::Bytes))
+}
+
+pub(super) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let mut digits: Vec<u8> = Vec::with_capacity(text.len() + 1);
+    if text.len() % 2 == 1 {
+        digits.push(0);
+    }
+    for &byte in text {
+        digits.push(char::from(byte).to_digit(16)? as u8);
+    }
+    Some(
+        digits
+            .as_chunks()
+            .0
+            .iter()
+            .map(|[high, low]| high << 4 | low)
+            .collect(),
+    )
+}
+
+/// A character in a character set.
+fn encoded(charset: Charset, character: char) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    charset.encode(character.encode_utf8(&mut [0; 4]), &mut bytes);
+    bytes
+}
+
+fn ord(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let code = match Units::of(&values[0]) {
+        Units::Text(text) => {
+            let charset = call.arguments[0].ty.collation().charset();
+            let first = text.chars().next();
+            first.map_or(Vec::new(), |first| encoded(charset, first))
+        }
+        Units::Bytes(bytes) => bytes[..bytes.len().min(1)].to_vec(),
+    };
+    let number = code
+        .iter()
+        .fold(0, |number: i64, byte| number << 8 | i64::from(*byte));
+    Ok(Value::Int(number))
+}
+
+fn quote(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    if values[0].is_null() {
+        return Ok(Value::text("NULL"));
+    }
+    let mut out = vec![b'\''];
+    for &byte in bytes(&values[0]) {
+        match byte {
+            b'\'' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            0 => out.extend_from_slice(b"\\0"),
+            0x1A => out.extend_from_slice(b"\\Z"),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'\'');
+    Ok(string(call, out))
+}
+
+fn to_base64(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let source = bytes(&values[0]);
+    if too_long(call, source.len().saturating_mul(4) / 3, "to_base64") {
+        return Ok(Value::Null);
+    }
+    let mut out = String::new();
+    let mut column = 0;
+    for chunk in source.chunks(3) {
+        if column == BASE64_LINE_CHARS {
+            out.push('\n');
+            column = 0;
+        }
+        let group = (0..3).fold(0u32, |group, position| {
+            group << 8 | u32::from(chunk.get(position).copied().unwrap_or(0))
+        });
+        for position in 0..4 {
+            out.push(if position <= chunk.len() {
+                char::from(BASE64[(group >> (18 - 6 * position) & 63) as usize])
+            } else {
+                '='
+            });
+        }
+        column += 4;
+    }
+    Ok(Value::text(out))
+}
+
+fn from_base64(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let text: Vec<u8> = bytes(&values[0])
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    if !text.len().is_multiple_of(4) {
+        return Ok(Value::Null);
+    }
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let groups = text.len() / 4;
+    for (number, chunk) in text.as_chunks::<4>().0.iter().enumerate() {
+        let padding = chunk.iter().rev().take_while(|&&byte| byte == b'=').count();
+        if padding > 2 || (padding > 0 && number + 1 < groups) {
+            return Ok(Value::Null);
+        }
+        let mut group = 0u32;
+        for &byte in &chunk[..4 - padding] {
+            let Some(digit) = BASE64.iter().position(|&known| known == byte) else {
+                return Ok(Value::Null);
+            };
+            group = group << 6 | digit as u32;
+        }
+        group <<= 6 * padding;
+        out.extend_from_slice(&group.to_be_bytes()[1..4 - padding]);
+    }
+    Ok(Value::Bytes(out))
+}

@@ -1,0 +1,253 @@
+//! Looking for a string in others, and comparing strings (MySQL 8.4 manual, 14.8 and 14.8.1).
+//!
+//! What is equal is said by the arguments' common collation. Regular expressions are in
+//! [`crate::regexp`].
+
+use porpoise_core::error::Result;
+use porpoise_expr::function::{
+    ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
+};
+use porpoise_types::{Value, convert};
+
+use crate::regexp;
+use crate::string::{STRING, Units, bytes, collation, long_type, string, too_long};
+
+pub static TABLE: &[Function] = &[
+    pure(
+        "FIELD",
+        at_least(2),
+        &[ArgumentKind::Any],
+        Returns::Int,
+        Eval::Values(field),
+    ),
+    pure(
+        "FIND_IN_SET",
+        exactly(2),
+        &[ArgumentKind::Compared],
+        Returns::Int,
+        Eval::Strict(find_in_set),
+    ),
+    pure(
+        "INSTR",
+        exactly(2),
+        &[ArgumentKind::Compared],
+        Returns::Int,
+        Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)))),
+    ),
+    pure(
+        "LOCATE",
+        between(2, 3),
+        &[
+            ArgumentKind::Compared,
+            ArgumentKind::Compared,
+            ArgumentKind::Integer,
+        ],
+        Returns::Int,
+        Eval::Strict(|call, values| {
+            let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
+            Ok(Value::Int(locate(call, &values[1], &values[0], from)))
+        }),
+    ),
+    pure(
+        "REGEXP_INSTR",
+        between(2, 6),
+        &[
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::String,
+        ],
+        Returns::Int,
+        Eval::Strict(regexp::instr),
+    ),
+    pure(
+        "REGEXP_LIKE",
+        between(2, 3),
+        STRING,
+        Returns::Bool,
+        Eval::Strict(regexp::like),
+    ),
+    pure(
+        "REGEXP_REPLACE",
+        between(3, 6),
+        &[
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::String,
+        ],
+        Returns::By(long_type),
+        Eval::Strict(regexp::replace),
+    ),
+    pure(
+        "REGEXP_SUBSTR",
+        between(2, 5),
+        &[
+            ArgumentKind::String,
+            ArgumentKind::String,
+            ArgumentKind::Integer,
+            ArgumentKind::Integer,
+            ArgumentKind::String,
+        ],
+        Returns::By(long_type),
+        Eval::Strict(regexp::substr),
+    ),
+    pure(
+        "REPLACE",
+        exactly(3),
+        &[ArgumentKind::Compared],
+        Returns::By(long_type),
+        Eval::Strict(replace),
+    ),
+    pure(
+        "STRCMP",
+        exactly(2),
+        &[ArgumentKind::Compared],
+        Returns::Int,
+        Eval::Strict(|call, values| {
+            Ok(Value::Int(
+                collation(call).compare(bytes(&values[0]), bytes(&values[1])) as i64,
+            ))
+        }),
+    ),
+    pure(
+        "SUBSTRING_INDEX",
+        exactly(3),
+        &[
+            ArgumentKind::Compared,
+            ArgumentKind::Compared,
+            ArgumentKind::Integer,
+        ],
+        Returns::Same(0),
+        Eval::Strict(substring_index),
+    ),
+];
+
+/// Compares as strings if all are, as numbers if all are, else as DOUBLE.
+fn field(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    if values[0].is_null() {
+        return Ok(Value::Int(0));
+    }
+    let strings = call
+        .arguments
+        .iter()
+        .all(|argument| argument.ty.is_string());
+    let collation = collation(call);
+    let found = values[1..].iter().position(|value| {
+        if value.is_null() {
+            return false;
+        }
+        if strings {
+            return collation.eq(bytes(value), bytes(&values[0]));
+        }
+        convert::to_double(value).0 == convert::to_double(&values[0]).0
+    });
+    Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
+}
+
+fn find_in_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let (wanted, list) = (bytes(&values[0]), bytes(&values[1]));
+    if list.is_empty() || wanted.contains(&b',') {
+        return Ok(Value::Int(0));
+    }
+    let collation = collation(call);
+    // Spaces behind a member count, whether or not the collation pads with them.
+    let spaces = |text: &[u8]| text.iter().rev().take_while(|&&byte| byte == b' ').count();
+    let found = list
+        .split(|&byte| byte == b',')
+        .position(|member| collation.eq(member, wanted) && spaces(member) == spaces(wanted));
+    Ok(Value::Int(found.map_or(0, |position| position as i64 + 1)))
+}
+
+/// The position of one string in another, from a position on; 1 is the first. What stands there
+/// must be as many bytes long as what is looked for, and equal by the collation.
+fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> i64 {
+    let units = Units::of(text);
+    let length = units.len();
+    if from < 1 || from as u64 > length as u64 + 1 {
+        return 0;
+    }
+    let (source, wanted) = (bytes(text), bytes(wanted));
+    if wanted.is_empty() {
+        return from;
+    }
+    let collation = collation(call);
+    let mut start = units.offset(from as usize - 1);
+    let mut position = from;
+    // In a character set of single bytes a character is as long as any other, however it lies here.
+    if let Value::Text(text) = text
+        && collation.charset().max_len() == 1
+    {
+        return match collation.find(source, wanted, start) {
+            Some(found) => from + text[start..found.start].chars().count() as i64,
+            None => 0,
+        };
+    }
+    while let Some(window) = source.get(start..start + wanted.len()) {
+        let whole = units.is_boundary(start + wanted.len());
+        if window == wanted || (whole && collation.eq(window, wanted)) {
+            return position;
+        }
+        start = units.next(start);
+        position += 1;
+    }
+    0
+}
+
+fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let (source, from, to) = (bytes(&values[0]), bytes(&values[1]), bytes(&values[2]));
+    if from.is_empty() {
+        return Ok(values[0].clone());
+    }
+    let mut out = Vec::with_capacity(source.len());
+    let mut at = 0;
+    while at < source.len() {
+        if source[at..].starts_with(from) {
+            out.extend_from_slice(to);
+            at += from.len();
+        } else {
+            out.push(source[at]);
+            at += 1;
+        }
+        if out.len() as u64 > call.context.vars().max_allowed_packet
+            && too_long(call, out.len(), "replace")
+        {
+            return Ok(Value::Null);
+        }
+    }
+    Ok(string(call, out))
+}
+
+fn substring_index(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let (source, delimiter) = (bytes(&values[0]), bytes(&values[1]));
+    let count = convert::to_int(&values[2]).0;
+    if delimiter.is_empty() || count == 0 {
+        return Ok(string(call, Vec::new()));
+    }
+    let mut starts = Vec::new();
+    let mut at = 0;
+    while at + delimiter.len() <= source.len() {
+        if source[at..].starts_with(delimiter) {
+            starts.push(at);
+            at += delimiter.len();
+        } else {
+            at += 1;
+        }
+    }
+    let piece = if count > 0 {
+        starts
+            .get(count as usize - 1)
+            .map_or(source, |&start| &source[..start])
+    } else {
+        let from_end = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        match starts.len().checked_sub(from_end) {
+            Some(position) => &source[starts[position] + delimiter.len()..],
+            None => source,
+        }
+    };
+    Ok(string(call, piece.to_vec()))
+}
