@@ -14,7 +14,7 @@
 //! already there. A session without an account, which an embedded program opens, may do everything.
 //!
 //! - [`decoy`] says how users are asked that don't exist.
-//! - [`host`] matches hosts; [`hosts`] counts their failed log-ins.
+//! - [`host`] matches hosts; [`host_cache`] counts their failed log-ins.
 //! - [`role`] is about roles and who has them.
 //!
 //! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
@@ -23,7 +23,7 @@
 
 mod decoy;
 pub mod host;
-pub mod hosts;
+pub mod host_cache;
 pub mod role;
 
 use std::net::IpAddr;
@@ -402,7 +402,7 @@ impl Accounts {
     }
 
     /// Whether there is any account for users from a host.
-    pub fn hears(&self, host: &str, ip: Option<IpAddr>) -> bool {
+    pub fn accepts_host(&self, host: &str, ip: Option<IpAddr>) -> bool {
         let listing = self.listing.load();
         let mut hosts = listing.hosts.iter();
         hosts.any(|pattern| host::matches(pattern, host, ip))

@@ -22,7 +22,7 @@ pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> 
     out.push_str(&name(&table.name));
     out.push_str(" (\n");
     let columns = table
-        .told_columns()
+        .declared_columns()
         .map(|column| self::column(table, column, session));
     let indexes = table.indexes.iter().map(|index| self::index(table, index));
     let mut keys: Vec<&ForeignKey> = table.foreign_keys.iter().collect();

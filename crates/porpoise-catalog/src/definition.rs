@@ -274,7 +274,7 @@ impl IndexPart {
     }
 
     /// The expression, or the column's name.
-    pub fn shown<'a>(&self, table: &'a Table) -> &'a str {
+    pub fn display_text<'a>(&self, table: &'a Table) -> &'a str {
         self.expression(table)
             .unwrap_or_else(|| &table.columns[self.column].name)
     }
@@ -313,7 +313,7 @@ impl Table {
     }
 
     /// The columns that definitions and information_schema tell of.
-    pub fn told_columns(&self) -> impl Iterator<Item = &Column> + '_ {
+    pub fn declared_columns(&self) -> impl Iterator<Item = &Column> + '_ {
         self.columns.iter().filter(|column| !column.hidden)
     }
 

@@ -13,8 +13,8 @@
 //!
 //! Values are JSON, so that a field can be added without a new format.
 //!
-//! DDL is atomic: a [`Change`] holds the dictionary writes, `create_space` and `drop_space` in one
-//! storage transaction, and the new [`Catalog`] picture beside it. [`Change::commit`] makes the first
+//! DDL is atomic: a [`CatalogChange`] holds the dictionary writes, `create_space` and `drop_space` in one
+//! storage transaction, and the new [`Catalog`] picture beside it. [`CatalogChange::commit`] makes the first
 //! durable, then the second visible. One change is made at a time.
 //!
 //! Rows that DDL copies go into spaces marked 'x' by transactions of their own, so that memory stays
@@ -327,26 +327,26 @@ fn parents_of(relation: &Relation) -> Vec<TableName> {
 pub struct Definitions<'a> {
     /// Holds the dictionary's records and the tables' rows.
     pub store: &'a Store,
-    /// The newest picture; [`Change::commit`] replaces it.
+    /// The newest picture; [`CatalogChange::commit`] replaces it.
     pub catalog: &'a ArcSwap<Catalog>,
     /// Admits one change at a time, and numbers what is new.
     pub dictionary: &'a Dictionary,
 }
 
 /// A change of the catalog on its way. Dropped without `commit`, nothing happened.
-pub struct Change<'a> {
+pub struct CatalogChange<'a> {
     definitions: Definitions<'a>,
     transaction: Transaction,
     catalog: Catalog,
     _one_at_a_time: MutexGuard<'a, ()>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> CatalogChange<'a> {
     /// Waits for other changes to end, and starts from the newest picture.
-    pub fn begin(definitions: Definitions<'a>) -> Change<'a> {
+    pub fn begin(definitions: Definitions<'a>) -> CatalogChange<'a> {
         let one_at_a_time = definitions.dictionary.change.lock();
         let newest = definitions.catalog.load();
-        Change {
+        CatalogChange {
             definitions,
             transaction: definitions.store.begin(),
             catalog: Catalog {
@@ -437,7 +437,7 @@ impl<'a> Change<'a> {
     }
 
     /// Takes a name out of the catalog and leaves its rows alone.
-    pub fn forget_relation(&mut self, schema: &str, name: &str) -> Option<Relation> {
+    pub fn detach_relation(&mut self, schema: &str, name: &str) -> Option<Relation> {
         let relation = self.catalog.take(schema, name)?;
         match &relation {
             Relation::Table(table) => {
@@ -453,7 +453,7 @@ impl<'a> Change<'a> {
 
     /// Drops a table with its rows, or a view.
     pub fn drop_relation(&mut self, schema: &str, name: &str) {
-        if let Some(Relation::Table(table)) = self.forget_relation(schema, name) {
+        if let Some(Relation::Table(table)) = self.detach_relation(schema, name) {
             delete_record(
                 &mut self.transaction,
                 KIND_STATISTICS,
@@ -466,7 +466,7 @@ impl<'a> Change<'a> {
     }
 
     /// Takes the mark off a space that a table now owns.
-    pub fn claim(&mut self, space: SpaceId) {
+    pub fn claim_space(&mut self, space: SpaceId) {
         delete_record(
             &mut self.transaction,
             KIND_UNCLAIMED,

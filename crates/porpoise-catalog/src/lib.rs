@@ -19,7 +19,7 @@ use compact_str::CompactString;
 use hashbrown::HashMap;
 
 pub use definition::*;
-pub use dictionary::{Change, Dictionary};
+pub use dictionary::{CatalogChange, Dictionary};
 pub use virtual_table::VirtualTable;
 
 use porpoise_storage::SpaceId;

@@ -15,7 +15,7 @@ use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::expression;
 use porpoise_catalog::record::{ColumnRecord, DefaultRecord, IndexRecord, TableRecord};
-use porpoise_catalog::{Change, IndexKind, Relation, Table};
+use porpoise_catalog::{CatalogChange, IndexKind, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::typing::declared::{TypeContext, resolve_collation};
@@ -221,7 +221,7 @@ fn rename_view(
         [ast::AlterAction::RenameTable(new)] if is_view && ddl.temporary(name).is_none() => {
             let new = ddl.resolve(new)?;
             let _held = lock::relations(ddl, &[name.clone(), new.clone()])?;
-            let mut change = Change::begin(ddl.shared.definitions());
+            let mut change = CatalogChange::begin(ddl.shared.definitions());
             rename::move_relation(ddl, &mut change, name, &new)?;
             change.commit()?;
             Ok(Some(Completion::default()))
@@ -827,7 +827,7 @@ fn install(
             .insert((table.schema.clone(), table.name.clone()), table);
         drop_unclaimed(&ddl.shared.store, &unused)?;
     } else {
-        let mut change = Change::begin(ddl.shared.definitions());
+        let mut change = CatalogChange::begin(ddl.shared.definitions());
         if let Some(name) = &target {
             ddl.check_schema(change.catalog(), &name.schema)?;
             if change
@@ -838,13 +838,13 @@ fn install(
                 return Err(Error::table_exists(&name.table));
             }
         }
-        change.forget_relation(&old.schema, &old.name);
+        change.detach_relation(&old.schema, &old.name);
         if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
             table::check_names_are_free(record, &entry)?;
             foreign_keys::check_names_are_free(record, &entry)?;
         }
         for &space in fresh {
-            change.claim(space);
+            change.claim_space(space);
         }
         for space in unused {
             change.transaction().drop_space(space);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use compact_str::{CompactString, format_compact};
 use porpoise_catalog::record::{ForeignKeyRecord, IndexRecord, PartRecord, TableRecord};
-use porpoise_catalog::{Catalog, Change, IndexKind, ReferenceAction, SchemaEntry, Table};
+use porpoise_catalog::{Catalog, CatalogChange, IndexKind, ReferenceAction, SchemaEntry, Table};
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::quote;
 use porpoise_mdl::{MdlTicket, Mode};
@@ -640,7 +640,7 @@ pub fn rename_in_record(record: &mut TableRecord, new: &Name) {
 /// Tells the tables that keys tie to this one what it is now. The table is in its new place already.
 pub fn follow(
     ddl: &Ddl<'_>,
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     record: &TableRecord,
     old: &Name,
     renames: &Renames,
@@ -688,7 +688,7 @@ pub fn follow(
 
 fn put(
     ddl: &Ddl<'_>,
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     mut record: TableRecord,
     table: &Arc<Table>,
 ) -> Result<()> {

@@ -5,12 +5,12 @@
 
 use compact_str::CompactString;
 use porpoise_catalog::record::ViewRecord;
-use porpoise_catalog::{Change, Relation};
+use porpoise_catalog::{CatalogChange, Relation};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Plan, PlanKind};
-use porpoise_planner::{self as planner, Context};
+use porpoise_planner::{self as planner, PlanningContext};
 use porpoise_session::check;
 use porpoise_sql::ast;
 
@@ -22,9 +22,12 @@ impl Ddl<'_> {
         self.planned(|context| planner::plan(statement, context))
     }
 
-    fn planned(&self, plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>) -> Result<Plan> {
+    fn planned(
+        &self,
+        plan: impl FnOnce(&PlanningContext<'_>) -> Result<Plan, PlanError>,
+    ) -> Result<Plan> {
         let catalog = self.shared.catalog.load_full();
-        let context = Context {
+        let context = PlanningContext {
             catalog: &catalog,
             session: self.session,
             temporary_tables: &self.session.temporary_tables,
@@ -135,7 +138,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
         },
     };
     let _held = lock::relations(ddl, std::slice::from_ref(&name))?;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     let old = change.catalog().relation(&name.schema, &name.table);
     match &old {
         None if create.alter => return Err(Error::no_such_table(&name.schema, &name.table)),

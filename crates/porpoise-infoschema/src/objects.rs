@@ -7,7 +7,7 @@ use porpoise_catalog::{
     Column, ColumnDefault, Index, IndexKind, Relation, SchemaEntry, Table, View,
 };
 use porpoise_core::privilege::Privilege;
-use porpoise_planner::relations;
+use porpoise_planner::foreign_keys;
 use porpoise_session::check::{grants, sees_column};
 use porpoise_types::{DataType, Value};
 
@@ -678,7 +678,7 @@ fn columns(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Result<()> {
 
 /// Also for temporary tables, which only SHOW COLUMNS shows.
 pub fn columns_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Result<()> {
-    for (position, column) in table.told_columns().enumerate() {
+    for (position, column) in table.declared_columns().enumerate() {
         if !is_known(exec, table, &column.name) {
             continue;
         }
@@ -883,7 +883,7 @@ fn referential_constraints(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) 
                 .catalog
                 .base_table(&key.parent_schema, &key.parent_table);
             let unique = parent.as_ref().and_then(|parent| {
-                let columns = relations::referred_columns(key, parent)?;
+                let columns = foreign_keys::referenced_columns(key, parent)?;
                 let index = &parent.indexes[parent.index_over(&columns)?];
                 index.is_unique().then(|| index.name.clone())
             });

@@ -47,8 +47,8 @@ pub struct Access {
     pub locks_rows: bool,
     /// Whose privileges count.
     pub authority: Authority,
-    /// The outermost view that the statement reached it through: all that the session may be told of.
-    pub through: Option<Arc<View>>,
+    /// The outermost view that the statement reached it through: the only one that errors may name to the session.
+    pub outermost_view: Option<Arc<View>>,
 }
 
 /// What it takes to name a table or view, whichever of its columns are used.
@@ -136,7 +136,7 @@ impl AccessList {
                 Some(view) => Authority::Definer(Arc::clone(view)),
                 None => Authority::Session,
             },
-            through: self.views.first().cloned(),
+            outermost_view: self.views.first().cloned(),
         });
         self.leads.push(Lead::default());
         AccessId(self.accesses.len() - 1)

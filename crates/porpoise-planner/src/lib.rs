@@ -3,7 +3,7 @@
 //! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]) and bound
 //!    queries ([`query`]).
 //! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort elimination.
-//! 3. [`relations`] finds what foreign keys ask of a change.
+//! 3. [`foreign_keys`] finds what foreign keys ask of a change.
 //! 4. [`explain`] prints what came out.
 //!
 //! ```text
@@ -17,10 +17,10 @@ mod bind;
 pub mod column_changes;
 pub mod explain;
 pub mod file_format;
+pub mod foreign_keys;
 mod optimize;
 pub mod plan;
 mod query;
-pub mod relations;
 mod slot_set;
 
 use porpoise_catalog::{Catalog, Table, TemporaryTables};
@@ -33,7 +33,7 @@ use porpoise_types::{DataType, Value};
 use crate::access::PlanError;
 
 /// What a statement is planned against.
-pub struct Context<'a> {
+pub struct PlanningContext<'a> {
     /// The definitions that names are looked up in.
     pub catalog: &'a Catalog,
     /// The current schema, sql_mode, character sets and optimizer switches.
@@ -77,12 +77,18 @@ impl RowCounts for porpoise_storage::Store {
 ///
 /// What comes back, plan or error, is only to be had from `accounts::check`, which compares what the
 /// statement names with what its user may do.
-pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+pub fn plan(
+    statement: &ast::Statement,
+    context: &PlanningContext<'_>,
+) -> Result<plan::Plan, PlanError> {
     bind::plan(statement, context)
 }
 
 /// Plans the query of CREATE VIEW: columns that it plainly shows need any privilege, not SELECT.
-pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
+pub fn plan_view(
+    query: &ast::Query,
+    context: &PlanningContext<'_>,
+) -> Result<plan::Plan, PlanError> {
     bind::view_definition(query, context)
 }
 
@@ -101,7 +107,7 @@ pub fn bind_table_expression(
 /// node is one empty row and its output the expressions.
 pub fn plan_expressions(
     exprs: &[&ast::Expr],
-    context: &Context<'_>,
+    context: &PlanningContext<'_>,
 ) -> Result<plan::Plan, PlanError> {
     bind::expressions(exprs, context)
 }

@@ -30,7 +30,7 @@ use porpoise_types::{Charset, DataType, Json, RowLayout};
 use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
-use crate::relations::Relations;
+use crate::foreign_keys::ForeignKeyGraph;
 pub use porpoise_mdl::TableUse;
 
 /// A whole statement, ready to run any number of times with other parameters.
@@ -51,9 +51,9 @@ pub struct Plan {
     /// What the statement calls its tables, outside views: LOCK TABLES admits them by name.
     pub table_names: Vec<(Arc<Table>, CompactString)>,
     /// What foreign keys ask of a change, and the tables they lead to that `tables` hasn't.
-    pub relations: Option<Arc<Relations>>,
-    /// The tables of `relations` that are not among `tables`, and how to take their metadata locks.
-    pub related: Vec<(Arc<Table>, TableUse)>,
+    pub foreign_keys: Option<Arc<ForeignKeyGraph>>,
+    /// The tables of `foreign_keys` that are not among `tables`, and how to take their metadata locks.
+    pub foreign_key_tables: Vec<(Arc<Table>, TableUse)>,
     /// The plans of subqueries in expressions, by the number that `ExprKind::Subquery` has; nothing where the
     /// subquery became a join.
     pub subplans: Vec<Option<Subplan>>,
@@ -82,7 +82,7 @@ impl Plan {
 
     /// Whether every table and view is still the one it was made for.
     pub fn is_current(&self, catalog: &porpoise_catalog::Catalog) -> bool {
-        let mut tables = self.tables.iter().chain(&self.related);
+        let mut tables = self.tables.iter().chain(&self.foreign_key_tables);
         tables.all(|(table, _)| {
             table.temporary
                 || matches!(

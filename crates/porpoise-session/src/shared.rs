@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_accounts::Accounts;
-use porpoise_accounts::hosts::Hosts;
+use porpoise_accounts::host_cache::HostCache;
 use porpoise_catalog::dictionary::Definitions;
 use porpoise_catalog::{Catalog, Dictionary};
 use porpoise_core::variables::GlobalVariables;
@@ -22,7 +22,7 @@ pub struct Shared {
     pub variables: GlobalVariables,
     pub plans: PlanCache,
     pub locks: Locks,
-    pub hosts: Hosts,
+    pub hosts: HostCache,
     /// The next connection's number.
     pub connection_ids: AtomicU64,
     /// The servers in front of the engine, by number.

@@ -40,7 +40,7 @@ use porpoise_mdl::process::{Command, Control};
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Plan, PlanKind};
-use porpoise_planner::{self as planner, Context};
+use porpoise_planner::{self as planner, PlanningContext};
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey, SessionPlans};
@@ -368,7 +368,7 @@ impl Session {
             .iter()
             .map(|literal| self.literal_type(literal.value(sql, modes)))
             .collect();
-        let context = Context {
+        let context = PlanningContext {
             literals: &parameters,
             ..self.context(catalog, sql, &types)
         };
@@ -482,8 +482,8 @@ impl Session {
         catalog: &'a Catalog,
         sql: &'a [u8],
         types: &'a [DataType],
-    ) -> Context<'a> {
-        Context {
+    ) -> PlanningContext<'a> {
+        PlanningContext {
             catalog,
             session: &self.state,
             temporary_tables: &self.state.temporary_tables,

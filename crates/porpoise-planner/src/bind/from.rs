@@ -318,7 +318,7 @@ impl Binder<'_> {
         name: &str,
         need: Need,
     ) -> Result<(CatalogRelation, Option<AccessId>)> {
-        let temporary = self.cx.temporary_tables;
+        let temporary = self.context.temporary_tables;
         if !temporary.is_empty()
             && let Some(table) =
                 temporary.get(&(CompactString::new(schema), CompactString::new(name)))
@@ -327,7 +327,7 @@ impl Binder<'_> {
             self.cacheable = false;
             return Ok((CatalogRelation::Table(table.clone()), None));
         }
-        let found = self.cx.catalog.relation(schema, name);
+        let found = self.context.catalog.relation(schema, name);
         let is_open = match &found {
             Some(CatalogRelation::Virtual(table)) => table.is_open_to_all(),
             _ => schema.eq_ignore_ascii_case("information_schema"),
@@ -339,7 +339,7 @@ impl Binder<'_> {
         let access = (!is_open).then(|| self.accesses.name(named_schema, named, need));
         match found {
             Some(relation) => Ok((relation, access)),
-            None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
+            None if self.context.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
                 Err(Error::unknown_database(schema))
             }
             None if schema.eq_ignore_ascii_case("information_schema") => Err(

@@ -149,7 +149,7 @@ impl Binder<'_> {
             return Err(Error::invalid_group_function_use());
         }
         let (ty, nullable) = (parts.ty.clone(), parts.nullable);
-        let literals = self.cx.literals;
+        let literals = self.context.literals;
         let known = scope
             .aggregates
             .iter()
@@ -329,7 +329,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
             _ => {}
         }
-        let literals = self.binder.cx.literals;
+        let literals = self.binder.context.literals;
         if let Some(at) = self.keys.iter().position(|key| key.same_as(expr, literals)) {
             self.key_column(expr, at);
             return Ok(());
@@ -389,7 +389,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             return;
         }
         let named = operand.ty.clone();
-        let literals = self.binder.cx.literals;
+        let literals = self.binder.context.literals;
         let at = self.keys.iter().position(|key| {
             operand.ty = key.ty.clone();
             typing::class(&key.ty) == typing::class(&named) && key.same_as(operand, literals)
@@ -472,7 +472,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         if !self.rollup {
             return Err(Error::invalid_group_function_use());
         }
-        let literals = self.binder.cx.literals;
+        let literals = self.binder.context.literals;
         let session = self.binder.session();
         let int = |value: i64| Expr::literal(Value::Int(value), DataType::BIGINT);
         let mut sum: Option<Expr> = None;

@@ -130,12 +130,12 @@ impl Binder<'_> {
         // What a column definition only warns of goes unsaid here.
         let mut unheard = SessionVars::new(session.connection_id);
         unheard.sql_mode = session.sql_mode;
-        let mut cx = TypeContext {
+        let mut context = TypeContext {
             session: &mut unheard,
             collation: session.collation,
             now_us: session.statement_started_us,
         };
-        let ty = data_type(written, collation, name, &mut cx)?;
+        let ty = data_type(written, collation, name, &mut context)?;
         Ok(typing::slot_type(&ty))
     }
 }

@@ -36,17 +36,17 @@ use porpoise_sql::ast;
 use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
+use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{OutputColumn, Query, WithNode};
-use crate::relations::{self, Relations};
 use crate::slot_set::SlotSet;
-use crate::{Context, NoRowCounts, optimize};
+use crate::{NoRowCounts, PlanningContext, optimize};
 use change_target::ChangeTarget;
 use scope::{Columns, MadeColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
 pub struct Binder<'a> {
-    pub cx: &'a Context<'a>,
+    pub context: &'a PlanningContext<'a>,
     pub slots: Vec<SlotDraft>,
     /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
     pub subqueries: Vec<Option<Query>>,
@@ -84,7 +84,7 @@ pub struct Binder<'a> {
     sql: Arc<[u8]>,
     /// Schema of unqualified names.
     schema: Option<CompactString>,
-    /// Relations of the query block bound last.
+    /// ForeignKeyGraph of the query block bound last.
     popped: Vec<Relation>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
     inserted_slot: Option<(Slot, ChangeTarget)>,
@@ -115,9 +115,9 @@ pub struct SlotDraft {
 const DEPTH_MAX: usize = 200;
 
 impl<'a> Binder<'a> {
-    fn new(cx: &'a Context<'a>) -> Binder<'a> {
+    fn new(context: &'a PlanningContext<'a>) -> Binder<'a> {
         Binder {
-            cx,
+            context,
             slots: Vec::new(),
             subqueries: Vec::new(),
             subplans: Vec::new(),
@@ -141,8 +141,8 @@ impl<'a> Binder<'a> {
             locks_rows: false,
             parameter_count: 0,
             cacheable: true,
-            sql: cx.sql.into(),
-            schema: cx.session.schema.clone(),
+            sql: context.sql.into(),
+            schema: context.session.schema.clone(),
             popped: Vec::new(),
             inserted_slot: None,
             view_checks: Vec::new(),
@@ -154,7 +154,7 @@ impl<'a> Binder<'a> {
     }
 
     pub fn session(&self) -> &'a SessionVars {
-        self.cx.session
+        self.context.session
     }
 
     /// A new slot for rows that the statement itself makes.
@@ -234,7 +234,7 @@ impl<'a> Binder<'a> {
     fn fix_parameters(&mut self, expr: &Expr) {
         expr.any(&mut |part| {
             if let ExprKind::Parameter(number) = part.kind
-                && number < self.cx.literals.len()
+                && number < self.context.literals.len()
                 && !self.fixed_parameters.contains(&number)
             {
                 self.fixed_parameters.push(number);
@@ -252,20 +252,20 @@ impl<'a> Binder<'a> {
             ast::Expr::Literal(ast::Literal::String(bytes)) => {
                 std::str::from_utf8(bytes).ok().map(Value::from)
             }
-            ast::Expr::Param(number) => self.cx.literals.get(*number as usize).cloned(),
+            ast::Expr::Param(number) => self.context.literals.get(*number as usize).cloned(),
             _ => None,
         }
     }
 
     /// What foreign keys ask of a change. Rows that a cascade may change or delete under the statement's
     /// own scan are collected first.
-    fn relations(&mut self, kind: &mut PlanKind) -> Option<Relations> {
-        let changes = relations::changes_of(kind);
+    fn foreign_keys(&mut self, kind: &mut PlanKind) -> Option<ForeignKeyGraph> {
+        let changes = foreign_keys::changes_of(kind);
         if changes.is_empty() {
             return None;
         }
-        let catalog = self.cx.catalog;
-        let found = relations::relations(catalog, &changes, &mut |table| {
+        let catalog = self.context.catalog;
+        let found = foreign_keys::foreign_key_graph(catalog, &changes, &mut |table| {
             let slot = self.table_slot(table.name.clone(), table);
             self.slots[slot.0 as usize].used.fill(true);
             slot
@@ -280,9 +280,12 @@ impl<'a> Binder<'a> {
     }
 
     fn finish(mut self, mut kind: PlanKind) -> Plan {
-        let relations = self.relations(&mut kind);
-        let mut related = relations.as_ref().map_or_else(Vec::new, Relations::tables);
-        related.retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
+        let foreign_keys = self.foreign_keys(&mut kind);
+        let mut foreign_key_tables = foreign_keys
+            .as_ref()
+            .map_or_else(Vec::new, ForeignKeyGraph::tables);
+        foreign_key_tables
+            .retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
         let mut slot_drafts = self.slots;
         let column_names = slot_drafts
             .iter_mut()
@@ -296,7 +299,7 @@ impl<'a> Binder<'a> {
         Plan {
             kind,
             slots: slots.collect(),
-            parameter_count: self.parameter_count.max(self.cx.parameters.len()),
+            parameter_count: self.parameter_count.max(self.context.parameters.len()),
             dependencies: tables
                 .iter()
                 .map(|(table, _)| (table.id, table.version))
@@ -304,8 +307,8 @@ impl<'a> Binder<'a> {
             tables,
             views,
             table_names: self.table_names,
-            relations: relations.map(Arc::new),
-            related,
+            foreign_keys: foreign_keys.map(Arc::new),
+            foreign_key_tables,
             subplans: self.subplans,
             cacheable: self.cacheable,
             locks_rows: self.locks_rows,
@@ -354,13 +357,16 @@ impl SlotDraft {
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
-pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan, PlanError> {
-    Binder::new(cx).plan(|binder| binder.statement(statement))
+pub fn plan(statement: &ast::Statement, context: &PlanningContext<'_>) -> Result<Plan, PlanError> {
+    Binder::new(context).plan(|binder| binder.statement(statement))
 }
 
 /// Plans the query of a view's definition.
-pub fn view_definition(query: &ast::Query, cx: &Context<'_>) -> Result<Plan, PlanError> {
-    let mut binder = Binder::new(cx);
+pub fn view_definition(
+    query: &ast::Query,
+    context: &PlanningContext<'_>,
+) -> Result<Plan, PlanError> {
+    let mut binder = Binder::new(context);
     binder.defines_view = is_one_block(query);
     binder.plan(|binder| binder.top_query(query))
 }
@@ -477,8 +483,8 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
 }
 
 /// The expressions of SET, DO and CALL.
-pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan, PlanError> {
-    Binder::new(cx).plan(|binder| binder.expressions(exprs))
+pub fn expressions(exprs: &[&ast::Expr], context: &PlanningContext<'_>) -> Result<Plan, PlanError> {
+    Binder::new(context).plan(|binder| binder.expressions(exprs))
 }
 
 /// Binds without tables, parameters or subqueries.
@@ -487,7 +493,7 @@ fn bind_alone<R>(
     bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
 ) -> Result<R> {
     let catalog = Catalog::default();
-    let cx = Context {
+    let context = PlanningContext {
         catalog: &catalog,
         session,
         temporary_tables: &TemporaryTables::new(),
@@ -496,7 +502,7 @@ fn bind_alone<R>(
         sql: b"",
         row_counts: &NoRowCounts,
     };
-    let mut binder = Binder::new(&cx);
+    let mut binder = Binder::new(&context);
     let bound = bind(&mut binder)?;
     if binder.subqueries.is_empty() {
         Ok(bound)

@@ -533,7 +533,7 @@ impl Binder<'_> {
                 CompactString::new(text.trim())
             }
         };
-        let lifted = !self.accesses.is_in_view() && !self.cx.literals.is_empty();
+        let lifted = !self.accesses.is_in_view() && !self.context.literals.is_empty();
         let holds_literal = lifted
             && bound.any(&mut |part| {
                 matches!(
@@ -665,7 +665,7 @@ impl Binder<'_> {
             // A level of ROLLUP is one, whatever its key is.
             let known = keys
                 .iter()
-                .any(|key| key.expr.same_as(&expr, self.cx.literals));
+                .any(|key| key.expr.same_as(&expr, self.context.literals));
             if rollup || !known {
                 keys.push(GroupKey { expr, item: named });
             }
@@ -683,7 +683,7 @@ impl Binder<'_> {
         for (at, key) in order.iter().enumerate() {
             if columns
                 .iter()
-                .any(|column| column.expr.same_as(&key.expr, self.cx.literals))
+                .any(|column| column.expr.same_as(&key.expr, self.context.literals))
             {
                 continue;
             }

@@ -399,7 +399,7 @@ impl Document<'_> {
                 0 => usize::MAX,
                 parts => parts,
             });
-            let used = parts.map(|part| part.shown(&scan.table).to_string());
+            let used = parts.map(|part| part.display_text(&scan.table).to_string());
             members.push(("used_key_parts", texts(used.collect())));
         }
         if let Some(length) = row.key_len {

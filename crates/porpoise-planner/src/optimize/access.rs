@@ -435,6 +435,6 @@ pub fn scan(
 impl Binder<'_> {
     /// A guess of how many rows a table has.
     pub fn row_count(&self, table: &Table) -> f64 {
-        self.cx.row_counts.rows(table) as f64
+        self.context.row_counts.rows(table) as f64
     }
 }

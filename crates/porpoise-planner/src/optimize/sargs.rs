@@ -292,7 +292,7 @@ fn move_to(expr: &mut Expr, to: Slot) {
 fn begins_wild(binder: &Binder<'_>, pattern: &Expr, escape: Option<char>) -> bool {
     let value = match &pattern.kind {
         ExprKind::Literal(value) => Some(value),
-        ExprKind::Parameter(number) => binder.cx.literals.get(*number),
+        ExprKind::Parameter(number) => binder.context.literals.get(*number),
         _ => None,
     };
     let Some(bytes) = value.and_then(Value::as_bytes) else {
