@@ -1,4 +1,4 @@
-//! The host cache: of each host that clients dial from over a network, how its handshakes went
+//! The host cache: for each host that clients connect from over a network, how its handshakes ended
 //! (MySQL 8.4 manual, 7.1.12.3).
 //!
 //! ```text
@@ -8,8 +8,9 @@
 //!                        └─ is let in ──────────────────► none in a row
 //! ```
 //!
-//! Clients on this machine (loopback, Unix sockets, shared memory) are not in it, and never blocked. Names aren't resolved
-//! (`skip_name_resolve`): a host is an address. `host_cache_size` hosts are kept; the one that was seen longest ago goes.
+//! Clients on this machine (loopback, Unix sockets, shared memory) are not in it, and never
+//! blocked. Names aren't resolved (`skip_name_resolve`): a host is an address. `host_cache_size`
+//! hosts are kept; the one that was seen longest ago is evicted.
 
 use std::net::IpAddr;
 
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 /// What is known of one host. Times are in UTC microseconds since 1970.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host {
-    /// Handshakes that broke off since one went well.
+    /// Handshakes that broke off since the last successful one.
     pub errors_in_a_row: u64,
     /// Connections refused with error 1129, because the host was blocked.
     pub blocked: u64,
@@ -35,7 +36,7 @@ pub struct Host {
     pub last_error_us: Option<i64>,
 }
 
-/// Why somebody from there wasn't let in.
+/// Why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The handshake was broken off, wasn't one, or took too long: the kind that blocks.
@@ -77,7 +78,8 @@ impl Host {
 }
 
 impl HostCache {
-    /// Somebody dials from there. False: after `errors_most` handshakes in a row that broke off nobody is heard.
+    /// A client connects from there. False: the host is blocked, after `errors_most` handshakes in
+    /// a row that broke off. At most `hosts_most` hosts are kept.
     pub fn admits(&self, address: IpAddr, errors_most: u64, hosts_most: usize) -> bool {
         let now_us = now_us();
         let mut hosts = self.by_address.lock();
@@ -108,7 +110,7 @@ impl HostCache {
         true
     }
 
-    /// Somebody from there was not let in.
+    /// A connection from there was refused.
     pub fn record_refusal(&self, address: IpAddr, why: Refusal) {
         if let Some(host) = self.by_address.lock().get_mut(&address) {
             host.errors[why as usize] += 1;
@@ -117,7 +119,7 @@ impl HostCache {
         }
     }
 
-    /// Somebody from there was let in.
+    /// A client from there has logged in.
     pub fn record_success(&self, address: IpAddr) {
         if let Some(host) = self.by_address.lock().get_mut(&address) {
             host.errors_in_a_row = 0;

@@ -1,9 +1,10 @@
-//! What foreign keys ask of a statement that changes rows, worked out once, when it is planned.
+//! What foreign keys require of a statement that changes rows, computed once, when it is planned.
 //!
-//! [`ForeignKeyGraph`] is a graph of tables: those that the statement changes, those their rows refer to, and those
-//! whose rows refer to them, on and on where a reference cascades. Each change of a table (rows come, go, get
-//! other values in some columns) is followed over the foreign keys it can touch, and no further: an UPDATE
-//! of columns that no key holds has no relations at all, and neither has a table without foreign keys.
+//! [`ForeignKeyGraph`] is a graph of tables: those that the statement changes, those their rows
+//! refer to, and those whose rows refer to them, transitively where a reference cascades. Each
+//! change of a table (rows are inserted, deleted, or get other values in some columns) is followed
+//! over the foreign keys it can touch, and no further: an UPDATE of columns that no key holds has
+//! no graph, and neither has a table without foreign keys.
 //!
 //! ```text
 //! DELETE FROM customer
@@ -40,9 +41,9 @@ pub struct ForeignKeyGraph {
 pub struct RelatedTable {
     /// The table as it was when the plan was made.
     pub table: Arc<Table>,
-    /// Rows that come or change must refer to rows that are there.
+    /// Inserted or changed rows must refer to rows that exist.
     pub parents: Vec<ParentEdge>,
-    /// Rows that go or change may be referred to.
+    /// Deleted or changed rows may be referred to.
     pub children: Vec<ChildEdge>,
     /// How cascades change this table's rows, if one does.
     pub cascade: Option<Cascade>,
@@ -63,7 +64,8 @@ pub struct Cascade {
 pub struct ParentEdge {
     /// Position in the child's `foreign_keys`.
     pub foreign_key: usize,
-    /// The table and its index that finds the row; `None` if there is none, so that nothing can be referred to.
+    /// The table and its index that finds the row; `None` if there is none, so that nothing can be
+    /// referred to.
     pub parent: Option<(Arc<Table>, usize)>,
 }
 
@@ -131,8 +133,8 @@ pub struct RowChange {
     pub columns: Vec<usize>,
 }
 
-/// Follows changes of tables over foreign keys. `slot` gives a place for rows that a cascade changes.
-/// `None` where no foreign key is touched.
+/// Follows changes of tables over foreign keys. `slot` allocates a slot for rows that a cascade
+/// changes. `None` where no foreign key is touched.
 pub fn foreign_key_graph(
     catalog: &Catalog,
     changes: &[(Arc<Table>, RowChange)],
@@ -146,17 +148,17 @@ pub fn foreign_key_graph(
     if !touched {
         return None;
     }
-    let mut walk = Walk {
+    let mut builder = GraphBuilder {
         catalog,
         nodes: Vec::new(),
     };
     for (table, change) in changes.iter().filter(|(table, _)| !table.temporary) {
-        walk.visit(table, change, false);
+        builder.visit(table, change, false);
     }
-    let nodes: Vec<RelatedTable> = walk
+    let nodes: Vec<RelatedTable> = builder
         .nodes
         .iter()
-        .map(|node| walk.finish(node, slot))
+        .map(|node| builder.finish(node, slot))
         .collect();
     let has_edges = |node: &RelatedTable| !node.parents.is_empty() || !node.children.is_empty();
     nodes
@@ -210,12 +212,12 @@ pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
     }
 }
 
-struct Walk<'a> {
+struct GraphBuilder<'a> {
     catalog: &'a Catalog,
-    nodes: Vec<Draft>,
+    nodes: Vec<NodeDraft>,
 }
 
-struct Draft {
+struct NodeDraft {
     table: Arc<Table>,
     inserts: bool,
     deletes: bool,
@@ -225,10 +227,10 @@ struct Draft {
     cascaded: Vec<usize>,
 }
 
-impl Draft {
+impl NodeDraft {
     /// Adds a change. Whether it was new.
     fn add(&mut self, change: &RowChange, by_cascade: bool) -> bool {
-        let state = |draft: &Draft| {
+        let state = |draft: &NodeDraft| {
             let cascaded = draft.cascaded.len();
             (
                 draft.inserts,
@@ -276,12 +278,12 @@ fn refers_to(key: &ForeignKey, table: &Table) -> bool {
     key.parent_table == table.name && key.parent_schema == table.schema
 }
 
-impl Walk<'_> {
+impl GraphBuilder<'_> {
     fn visit(&mut self, table: &Arc<Table>, change: &RowChange, by_cascade: bool) {
         let at = match self.nodes.iter().position(|node| node.table.id == table.id) {
             Some(at) => at,
             None => {
-                self.nodes.push(Draft {
+                self.nodes.push(NodeDraft {
                     table: Arc::clone(table),
                     inserts: false,
                     deletes: false,
@@ -320,8 +322,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The foreign keys that refer to a table: whose, which, and to what columns. A table that is only
-    /// being made refers to itself without the catalog's knowing.
+    /// The foreign keys that refer to a table: whose, which, and to what columns. A table that is
+    /// being created may refer to itself and is not in the catalog yet.
     fn referring(&self, table: &Arc<Table>) -> Vec<(Arc<Table>, usize, Vec<usize>)> {
         let mut children = self.catalog.children(&table.schema, &table.name);
         children.retain(|child| child.id != table.id);
@@ -339,7 +341,7 @@ impl Walk<'_> {
         found
     }
 
-    fn finish(&self, node: &Draft, slot: &mut dyn FnMut(&Arc<Table>) -> Slot) -> RelatedTable {
+    fn finish(&self, node: &NodeDraft, slot: &mut dyn FnMut(&Arc<Table>) -> Slot) -> RelatedTable {
         let table = &node.table;
         let mut parents = Vec::new();
         for (foreign_key, key) in table.foreign_keys.iter().enumerate() {

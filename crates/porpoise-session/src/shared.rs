@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_accounts::Accounts;
 use porpoise_accounts::host_cache::HostCache;
-use porpoise_catalog::dictionary::Definitions;
+use porpoise_catalog::Definitions;
 use porpoise_catalog::{Catalog, Dictionary};
 use porpoise_core::variables::GlobalVariables;
 use porpoise_mdl::{BlockHook, Locks};

@@ -1,7 +1,7 @@
 //! Expressions: from syntax to typed trees.
 //!
-//! Operators, predicates, variables and conversions are here; [`call`] has functions, [`subquery`] the
-//! expressions with a query in them.
+//! Operators, predicates, variables and conversions are here; [`call`] has functions, [`subquery`]
+//! the expressions with a query in them.
 
 mod call;
 mod subquery;

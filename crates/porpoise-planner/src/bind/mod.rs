@@ -1,8 +1,8 @@
 //! Binding: every name finds its column, every expression its type.
 //!
-//! A [`Binder`] walks the syntax tree once. It keeps a stack of [`scope::Scope`]s, one a query block, the
-//! innermost last; gives every relation a slot; and leaves subqueries of expressions, bound, in a list
-//! beside (see [`super::query`]).
+//! A [`Binder`] walks the syntax tree once. It keeps a stack of [`scope::Scope`]s, one a query
+//! block, the innermost last; gives every relation a slot; and leaves subqueries of expressions,
+//! bound, in a list of its own (see [`super::query`]).
 //!
 //! - [`expr`]: expressions; [`scope`]: names;
 //! - [`from`]: tables, joins, derived tables, views, common tables;
@@ -42,7 +42,7 @@ use crate::query::{OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
 use crate::{NoRowCounts, PlanningContext, optimize};
 use change_target::ChangeTarget;
-use scope::{Columns, MadeColumn, Relation, Scope};
+use scope::{Columns, ComputedColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
 pub struct Binder<'a> {
@@ -55,16 +55,16 @@ pub struct Binder<'a> {
     /// The outer slots that each planned subquery reads.
     pub subquery_slots: Vec<SlotSet>,
     /// Bound queries of common tables that are computed once.
-    pub commons: Vec<Option<Query>>,
+    pub common_tables: Vec<Option<Query>>,
     /// Those that are planned: number, plan, materialisation, rows, outer slots.
-    pub planned_commons: Vec<(usize, WithNode, usize, f64, SlotSet)>,
+    pub planned_common_tables: Vec<(usize, WithNode, usize, f64, SlotSet)>,
     /// SQL_CALC_FOUND_ROWS: no row may be left out early.
-    pub counts_all: bool,
+    pub calc_found_rows: bool,
     /// How many materialised tables and recursive tables there are.
     pub materializations: usize,
-    pub workings: usize,
+    pub recursive_tables: usize,
     scopes: Vec<Scope>,
-    /// Every WITH table met so far, and which of them can be named here.
+    /// Every common table met so far, and which of them can be named here.
     definitions: Vec<common_table::Definition>,
     visible: Vec<usize>,
     aggregate_count: usize,
@@ -72,9 +72,10 @@ pub struct Binder<'a> {
     views: Vec<(Arc<View>, TableUse)>,
     table_names: Vec<(Arc<Table>, CompactString)>,
     accesses: AccessList,
-    /// What the tables that FROM names are named for: SELECT but in UPDATE's and DELETE's own FROM.
+    /// The privileges that tables in FROM need: SELECT except in UPDATE's and DELETE's own FROM.
     reads_need: Need,
-    /// The next query block is a view's: what becomes of the columns that it plainly shows is for those to say who use them.
+    /// The next query block is a view's: the privileges on the columns it selects depend on how the
+    /// view's own columns are used.
     defines_view: bool,
     fixed_parameters: Vec<usize>,
     locks_rows: bool,
@@ -85,14 +86,15 @@ pub struct Binder<'a> {
     /// Schema of unqualified names.
     schema: Option<CompactString>,
     /// ForeignKeyGraph of the query block bound last.
-    popped: Vec<Relation>,
+    last_relations: Vec<Relation>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
     inserted_slot: Option<(Slot, ChangeTarget)>,
     /// WITH CHECK OPTION of the views met so far, with the slots of their tables.
     view_checks: Vec<(Vec<Slot>, ViewCheck)>,
     /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
     keeps_derived: bool,
-    /// How many of those we are inside of, and the subqueries that are, by number.
+    /// The number of derived tables that enclose what is being bound, and the subqueries inside
+    /// one, by number.
     derived_depth: usize,
     subqueries_in_derived: Vec<usize>,
     /// How deep expressions and queries are nested.
@@ -122,11 +124,11 @@ impl<'a> Binder<'a> {
             subqueries: Vec::new(),
             subplans: Vec::new(),
             subquery_slots: Vec::new(),
-            commons: Vec::new(),
-            planned_commons: Vec::new(),
-            counts_all: false,
+            common_tables: Vec::new(),
+            planned_common_tables: Vec::new(),
+            calc_found_rows: false,
             materializations: 0,
-            workings: 0,
+            recursive_tables: 0,
             scopes: Vec::new(),
             definitions: Vec::new(),
             visible: Vec::new(),
@@ -143,7 +145,7 @@ impl<'a> Binder<'a> {
             cacheable: true,
             sql: context.sql.into(),
             schema: context.session.schema.clone(),
-            popped: Vec::new(),
+            last_relations: Vec::new(),
             inserted_slot: None,
             view_checks: Vec::new(),
             keeps_derived: false,
@@ -223,7 +225,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Notes that what the statement has named so far is what it changes.
+    /// Notes that the views named so far are what the statement changes.
     fn change_views(&mut self) {
         for (_, usage) in &mut self.views {
             *usage = TableUse::Write;
@@ -257,8 +259,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What foreign keys ask of a change. Rows that a cascade may change or delete under the statement's
-    /// own scan are collected first.
+    /// The foreign keys that a change touches. Rows that a cascade may change or delete under the
+    /// statement's own scan are collected first.
     fn foreign_keys(&mut self, kind: &mut PlanKind) -> Option<ForeignKeyGraph> {
         let changes = foreign_keys::changes_of(kind);
         if changes.is_empty() {
@@ -412,7 +414,7 @@ impl Binder<'_> {
             .iter()
             .map(|column| column.name_span)
             .collect();
-        self.counts_all = calc_found_rows;
+        self.calc_found_rows = calc_found_rows;
         let (node, output) = optimize::query(self, bound)?;
         Ok(PlanKind::Query(QueryPlan {
             node,
@@ -439,7 +441,7 @@ impl Binder<'_> {
         }
         let results = columns.iter().map(result_column).collect();
         let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
-        optimize::finish_exprs(self, &mut output)?;
+        optimize::plan_subqueries_of(self, &mut output)?;
         Ok(PlanKind::Query(QueryPlan {
             node: crate::plan::Node::One,
             output,
@@ -535,7 +537,7 @@ pub fn table_expression(
             .iter()
             .map(|column| column.name.clone())
             .collect();
-        let made = |column: &porpoise_catalog::Column| MadeColumn {
+        let made = |column: &porpoise_catalog::Column| ComputedColumn {
             name: column.name.clone(),
             ty: column.ty.clone(),
             nullable: column.nullable,
@@ -548,7 +550,7 @@ pub fn table_expression(
         scope.add(Relation {
             alias: table.name.clone(),
             schema: table.schema.clone(),
-            columns: Columns::Made { slot, columns },
+            columns: Columns::Computed { slot, columns },
             nullable: false,
             access: None,
         });
@@ -558,7 +560,7 @@ pub fn table_expression(
     })
 }
 
-/// What the client is told of an output column.
+/// An output column's metadata for the client.
 pub fn result_column(column: &OutputColumn) -> ResultColumn {
     let mut result = ResultColumn::expression(
         column.name.clone(),
@@ -586,7 +588,7 @@ pub fn result_column(column: &OutputColumn) -> ResultColumn {
     result
 }
 
-/// The part a column has in its table's keys.
+/// How a column is indexed, for the client and SHOW COLUMNS.
 pub fn column_key(table: &Table, column: usize) -> ColumnKey {
     let mut key = ColumnKey::None;
     for index in &table.indexes {
