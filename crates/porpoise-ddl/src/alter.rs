@@ -31,7 +31,7 @@ use crate::{Ddl, Name, check_table_name, copy, foreign_keys, lock, rename};
 
 /// What the actions say beside the edited record.
 #[derive(Default)]
-struct Wishes {
+struct AlterSpec {
     explicit_null: Vec<CompactString>,
     rename_to: Option<Name>,
     auto_increment: Option<u64>,
@@ -48,6 +48,7 @@ enum Work {
     Rebuild,
 }
 
+/// Executes the actions of an ALTER TABLE, in the order written (MySQL 8.4 manual, 15.1.9).
 pub fn alter(
     ddl: &mut Ddl<'_>,
     name: &ast::ObjectName,
@@ -84,7 +85,7 @@ pub fn alter(
         return Err(Error::no_such_table(&name.schema, &name.table));
     };
     let mut record = TableRecord::of(&table);
-    let mut wishes = Wishes::default();
+    let mut spec = AlterSpec::default();
     let options: Vec<&ast::TableOption> = actions
         .iter()
         .filter_map(|action| {
@@ -95,16 +96,16 @@ pub fn alter(
             }
         })
         .collect();
-    apply_options(ddl, &mut record, &mut wishes, &options)?;
+    apply_options(ddl, &mut record, &mut spec, &options)?;
     for action in actions {
-        edit(ddl, &table, &mut record, &mut wishes, action)?;
+        edit(ddl, &table, &mut record, &mut spec, action)?;
     }
     foreign_keys::complete(&mut record)?;
-    table::complete(&mut record, &wishes.explicit_null, ddl.session)?;
-    foreign_keys::check_altered(ddl, &table, &record, &wishes.renames)?;
+    table::complete(&mut record, &spec.explicit_null, ddl.session)?;
+    foreign_keys::check_altered(ddl, &table, &record, &spec.renames)?;
     foreign_keys::check_new(ddl, &record)?;
     record.version = ddl.shared.dictionary.next_version();
-    if wishes.auto_increment.is_some() {
+    if spec.auto_increment.is_some() {
         // The counter is to be looked at while nobody counts.
         ddl.upgrade(&mut held, Mode::SharedNoWrite)?;
     }
@@ -113,8 +114,8 @@ pub fn alter(
         .store
         .counter(table.space)
         .max(table.state.auto_increment.load(Ordering::Relaxed));
-    let lowers_counter = wishes.auto_increment.is_some_and(|next| next < counter);
-    let work = if wishes.force || lowers_counter {
+    let lowers_counter = spec.auto_increment.is_some_and(|next| next < counter);
+    let work = if spec.force || lowers_counter {
         Work::Rebuild
     } else {
         Work::of(&table, &record)
@@ -145,7 +146,7 @@ pub fn alter(
         &record,
         &work,
         checks_rows,
-        wishes.auto_increment,
+        spec.auto_increment,
     )
     .and_then(|rows| {
         if !checks_keys {
@@ -157,7 +158,7 @@ pub fn alter(
     })
     .and_then(|rows| {
         ddl.upgrade(&mut held, Mode::Exclusive)?;
-        install(ddl, &table, &altered, &mut record, &fresh, &wishes).map(|()| rows)
+        install(ddl, &table, &altered, &mut record, &fresh, &spec).map(|()| rows)
     });
     match outcome {
         Ok(rows) => {
@@ -233,7 +234,7 @@ fn rename_view(
 fn apply_options(
     ddl: &mut Ddl<'_>,
     record: &mut TableRecord,
-    wishes: &mut Wishes,
+    spec: &mut AlterSpec,
     options: &[&ast::TableOption],
 ) -> Result<()> {
     let options = Options::read(options.iter().copied(), &record.name, ddl.session)?;
@@ -246,7 +247,7 @@ fn apply_options(
         record.options.retain(|(known, _)| *known != name);
         record.options.push((name, value));
     }
-    wishes.auto_increment = options.auto_increment;
+    spec.auto_increment = options.auto_increment;
     Ok(())
 }
 
@@ -255,7 +256,7 @@ fn edit(
     ddl: &mut Ddl<'_>,
     table: &Table,
     record: &mut TableRecord,
-    wishes: &mut Wishes,
+    spec: &mut AlterSpec,
     action: &ast::AlterAction,
 ) -> Result<()> {
     use ast::AlterAction as A;
@@ -265,7 +266,7 @@ fn edit(
             if record.column_position(&new.name).is_some() {
                 return Err(Error::duplicate_column(&new.name));
             }
-            note_null(wishes, column);
+            note_null(spec, column);
             let at = place_of(record, position.as_ref(), record.columns.len())?;
             record.columns.insert(at, new);
             table::add_column_keys(record, column)?;
@@ -282,7 +283,7 @@ fn edit(
                 return Err(Error::unknown_column(old_name.as_str(), &record.name));
             };
             let mut new = make_column(ddl, record, column)?;
-            note_null(wishes, column);
+            note_null(spec, column);
             let renamed = !new.name.eq_ignore_ascii_case(old_name);
             if renamed {
                 refuse_if_used(table, record, at)?;
@@ -293,8 +294,7 @@ fn edit(
             let old = record.columns.remove(at);
             new.origin = old.origin;
             rename_in_keys(record, &old.name, &new.name);
-            wishes
-                .renames
+            spec.renames
                 .columns
                 .push((old.name.clone(), new.name.clone()));
             let at = place_of(record, position.as_ref(), at)?;
@@ -319,7 +319,7 @@ fn edit(
             let old = record.columns[at].name.clone();
             record.columns[at].name = new_name.as_str().into();
             rename_in_keys(record, &old, new_name);
-            wishes.renames.columns.push((old, new_name.as_str().into()));
+            spec.renames.columns.push((old, new_name.as_str().into()));
         }
         A::DropColumn(name) => drop_column(table, record, name)?,
         A::SetDefault(name, default) => {
@@ -434,12 +434,12 @@ fn edit(
         A::RenameTable(new) => {
             let new = ddl.resolve(new)?;
             check_table_name(&new.table)?;
-            wishes.rename_to = Some(new);
+            spec.rename_to = Some(new);
         }
         A::ConvertCharset(charset, collation) => {
             convert_charset(ddl, record, charset.as_ref(), collation.as_ref())?
         }
-        A::Force => wishes.force = true,
+        A::Force => spec.force = true,
         A::Option(_) | A::OrderBy(_) | A::SetKeys { .. } | A::Validation(_) => {}
         A::AddForeignKey(key) => foreign_keys::add(record, key)?,
         A::DropForeignKey(name) => {
@@ -476,9 +476,9 @@ fn make_column(
     )
 }
 
-fn note_null(wishes: &mut Wishes, def: &ast::ColumnDef) {
+fn note_null(spec: &mut AlterSpec, def: &ast::ColumnDef) {
     if def.nullable == Some(true) {
-        wishes.explicit_null.push(def.name.as_str().into());
+        spec.explicit_null.push(def.name.as_str().into());
     }
 }
 
@@ -798,13 +798,13 @@ fn install(
     new: &Arc<Table>,
     record: &mut TableRecord,
     fresh: &[SpaceId],
-    wishes: &Wishes,
+    spec: &AlterSpec,
 ) -> Result<()> {
     let unused: Vec<SpaceId> = old
         .spaces()
         .filter(|space| !new.spaces().any(|used| used == *space))
         .collect();
-    let target = wishes
+    let target = spec
         .rename_to
         .clone()
         .filter(|name| name.table != record.name || name.schema != record.schema);
@@ -849,7 +849,7 @@ fn install(
         for space in unused {
             change.transaction().drop_space(space);
         }
-        if let Some(next) = wishes.auto_increment {
+        if let Some(next) = spec.auto_increment {
             change.transaction().set_counter(table.space, next);
         }
         change.put_table(record, table)?;
@@ -857,7 +857,7 @@ fn install(
             schema: old.schema.clone(),
             table: old.name.clone(),
         };
-        foreign_keys::follow(ddl, &mut change, record, &old_name, &wishes.renames)?;
+        foreign_keys::follow(ddl, &mut change, record, &old_name, &spec.renames)?;
         change.commit()?;
     }
     if !fresh.is_empty() {
@@ -869,7 +869,7 @@ fn install(
         new.state.auto_increment.store(0, Ordering::Relaxed);
         new.state.row_number.store(0, Ordering::Relaxed);
     }
-    if let Some(next) = wishes.auto_increment {
+    if let Some(next) = spec.auto_increment {
         if !fresh.contains(&new.space) {
             new.state.raise_auto_increment(next);
         } else if old.temporary {

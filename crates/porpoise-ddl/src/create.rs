@@ -114,11 +114,11 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateTable) -> Result<Completion
     // A temporary table's rows are read as a transaction's that may have begun before.
     if let (Some((plan, _)), Some(control), false) = (&query, &control, record.temporary) {
         let requester = ddl.session.requester(&ddl.shared.locks);
-        let taker = MdlContext { requester, control };
+        let context = MdlContext { requester, control };
         lock_tables_of(
             plan,
             ddl.session,
-            taker,
+            context,
             &mut MdlScope::Transaction(&mut read),
         )?;
     }
@@ -339,7 +339,7 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
         let changes = [(Arc::clone(table), change)];
         exec.foreign_keys = foreign_key_graph(&catalog, &changes, &mut |_| slot).map(Arc::new);
     }
-    let completion = insert::run(&mut exec, insert)?;
+    let completion = insert::insert(&mut exec, insert)?;
     std::mem::drop(exec);
     transaction.commit()?.wait()?;
     Ok(completion)

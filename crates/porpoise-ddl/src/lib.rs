@@ -9,21 +9,23 @@
 //!
 //! The session commits its transaction before it calls [`execute`].
 
+#![warn(missing_docs)]
+
 pub mod account;
-pub mod alter;
-pub mod canonical;
-pub mod check_table;
-pub mod column;
-pub mod copy;
-pub mod create;
-pub mod database;
-pub mod drop;
-pub mod foreign_keys;
+mod alter;
+mod canonical;
+mod check_table;
+mod column;
+mod copy;
+mod create;
+mod database;
+mod drop;
+mod foreign_keys;
 pub mod lock;
 pub mod maintain;
-pub mod rename;
-pub mod table;
-pub mod view;
+mod rename;
+mod table;
+mod view;
 
 use std::sync::Arc;
 
@@ -39,7 +41,9 @@ use porpoise_sql::ast;
 
 /// A DDL statement on its way.
 pub struct Ddl<'a> {
+    /// What all sessions share; its catalog is the one that is changed.
     pub shared: &'a Shared,
+    /// The session that executes the statement.
     pub session: &'a mut SessionState,
     /// The text that spans of the statement point into.
     pub sql: &'a [u8],
@@ -157,7 +161,9 @@ pub fn is_ddl(statement: &ast::Statement) -> bool {
 /// A table's full name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
+    /// The schema's name.
     pub schema: CompactString,
+    /// The name of a table or view in it.
     pub table: CompactString,
 }
 
@@ -231,14 +237,14 @@ impl Ddl<'_> {
     }
 }
 
-pub fn is_built_in(schema: &str) -> bool {
+pub(crate) fn is_built_in(schema: &str) -> bool {
     BUILT_IN_SCHEMAS
         .iter()
         .any(|name| name.eq_ignore_ascii_case(schema))
 }
 
 /// Checks the name of a table or view (MySQL 8.4 manual, 11.2).
-pub fn check_table_name(name: &str) -> Result<()> {
+pub(crate) fn check_table_name(name: &str) -> Result<()> {
     if name.chars().count() > 64 {
         return Err(Error::identifier_too_long(name));
     }

@@ -10,7 +10,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::{Plan, PlanKind};
-use porpoise_planner::{self as planner, PlanningContext};
+use porpoise_planner::{self as planner, Context};
 use porpoise_session::check;
 use porpoise_sql::ast;
 
@@ -22,12 +22,9 @@ impl Ddl<'_> {
         self.planned(|context| planner::plan(statement, context))
     }
 
-    fn planned(
-        &self,
-        plan: impl FnOnce(&PlanningContext<'_>) -> Result<Plan, PlanError>,
-    ) -> Result<Plan> {
+    fn planned(&self, plan: impl FnOnce(&Context<'_>) -> Result<Plan, PlanError>) -> Result<Plan> {
         let catalog = self.shared.catalog.load_full();
-        let context = PlanningContext {
+        let context = Context {
             catalog: &catalog,
             session: self.session,
             temporary_tables: &self.session.temporary_tables,

@@ -22,10 +22,13 @@ pub use porpoise_session::shared::{Front, Shared};
 /// A running database.
 #[derive(Clone)]
 pub struct Engine {
+    /// What the engine's sessions share.
     pub shared: Arc<Shared>,
 }
 
+/// How to open a database.
 pub struct EngineOptions {
+    /// Where the data lies: a folder, or memory.
     pub location: Location,
     /// Start-up values of system variables, by name.
     pub variables: Vec<(String, String)>,
@@ -81,6 +84,7 @@ impl Engine {
         Ok(Engine { shared })
     }
 
+    /// The global values of system variables.
     pub fn variables(&self) -> &GlobalVariables {
         &self.shared.variables
     }
@@ -90,6 +94,7 @@ impl Engine {
         &self.shared.hosts
     }
 
+    /// A number for a connection that no other connection of this engine has had.
     pub fn next_connection_id(&self) -> u64 {
         self.shared.connection_ids.fetch_add(1, Ordering::Relaxed)
     }
@@ -138,6 +143,7 @@ impl Engine {
         number
     }
 
+    /// Ends what `attach` began under this number.
     pub fn detach(&self, number: u64) {
         let mut fronts = self.shared.fronts.write();
         fronts.retain(|(known, _)| *known != number);
@@ -165,6 +171,8 @@ impl Engine {
         self.shared.store.sync_pending()
     }
 
+    /// Has `hook` called by a thread that is about to wait for a lock: what it holds back, others
+    /// may wait for.
     pub fn set_block_hook(&self, hook: BlockHook) {
         self.shared.locks.set_block_hook(hook.clone());
         self.shared

@@ -12,8 +12,10 @@
 //!                                    └── catalog::Catalog ───────────────────┘
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod engine;
-pub mod mend;
+pub mod index_repair;
 pub mod session;
 #[cfg(test)]
 mod tests;

@@ -134,7 +134,7 @@ fn compute_generated(
     insert::check_nulls(exec, table, slot, columns.iter().copied())
 }
 
-pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
+pub fn update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
     exec.session.changes_rows = true;
     let (mut matched, mut changed) = (0, 0);
@@ -220,7 +220,7 @@ pub fn run_update(exec: &mut Exec<'_>, plan: &Update) -> Result<Completion> {
     })
 }
 
-pub fn run_delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
+pub fn delete(exec: &mut Exec<'_>, plan: &Delete) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
     exec.session.changes_rows = true;
     let mut deleted = 0;

@@ -305,6 +305,7 @@ impl Exec<'_> {
         Some((text.filter(|_| !row.null)?, collation))
     }
 
+    /// Whether a column of the slot's current row is NULL, without decoding it.
     pub fn column_is_null(&self, slot: Slot, column: usize) -> bool {
         let row = &self.frame.slots[slot.0 as usize];
         let layout = &self.layouts[slot.0 as usize];

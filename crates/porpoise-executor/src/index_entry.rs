@@ -16,6 +16,7 @@ use porpoise_types::{KeyBuf, Value, encode_key_part};
 pub struct IndexKey {
     /// The encoded parts.
     pub parts: KeyBuf,
+    /// Whether any part is NULL: such an entry has no duplicates in a unique index.
     pub has_null: bool,
 }
 

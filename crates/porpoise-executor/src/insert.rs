@@ -22,8 +22,12 @@ use crate::{Exec, change, load, operator};
 /// What a statement that changes rows counts.
 #[derive(Debug, Default)]
 pub struct Counts {
+    /// Rows affected, as MySQL counts them: 1 for an inserted row, 2 for one that was updated or
+    /// replaced.
     pub affected: u64,
+    /// Rows that the statement gave.
     pub records: u64,
+    /// Rows that met a duplicate key, whatever became of them.
     pub duplicates: u64,
     /// The first AUTO_INCREMENT value that was generated.
     pub generated: Option<u64>,
@@ -36,7 +40,8 @@ pub struct Counts {
     run: Range<u64>,
 }
 
-pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
+/// Executes an INSERT, REPLACE or LOAD DATA in the transaction of `exec`.
+pub fn insert(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
     exec.session.ignore_errors = plan.ignore;
     exec.session.changes_rows = true;
     let mut counts = Counts {
@@ -67,7 +72,7 @@ pub fn run(exec: &mut Exec<'_>, plan: &Insert) -> Result<Completion> {
             rows.len() > 1
         }
         InsertSource::Load(load) => {
-            load::run(exec, plan, load, &mut counts)?;
+            load::load(exec, plan, load, &mut counts)?;
             true
         }
         InsertSource::Query { node, output } => {
@@ -281,6 +286,8 @@ pub fn implicit_default(ty: &DataType) -> Value {
     }
 }
 
+/// Inserts one row of given values: fills in defaults, stores it, and does what the plan says about
+/// a duplicate key.
 pub fn insert_row_of(
     exec: &mut Exec<'_>,
     plan: &Insert,
@@ -646,6 +653,7 @@ impl Exec<'_> {
         Ok(Some(self.transaction()?.savepoint()))
     }
 
+    /// Takes back what a row wrote since the savepoint; nothing without one.
     pub fn undo_row(&mut self, savepoint: Option<porpoise_storage::Savepoint>) -> Result<()> {
         if let Some(savepoint) = savepoint {
             self.transaction()?.rollback_to(savepoint);

@@ -9,16 +9,18 @@
 //! 4. [`key_range`] makes storage keys out of conditions; [`index_entry`] knows what an index holds.
 //! 5. [`write`] changes one row with all its indexes, [`foreign_keys`] what belongs to it in other tables; [`insert`] and [`change`] are INSERT, and UPDATE and DELETE.
 
-pub mod change;
+#![warn(missing_docs)]
+
+mod change;
 pub mod eval;
 pub mod foreign_keys;
 pub mod index_entry;
 pub mod insert;
-pub(crate) mod json_table;
-pub mod key_range;
+mod json_table;
+mod key_range;
 pub mod load;
-pub mod operator;
-pub mod row_buffer;
+mod operator;
+mod row_buffer;
 pub mod statement;
 mod subquery;
 pub mod virtual_table;
@@ -51,12 +53,19 @@ use subquery::SubplanResult;
 
 /// The state of one execution of one statement.
 pub struct Exec<'a> {
+    /// The current row of every slot.
     pub frame: Frame,
+    /// How the rows in the frame are encoded: by slot.
     pub layouts: &'a [SlotLayout],
+    /// The statement's literals, or the values bound to its placeholders.
     pub parameters: &'a [Value],
+    /// The session that executes: variables, warnings, user variables.
     pub session: &'a mut SessionState,
+    /// What all sessions share.
     pub engine: &'a Shared,
+    /// The definitions that the plan was bound to.
     pub catalog: &'a Catalog,
+    /// What rows are read from and written to.
     pub view: View<'a>,
     /// What foreign keys ask; nothing with foreign_key_checks=0.
     pub foreign_keys: Option<Arc<ForeignKeyGraph>>,
@@ -82,12 +91,14 @@ pub enum View<'a> {
     None,
     /// An autocommit read.
     Snapshot(Snapshot),
+    /// Reads see the transaction's own changes; writes are possible.
     Transaction(&'a mut Transaction),
 }
 
 /// The current row of every slot.
 #[derive(Default)]
 pub struct Frame {
+    /// The rows, by slot number.
     pub slots: Vec<Row>,
 }
 
@@ -100,6 +111,7 @@ thread_local! {
 }
 
 impl Frame {
+    /// A frame of empty rows; it takes the buffers that the thread's last frame left.
     pub fn with_slots(count: usize) -> Frame {
         let mut slots = KEPT.take();
         slots.resize_with(count, Row::default);
@@ -126,6 +138,7 @@ impl Drop for Frame {
 /// A slot's current row, encoded; its buffers are used again for the next one.
 #[derive(Default)]
 pub struct Row {
+    /// The row in the encoding of its slot's layout; empty while there is no row.
     pub bytes: Vec<u8>,
     /// The row's storage key, for rows of tables: the primary key's bytes, or the hidden row number's.
     pub key: KeyBuf,
@@ -134,17 +147,20 @@ pub struct Row {
 }
 
 impl Row {
+    /// Makes the bytes the current row. The key stays as it is.
     pub fn set(&mut self, bytes: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(bytes);
         self.null = false;
     }
 
+    /// Sets the row's storage key.
     pub fn set_key(&mut self, key: &[u8]) {
         self.key.clear();
         self.key.extend_from_slice(key);
     }
 
+    /// Makes it the row of an outer join without a match.
     pub fn set_null(&mut self) {
         self.clear();
         self.null = true;
@@ -176,7 +192,7 @@ impl<'a> Exec<'a> {
     }
 
     /// To evaluate expressions over rows that the caller has and puts into slots. Nothing of a plan can be run with it:
-    /// [`statement::run`] wants the plan as a [`Privileged`].
+    /// [`statement::execute`] wants the plan as a [`Privileged`].
     pub fn of_rows(
         session: &'a mut SessionState,
         engine: &'a Shared,

@@ -26,7 +26,9 @@ use crate::insert::{Counts, insert_row_of, store_given, with_defaults};
 /// One field of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Field {
+    /// \N, or NULL unquoted where fields are enclosed.
     Null,
+    /// The field's bytes, unescaped, in the file's character set.
     Bytes(Vec<u8>),
 }
 
@@ -47,6 +49,7 @@ enum Ended {
 }
 
 impl Fields {
+    /// Reads `source` from its beginning.
     pub fn new(source: Source, format: FileFormat) -> Fields {
         Fields {
             input: BufReader::with_capacity(64 << 10, source),
@@ -209,7 +212,9 @@ fn value_of(field: &Field, charset: Charset) -> (Value, DataType) {
     }
 }
 
-pub fn run(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts) -> Result<()> {
+/// Reads the session's `load_source` to its end and inserts a row for each line. Fails without a
+/// source.
+pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts) -> Result<()> {
     let Some(source) = exec.session.load_source.take() else {
         return Err(Error::engine_error("LOAD DATA without a file"));
     };

@@ -13,7 +13,7 @@ use crate::eval::Evaluate;
 use crate::{Exec, change, insert, operator};
 
 /// Runs a plan to its end. `columns` replaces the plan's own where their names come from the current text.
-pub fn run(
+pub fn execute(
     exec: &mut Exec<'_>,
     plan: Privileged<'_, Plan>,
     columns: Option<&[ResultColumn]>,
@@ -25,17 +25,19 @@ pub fn run(
         exec.foreign_keys = Some(Arc::clone(graph));
     }
     match &plan.kind {
-        PlanKind::Query(query) => run_query(exec, query, columns.unwrap_or(&query.columns), reply),
+        PlanKind::Query(query) => {
+            send_result(exec, query, columns.unwrap_or(&query.columns), reply)
+        }
         PlanKind::Insert(insert) => {
-            let completion = insert::run(exec, insert)?;
+            let completion = insert::insert(exec, insert)?;
             finish_change(exec, completion, reply)
         }
         PlanKind::Update(update) => {
-            let completion = change::run_update(exec, update)?;
+            let completion = change::update(exec, update)?;
             finish_change(exec, completion, reply)
         }
         PlanKind::Delete(delete) => {
-            let completion = change::run_delete(exec, delete)?;
+            let completion = change::delete(exec, delete)?;
             finish_change(exec, completion, reply)
         }
     }
@@ -51,14 +53,14 @@ fn finish_change(
     reply.ok(&completion)
 }
 
-fn run_query(
+fn send_result(
     exec: &mut Exec<'_>,
     query: &Query,
     columns: &[ResultColumn],
     reply: &mut dyn Reply,
 ) -> Result<()> {
     if !query.into.is_empty() {
-        return run_into(exec, query, reply);
+        return assign_variables(exec, query, reply);
     }
     // With SQL_CALC_FOUND_ROWS the limit is applied here, and the input read to its end.
     let (node, mut skip, mut left) = match &query.node {
@@ -106,7 +108,7 @@ fn run_query(
     })
 }
 
-fn run_into(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
+fn assign_variables(exec: &mut Exec<'_>, query: &Query, reply: &mut dyn Reply) -> Result<()> {
     let mut input = operator::build(&query.node);
     input.open(exec)?;
     if !input.next(exec)? {

@@ -37,7 +37,7 @@ impl Exec<'_> {
                 let plan = self.subplans.get(number).and_then(Option::as_ref);
                 let subplan =
                     plan.ok_or_else(|| Error::engine_error("a subquery that has no plan"))?;
-                let result = Arc::new(self.run_subplan(subplan, kind)?);
+                let result = Arc::new(self.execute_subplan(subplan, kind)?);
                 if !subplan.correlated {
                     self.subquery_results.insert(number, result.clone());
                 }
@@ -66,7 +66,7 @@ impl Exec<'_> {
         }
     }
 
-    fn run_subplan(&mut self, subplan: &Subplan, kind: &SubqueryKind) -> Result<SubplanResult> {
+    fn execute_subplan(&mut self, subplan: &Subplan, kind: &SubqueryKind) -> Result<SubplanResult> {
         let mut input = operator::build(&subplan.node);
         input.open(self)?;
         match kind {

@@ -23,9 +23,13 @@ pub type RowMaker = fn(&mut Exec<'_>, &Lookup, Sink<'_>) -> Result<()>;
 
 /// A virtual table with what makes its rows.
 pub struct VirtualSource {
+    /// The schema's name.
     pub schema: &'static str,
+    /// The table's name, as its definition spells it.
     pub name: &'static str,
+    /// The columns, in order.
     pub columns: &'static [VirtualColumn],
+    /// Gives the rows, in the order of `columns`, to a sink.
     pub rows: RowMaker,
 }
 
@@ -61,17 +65,21 @@ pub(crate) fn row_maker(table: &VirtualTable) -> Result<RowMaker> {
 /// What a statement's conditions say of the rows it wants, so that others need not be made.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
+    /// The schema that the query asks for; `None` if it may be any.
     pub schema: Option<CompactString>,
+    /// The table or other object that the query asks for; `None` if it may be any.
     pub name: Option<CompactString>,
 }
 
 impl Lookup {
+    /// Whether rows about this schema may be part of the result. Case doesn't count.
     pub fn wants_schema(&self, schema: &str) -> bool {
         self.schema
             .as_ref()
             .is_none_or(|wanted| wanted.eq_ignore_ascii_case(schema))
     }
 
+    /// Whether rows about this object may be part of the result. Case doesn't count.
     pub fn wants(&self, schema: &str, name: &str) -> bool {
         self.wants_schema(schema)
             && self

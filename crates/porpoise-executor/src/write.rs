@@ -21,10 +21,13 @@ use crate::index_entry;
 /// What became of a row.
 #[derive(Debug, PartialEq)]
 pub enum Written {
+    /// The row and its index entries are in the transaction.
     Done,
     /// Another row has this key: the index's position, and that row's primary key.
     Duplicate {
+        /// The index's position in the table; the primary key is one of them.
         index: usize,
+        /// The storage key of the row that is there.
         primary_key: KeyBuf,
     },
 }
@@ -34,7 +37,9 @@ pub enum Written {
 pub struct RowUpdate<'a> {
     /// The key that it is stored under.
     pub key: &'a [u8],
+    /// The row before, encoded.
     pub old: &'a [u8],
+    /// The row after, encoded.
     pub new: &'a [u8],
     /// In which columns the two may differ.
     pub changes: &'a ColumnChanges,

@@ -15,19 +15,21 @@
 //!
 //! A row is shown only to who has a privilege on what it tells of (MySQL 8.4 manual, 28.1).
 
+#![warn(missing_docs)]
+
 pub mod account_text;
-pub mod empty_tables;
-pub mod locks;
-pub mod objects;
-pub mod privileges;
-pub mod server;
+mod empty_tables;
+mod locks;
+mod objects;
+mod privileges;
+mod server;
 pub mod show;
-pub mod variables;
-pub mod view_columns;
+mod variables;
+mod view_columns;
 
-use porpoise_types::{BlobSize, Collation, DataType, Value, convert};
+use porpoise_types::{BlobSize, Collation, DataType, Value};
 
-pub use porpoise_catalog::virtual_table::VirtualColumn as ColumnRow;
+pub(crate) use porpoise_catalog::virtual_table::VirtualColumn as ColumnRow;
 use porpoise_core::error::Result;
 use porpoise_executor::Exec;
 use porpoise_executor::virtual_table::{self, Lookup, Sink, VirtualSource};
@@ -52,7 +54,7 @@ pub fn register() {
 // ---------------------------------------------------------------------------------------------------------
 
 /// Names compare without case, as most of information_schema's do.
-pub fn name() -> DataType {
+pub(crate) fn name() -> DataType {
     DataType::Varchar {
         length: 64,
         collation: Collation::UTF8MB3_GENERAL_CI,
@@ -60,53 +62,53 @@ pub fn name() -> DataType {
 }
 
 /// Names of schemas and tables compare with case.
-pub fn exact() -> DataType {
+pub(crate) fn exact() -> DataType {
     DataType::Varchar {
         length: 64,
         collation: Collation::UTF8MB3_BIN,
     }
 }
 
-pub fn word() -> DataType {
+pub(crate) fn word() -> DataType {
     DataType::Varchar {
         length: 255,
         collation: Collation::UTF8MB3_GENERAL_CI,
     }
 }
 
-pub fn wide() -> DataType {
+pub(crate) fn wide() -> DataType {
     DataType::Varchar {
         length: 2048,
         collation: Collation::UTF8MB3_GENERAL_CI,
     }
 }
 
-pub fn long() -> DataType {
+pub(crate) fn long() -> DataType {
     DataType::Text {
         size: BlobSize::Long,
         collation: Collation::UTF8MB3_BIN,
     }
 }
 
-pub fn medium() -> DataType {
+pub(crate) fn medium() -> DataType {
     DataType::Text {
         size: BlobSize::Medium,
         collation: Collation::UTF8MB3_BIN,
     }
 }
 
-pub fn yes_no() -> DataType {
+pub(crate) fn yes_no() -> DataType {
     DataType::Varchar {
         length: 3,
         collation: Collation::UTF8MB3_GENERAL_CI,
     }
 }
 
-pub fn int() -> DataType {
+pub(crate) fn int() -> DataType {
     DataType::INT
 }
 
-pub fn uint() -> DataType {
+pub(crate) fn uint() -> DataType {
     DataType::Int {
         width: porpoise_types::IntWidth::Int,
         unsigned: true,
@@ -115,41 +117,36 @@ pub fn uint() -> DataType {
     }
 }
 
-pub fn big() -> DataType {
+pub(crate) fn big() -> DataType {
     DataType::BIGINT
 }
 
-pub fn ubig() -> DataType {
+pub(crate) fn ubig() -> DataType {
     DataType::BIGINT_UNSIGNED
 }
 
-pub fn double() -> DataType {
+pub(crate) fn double() -> DataType {
     DataType::DOUBLE
 }
 
-pub fn moment() -> DataType {
+pub(crate) fn moment() -> DataType {
     DataType::DateTime { fsp: 0 }
 }
 
 /// A text value.
-pub fn text(value: impl AsRef<str>) -> Value {
+pub(crate) fn text(value: impl AsRef<str>) -> Value {
     Value::text(value)
 }
 
-pub fn yes(flag: bool) -> Value {
+pub(crate) fn yes(flag: bool) -> Value {
     Value::text(if flag { "YES" } else { "NO" })
 }
 
-pub fn some_text(value: Option<&str>) -> Value {
+pub(crate) fn some_text(value: Option<&str>) -> Value {
     value.map_or(Value::Null, Value::text)
 }
 
 /// A moment (seconds since 1970) in the session's time zone.
-pub fn local_time(exec: &Exec<'_>, unix_s: i64) -> Value {
+pub(crate) fn local_time(exec: &Exec<'_>, unix_s: i64) -> Value {
     Value::DateTime(exec.session.to_local(unix_s.saturating_mul(1_000_000)))
-}
-
-/// The text of a value of a column's type.
-pub fn value_text(value: &Value, ty: &DataType) -> String {
-    convert::to_text(value, ty)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use porpoise_accounts::{Account, Grants};
 use porpoise_core::privilege::{PRIVILEGES, Privilege, Set};
-use porpoise_session::check::{grants, has_global};
+use porpoise_session::check::grants;
 use porpoise_types::Value;
 
 use super::*;
@@ -436,11 +436,4 @@ pub fn privilege_rows() -> impl Iterator<Item = [&'static str; 3]> {
     PRIVILEGES
         .iter()
         .map(|row| [row.shown, row.context, row.comment])
-}
-
-/// Whether the session may see other accounts' SHOW GRANTS.
-pub fn sees_accounts(exec: &Exec<'_>) -> bool {
-    has_global(exec.session, Privilege::CreateUser)
-        || grants(exec.session)
-            .is_none_or(|grants| grants.on_schema("mysql").has(Privilege::Select))
 }

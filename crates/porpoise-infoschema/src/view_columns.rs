@@ -6,7 +6,7 @@ use porpoise_core::quote;
 use porpoise_core::reply::ResultColumn;
 use porpoise_planner::access::PlanError;
 use porpoise_planner::plan::PlanKind;
-use porpoise_planner::{self as planner, PlanningContext};
+use porpoise_planner::{self as planner, Context};
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 
@@ -29,7 +29,7 @@ pub fn view_columns(
     let Ok(Some(parsed)) = parsed else {
         return Err(Error::engine_error(format!("unreadable statement: {sql}")));
     };
-    let context = PlanningContext {
+    let context = Context {
         catalog,
         session,
         temporary_tables: &session.temporary_tables,

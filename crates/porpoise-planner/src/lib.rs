@@ -35,7 +35,7 @@ use crate::access::PlanError;
 
 /// What a statement is planned against: definitions, the session's variables, what is known of its
 /// parameters.
-pub struct PlanningContext<'a> {
+pub struct Context<'a> {
     /// The definitions that names are looked up in.
     pub catalog: &'a Catalog,
     /// The current schema, sql_mode, character sets and optimizer switches.
@@ -79,18 +79,12 @@ impl RowCounts for porpoise_storage::Store {
 ///
 /// The plan or the error can be used only after `porpoise_session::check` has compared what the
 /// statement names with what its user may do.
-pub fn plan(
-    statement: &ast::Statement,
-    context: &PlanningContext<'_>,
-) -> Result<plan::Plan, PlanError> {
+pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
     bind::plan(statement, context)
 }
 
 /// Plans the query of CREATE VIEW: columns that it plainly shows need any privilege, not SELECT.
-pub fn plan_view(
-    query: &ast::Query,
-    context: &PlanningContext<'_>,
-) -> Result<plan::Plan, PlanError> {
+pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
     bind::view_definition(query, context)
 }
 
@@ -109,7 +103,7 @@ pub fn bind_table_expression(
 /// The plan's node is one empty row and its output the expressions.
 pub fn plan_expressions(
     exprs: &[&ast::Expr],
-    context: &PlanningContext<'_>,
+    context: &Context<'_>,
 ) -> Result<plan::Plan, PlanError> {
     bind::expressions(exprs, context)
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use porpoise_engine::Control;
-use porpoise_engine::session::Tracked;
+use porpoise_engine::session::SessionStateChanges;
 use porpoise_engine::{Error, Result, Session};
 use porpoise_protocol::codes::CommandCode;
 use porpoise_protocol::command::Command;
@@ -232,13 +232,13 @@ impl ClientSession {
         if !self.capabilities.contains(Capabilities::SESSION_TRACK) {
             return out;
         }
-        let Tracked {
+        let SessionStateChanges {
             schema,
             variables,
             transaction_state,
             transaction_characteristics,
             state_changed,
-        } = self.session.take_tracked();
+        } = self.session.take_state_changes();
         for (name, value) in &variables {
             StateChange::SystemVariable {
                 name: name.as_bytes(),

@@ -8,6 +8,8 @@
 //! 6. [`active_roles`] are the roles that a session has activated.
 //! 7. [`check`] is the only maker of [`Privileged`](check::Privileged), without which nothing runs.
 
+#![warn(missing_docs)]
+
 pub mod active_roles;
 pub mod check;
 pub mod locked_tables;

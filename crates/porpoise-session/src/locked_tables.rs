@@ -10,7 +10,9 @@ use porpoise_mdl::{self as mdl, MdlTicket, TableUse};
 /// READ or WRITE, as LOCK TABLES says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockedMode {
+    /// Every session may read; none, not even this one, may write.
     Read,
+    /// Only this session may read and write.
     Write,
 }
 
@@ -27,6 +29,7 @@ impl LockedMode {
 /// The tables that a session has locked by LOCK TABLES; given free when dropped.
 #[derive(Default)]
 pub struct LockedTables {
+    /// Each table once, however many names it has.
     pub tables: Vec<Locked>,
     /// Holds their metadata locks.
     pub ticket: MdlTicket,
@@ -34,17 +37,22 @@ pub struct LockedTables {
 
 /// A table that LOCK TABLES holds, by one name or several.
 pub struct Locked {
+    /// Its definition when it was locked.
     pub table: Arc<Table>,
+    /// The stronger mode, where the statement lists the table under several names.
     pub mode: LockedMode,
+    /// The names it may be called by: its own, or its aliases.
     pub names: Vec<CompactString>,
 }
 
 impl LockedTables {
+    /// Whether no LOCK TABLES is in force, and the session may use any table.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
+    /// The mode in which LOCK TABLES holds the table of that state; `None` if it does not hold it.
     pub fn mode(&self, state: &Arc<TableState>) -> Option<LockedMode> {
         self.tables
             .iter()

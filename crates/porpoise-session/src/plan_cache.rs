@@ -23,15 +23,19 @@ pub struct PlanKey {
     /// `Digest::key` of a text, or the hash of a prepared statement's text and its parameters' types.
     pub statement: u128,
     /// The hash of what else planning depends on: schema, SQL mode, collation.
-    pub environment: u64,
+    pub context_hash: u64,
 }
 
+/// A plan, and what is needed to use it for another text of the same digest.
 #[derive(Debug)]
 pub struct CachedPlan {
+    /// The plan; immutable, executed by any number of sessions at a time.
     pub plan: Plan,
+    /// The version of the catalog that names were resolved in. The plan is good for no other.
     pub catalog_version: u64,
     /// The statement it was made from: column names are found in the current text by way of it.
     pub sql: Box<[u8]>,
+    /// The digest and the literals of `sql`; `None` for a prepared statement.
     pub source: Option<(Digest, Literals)>,
     /// Which literals are parameters.
     pub mask: Option<ParamMask>,
@@ -61,14 +65,18 @@ impl PlanCache {
         &self.shards[statement as usize % SHARDS]
     }
 
+    /// The plan kept for a key, whatever its catalog version.
     pub fn plan(&self, key: &PlanKey) -> Option<Arc<CachedPlan>> {
         self.shard(key.statement).read().plans.get(key).cloned()
     }
 
+    /// Which literals of statements of this shape are parameters; `None` if no such statement was
+    /// planned lately.
     pub fn mask(&self, shape: u128) -> Option<ParamMask> {
         self.shard(shape).read().masks.get(&shape).cloned()
     }
 
+    /// Keeps a shape's mask. A shard that is full is emptied first.
     pub fn keep_mask(&self, shape: u128, mask: ParamMask) {
         let mut shard = self.shard(shape).write();
         if shard.masks.len() >= SHARD_PLANS_MAX {
@@ -77,6 +85,7 @@ impl PlanCache {
         shard.masks.insert(shape, mask);
     }
 
+    /// Keeps a plan, in place of an older one. A shard that is full is emptied first.
     pub fn keep(&self, key: PlanKey, plan: Arc<CachedPlan>) {
         let mut shard = self.shard(key.statement).write();
         if shard.plans.len() >= SHARD_PLANS_MAX {
@@ -113,6 +122,7 @@ impl SessionPlans {
         Some(plan)
     }
 
+    /// Keeps a plan. A session's plans are all dropped when there are too many.
     pub fn keep(&mut self, key: PlanKey, plan: Arc<CachedPlan>) {
         if self.plans.len() >= SESSION_PLANS_MAX {
             self.plans.clear();
@@ -120,6 +130,7 @@ impl SessionPlans {
         self.plans.insert(key, plan);
     }
 
+    /// Drops the session's plans, and with them their references to tables.
     pub fn clear(&mut self) {
         self.plans.clear();
     }

@@ -14,6 +14,7 @@ pub struct PlanUses<'a, 's> {
 }
 
 impl<'a, 's> PlanUses<'a, 's> {
+    /// The uses of a plan, as seen by a session with these locked tables.
     pub fn of(plan: &'a Plan, session: &'s SessionState) -> PlanUses<'a, 's> {
         PlanUses { plan, session }
     }
@@ -46,8 +47,8 @@ impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
 pub fn lock_tables_of<'a>(
     plan: &'a Plan,
     session: &SessionState,
-    taker: MdlContext<'_>,
-    keeper: &mut MdlScope<'_, 'a, TableState>,
+    context: MdlContext<'_>,
+    scope: &mut MdlScope<'_, 'a, TableState>,
 ) -> Result<()> {
     let locked = &session.locked_tables;
     if !locked.is_empty() {
@@ -59,5 +60,5 @@ pub fn lock_tables_of<'a>(
             locked.admits(table, *usage)?;
         }
     }
-    keeper.take(&PlanUses::of(plan, session), taker)
+    scope.take(&PlanUses::of(plan, session), context)
 }

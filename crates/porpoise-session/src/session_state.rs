@@ -19,7 +19,10 @@ pub type Source = Box<dyn Read + Send + Sync>;
 /// Variables, and what the session holds: temporary tables, locked ones, its account and roles. What reads variables alone
 /// takes the [`SessionVars`], which it dereferences to.
 pub struct SessionState {
+    /// Session values of system variables, user variables, and the state of the statement that
+    /// runs.
     pub vars: SessionVars,
+    /// Tables of CREATE TEMPORARY TABLE, which shadow others of the same name.
     pub temporary_tables: TemporaryTables,
     /// Rung by KILL, and by who hands over a metadata lock.
     pub bell: Arc<Waiter>,
@@ -29,9 +32,11 @@ pub struct SessionState {
     pub must_change_password: bool,
     /// The file of the LOAD DATA that runs.
     pub load_source: Option<Source>,
-    /// Roles that SET ROLE or the login made active, and all that the account reaches.
+    /// Roles that SET ROLE or the login made active.
     pub active_roles: Vec<Arc<Account>>,
+    /// All roles that were granted to the account when `active_roles` was set, directly or through other roles.
     pub reached_roles: Vec<Arc<Account>>,
+    /// LOCK TABLES; empty when none is in force.
     pub locked_tables: LockedTables,
     /// FLUSH TABLES WITH READ LOCK.
     pub global_read_lock: Option<[MdlTicket; 2]>,

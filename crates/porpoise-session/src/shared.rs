@@ -17,24 +17,32 @@ use crate::plan_cache::PlanCache;
 
 /// What all sessions of a database share.
 pub struct Shared {
+    /// The rows: log, versions and tree.
     pub store: Store,
+    /// The current definitions. DDL replaces the catalog as a whole.
     pub catalog: ArcSwap<Catalog>,
+    /// Global values of system variables.
     pub variables: GlobalVariables,
+    /// Plans of statements, by digest.
     pub plans: PlanCache,
+    /// Metadata locks, named locks, and the process list.
     pub locks: Locks,
+    /// Hosts that failed to connect, which are refused after max_connect_errors of it.
     pub hosts: HostCache,
     /// The next connection's number.
     pub connection_ids: AtomicU64,
     /// The servers in front of the engine, by number.
     pub fronts: RwLock<Vec<(u64, Front)>>,
+    /// Keeps definitions in storage.
     pub dictionary: Dictionary,
+    /// The accounts and roles, and what is granted to them.
     pub accounts: Accounts,
 }
 
 /// A server in front of the engine, as far as the engine needs it. There may be several.
 #[derive(Clone)]
 pub struct Front {
-    /// Called when commits wait for somebody to call [`Engine::sync_pending`].
+    /// Called when commits wait for somebody to call `Engine::sync_pending`.
     pub lead: BlockHook,
     /// What the server counts itself: names of SHOW STATUS and their values. Those that end in `_time` are seconds since 1970.
     pub status: Arc<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use porpoise_engine::session::Ran;
+use porpoise_engine::session::StatementOutcome;
 use porpoise_engine::{Result, Session};
 use porpoise_types as types;
 
@@ -41,8 +41,8 @@ impl LocalSession {
     }
 
     /// Waits until what was committed is as durable as asked for.
-    fn finish(&mut self, ran: Result<Ran>) -> Result<()> {
-        let tracked = self.session.take_tracked();
+    fn finish(&mut self, ran: Result<StatementOutcome>) -> Result<()> {
+        let tracked = self.session.take_state_changes();
         if tracked.state_changed {
             // A statement is parsed with the sql_mode of its time.
             self.clear_cache();

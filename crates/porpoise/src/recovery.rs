@@ -2,14 +2,14 @@
 //!
 //! 1. Storage saves the rows of every table and index ([`porpoise_storage::salvage`]). The damaged
 //!    folder is only read.
-//! 2. The engine makes the indexes agree with the rows ([`porpoise_engine::mend`]).
+//! 2. The engine makes the indexes agree with the rows ([`porpoise_engine::index_repair`]).
 //! 3. A [`Recovery`] says what was saved, and what was not.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use porpoise_engine::mend::{MendedTable, mend_indexes};
+use porpoise_engine::index_repair::{RepairedTable, repair_indexes};
 use porpoise_engine::{Engine, EngineOptions, Error, Result};
 use porpoise_storage::{Location, Options, Salvage, SavedSpace, SpaceId, salvage};
 
@@ -40,7 +40,7 @@ pub struct Recovery {
     salvage: Salvage,
     /// The tables, with what was done to their indexes, or why the new folder's definitions can't
     /// be read.
-    tables: Result<Vec<MendedTable>>,
+    tables: Result<Vec<RepairedTable>>,
 }
 
 /// Saves what can be read of the database in the folder `from` into the folder `into`, which must
@@ -78,7 +78,7 @@ pub fn recover(
         variables: Vec::new(),
     });
     let tables = opened.and_then(|engine| {
-        let tables = mend_indexes(&engine, |table| {
+        let tables = repair_indexes(&engine, |table| {
             progress(RecoveryProgress::Comparing { table });
         })?;
         engine.shared.store.close()?;
@@ -149,7 +149,7 @@ impl Recovery {
 /// A table's lines. Its spaces, of rows and of indexes, are taken out of `unnamed`.
 fn write_table(
     out: &mut fmt::Formatter<'_>,
-    table: &MendedTable,
+    table: &RepairedTable,
     unnamed: &mut BTreeMap<SpaceId, &SavedSpace>,
 ) -> fmt::Result {
     let nothing = SavedSpace::default();
@@ -178,7 +178,7 @@ fn write_table(
             )?;
         }
     }
-    for (index, removed, added) in &table.mended {
+    for (index, removed, added) in &table.repaired {
         let counts = format!("{removed} entries removed, {added} added");
         writeln!(
             out,

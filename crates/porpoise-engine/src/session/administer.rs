@@ -7,7 +7,7 @@ use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::{Completion, Reply};
 use porpoise_ddl::account::{self as account, is_account_statement};
 use porpoise_ddl::{self as ddl, Ddl, maintain};
-use porpoise_infoschema::show::{self, Shown, no_routine};
+use porpoise_infoschema::show::{self, ShowResult, no_routine};
 use porpoise_mdl as mdl;
 use porpoise_session::check::Privileged;
 use porpoise_sql::ast;
@@ -57,12 +57,12 @@ fn other(
     use ast::Statement as S;
     match statement {
         S::Show(what) => {
-            let shown = show::show(session.viewer(), what)?;
-            return reply_shown(session, shown, reply);
+            let shown = show::show(session.show_context(), what)?;
+            return send_show_result(session, shown, reply);
         }
         S::Describe { table, column } => {
-            let shown = show::describe(session.viewer(), table, column.as_deref())?;
-            return reply_shown(session, shown, reply);
+            let shown = show::describe(session.show_context(), table, column.as_deref())?;
+            return send_show_result(session, shown, reply);
         }
         S::Maintain {
             action,
@@ -76,7 +76,7 @@ fn other(
                 sql: b"",
             };
             let (columns, rows) = maintain::maintain(&mut ddl, *action, tables, options)?;
-            session.reply_rows(&columns, &rows, reply)?;
+            session.send_rows(&columns, &rows, reply)?;
             return Ok(None);
         }
         S::LockTables(locks) => lock_tables(session, locks)?,
@@ -141,18 +141,18 @@ fn other(
 }
 
 /// Sends what a SHOW shows.
-fn reply_shown(
+fn send_show_result(
     session: &mut Session,
-    shown: Shown,
+    shown: ShowResult,
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     match shown {
-        Shown::Rows(columns, rows) => {
-            session.reply_rows(&columns, &rows, reply)?;
+        ShowResult::Rows(columns, rows) => {
+            session.send_rows(&columns, &rows, reply)?;
             Ok(None)
         }
-        Shown::Query { statement, sql } => {
-            session.run_parsed(&statement, sql.as_bytes(), &[], &[], reply)
+        ShowResult::Query { statement, sql } => {
+            session.execute_statement(&statement, sql.as_bytes(), &[], &[], reply)
         }
     }
 }

@@ -4,25 +4,18 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, View};
-use porpoise_infoschema::show::Viewer;
+use porpoise_infoschema::show::ShowContext;
 use porpoise_planner as planner;
 use porpoise_planner::plan::PlanKind;
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
 use porpoise_session::shared::Shared;
-use porpoise_sql::{ParseError, ParseErrorKind, ast};
+use porpoise_sql::ast;
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
 
 use super::administer::administer;
 use crate::session::Session;
-
-pub(super) fn parse_error(error: &ParseError) -> Error {
-    match error.kind {
-        ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
-        ParseErrorKind::TooDeep => Error::statement_too_deep(),
-    }
-}
 
 impl Session {
     pub(super) fn dispatch(
@@ -95,7 +88,7 @@ impl Session {
                     ),
                 };
                 self.deallocate(name);
-                let prepared = self.prepare_inner(&source)?;
+                let prepared = self.prepare_text(&source)?;
                 self.named
                     .insert(name.to_ascii_lowercase().into(), prepared.id);
             }
@@ -129,8 +122,8 @@ impl Session {
     }
 
     /// The session, as who asks SHOW.
-    pub(super) fn viewer(&self) -> Viewer<'_> {
-        Viewer {
+    pub(super) fn show_context(&self) -> ShowContext<'_> {
+        ShowContext {
             state: &self.state,
             shared: &self.shared,
         }
@@ -226,12 +219,12 @@ impl Session {
         let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
         let plan = check::explained(&self.state, &shared.accounts, &plan)?;
         let (columns, rows) = planner::explain::explain(plan.get(), statement, explain.format);
-        self.reply_rows(&columns, &rows, reply)?;
+        self.send_rows(&columns, &rows, reply)?;
         Ok(None)
     }
 
     /// Sends rows that were made in memory.
-    pub(crate) fn reply_rows(
+    pub(crate) fn send_rows(
         &mut self,
         columns: &[ResultColumn],
         rows: &[Vec<Value>],

@@ -44,7 +44,7 @@ impl Session {
         if self.state.load_source.is_none() {
             self.state.load_source = Some(self.load_source(load, reply)?);
         }
-        self.run_plan(&plan, &catalog, parameters, None, reply)
+        self.execute_plan(&plan, &catalog, parameters, None, reply)
     }
 
     fn load_source(&self, load: &ast::LoadData, reply: &mut dyn Reply) -> Result<Source> {

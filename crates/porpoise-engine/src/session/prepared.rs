@@ -17,14 +17,20 @@ use porpoise_sql::{Modes, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
 
-use crate::session::{Ran, Session, hash_one, syntax_error};
+use crate::session::planning_context::hash_one;
+use crate::session::syntax_error::syntax_error;
+use crate::session::{Session, StatementOutcome};
 
 /// What a client learns of a statement it prepared.
 #[derive(Clone, Debug)]
 pub struct Prepared {
+    /// What COM_STMT_EXECUTE names it by.
     pub id: u32,
+    /// The placeholders, in the order of the text.
     pub parameters: Vec<ResultColumn>,
+    /// The columns of the result; empty for a statement without one.
     pub columns: Vec<ResultColumn>,
+    /// How many warnings preparing gave.
     pub warnings: u16,
 }
 
@@ -40,7 +46,7 @@ impl Session {
     /// Prepares the only statement of `sql`.
     pub fn prepare(&mut self, sql: &[u8]) -> Result<Prepared> {
         self.begin_statement(Command::Prepare, sql);
-        let prepared = self.prepare_inner(sql);
+        let prepared = self.prepare_text(sql);
         if let Err(error) = &prepared {
             self.state.keep_error(error.condition().clone());
         }
@@ -48,10 +54,10 @@ impl Session {
         prepared
     }
 
-    pub(crate) fn prepare_inner(&mut self, sql: &[u8]) -> Result<Prepared> {
+    pub(crate) fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared> {
         let modes: Modes = self.modes();
-        let parsed = porpoise_sql::parse_statement(sql, 0, modes)
-            .map_err(|error| syntax_error(sql, &error))?;
+        let parsed =
+            porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
         let Some(parsed) = parsed else {
             return Err(Error::empty_query());
         };
@@ -136,14 +142,19 @@ impl Session {
     }
 
     /// Runs a prepared statement.
-    pub fn execute(&mut self, id: u32, parameters: &[Value], reply: &mut dyn Reply) -> Result<Ran> {
+    pub fn execute(
+        &mut self,
+        id: u32,
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
         let Some(prepared) = self.prepared.get(&id) else {
             return Err(Error::unknown_statement_handler(id, "mysqld_stmt_execute"));
         };
         let sql = prepared.sql.clone();
         self.begin_statement(Command::Execute, &sql);
-        let ran = self.replanning(|session| session.execute_prepared(id, parameters, reply));
-        let ran = ran.map(|commit| Ran {
+        let ran = self.replan_if_stale(|session| session.execute_prepared(id, parameters, reply));
+        let ran = ran.map(|commit| StatementOutcome {
             rest: sql.len(),
             commit,
         });
@@ -157,7 +168,7 @@ impl Session {
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let environment = self.environment();
+        let context_hash = self.planning_context_hash();
         let Some(prepared) = self.prepared.get(&id) else {
             return Err(Error::unknown_statement_handler(id, "EXECUTE"));
         };
@@ -170,20 +181,20 @@ impl Session {
                 .iter()
                 .map(|value| type_of(value, &self.state))
                 .collect();
-            return self.run_parsed(&statement, &sql, &types, parameters, reply);
+            return self.execute_statement(&statement, &sql, &types, parameters, reply);
         }
         let catalog = self.shared.catalog.load();
-        // The plan that ran last fits unless types, catalog or environment changed.
-        if let Some((types, for_environment, cached)) = &prepared.last {
+        // The plan that ran last fits unless types, catalog or planning context changed.
+        if let Some((types, for_context, cached)) = &prepared.last {
             let fits = cached.catalog_version == catalog.version
-                && *for_environment == environment
+                && *for_context == context_hash
                 && types
                     .iter()
                     .zip(parameters)
                     .all(|(ty, value)| same_class(ty, value));
             if fits {
                 let cached = cached.clone();
-                return self.run_cached(&cached, &catalog, &[], None, parameters, reply);
+                return self.execute_cached_plan(&cached, &catalog, &[], None, parameters, reply);
             }
         }
         let types: Vec<DataType> = parameters
@@ -194,7 +205,7 @@ impl Session {
         let statement = u128::from(high) << 64 | u128::from(low);
         let key = PlanKey {
             statement,
-            environment,
+            context_hash,
         };
         let shared = self.shared.clone();
         let cached = match self.plans.find(&shared.plans, key, catalog.version) {
@@ -221,11 +232,12 @@ impl Session {
             && self.state.temporary_tables.is_empty()
             && let Some(prepared) = self.prepared.get_mut(&id)
         {
-            prepared.last = Some((types, environment, cached.clone()));
+            prepared.last = Some((types, context_hash, cached.clone()));
         }
-        self.run_cached(&cached, &catalog, &[], None, parameters, reply)
+        self.execute_cached_plan(&cached, &catalog, &[], None, parameters, reply)
     }
 
+    /// Forgets a prepared statement: COM_STMT_CLOSE. A number that is not known is passed over.
     pub fn close_statement(&mut self, id: u32) {
         self.prepared.remove(&id);
         self.named.retain(|_, named| *named != id);

@@ -9,6 +9,8 @@
 //!
 //! A statement that fails takes back its own writes only; a deadlock rolls back the whole transaction.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use porpoise_catalog::TableState;
 use porpoise_core::error::{Error, Result};
@@ -19,10 +21,12 @@ use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_storage::{Commit, Savepoint, Transaction};
 
+use crate::session::Session;
+
 /// The session's current transaction.
 #[derive(Default)]
-pub struct TransactionState {
-    /// BEGIN was said (or autocommit is off and a statement ran).
+pub(crate) struct TransactionState {
+    /// Whether BEGIN, or with autocommit off a statement, has begun a transaction that has not ended.
     pub open: bool,
     pub read_only: bool,
     pub storage: Option<Transaction>,
@@ -32,13 +36,14 @@ pub struct TransactionState {
 }
 
 impl TransactionState {
-    /// The storage transaction, made now if there is none.
+    /// The storage transaction, begun now if there is none.
     pub fn storage(&mut self, shared: &Shared, state: &SessionState) -> &mut Transaction {
-        self.storage.get_or_insert_with(|| {
-            let mut transaction = shared.store.begin();
-            transaction.set_interrupt(state.interrupt.clone());
-            transaction
-        })
+        self.storage.get_or_insert_with(|| begin(shared, state))
+    }
+
+    /// The storage transaction, taken out for a statement that writes through it.
+    pub fn take_storage(&mut self, shared: &Shared, state: &SessionState) -> Transaction {
+        self.storage.take().unwrap_or_else(|| begin(shared, state))
     }
 
     /// Ends it by a commit. `None` where there was nothing to commit.
@@ -92,5 +97,41 @@ impl TransactionState {
         let position = self.position(name)?;
         self.savepoints.truncate(position);
         Ok(())
+    }
+}
+
+/// Begins a storage transaction whose waits KILL interrupts.
+fn begin(shared: &Shared, state: &SessionState) -> Transaction {
+    let mut transaction = shared.store.begin();
+    transaction.set_interrupt(state.interrupt.clone());
+    transaction
+}
+
+impl Session {
+    /// Commits the transaction: COMMIT, and before statements that commit implicitly. A transaction that has
+    /// written waits while another session has the global read lock.
+    pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
+        let shared = self.shared.clone();
+        let control = Arc::clone(&self.control);
+        let writes = self.transaction.storage.as_ref();
+        let _changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
+            true => Some(self.state.begin_commit(&shared.locks, &control)?),
+            false => None,
+        };
+        let commit = self.transaction.commit(&control);
+        self.end_transaction();
+        commit
+    }
+
+    /// Rolls the transaction back: ROLLBACK.
+    pub(crate) fn rollback(&mut self) {
+        self.transaction.rollback(&self.control);
+        self.end_transaction();
+    }
+
+    /// Takes back what SET TRANSACTION set for the transaction that has ended.
+    pub(super) fn end_transaction(&mut self) {
+        self.transaction.read_only = false;
+        self.transaction.isolation = self.state.isolation;
     }
 }

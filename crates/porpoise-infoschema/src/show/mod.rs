@@ -26,15 +26,20 @@ use porpoise_types::Value;
 
 /// Who asks, and of what.
 #[derive(Clone, Copy)]
-pub struct Viewer<'a> {
+pub struct ShowContext<'a> {
+    /// The session's state, by which is decided what it may see.
     pub state: &'a SessionState,
+    /// What all sessions share.
     pub shared: &'a Shared,
 }
 
 /// What a SHOW shows: rows, or a query that gives them.
-pub enum Shown {
+pub enum ShowResult {
+    /// The columns of the result, and its rows.
     Rows(Vec<ResultColumn>, Vec<Vec<Value>>),
+    /// A query over virtual tables, to be planned and executed like any other.
     Query {
+        /// The query's syntax tree.
         statement: ast::Statement,
         /// The text that spans of the statement point into.
         sql: String,
@@ -45,18 +50,18 @@ pub enum Shown {
 ///
 /// # Errors
 /// 1227 and its kin where the session may not know, 1049 and 1146 for what isn't there, 1235 for what can't be shown.
-pub fn show(viewer: Viewer<'_>, show: &ast::Show) -> Result<Shown> {
-    if let Some((columns, rows)) = show_one::show_one(viewer, show)? {
+pub fn show(context: ShowContext<'_>, show: &ast::Show) -> Result<ShowResult> {
+    if let Some((columns, rows)) = show_one::show_one(context, show)? {
         if show.filter.is_some() {
             return Err(Error::not_supported_yet("LIKE or WHERE in this SHOW"));
         }
-        return Ok(Shown::Rows(columns, rows));
+        return Ok(ShowResult::Rows(columns, rows));
     }
     let pattern = match &show.filter {
         Some(ShowFilter::Like(pattern)) => Some(String::from_utf8_lossy(pattern).into_owned()),
         _ => None,
     };
-    let query = to_query::to_query(viewer, &show.what, pattern.as_deref())?;
+    let query = to_query::to_query(context, &show.what, pattern.as_deref())?;
     filtered(&query, show.filter.as_ref())
 }
 
@@ -65,22 +70,22 @@ pub fn show(viewer: Viewer<'_>, show: &ast::Show) -> Result<Shown> {
 /// # Errors
 /// As [`show`].
 pub fn describe(
-    viewer: Viewer<'_>,
+    context: ShowContext<'_>,
     table: &ast::ObjectName,
     column: Option<&str>,
-) -> Result<Shown> {
+) -> Result<ShowResult> {
     let what = ast::ShowWhat::Columns {
         extended: false,
         full: false,
         table: table.clone(),
     };
     let filter = column.map(|pattern| ShowFilter::Like(pattern.as_bytes().into()));
-    let query = to_query::to_query(viewer, &what, None)?;
+    let query = to_query::to_query(context, &what, None)?;
     filtered(&query, filter.as_ref())
 }
 
 /// The query with SHOW's filter over it.
-fn filtered(query: &to_query::ShowQuery, filter: Option<&ShowFilter>) -> Result<Shown> {
+fn filtered(query: &to_query::ShowQuery, filter: Option<&ShowFilter>) -> Result<ShowResult> {
     let mut sql = format!("SELECT * FROM ({}) `show`", query.sql);
     if let Some(ShowFilter::Like(pattern)) = filter {
         let pattern = String::from_utf8_lossy(pattern);
@@ -97,7 +102,7 @@ fn filtered(query: &to_query::ShowQuery, filter: Option<&ShowFilter>) -> Result<
     {
         select.selection = Some((**condition).clone());
     }
-    Ok(Shown::Query { statement, sql })
+    Ok(ShowResult::Query { statement, sql })
 }
 
 fn parse(sql: &str) -> Result<ast::Statement> {

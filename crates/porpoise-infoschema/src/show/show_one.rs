@@ -12,7 +12,7 @@ use porpoise_session::session_state::SessionState;
 use porpoise_sql::ast::{self, ShowWhat};
 use porpoise_types::{DataType, Value};
 
-use super::Viewer;
+use super::ShowContext;
 use super::to_query;
 use crate::account_text;
 use crate::privileges::privilege_rows;
@@ -31,7 +31,7 @@ fn number(name: &str) -> ResultColumn {
 }
 
 /// Whether the session may ask for it (1227).
-fn check_asked(viewer: Viewer<'_>, what: &ShowWhat) -> Result<()> {
+fn check_asked(context: ShowContext<'_>, what: &ShowWhat) -> Result<()> {
     let needed = match what {
         ShowWhat::BinaryLogs | ShowWhat::BinaryLogStatus | ShowWhat::ReplicaStatus => {
             Privilege::ReplicationClient
@@ -39,7 +39,7 @@ fn check_asked(viewer: Viewer<'_>, what: &ShowWhat) -> Result<()> {
         ShowWhat::BinlogEvents | ShowWhat::Replicas => Privilege::ReplicationSlave,
         _ => return Ok(()),
     };
-    match check::grants(viewer.state) {
+    match check::grants(context.state) {
         Some(held) if !held.global.has(needed) && !held.global.has(Privilege::Super) => Err(
             Error::specific_access_denied(format_args!("SUPER, {}", needed.name())),
         ),
@@ -48,15 +48,15 @@ fn check_asked(viewer: Viewer<'_>, what: &ShowWhat) -> Result<()> {
 }
 
 /// The answer, if the SHOW is one of these.
-pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
-    check_asked(viewer, &show.what)?;
+pub fn show_one(context: ShowContext<'_>, show: &ast::Show) -> Result<Option<Rows>> {
+    check_asked(context, &show.what)?;
     Ok(Some(match &show.what {
         ShowWhat::CreateDatabase {
             name,
             if_not_exists,
         } => {
-            let name = to_query::schema(viewer, Some(name))?;
-            let catalog = viewer.shared.catalog.load_full();
+            let name = to_query::schema(context, Some(name))?;
+            let catalog = context.shared.catalog.load_full();
             let entry = catalog
                 .schema(&name)
                 .ok_or_else(|| Error::unknown_database(&name))?;
@@ -67,11 +67,11 @@ pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
             (texts(&["Database", "Create Database"]), vec![row])
         }
         ShowWhat::CreateTable(name) | ShowWhat::CreateView(name) => {
-            create_relation(viewer, &show.what, name)?
+            create_relation(context, &show.what, name)?
         }
-        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(viewer.state, kind, name)),
+        ShowWhat::CreateRoutine(kind, name) => return Err(no_routine(context.state, kind, name)),
         ShowWhat::CreateUser(account) => {
-            let account = find_account(viewer, account)?;
+            let account = find_account(context, account)?;
             let header = format!("CREATE USER for {}@{}", account.user, account.host);
             (
                 texts(&[&header]),
@@ -79,11 +79,11 @@ pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
             )
         }
         ShowWhat::Grants { user, roles } => {
-            let account = find_account(viewer, user.as_ref().unwrap_or(&ast::Account::Current))?;
+            let account = find_account(context, user.as_ref().unwrap_or(&ast::Account::Current))?;
             let header = format!("Grants for {}@{}", account.user, account.host);
             let is_own = matches!(user, None | Some(ast::Account::Current));
             let mut shown = match is_own {
-                true => check::grants(viewer.state).unwrap_or_else(|| account.grants.load_full()),
+                true => check::grants(context.state).unwrap_or_else(|| account.grants.load_full()),
                 false => account.grants.load_full(),
             };
             for using in roles {
@@ -92,7 +92,7 @@ pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
                     let own = (account.user.as_str(), account.host.as_str());
                     return Err(role::not_granted((&user, &host), own));
                 }
-                if let Some(role) = viewer.shared.accounts.get(&user, &host) {
+                if let Some(role) = context.shared.accounts.get(&user, &host) {
                     std::sync::Arc::make_mut(&mut shown).add_all(&role.grants.load());
                 }
             }
@@ -102,8 +102,8 @@ pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
                 rows.into_iter().map(|row| vec![Value::from(row)]).collect(),
             )
         }
-        ShowWhat::Warnings { count } => conditions(viewer, show, *count, Level::Note)?,
-        ShowWhat::Errors { count } => conditions(viewer, show, *count, Level::Error)?,
+        ShowWhat::Warnings { count } => conditions(context, show, *count, Level::Note)?,
+        ShowWhat::Errors { count } => conditions(context, show, *count, Level::Error)?,
         ShowWhat::Privileges => {
             let rows = privilege_rows()
                 .map(|row| row.iter().map(Value::text).collect())
@@ -111,8 +111,8 @@ pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
             (texts(&["Privilege", "Context", "Comment"]), rows)
         }
         ShowWhat::Engine(..) => {
-            check_admin(viewer.state, Privilege::Process, "")?;
-            let stats = viewer.shared.store.stats();
+            check_admin(context.state, Privilege::Process, "")?;
+            let stats = context.shared.store.stats();
             let status = format!(
                 "\n=====================================\nTRANSACTIONS\n------------\nCommits {}\nLock waits {}, waiting now {}\nDeadlocks {}\nVersions in memory {} bytes\n",
                 stats.commits,
@@ -169,35 +169,39 @@ pub fn show_one(viewer: Viewer<'_>, show: &ast::Show) -> Result<Option<Rows>> {
     }))
 }
 
-fn create_relation(viewer: Viewer<'_>, what: &ShowWhat, name: &ast::ObjectName) -> Result<Rows> {
-    let (schema, name) = to_query::table(viewer, name)?;
-    let temporary = viewer
+fn create_relation(
+    context: ShowContext<'_>,
+    what: &ShowWhat,
+    name: &ast::ObjectName,
+) -> Result<Rows> {
+    let (schema, name) = to_query::table(context, name)?;
+    let temporary = context
         .state
         .temporary_tables
         .get(&(schema.as_str().into(), name.as_str().into()))
         .cloned();
     let relation = match temporary {
         Some(table) => Some(Relation::Table(table)),
-        None => viewer.shared.catalog.load().relation(&schema, &name),
+        None => context.shared.catalog.load().relation(&schema, &name),
     };
     let wants_view = matches!(what, ShowWhat::CreateView(_));
     if !matches!(&relation, Some(Relation::Table(table)) if table.temporary) {
-        check::check_table_shown(viewer.state, &schema, &name)?;
+        check::check_table_shown(context.state, &schema, &name)?;
     }
     match relation {
         Some(Relation::View(view)) => {
             let needed = Privilege::ShowView.set().with(Privilege::Select.set());
-            if check::grants(viewer.state)
+            if check::grants(context.state)
                 .is_some_and(|grants| !grants.on_table(&schema, &name).contains(needed))
             {
                 return Err(Error::table_access_denied(
                     "SHOW VIEW",
-                    &viewer.state.user,
-                    &viewer.state.host,
+                    &context.state.user,
+                    &context.state.host,
                     &name,
                 ));
             }
-            let text = create_text::view(&view, viewer.state.schema.as_deref());
+            let text = create_text::view(&view, context.state.schema.as_deref());
             let row = vec![
                 Value::text(&view.name),
                 text.into(),
@@ -217,7 +221,7 @@ fn create_relation(viewer: Viewer<'_>, what: &ShowWhat, name: &ast::ObjectName) 
         Some(_) if wants_view => Err(Error::not_view(&schema, &name)),
         Some(Relation::Table(table)) => {
             let text =
-                create_text::table(&table, viewer.state, next_auto_increment(viewer, &table));
+                create_text::table(&table, context.state, next_auto_increment(context, &table));
             Ok((
                 texts(&["Table", "Create Table"]),
                 vec![vec![Value::text(&table.name), text.into()]],
@@ -250,7 +254,7 @@ fn create_relation(viewer: Viewer<'_>, what: &ShowWhat, name: &ast::ObjectName) 
     }
 }
 
-fn next_auto_increment(viewer: Viewer<'_>, table: &Table) -> u64 {
+fn next_auto_increment(context: ShowContext<'_>, table: &Table) -> u64 {
     let loaded = table
         .state
         .auto_increment
@@ -258,7 +262,7 @@ fn next_auto_increment(viewer: Viewer<'_>, table: &Table) -> u64 {
     if loaded > 0 {
         loaded
     } else {
-        viewer.shared.store.counter(table.space)
+        context.shared.store.counter(table.space)
     }
 }
 
@@ -278,8 +282,8 @@ pub fn no_routine(state: &SessionState, kind: &str, name: &ast::ObjectName) -> E
 }
 
 /// The account that is asked about; others' need SELECT on `mysql`.
-fn find_account(viewer: Viewer<'_>, asked: &ast::Account) -> Result<std::sync::Arc<Account>> {
-    let own = viewer.state.account.as_ref();
+fn find_account(context: ShowContext<'_>, asked: &ast::Account) -> Result<std::sync::Arc<Account>> {
+    let own = context.state.account.as_ref();
     let (user, host) = match (asked, own) {
         (ast::Account::Named { user, host }, _) => (
             user.0.clone(),
@@ -291,22 +295,27 @@ fn find_account(viewer: Viewer<'_>, asked: &ast::Account) -> Result<std::sync::A
     };
     let is_own = own.is_some_and(|own| own.user == user && own.host.eq_ignore_ascii_case(&host));
     if !is_own
-        && check::grants(viewer.state)
+        && check::grants(context.state)
             .is_some_and(|grants| !grants.on_schema("mysql").has(Privilege::Select))
     {
         return Err(Error::db_access_denied(
-            &viewer.state.user,
-            &viewer.state.host,
+            &context.state.user,
+            &context.state.host,
             "mysql",
         ));
     }
-    let found = viewer.shared.accounts.get(&user, &host);
+    let found = context.shared.accounts.get(&user, &host);
     found.ok_or_else(|| Error::no_such_grant(user, host))
 }
 
 /// SHOW WARNINGS and SHOW ERRORS: conditions of a level and above.
-fn conditions(viewer: Viewer<'_>, show: &ast::Show, count: bool, least: Level) -> Result<Rows> {
-    let state = viewer.state;
+fn conditions(
+    context: ShowContext<'_>,
+    show: &ast::Show,
+    count: bool,
+    least: Level,
+) -> Result<Rows> {
+    let state = context.state;
     let wanted: Vec<_> = state
         .warnings
         .iter()

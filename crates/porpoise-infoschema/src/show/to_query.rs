@@ -6,7 +6,7 @@ use porpoise_core::quote::{name, quoted};
 use porpoise_session::check;
 use porpoise_sql::ast::{self, ShowWhat};
 
-use super::Viewer;
+use super::ShowContext;
 use crate::view_columns::view_columns;
 
 /// A SELECT, and the name of its first column, which LIKE is about.
@@ -169,7 +169,11 @@ const VARIABLES: Columns = &[
 ];
 
 /// The SELECT of a SHOW. `pattern` is LIKE's, which SHOW DATABASES and TABLES put in a column's name.
-pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> Result<ShowQuery> {
+pub fn to_query(
+    context: ShowContext<'_>,
+    what: &ShowWhat,
+    pattern: Option<&str>,
+) -> Result<ShowQuery> {
     let suffix = pattern.map_or(String::new(), |pattern| format!(" ({pattern})"));
     Ok(match what {
         ShowWhat::Databases => {
@@ -188,7 +192,7 @@ pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> R
             first: "Database".into(),
         },
         ShowWhat::Tables { full, database, .. } => {
-            let schema = schema(viewer, database.as_ref())?;
+            let schema = schema(context, database.as_ref())?;
             let first = format!("Tables_in_{schema}{suffix}");
             let kind = if *full {
                 ",TABLE_TYPE AS `Table_type`"
@@ -203,7 +207,7 @@ pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> R
             ShowQuery { sql, first }
         }
         ShowWhat::TableStatus { database } => {
-            let schema = schema(viewer, database.as_ref())?;
+            let schema = schema(context, database.as_ref())?;
             simple(
                 "information_schema.TABLES",
                 TABLE_STATUS,
@@ -211,8 +215,8 @@ pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> R
             )
         }
         ShowWhat::Columns { full, table, .. } => {
-            let condition = table_condition(viewer, table)?;
-            check_view(viewer, table)?;
+            let condition = table_condition(context, table)?;
+            check_view(context, table)?;
             simple(
                 "information_schema.COLUMNS",
                 if *full { FULL_COLUMNS } else { COLUMNS },
@@ -220,11 +224,11 @@ pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> R
             )
         }
         ShowWhat::Indexes { table, .. } => {
-            let condition = table_condition(viewer, table)?;
+            let condition = table_condition(context, table)?;
             simple("information_schema.STATISTICS", INDEXES, &condition)
         }
         ShowWhat::Triggers { database, .. } => {
-            let schema = schema(viewer, database.as_ref())?;
+            let schema = schema(context, database.as_ref())?;
             simple(
                 "information_schema.TRIGGERS",
                 TRIGGERS,
@@ -232,7 +236,7 @@ pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> R
             )
         }
         ShowWhat::Events { database } => {
-            let schema = schema(viewer, database.as_ref())?;
+            let schema = schema(context, database.as_ref())?;
             simple(
                 "information_schema.EVENTS",
                 EVENTS,
@@ -317,29 +321,29 @@ pub fn to_query(viewer: Viewer<'_>, what: &ShowWhat, pattern: Option<&str>) -> R
 }
 
 /// The schema named, or the current one; it must exist and be visible.
-pub fn schema(viewer: Viewer<'_>, named: Option<&ast::Ident>) -> Result<String> {
-    let name = viewer.state.schema_or_current(named)?;
-    check::check_schema_visible(viewer.state, &name)?;
-    let found = viewer.shared.catalog.load().schema_name(&name);
+pub fn schema(context: ShowContext<'_>, named: Option<&ast::Ident>) -> Result<String> {
+    let name = context.state.schema_or_current(named)?;
+    check::check_schema_visible(context.state, &name)?;
+    let found = context.shared.catalog.load().schema_name(&name);
     found
         .map(|name| name.to_string())
         .ok_or_else(|| Error::unknown_database(name))
 }
 
 /// The full name of a table, view or virtual table that exists and is visible.
-pub fn table(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<(String, String)> {
-    let schema = viewer.state.schema_or_current(named.schema.as_ref())?;
+pub fn table(context: ShowContext<'_>, named: &ast::ObjectName) -> Result<(String, String)> {
+    let schema = context.state.schema_or_current(named.schema.as_ref())?;
     let schema = schema.to_string();
     let name = named.name.as_str();
-    if viewer
+    if context
         .state
         .temporary_tables
         .contains_key(&(schema.as_str().into(), name.into()))
     {
         return Ok((schema, name.to_string()));
     }
-    check::check_table_visible(viewer.state, &schema, name)?;
-    match viewer.shared.catalog.load().relation(&schema, name) {
+    check::check_table_visible(context.state, &schema, name)?;
+    match context.shared.catalog.load().relation(&schema, name) {
         Some(Relation::Virtual(table)) => Ok((table.schema.to_string(), table.name.to_string())),
         Some(_) => Ok((schema, name.to_string())),
         None => Err(Error::no_such_table(&schema, name)),
@@ -347,21 +351,21 @@ pub fn table(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<(String, Str
 }
 
 /// A view whose tables are gone has no columns to show, which is an error.
-fn check_view(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<()> {
-    let (schema, name) = table(viewer, named)?;
-    let shared = viewer.shared;
+fn check_view(context: ShowContext<'_>, named: &ast::ObjectName) -> Result<()> {
+    let (schema, name) = table(context, named)?;
+    let shared = context.shared;
     let catalog = shared.catalog.load_full();
     let hidden = (schema.as_str().into(), name.as_str().into());
     match catalog.relation(&schema, &name) {
-        Some(Relation::View(view)) if !viewer.state.temporary_tables.contains_key(&hidden) => {
-            view_columns(&view, &catalog, viewer.state, shared).map(drop)
+        Some(Relation::View(view)) if !context.state.temporary_tables.contains_key(&hidden) => {
+            view_columns(&view, &catalog, context.state, shared).map(drop)
         }
         _ => Ok(()),
     }
 }
 
-fn table_condition(viewer: Viewer<'_>, named: &ast::ObjectName) -> Result<String> {
-    let (schema, name) = table(viewer, named)?;
+fn table_condition(context: ShowContext<'_>, named: &ast::ObjectName) -> Result<String> {
+    let (schema, name) = table(context, named)?;
     Ok(format!(
         "TABLE_SCHEMA={} AND TABLE_NAME={}",
         quoted(&schema),

@@ -40,13 +40,13 @@ use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{NoRowCounts, PlanningContext, optimize};
+use crate::{Context, NoRowCounts, optimize};
 use change_target::ChangeTarget;
 use scope::{Columns, ComputedColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
 pub struct Binder<'a> {
-    pub context: &'a PlanningContext<'a>,
+    pub context: &'a Context<'a>,
     pub slots: Vec<SlotDraft>,
     /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
     pub subqueries: Vec<Option<Query>>,
@@ -117,7 +117,7 @@ pub struct SlotDraft {
 const DEPTH_MAX: usize = 200;
 
 impl<'a> Binder<'a> {
-    fn new(context: &'a PlanningContext<'a>) -> Binder<'a> {
+    fn new(context: &'a Context<'a>) -> Binder<'a> {
         Binder {
             context,
             slots: Vec::new(),
@@ -359,15 +359,12 @@ impl SlotDraft {
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
-pub fn plan(statement: &ast::Statement, context: &PlanningContext<'_>) -> Result<Plan, PlanError> {
+pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<Plan, PlanError> {
     Binder::new(context).plan(|binder| binder.statement(statement))
 }
 
 /// Plans the query of a view's definition.
-pub fn view_definition(
-    query: &ast::Query,
-    context: &PlanningContext<'_>,
-) -> Result<Plan, PlanError> {
+pub fn view_definition(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
     let mut binder = Binder::new(context);
     binder.defines_view = is_one_block(query);
     binder.plan(|binder| binder.top_query(query))
@@ -485,7 +482,7 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
 }
 
 /// The expressions of SET, DO and CALL.
-pub fn expressions(exprs: &[&ast::Expr], context: &PlanningContext<'_>) -> Result<Plan, PlanError> {
+pub fn expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<Plan, PlanError> {
     Binder::new(context).plan(|binder| binder.expressions(exprs))
 }
 
@@ -495,7 +492,7 @@ fn bind_alone<R>(
     bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
 ) -> Result<R> {
     let catalog = Catalog::default();
-    let context = PlanningContext {
+    let context = Context {
         catalog: &catalog,
         session,
         temporary_tables: &TemporaryTables::new(),

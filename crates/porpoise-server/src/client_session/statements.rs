@@ -1,7 +1,7 @@
 //! Commands that run statements, as text or prepared.
 
 use hashbrown::HashMap;
-use porpoise_engine::session::Ran;
+use porpoise_engine::session::StatementOutcome;
 use porpoise_engine::{Error, Result};
 use porpoise_protocol::command::Execute;
 use porpoise_protocol::flags::{Capabilities, CursorFlags, Status};
@@ -58,7 +58,7 @@ impl ClientSession {
         loop {
             let format = self.format(RowFormat::Text);
             let mut reply = ReplyWriter::new(writer, send_buffer, format);
-            let Ran {
+            let StatementOutcome {
                 rest: after,
                 commit,
             } = match self.session.query(rest, &mut reply) {

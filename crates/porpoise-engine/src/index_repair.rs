@@ -1,6 +1,8 @@
-//! Indexes after rows were lost: `porpoise recover` saves rows and index entries as they come, each
-//! from pages of its own, so that they need not agree. Here the rows are right: entries that are no
-//! row's are removed, and rows that lack an entry get it.
+//! Repairs indexes after rows were lost.
+//!
+//! `porpoise recover` saves rows and index entries from the pages that are still readable, so the two
+//! need not agree. The repair takes the rows as correct: it removes entries that belong to no row, and
+//! adds the entries that rows lack.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,42 +14,49 @@ use porpoise_storage::{Direction, Snapshot, SpaceId, Transaction};
 
 use crate::engine::Engine;
 
-/// So many changes go into one transaction.
+/// How many changes go into one transaction.
 const BATCH: usize = 10_000;
 
 /// A table whose indexes agree with its rows.
 #[derive(Debug)]
-pub struct MendedTable {
+pub struct RepairedTable {
     /// `schema.name`.
     pub name: String,
+    /// The space of its rows.
     pub rows: SpaceId,
     /// The spaces of its secondary indexes.
     pub entries: Vec<SpaceId>,
     /// The indexes that had to be changed, with the entries removed and added.
-    pub mended: Vec<(String, u64, u64)>,
+    pub repaired: Vec<(String, u64, u64)>,
 }
 
-/// Makes the indexes of all tables agree with the rows. `begin` is told of each table before.
-pub fn mend_indexes(engine: &Engine, mut begin: impl FnMut(&str)) -> Result<Vec<MendedTable>> {
+/// Makes the indexes of all tables agree with their rows. `begin` is called with each table's
+/// `schema.name` before the table is read.
+///
+/// # Errors
+/// Damage in storage, and I/O errors. The tables before stay repaired.
+pub fn repair_indexes(engine: &Engine, mut begin: impl FnMut(&str)) -> Result<Vec<RepairedTable>> {
     let mut tables = Vec::new();
     for table in base_tables(engine) {
-        let mut mended = MendedTable {
+        let mut repaired = RepairedTable {
             name: format!("{}.{}", table.schema, table.name),
             rows: table.space,
             entries: Vec::new(),
-            mended: Vec::new(),
+            repaired: Vec::new(),
         };
-        begin(&mended.name);
+        begin(&repaired.name);
         let indexes = table.indexes.iter();
         for index in indexes.filter(|index| index.kind != IndexKind::Primary) {
-            mended.entries.push(index.space);
+            repaired.entries.push(index.space);
             let removed = remove_strays(engine, &table, index)?;
             let added = add_missing(engine, &table, index)?;
             if removed + added > 0 {
-                mended.mended.push((index.name.to_string(), removed, added));
+                repaired
+                    .repaired
+                    .push((index.name.to_string(), removed, added));
             }
         }
-        tables.push(mended);
+        tables.push(repaired);
     }
     Ok(tables)
 }
@@ -121,7 +130,7 @@ fn each_row(
     Ok(())
 }
 
-/// Removes the entries that are no row's.
+/// Removes the entries that belong to no row.
 fn remove_strays(engine: &Engine, table: &Table, index: &Index) -> Result<u64> {
     let snapshot = engine.shared.store.snapshot();
     let mut batches = Batches::new(engine);

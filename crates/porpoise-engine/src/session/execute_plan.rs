@@ -1,0 +1,270 @@
+//! Executing a plan: privileges, metadata locks, the view of storage, and the commit in autocommit mode.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use porpoise_catalog::{Catalog, Table};
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::{Reply, ResultColumn};
+use porpoise_executor::{Exec, View, statement};
+use porpoise_mdl::process::Control;
+use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
+use porpoise_planner as planner;
+use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_session::check;
+use porpoise_session::check::Privileged;
+use porpoise_session::plan_cache::CachedPlan;
+use porpoise_session::plan_locks::lock_tables_of;
+use porpoise_session::session_state::SessionState;
+use porpoise_session::shared::Shared;
+use porpoise_sql::{Digest, Literals};
+use porpoise_storage::{Commit, Savepoint, Transaction};
+use porpoise_types::Value;
+
+use crate::session::Session;
+use crate::session::transaction::TransactionState;
+
+/// A plan that the session may execute, and what it is executed with.
+#[derive(Clone, Copy)]
+struct Execution<'a> {
+    plan: Privileged<'a, Plan>,
+    catalog: &'a Catalog,
+    parameters: &'a [Value],
+    columns: Option<&'a [ResultColumn]>,
+}
+
+impl Execution<'_> {
+    /// Runs the plan's operators over a view of storage.
+    fn run(
+        self,
+        state: &mut SessionState,
+        shared: &Shared,
+        view: View<'_>,
+        reply: &mut dyn Reply,
+    ) -> Result<()> {
+        let mut exec = Exec::of_plan(
+            state,
+            shared,
+            self.catalog,
+            view,
+            self.plan,
+            self.parameters,
+        );
+        statement::execute(&mut exec, self.plan, self.columns, reply)
+    }
+
+    /// Runs the plan, whose tables are locked, in the session's open transaction. A statement that fails takes
+    /// back what it wrote; one that meets a deadlock rolls the transaction back.
+    fn run_in(
+        self,
+        transaction: &mut TransactionState,
+        state: &mut SessionState,
+        shared: &Shared,
+        control: &Control,
+        reply: &mut dyn Reply,
+    ) -> Result<()> {
+        if !self.plan.tables.is_empty() {
+            transaction.open = true;
+        }
+        check_read_view(transaction, self.plan.get())?;
+        let (mut storage, savepoint) = begin_writing(transaction, state, shared, control);
+        let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
+        end_writing(state);
+        match &executed {
+            Err(error) if error.is(porpoise_core::error::ErrorKind::Deadlock) => {
+                drop(storage);
+                transaction.rollback(control);
+            }
+            Err(_) => {
+                storage.rollback_to(savepoint);
+                transaction.storage = Some(storage);
+            }
+            Ok(()) => transaction.storage = Some(storage),
+        }
+        executed
+    }
+
+    /// Runs a plan that writes, whose tables are locked, as a transaction by itself: it is committed, or rolled
+    /// back if it fails.
+    fn run_and_commit(
+        self,
+        transaction: &mut TransactionState,
+        state: &mut SessionState,
+        shared: &Shared,
+        control: &Control,
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        check_read_view(transaction, self.plan.get())?;
+        let (mut storage, _) = begin_writing(transaction, state, shared, control);
+        let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
+        end_writing(state);
+        match executed {
+            Ok(()) => {
+                transaction.storage = Some(storage);
+                transaction.commit(control)
+            }
+            Err(error) => {
+                drop(storage);
+                transaction.rollback(control);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Takes the storage transaction for a statement, and a savepoint before the statement.
+fn begin_writing(
+    transaction: &mut TransactionState,
+    state: &mut SessionState,
+    shared: &Shared,
+    control: &Control,
+) -> (Transaction, Savepoint) {
+    let isolation = transaction.isolation;
+    state.keeps_absent_locks = !isolation.refreshes();
+    let mut storage = transaction.take_storage(shared, state);
+    control.held.set_transaction(storage.id());
+    if isolation.refreshes() {
+        storage.forget_view();
+    }
+    let savepoint = storage.savepoint();
+    (storage, savepoint)
+}
+
+/// Resets what a statement set for itself alone.
+fn end_writing(state: &mut SessionState) {
+    state.ignore_errors = false;
+    state.changes_rows = false;
+}
+
+impl Session {
+    /// Executes a kept plan. `source` is the digest and the literals of the text `sql`, if they are not those
+    /// that the plan was made from.
+    pub(super) fn execute_cached_plan(
+        &mut self,
+        cached: &Arc<CachedPlan>,
+        catalog: &Arc<Catalog>,
+        sql: &[u8],
+        source: Option<(Digest, &Literals)>,
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        // Columns named by a text that holds literals are named by the current text.
+        if let (PlanKind::Query(query), Some(to), Some((digest, literals))) =
+            (&cached.plan.kind, source, &cached.source)
+            && query.name_spans.iter().any(Option::is_some)
+        {
+            let map = porpoise_sql::SourceMap {
+                from: (*digest, literals),
+                to: (to.0, to.1),
+            };
+            let mut columns = query.columns.clone();
+            for (column, span) in columns.iter_mut().zip(&query.name_spans) {
+                if let Some(span) = span {
+                    column.name = planner::column_name(map.map(*span).of(sql));
+                }
+            }
+            return self.execute_plan(&cached.plan, catalog, parameters, Some(&columns), reply);
+        }
+        self.execute_plan(&cached.plan, catalog, parameters, None, reply)
+    }
+
+    /// Checks that the session may execute a plan, and executes it in the session's transaction, or as a
+    /// transaction by itself. `columns` replace the names and types of the plan's result columns.
+    pub(crate) fn execute_plan(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+        columns: Option<&[ResultColumn]>,
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let plan = check::plan(&self.state, &self.shared.accounts, plan)?;
+        if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
+            return Err(Error::read_only_transaction());
+        }
+        let execution = Execution {
+            plan,
+            catalog,
+            parameters,
+            columns,
+        };
+        let in_transaction = self.transaction.open || !self.state.autocommit;
+        let committed = self.execute_privileged(execution, in_transaction, reply);
+        if !in_transaction {
+            self.end_transaction();
+        }
+        committed
+    }
+
+    /// Takes the metadata locks that the plan needs, and executes it.
+    fn execute_privileged(
+        &mut self,
+        execution: Execution<'_>,
+        in_transaction: bool,
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let plan = execution.plan;
+        let shared = self.shared.clone();
+        let control: &Control = &self.control;
+        let writes = plan.writes();
+        let _changing = match writes {
+            true => Some(self.state.begin_change(&shared.locks, control)?),
+            false => None,
+        };
+        // A statement that is a transaction by itself releases its tables when it ends.
+        let mut statement_tables = StatementTables::none(control);
+        let context = MdlContext {
+            requester: self.state.requester(&shared.locks),
+            control,
+        };
+        let mut scope = match in_transaction {
+            true => MdlScope::Transaction(&mut self.transaction.tables),
+            false => MdlScope::Statement(&mut statement_tables),
+        };
+        if let Err(error) = lock_tables_of(plan.get(), &self.state, context, &mut scope) {
+            if error.is(porpoise_core::error::ErrorKind::Deadlock) {
+                self.transaction.rollback(control);
+            }
+            return Err(error);
+        }
+        // DDL may have come between planning and the locks.
+        let newest = shared.catalog.load();
+        if newest.version != execution.catalog.version && !plan.is_current(&newest) {
+            return Err(Error::table_definition_changed());
+        }
+        drop(newest);
+        if in_transaction || writes {
+            let state = &mut self.state;
+            let transaction = &mut self.transaction;
+            return match in_transaction {
+                true => execution
+                    .run_in(transaction, state, &shared, control, reply)
+                    .map(|()| None),
+                false => execution.run_and_commit(transaction, state, &shared, control, reply),
+            };
+        }
+        let view = if plan.tables.is_empty() {
+            View::None
+        } else {
+            View::Snapshot(shared.store.snapshot())
+        };
+        let executed = execution.run(&mut self.state, &shared, view, reply);
+        executed.map(|()| None)
+    }
+}
+
+/// Refuses a plan with a table whose rows were moved into a new space after the transaction's read view
+/// was made: it would see none of them.
+fn check_read_view(transaction: &TransactionState, plan: &Plan) -> Result<()> {
+    if let Some(storage) = &transaction.storage
+        && storage.has_read_view()
+        && !transaction.isolation.refreshes()
+    {
+        let seen = storage.read_view().ts().0;
+        let is_gone = |table: &Table| table.state.rebuilt_ts.load(Ordering::Acquire) > seen;
+        if plan.tables.iter().any(|(table, _)| is_gone(table)) {
+            return Err(Error::table_definition_changed());
+        }
+    }
+    Ok(())
+}

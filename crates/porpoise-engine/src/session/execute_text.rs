@@ -1,0 +1,287 @@
+//! Statements that come as text: finding a kept plan by the text's digest, or making one.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use porpoise_catalog::Catalog;
+use porpoise_core::error::{Error, Result};
+use porpoise_core::reply::Reply;
+use porpoise_mdl::process::Command;
+use porpoise_planner::access::PlanError;
+use porpoise_planner::{self as planner, Context};
+use porpoise_session::check;
+use porpoise_session::plan_cache::{CachedPlan, PlanKey};
+use porpoise_sql::{Digest, Literals, Modes, ast};
+use porpoise_storage::Commit;
+use porpoise_types::{DataType, Value};
+
+use crate::session::syntax_error::{syntax_error, syntax_error_near};
+use crate::session::{Session, StatementOutcome};
+
+/// A text whose digest is known, and what its plan is looked up or made with.
+struct DigestedText<'a> {
+    sql: &'a [u8],
+    modes: Modes,
+    digest: Digest,
+    literals: &'a Literals,
+    catalog: &'a Arc<Catalog>,
+    context_hash: u64,
+}
+
+impl DigestedText<'_> {
+    /// The key of a plan for this statement in the session's present context.
+    fn key(&self, statement: u128) -> PlanKey {
+        PlanKey {
+            statement,
+            context_hash: self.context_hash,
+        }
+    }
+}
+
+impl Session {
+    /// Executes the first statement of `sql`, and writes the result to `reply`.
+    ///
+    /// # Errors
+    /// Whatever the statement fails with; what it wrote is taken back by then.
+    pub fn query(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
+        self.begin_statement(Command::Query, sql);
+        let outcome = self.replan_if_stale(|session| session.execute_text(sql, reply));
+        self.end_statement(&outcome);
+        outcome
+    }
+
+    /// Executes a statement, and again with a new plan if its tables were changed while it waited for their
+    /// metadata locks: by then nothing has been done and nothing replied.
+    pub(super) fn replan_if_stale<T>(
+        &mut self,
+        mut execute: impl FnMut(&mut Session) -> Result<T>,
+    ) -> Result<T> {
+        /// If so many plans are stale one after the other, the statement fails.
+        const PLANS_MAX: u32 = 100;
+        let mut version = self.shared.catalog.load().version;
+        let mut outcome = execute(self);
+        for _ in 1..PLANS_MAX {
+            let newest = self.shared.catalog.load().version;
+            let is_stale = |error: &Error| {
+                error.is(porpoise_core::error::ErrorKind::TableDefinitionChanged)
+                    && newest != version
+            };
+            if !outcome.as_ref().is_err_and(is_stale) {
+                break;
+            }
+            version = newest;
+            outcome = execute(self);
+        }
+        outcome
+    }
+
+    /// Executes a text with the plan kept for its digest, or makes the plan.
+    fn execute_text(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
+        let modes = self.modes();
+        let mut literals = std::mem::take(&mut self.literals);
+        let Some(digest) = porpoise_sql::digest(sql, modes, &mut literals) else {
+            self.literals = literals;
+            return self.execute_uncached(sql, modes, reply);
+        };
+        let catalog = self.shared.catalog.load();
+        let text = DigestedText {
+            sql,
+            modes,
+            digest,
+            literals: &literals,
+            catalog: &catalog,
+            context_hash: self.planning_context_hash(),
+        };
+        let outcome = match self.find_plan(&text) {
+            Some(cached) => self.execute_found_plan(&text, &cached, reply),
+            None => self.execute_and_cache(&text, reply),
+        };
+        literals.clear();
+        self.literals = literals;
+        outcome
+    }
+
+    /// The plan kept for a text: under its shape, or under its shape and the literals that are no parameters.
+    fn find_plan(&mut self, text: &DigestedText<'_>) -> Option<Arc<CachedPlan>> {
+        let version = text.catalog.version;
+        let shared = self.shared.clone();
+        let key = text.key(text.digest.shape);
+        if let Some(found) = self.plans.find(&shared.plans, key, version) {
+            return Some(found);
+        }
+        let mask = shared.plans.mask(text.digest.shape)?;
+        let key = text.key(text.digest.key(text.sql, text.literals, &mask));
+        self.plans.find(&shared.plans, key, version)
+    }
+
+    /// Executes a kept plan with the text's own literals.
+    fn execute_found_plan(
+        &mut self,
+        text: &DigestedText<'_>,
+        cached: &Arc<CachedPlan>,
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
+        let mut parameters = std::mem::take(&mut self.parameters);
+        parameters.clear();
+        let mask = cached.mask.as_ref();
+        self.literal_values(text.sql, text.literals, mask, text.modes, &mut parameters);
+        let source = Some((text.digest, text.literals));
+        let catalog = text.catalog;
+        let committed =
+            self.execute_cached_plan(cached, catalog, text.sql, source, &parameters, reply);
+        self.parameters = parameters;
+        committed.map(|commit| StatementOutcome {
+            rest: text.sql.len(),
+            commit,
+        })
+    }
+
+    /// Parses and plans a text with its literals as parameters, keeps the plan if others may use it, and
+    /// executes it.
+    fn execute_and_cache(
+        &mut self,
+        text: &DigestedText<'_>,
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
+        let &DigestedText {
+            sql,
+            modes,
+            digest,
+            literals,
+            catalog,
+            ..
+        } = text;
+        let parsed = porpoise_sql::parse_digested(sql, modes);
+        let Some((parsed, mask)) = parsed.map_err(|error| syntax_error(&error))? else {
+            return Err(Error::empty_query());
+        };
+        if !porpoise_sql::digest::is_cacheable(&parsed.statement) {
+            return self.execute_uncached(sql, modes, reply);
+        }
+        let mut parameters = Vec::new();
+        self.literal_values(sql, literals, Some(&mask), modes, &mut parameters);
+        let types: Vec<DataType> = literals
+            .iter()
+            .map(|literal| self.literal_type(literal.value(sql, modes)))
+            .collect();
+        let context = Context {
+            literals: &parameters,
+            ..self.context(catalog, sql, &types)
+        };
+        let plan = planner::plan(&parsed.statement, &context);
+        let plan = plan.map_err(|failed| self.refuse(failed))?;
+        let cacheable = plan.cacheable
+            && plan.fixed_parameters.is_empty()
+            && self.state.temporary_tables.is_empty();
+        let cached = Arc::new(CachedPlan {
+            plan,
+            catalog_version: catalog.version,
+            sql: sql.into(),
+            source: Some((digest, literals.clone())),
+            mask: Some(mask.clone()),
+        });
+        if cacheable {
+            let key = text.key(digest.key(sql, literals, &mask));
+            let shared = &self.shared.plans;
+            if key.statement != digest.shape {
+                shared.keep_mask(digest.shape, mask);
+            }
+            shared.keep(key, cached.clone());
+            self.plans.keep(key, cached.clone());
+        }
+        let commit = self.execute_cached_plan(&cached, catalog, sql, None, &parameters, reply)?;
+        Ok(StatementOutcome {
+            rest: sql.len(),
+            commit,
+        })
+    }
+
+    /// Parses and executes a statement for which no plan is kept.
+    fn execute_uncached(
+        &mut self,
+        sql: &[u8],
+        modes: Modes,
+        reply: &mut dyn Reply,
+    ) -> Result<StatementOutcome> {
+        self.state.reads_lock = self.reads_lock();
+        let parsed =
+            porpoise_sql::parse_statement(sql, 0, modes).map_err(|error| syntax_error(&error))?;
+        let Some(parsed) = parsed else {
+            return Err(Error::empty_query());
+        };
+        let rest = parsed.next;
+        if rest < sql.len() && !self.multi_statements {
+            return Err(syntax_error_near(sql, rest));
+        }
+        if parsed.placeholders > 0 {
+            return Err(syntax_error_near(sql, parsed.span.start as usize));
+        }
+        let commit = self.execute_statement(&parsed.statement, sql, &[], &[], reply)?;
+        Ok(StatementOutcome { rest, commit })
+    }
+
+    /// Executes a parsed statement with parameters. Spans of the syntax tree point into `sql`.
+    pub(crate) fn execute_statement(
+        &mut self,
+        statement: &ast::Statement,
+        sql: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        match statement {
+            ast::Statement::Query(_)
+            | ast::Statement::Insert(_)
+            | ast::Statement::Update(_)
+            | ast::Statement::Delete(_) => {
+                let catalog = self.shared.catalog.load_full();
+                let context = self.context(&catalog, sql, types);
+                let plan = planner::plan(statement, &context);
+                let plan = plan.map_err(|failed| self.refuse(failed))?;
+                self.execute_plan(&plan, &catalog, parameters, None, reply)
+            }
+            ast::Statement::LoadData(load) => {
+                self.load_data(statement, load, sql, types, parameters, reply)
+            }
+            _ => {
+                let statement = check::statement(&self.state, statement)?;
+                self.dispatch(statement, sql, types, parameters, reply)
+            }
+        }
+    }
+
+    /// The error to return for a statement that could not be planned: it tells nothing of tables that the
+    /// session may not know of.
+    pub(crate) fn refuse(&self, failed: PlanError) -> Error {
+        check::refuse(&self.state, &self.shared.accounts, failed)
+    }
+
+    /// Starts the clock, clears the diagnostics of the last statement, and shows this one in the process list.
+    pub(super) fn begin_statement(&mut self, command: Command, sql: &[u8]) {
+        let now = now_us();
+        self.state.begin_diagnostics();
+        self.state.statement_started_us = self.state.fixed_timestamp_us.unwrap_or(now);
+        self.control.begin(command, sql, now);
+        if self.state.interrupt.is_set() && !self.control.is_connection_killed() {
+            self.state.interrupt.clear();
+        }
+    }
+
+    /// Keeps the error for SHOW ERRORS, and resets what belongs to one statement.
+    pub(super) fn end_statement(&mut self, outcome: &Result<StatementOutcome>) {
+        if let Err(error) = outcome {
+            self.state.keep_error(error.condition().clone());
+            self.state.row_count = -1;
+        }
+        self.state.load_source = None;
+        self.state.ignore_errors = false;
+        self.state.changes_rows = false;
+        self.control.end(self.state.statement_started_us);
+    }
+}
+
+fn now_us() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros() as i64)
+}

@@ -1,0 +1,164 @@
+//! Opening, resetting and closing a session: login, COM_RESET_CONNECTION, COM_CHANGE_USER, COM_INIT_DB.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use porpoise_core::error::{Error, Result};
+use porpoise_mdl::process::Control;
+use porpoise_session::check;
+use porpoise_session::plan_cache::SessionPlans;
+use porpoise_session::session_state::SessionState;
+use porpoise_session::shared::Shared;
+use porpoise_sql::Literals;
+
+use crate::session::planning_context::PlanningContext;
+use crate::session::state_changes::SessionStateChanges;
+use crate::session::transaction::TransactionState;
+use crate::session::{Login, Session};
+
+impl Session {
+    /// Opens a session for a login and adds it to the process list.
+    pub(crate) fn open(shared: Arc<Shared>, login: Login) -> Result<Session> {
+        let control = Arc::new(Control::new(
+            login.connection_id,
+            login.user.clone(),
+            login.peer.clone(),
+        ));
+        let state = Self::initial_state(&shared, &login);
+        let mut session = Session {
+            planning_context: PlanningContext::of(&state),
+            state,
+            shared,
+            transaction: TransactionState::default(),
+            control,
+            plans: SessionPlans::default(),
+            prepared: HashMap::new(),
+            named: HashMap::new(),
+            next_statement_id: 1,
+            literals: Literals::new(),
+            parameters: Vec::new(),
+            login: Login::default(),
+            state_changes: SessionStateChanges::default(),
+            multi_statements: true,
+        };
+        session.log_in(login)?;
+        session.shared.locks.sessions.add(session.control.clone());
+        Ok(session)
+    }
+
+    /// The state of a session before its login: the globals, with the client's collation.
+    fn initial_state(shared: &Shared, login: &Login) -> SessionState {
+        let globals = &shared.variables;
+        SessionState::new(globals.begin_session(login.connection_id, login.collation))
+    }
+
+    /// Gives a session that is in its initial state to the one who logs in.
+    fn log_in(&mut self, login: Login) -> Result<()> {
+        let state = &mut self.state;
+        state.interrupt = self.control.interrupt.clone();
+        state.bell = self.control.bell.clone();
+        state.user = login.user.clone();
+        state.host = login.host.clone();
+        state.account = login.account.clone();
+        state.must_change_password = login
+            .account
+            .as_ref()
+            .is_some_and(|own| own.password_expired);
+        state.found_rows_flag = login.found_rows;
+        if login.interactive {
+            porpoise_core::variables::make_interactive(state);
+        }
+        porpoise_session::active_roles::log_in(state, &self.shared.accounts)?;
+        self.end_transaction();
+        self.login = login;
+        if let Some(schema) = self.login.schema.clone() {
+            self.init_db(&schema)?;
+        }
+        Ok(())
+    }
+
+    /// USE, and COM_INIT_DB.
+    pub fn init_db(&mut self, name: &str) -> Result<()> {
+        check::check_schema_visible(&self.state, name)?;
+        let catalog = self.shared.catalog.load();
+        let Some(schema) = catalog.schema_name(name) else {
+            return Err(Error::unknown_database(name));
+        };
+        self.state.schema = Some(schema.clone());
+        self.control.set_schema(Some(schema.clone()));
+        self.state_changes.schema = Some(schema);
+        self.state_changes.state_changed = true;
+        Ok(())
+    }
+
+    /// COM_RESET_CONNECTION: as if just connected, without authenticating again.
+    pub fn reset(&mut self) -> Result<()> {
+        self.clear()?;
+        let schema = self.state.schema.clone();
+        let login = Login {
+            schema: None,
+            ..self.login.clone()
+        };
+        // With the global character sets, not with those the client asked for at login.
+        let globals = &self.shared.variables;
+        self.state = SessionState::new(globals.begin_session(login.connection_id, None));
+        self.log_in(login)?;
+        self.state.schema = schema;
+        Ok(())
+    }
+
+    /// COM_CHANGE_USER, after the new user has proven who they are.
+    pub fn change_user(&mut self, login: Login) -> Result<()> {
+        self.clear()?;
+        self.state = Self::initial_state(&self.shared, &login);
+        self.control.set_user(login.user.clone());
+        self.log_in(login)
+    }
+
+    /// Ends what the session holds: transaction, locks, temporary tables, prepared statements, plans.
+    fn clear(&mut self) -> Result<()> {
+        self.transaction.rollback(&self.control);
+        self.release_named_locks();
+        self.drop_temporary_tables()?;
+        self.prepared.clear();
+        self.named.clear();
+        self.plans.clear();
+        self.state_changes = SessionStateChanges::default();
+        Ok(())
+    }
+
+    fn release_named_locks(&self) {
+        let locks = &self.shared.locks.named;
+        locks.release_all(self.state.connection_id);
+    }
+
+    /// Drops the session's temporary tables and their spaces, durably.
+    pub(crate) fn drop_temporary_tables(&mut self) -> Result<()> {
+        if self.state.temporary_tables.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = self.shared.store.begin();
+        for (_, table) in self.state.temporary_tables.drain() {
+            transaction.drop_space(table.space);
+            for index in table
+                .indexes
+                .iter()
+                .filter(|index| index.space != table.space)
+            {
+                transaction.drop_space(index.space);
+            }
+        }
+        transaction.commit()?.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.transaction.rollback(&self.control);
+        self.release_named_locks();
+        // A failure here leaves spaces that no definition names. The next start drops them.
+        let _ = self.drop_temporary_tables();
+        self.shared.locks.sessions.remove(self.control.id);
+    }
+}

@@ -1,0 +1,28 @@
+//! Error 1064, and what else the parser refuses, as clients see it.
+
+use porpoise_core::error::Error;
+use porpoise_sql::{ParseError, ParseErrorKind};
+
+/// The error that a client gets for what the parser refused.
+pub(super) fn syntax_error(error: &ParseError) -> Error {
+    match error.kind {
+        ParseErrorKind::Syntax => Error::syntax_error(&error.near, error.line),
+        ParseErrorKind::TooDeep => Error::statement_too_deep(),
+    }
+}
+
+/// Error 1064 with the text at the position, and its line.
+pub(super) fn syntax_error_near(sql: &[u8], position: usize) -> Error {
+    /// How much of the rest of the statement the message shows.
+    const NEAR_CHARS_MAX: usize = 80;
+    let position = position.min(sql.len());
+    let line = 1 + sql[..position]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count();
+    let near: String = String::from_utf8_lossy(&sql[position..])
+        .chars()
+        .take(NEAR_CHARS_MAX)
+        .collect();
+    Error::syntax_error(near, line)
+}
