@@ -2,9 +2,10 @@
 //! doesn't tell that there is none.
 //!
 //! The plugin that asks is one that accounts of this database have; which of several, a keyed hash
-//! of the user's name says. The key is kept with the accounts: whoever asks again, also after a
-//! restart, is asked in the same way, as a user with an account is. Some are asked otherwise only
-//! when an account gets a plugin that no other has, or the last one loses it.
+//! of the user's name says. The key is kept with the accounts: the same name is asked by the same
+//! plugin each time, also after a restart, as that of a user with an account is. That changes for
+//! some names only when an account gets a plugin that no other account has, or the last account
+//! with a plugin loses it.
 
 use porpoise_catalog::dictionary::{KIND_DECOY_KEY, put_record, read_kind};
 use porpoise_core::error::Result;

@@ -2,7 +2,7 @@
 //!
 //! A role is a locked account. GRANT role TO user writes its name beside the user's own privileges;
 //! SET ROLE, or the login for default roles, makes it active in one session, whose privileges are
-//! from then on its account's and its active roles' together ([`super::check::grants`]). A role
+//! from then on its account's and its active roles' together (`porpoise_session::check`). A role
 //! that is revoked or dropped has no more effect in any session.
 //!
 //! MySQL 8.4 manual, 8.2.10 (Using Roles).

@@ -13,9 +13,10 @@
 //!
 //! Values are JSON, so that a field can be added without a new format.
 //!
-//! DDL is atomic: a [`CatalogChange`](crate::CatalogChange) holds the dictionary writes, `create_space` and `drop_space`
-//! in one storage transaction, and the new [`Catalog`] beside it. [`commit`](crate::CatalogChange::commit) makes
-//! the first durable, then the second visible. One change is made at a time.
+//! DDL is atomic: a [`CatalogChange`](crate::CatalogChange) holds the dictionary writes,
+//! `create_space` and `drop_space` in one storage transaction, and the new [`Catalog`] beside it.
+//! [`commit`](crate::CatalogChange::commit) makes the first durable, then the second visible. One
+//! change is made at a time.
 //!
 //! Rows that DDL copies go into spaces marked 'x' by transactions of their own, so that memory
 //! stays bounded; the change that puts the finished table in place removes the marks. Spaces still

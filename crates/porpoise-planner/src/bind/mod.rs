@@ -5,10 +5,12 @@
 //! bound, in a list of its own (see [`super::query`]).
 //!
 //! - [`expr`]: expressions; [`scope`]: names;
-//! - [`from`]: tables, joins, derived tables, views, common tables;
+//! - [`from`]: tables, joins, derived tables; [`view`]: views; [`common_table`]: WITH;
+//!   [`json_table`]: JSON_TABLE;
 //! - [`select`]: query blocks, set operations, ORDER BY, LIMIT; [`group`]: GROUP BY and aggregates;
-//! - `window`: OVER;
-//! - [`change`]: INSERT, UPDATE, DELETE.
+//!   [`window`]: OVER;
+//! - [`insert`]: INSERT, REPLACE, LOAD DATA; [`change`]: UPDATE, DELETE; [`change_target`]: the
+//!   tables and views that these may write to.
 
 mod change;
 mod change_target;

@@ -363,7 +363,7 @@ impl Binder<'_> {
         expr
     }
 
-    /// The same, with what the client is told of it.
+    /// The same, with the column's metadata for the client.
     pub(super) fn output_column(
         &mut self,
         depth: usize,

@@ -2,8 +2,8 @@
 //! tables.
 //!
 //! The members and their order are those of MySQL's first version of the format, which is its
-//! default (MySQL 8.4 manual, 15.8.2 and the variable `explain_json_format_version`). What a
-//! table's row of the traditional form tells is told of it here too.
+//! default (MySQL 8.4 manual, 15.8.2 and the variable `explain_json_format_version`). A table's
+//! object has what its row of the traditional form has.
 //!
 //! ```text
 //! query_block            select_id, cost_info, then the topmost operation
@@ -466,7 +466,7 @@ fn name_of(table: &Members) -> Option<String> {
     })
 }
 
-/// Adds to the condition that is told of a table.
+/// Adds to the `attached_condition` of a table.
 fn attach(condition: &str, table: &mut Members) {
     let told = table.iter_mut().find_map(|(name, item)| match item {
         Item::Text(text) if *name == "attached_condition" => Some(text),
