@@ -1,9 +1,11 @@
-//! How users are asked for a password that have no account, so that the question doesn't tell.
+//! Decoy plugins: how users without an account are asked for a password, so that the question
+//! doesn't tell that there is none.
 //!
 //! The plugin that asks is one that accounts of this database have; which of several, a keyed hash
-//! of the user's name says. The key is kept with the accounts: whoever asks again, also after a
-//! restart, is asked in the same way, as a user with an account is. Some are asked otherwise only
-//! when an account gets a plugin that no other has, or the last one loses it.
+//! of the user's name says. The key is kept with the accounts: the same name is asked by the same
+//! plugin each time, also after a restart, as that of a user with an account is. That changes for
+//! some names only when an account gets a plugin that no other account has, or the last account
+//! with a plugin loses it.
 
 use porpoise_catalog::dictionary::{KIND_DECOY_KEY, put_record, read_kind};
 use porpoise_core::error::Result;
@@ -15,7 +17,7 @@ use super::CACHING_SHA2_PASSWORD;
 
 const KEY_BYTES: usize = 32;
 
-/// What nobody outside knows.
+/// The secret key of the hash.
 #[derive(Serialize, Deserialize)]
 struct Key([u8; KEY_BYTES]);
 
@@ -32,8 +34,8 @@ impl Decoys {
         }
         let mut key = Key([0; KEY_BYTES]);
         getrandom::fill(&mut key.0).expect("the operating system has random bytes");
-        if let Err(error) = keep(store, &key) {
-            // It is good until the next start.
+        if let Err(error) = store_key(store, &key) {
+            // The key is used until the next start.
             tracing::warn!("can't keep a key for logins: {}", error.message());
         }
         Ok(Decoys { key })
@@ -55,7 +57,7 @@ impl Decoys {
     }
 }
 
-fn keep(store: &Store, key: &Key) -> Result<()> {
+fn store_key(store: &Store, key: &Key) -> Result<()> {
     let mut transaction = store.begin();
     put_record(&mut transaction, KIND_DECOY_KEY, &[], key)?;
     Ok(transaction.commit()?.wait()?)

@@ -1,4 +1,4 @@
-//! Host patterns: which of them a newcomer matches, and which of several is the most specific.
+//! Host patterns: which of them a client matches, and which of several is the most specific.
 //!
 //! | pattern | matches |
 //! | --- | --- |

@@ -1,8 +1,8 @@
-//! Accounts and privileges: who there is, how they prove it, and what they may do.
+//! Accounts and privileges: who can log in, by what authentication, and what they may do.
 //!
-//! An account is a user name and a host pattern. [`Accounts::find`] picks the one that a newcomer is
-//! matched with: the most specific host first, then a user name before the anonymous one. Proving an
-//! identity is the server's business; here are the plugin's name and the stored hash.
+//! An account is a user name and a host pattern. [`Accounts::find`] picks the one that a client is
+//! matched with: the most specific host first, then a user name before the anonymous one.
+//! Authentication is the server's task; here are the plugin's name and the stored hash.
 //!
 //! Privileges are granted at four levels, and add up:
 //!
@@ -10,11 +10,11 @@
 //! *.*  ⊇  schema pattern.*  ⊇  schema.table  ⊇  columns
 //! ```
 //!
-//! [`Grants`] hang off an account in a cell of their own, so that GRANT reaches sessions that are
-//! already there. A session without an account, which an embedded program opens, may do everything.
+//! [`Grants`] hang off an account in a cell of their own, so that GRANT takes effect in open
+//! sessions. A session without an account, which an embedded program opens, may do everything.
 //!
-//! - [`decoy`] says how users are asked that don't exist.
-//! - [`host`] matches hosts; [`hosts`] counts their failed log-ins.
+//! - [`decoy`] chooses the plugin for users that don't exist.
+//! - [`host`] matches hosts; [`host_cache`] counts their failed log-ins.
 //! - [`role`] is about roles and who has them.
 //!
 //! MySQL 8.4 manual, 8.2 (Access Control and Account Management).
@@ -23,7 +23,7 @@
 
 mod decoy;
 pub mod host;
-pub mod hosts;
+pub mod host_cache;
 pub mod role;
 
 use std::net::IpAddr;
@@ -41,14 +41,14 @@ use serde::{Deserialize, Serialize};
 
 use decoy::Decoys;
 
-/// Proves by the operating system's user of the process at the other end of a Unix socket.
+/// Authenticates by the operating system's user of the process at the other end of a Unix socket.
 pub const AUTH_SOCKET: &str = "auth_socket";
 /// Authenticates with SHA-1 over a nonce (MySQL 8.4 manual, 8.4.1.1).
 pub const NATIVE_PASSWORD: &str = "mysql_native_password";
 /// Authenticates with SHA-256, the default of new accounts (MySQL 8.4 manual, 8.4.1.2).
 pub const CACHING_SHA2_PASSWORD: &str = "caching_sha2_password";
 
-/// A user name and a host pattern, how it proves itself, and what it may do.
+/// A user name and a host pattern, how it authenticates, and what it may do.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// Empty: the anonymous user, who matches any name.
@@ -312,26 +312,26 @@ impl Grants {
 
 /// Every account of a database.
 pub struct Accounts {
-    listing: ArcSwap<Listing>,
+    index: ArcSwap<AccountIndex>,
     decoys: Decoys,
     change: Mutex<()>,
 }
 
-/// The accounts at one time, to be found in a time that tells nobody how many there are, or whether
-/// one is among them.
-struct Listing {
+/// The accounts of one moment, indexed so that a lookup's time tells neither how many there are nor
+/// whether one is among them.
+struct AccountIndex {
     /// The most specific first.
     all: Vec<Arc<Account>>,
-    /// Where those of a user are in `all`, in that order.
+    /// The positions in `all` of each user's accounts, in that order.
     by_user: HashMap<CompactString, Vec<usize>>,
     /// Each host pattern once.
     hosts: Vec<CompactString>,
-    /// The plugins that ask for a password, as far as accounts have them.
+    /// The plugins that ask for a password and that some account has.
     plugins: Vec<&'static str>,
 }
 
-impl Listing {
-    fn of(mut all: Vec<Arc<Account>>) -> Listing {
+impl AccountIndex {
+    fn of(mut all: Vec<Arc<Account>>) -> AccountIndex {
         all.sort_by(|a, b| {
             host::specificity(&a.host)
                 .cmp(&host::specificity(&b.host))
@@ -349,7 +349,7 @@ impl Listing {
             .into_iter()
             .filter(|plugin| all.iter().any(|account| account.plugin == *plugin))
             .collect();
-        Listing {
+        AccountIndex {
             all,
             by_user,
             hosts,
@@ -357,7 +357,7 @@ impl Listing {
         }
     }
 
-    /// The first account of that very user name that matches the host.
+    /// The first account of exactly that user name that matches the host.
     fn first(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<usize> {
         let mut of_user = self.by_user.get(user)?.iter().copied();
         of_user.find(|&at| host::matches(&self.all[at].host, host, ip))
@@ -380,7 +380,7 @@ impl Accounts {
             all.push(Arc::new(root));
         }
         Ok(Accounts {
-            listing: ArcSwap::from_pointee(Listing::of(all)),
+            index: ArcSwap::from_pointee(AccountIndex::of(all)),
             decoys: Decoys::open(store)?,
             change: Mutex::new(()),
         })
@@ -388,34 +388,30 @@ impl Accounts {
 
     /// The account that a user from a host is matched with.
     pub fn find(&self, user: &str, host: &str, ip: Option<IpAddr>) -> Option<Arc<Account>> {
-        let listing = self.listing.load();
-        let named = listing.first(user, host, ip);
-        let anonymous = listing.first("", host, ip);
+        let index = self.index.load();
+        let named = index.first(user, host, ip);
+        let anonymous = index.first("", host, ip);
         let at = [named, anonymous].into_iter().flatten().min()?;
-        Some(listing.all[at].clone())
+        Some(index.all[at].clone())
     }
 
     /// The plugin by which a user is asked for a password that has no account, or none with a
     /// password.
     pub fn decoy_plugin(&self, user: &str) -> &'static str {
-        self.decoys.plugin(user, &self.listing.load().plugins)
+        self.decoys.plugin(user, &self.index.load().plugins)
     }
 
     /// Whether there is any account for users from a host.
-    pub fn hears(&self, host: &str, ip: Option<IpAddr>) -> bool {
-        let listing = self.listing.load();
-        let mut hosts = listing.hosts.iter();
+    pub fn accepts_host(&self, host: &str, ip: Option<IpAddr>) -> bool {
+        let index = self.index.load();
+        let mut hosts = index.hosts.iter();
         hosts.any(|pattern| host::matches(pattern, host, ip))
     }
 
-    /// An account by its very name.
+    /// An account by its exact name.
     pub fn get(&self, user: &str, host: &str) -> Option<Arc<Account>> {
-        let listing = self.listing.load();
-        let mut of_user = listing
-            .by_user
-            .get(user)?
-            .iter()
-            .map(|&at| &listing.all[at]);
+        let index = self.index.load();
+        let mut of_user = index.by_user.get(user)?.iter().map(|&at| &index.all[at]);
         of_user
             .find(|account| account.host.eq_ignore_ascii_case(host))
             .cloned()
@@ -423,7 +419,7 @@ impl Accounts {
 
     /// All accounts, by user and host.
     pub fn all(&self) -> Vec<Arc<Account>> {
-        let mut all = self.listing.load().all.clone();
+        let mut all = self.index.load().all.clone();
         all.sort_by(|a, b| (&a.user, &a.host).cmp(&(&b.user, &b.host)));
         all
     }
@@ -449,7 +445,7 @@ impl<'a> AccountChange<'a> {
             accounts,
             store,
             transaction: store.begin(),
-            all: accounts.listing.load().all.clone(),
+            all: accounts.index.load().all.clone(),
             grants: Vec::new(),
             _one_at_a_time: one_at_a_time,
         }
@@ -514,15 +510,15 @@ impl<'a> AccountChange<'a> {
         Ok(())
     }
 
-    /// Makes the change durable, then lets it take effect.
+    /// Makes the change durable, then visible to logins and open sessions.
     pub fn commit(self) -> Result<()> {
         let _ = self.store;
         self.transaction.commit().map_err(Error::from)?.wait()?;
         for (cell, grants) in self.grants {
             cell.store(Arc::new(grants));
         }
-        let listing = Listing::of(self.all);
-        self.accounts.listing.store(Arc::new(listing));
+        let index = AccountIndex::of(self.all);
+        self.accounts.index.store(Arc::new(index));
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
-//! Roles: accounts that nobody logs in with, whose grants others can put on.
+//! Roles: accounts that nobody logs in to, whose privileges other accounts can activate.
 //!
-//! A role is a locked account. GRANT role TO user writes its name beside the user's own privileges; SET ROLE, or
-//! the login for default roles, makes it active in one session, whose privileges are from then on its
-//! account's and its active roles' together ([`super::check::grants`]). A role that is taken away, or
-//! dropped, counts no more in any session.
+//! A role is a locked account. GRANT role TO user writes its name beside the user's own privileges;
+//! SET ROLE, or the login for default roles, makes it active in one session, whose privileges are
+//! from then on its account's and its active roles' together (`porpoise_session::check`). A role
+//! that is revoked or dropped has no more effect in any session.
 //!
 //! MySQL 8.4 manual, 8.2.10 (Using Roles).
 
@@ -55,7 +55,7 @@ pub fn unknown(user: &str, host: &str) -> Error {
 }
 
 /// The roles of an account and, through them, of those roles.
-pub fn reached(accounts: &Accounts, account: &Account) -> Vec<Arc<Account>> {
+pub fn reachable(accounts: &Accounts, account: &Account) -> Vec<Arc<Account>> {
     let mut found: Vec<Arc<Account>> = Vec::new();
     let mut grants = vec![account.grants.load_full()];
     while let Some(next) = grants.pop() {
@@ -70,7 +70,8 @@ pub fn reached(accounts: &Accounts, account: &Account) -> Vec<Arc<Account>> {
     found
 }
 
-/// What an account may do where nobody has logged in as it: with its default roles, and those that they have.
+/// What an account may do without a session of its own, as the definer of a view: its privileges
+/// with those of its default roles, and of the roles that these have.
 pub fn with_default_roles(accounts: &Accounts, account: &Account) -> Arc<Grants> {
     let own = account.grants.load_full();
     let mut waiting: Vec<RoleGrant> = own.roles.clone();
@@ -94,7 +95,7 @@ pub fn with_default_roles(accounts: &Accounts, account: &Account) -> Arc<Grants>
     Arc::new(all)
 }
 
-/// A role's name and host as a statement says them.
+/// A role's name and host as a statement gives them.
 pub fn named(role: &ast::Account) -> Result<(CompactString, CompactString)> {
     match role {
         ast::Account::Named { user, host } => Ok((

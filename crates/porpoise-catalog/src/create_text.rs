@@ -1,5 +1,5 @@
-//! The texts of SHOW CREATE TABLE, VIEW and DATABASE, as MySQL 8.4 writes them: dumps and object-relational
-//! mappers read them back.
+//! The texts of SHOW CREATE TABLE, VIEW and DATABASE, as MySQL 8.4 writes them: dumps and
+//! object-relational mappers read them back.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> 
     out.push_str(&name(&table.name));
     out.push_str(" (\n");
     let columns = table
-        .told_columns()
+        .declared_columns()
         .map(|column| self::column(table, column, session));
     let indexes = table.indexes.iter().map(|index| self::index(table, index));
     let mut keys: Vec<&ForeignKey> = table.foreign_keys.iter().collect();
@@ -57,7 +57,7 @@ pub fn table(table: &Table, session: &SessionVars, next_auto_increment: u64) -> 
     out
 }
 
-/// A table's collation is printed unless it goes without saying; utf8mb4's always is.
+/// A table's collation is printed unless it is its character set's default; utf8mb4's always is.
 fn shows_collation(collation: Collation) -> bool {
     !collation.is_default() || collation == Collation::UTF8MB4_0900_AI_CI
 }
@@ -118,7 +118,7 @@ fn charset_clause(ty: &DataType, of_table: Collation) -> String {
             collation.name()
         )
     } else if !collation.is_default() {
-        // The table's own goes without saying only where it is the character set's default.
+        // The table's own is left out only where it is the character set's default.
         format!(" COLLATE {}", collation.name())
     } else {
         String::new()
@@ -167,7 +167,7 @@ fn default_clause(column: &Column, session: &SessionVars) -> Option<String> {
     }
     match &column.default {
         ColumnDefault::None => None,
-        // BLOBs and TEXTs don't say it.
+        // MySQL prints no DEFAULT NULL for BLOB and TEXT.
         ColumnDefault::Literal(Value::Null)
             if column.ty.is_blob() && column.ty != DataType::Json =>
         {
@@ -226,7 +226,7 @@ fn index(table: &Table, index: &Index) -> String {
     out
 }
 
-/// A foreign key, as errors name it too. The parent's schema is told where it is another.
+/// A foreign key, as errors name it too. The parent's schema is printed where it is another.
 pub fn foreign_key(table: &Table, key: &ForeignKey) -> String {
     let list =
         |names: &mut dyn Iterator<Item = &str>| names.map(name).collect::<Vec<_>>().join(", ");

@@ -2,8 +2,8 @@
 //!
 //! Definitions are immutable and shared (`Arc`): a plan keeps the `Arc<Table>` it was made for, and
 //! DDL replaces the whole definition by one with a higher `version`. What changes without DDL (the
-//! AUTO_INCREMENT counter, statistics, the metadata lock) hangs off a table as [`TableState`], which
-//! all versions of the table share.
+//! AUTO_INCREMENT counter, statistics, the metadata lock) hangs off a table as [`TableState`],
+//! which all versions of the table share.
 //!
 //! How a table lies in storage:
 //!
@@ -12,8 +12,8 @@
 //! index.space          index key bytes [+ primary key] ─► entry: primary key bytes + indexed columns
 //! ```
 //!
-//! A table without a primary key has a hidden 8-byte row number for one. Index entries are described
-//! in [`porpoise_executor::index_entry`].
+//! A table without a primary key has a hidden 8-byte row number for one. Index entries are
+//! described in [`porpoise_executor::index_entry`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +54,8 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// CHECK constraints, enforced or not, in the order of creation.
     pub checks: Vec<Check>,
-    /// What the table's rows refer to. Who refers to the table, the catalog knows ([`super::Catalog::children`]).
+    /// What the table's rows refer to. For the tables that refer to it see
+    /// [`super::Catalog::children`].
     pub foreign_keys: Vec<ForeignKey>,
     /// The stored row: every column, virtual generated ones included, in definition order.
     pub layout: Arc<RowLayout>,
@@ -72,7 +73,7 @@ pub struct Table {
     pub state: Arc<TableState>,
 }
 
-/// What lives beside a table's or view's definition and outlives its versions.
+/// What is kept beside a table's or view's definition and is shared by its versions.
 #[derive(Debug)]
 pub struct TableState {
     /// The next AUTO_INCREMENT value; 0 until it was read from storage.
@@ -81,7 +82,8 @@ pub struct TableState {
     pub row_number: AtomicU64,
     /// Replaced as a whole by ANALYZE TABLE.
     pub statistics: ArcSwap<Statistics>,
-    /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots see none there.
+    /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots
+    /// see none there.
     pub rebuilt_ts: AtomicU64,
     /// The metadata lock, as statements go through it.
     pub fast_path: MdlFastPath,
@@ -115,7 +117,8 @@ pub struct Column {
     pub generated: Option<Generated>,
     /// False: INVISIBLE, left out of `*` and of INSERT without a column list.
     pub visible: bool,
-    /// Made for a functional key part, and behind all others: not visible either, and no statement can name it.
+    /// Made for a functional key part, and behind all others: not visible either, and no statement
+    /// can name it.
     pub hidden: bool,
     /// Empty where there is none.
     pub comment: String,
@@ -184,7 +187,7 @@ pub struct ForeignKey {
     pub on_update: ReferenceAction,
 }
 
-/// What happens to the rows that refer to a row that goes or gets another key.
+/// What happens to the rows that refer to a row that is deleted or gets another key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReferenceAction {
     /// Refuses the change; also what applies where no action is declared.
@@ -232,7 +235,8 @@ pub struct Index {
     pub comment: String,
     /// `USING …` as written; printed back, without effect.
     pub algorithm: Option<CompactString>,
-    /// Made for a foreign key, unasked: an index that serves as well takes its place.
+    /// Made by the server for a foreign key: dropped when an index that serves it as well is
+    /// created.
     pub implicit: bool,
     /// Positions of the table's columns that an entry of a secondary index holds whole (no prefix),
     /// primary key columns included, in the order of `entry_layout`. Empty for the primary key.
@@ -273,8 +277,8 @@ impl IndexPart {
         Some(column.generated.as_ref()?.sql.as_str())
     }
 
-    /// The expression, or the column's name.
-    pub fn shown<'a>(&self, table: &'a Table) -> &'a str {
+    /// What the key part is of, as SHOW and EXPLAIN print it: the expression, or the column's name.
+    pub fn display_text<'a>(&self, table: &'a Table) -> &'a str {
         self.expression(table)
             .unwrap_or_else(|| &table.columns[self.column].name)
     }
@@ -312,8 +316,9 @@ impl Table {
             .position(|column| column.name.eq_ignore_ascii_case(name) && !column.hidden)
     }
 
-    /// The columns that definitions and information_schema tell of.
-    pub fn told_columns(&self) -> impl Iterator<Item = &Column> + '_ {
+    /// The columns that a statement declared, those that are INVISIBLE included: what SHOW CREATE
+    /// TABLE and information_schema show.
+    pub fn declared_columns(&self) -> impl Iterator<Item = &Column> + '_ {
         self.columns.iter().filter(|column| !column.hidden)
     }
 
@@ -324,8 +329,8 @@ impl Table {
             .position(|index| index.name.eq_ignore_ascii_case(name))
     }
 
-    /// The index that finds rows by these columns, whole and in this order: a unique one that has no other
-    /// parts, or any that begins with them.
+    /// The index that finds rows by these columns, whole and in this order: a unique one that has
+    /// no other parts, or any that begins with them.
     pub fn index_over(&self, columns: &[usize]) -> Option<usize> {
         let begins = |index: &Index| {
             index.parts.len() >= columns.len()

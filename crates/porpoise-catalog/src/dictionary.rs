@@ -13,22 +13,22 @@
 //!
 //! Values are JSON, so that a field can be added without a new format.
 //!
-//! DDL is atomic: a [`Change`] holds the dictionary writes, `create_space` and `drop_space` in one
-//! storage transaction, and the new [`Catalog`] picture beside it. [`Change::commit`] makes the first
-//! durable, then the second visible. One change is made at a time.
+//! DDL is atomic: a [`CatalogChange`](crate::CatalogChange) holds the dictionary writes,
+//! `create_space` and `drop_space` in one storage transaction, and the new [`Catalog`] beside it.
+//! [`commit`](crate::CatalogChange::commit) makes the first durable, then the second visible. One
+//! change is made at a time.
 //!
-//! Rows that DDL copies go into spaces marked 'x' by transactions of their own, so that memory stays
-//! bounded; the change that puts the finished table in place removes the marks. Spaces still
+//! Rows that DDL copies go into spaces marked 'x' by transactions of their own, so that memory
+//! stays bounded; the change that puts the finished table in place removes the marks. Spaces still
 //! marked at the next start are what a crash or a temporary table left, and are dropped.
 
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use compact_str::CompactString;
 use hashbrown::HashMap;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use porpoise_core::error::{Error, Result};
 use porpoise_mdl::MetadataLocks;
 use porpoise_storage::{Direction, SpaceId, Store, Transaction};
@@ -42,7 +42,7 @@ use super::{
     Catalog, Relation, Schema, SchemaEntry, Statistics, Table, TableId, TableName, TableState, View,
 };
 
-/// Where the dictionary lives.
+/// The space that holds the dictionary.
 pub const DICTIONARY_SPACE: SpaceId = SpaceId(0);
 
 /// What this version writes. A higher one is refused.
@@ -53,19 +53,21 @@ const FORMAT_KEY: &[u8] = b"f";
 pub const KIND_ACCOUNT: u8 = b'a';
 /// The record of the key that chooses plugins for users without an account.
 pub const KIND_DECOY_KEY: u8 = b'd';
-const KIND_SCHEMA: u8 = b's';
-const KIND_TABLE: u8 = b't';
-const KIND_VIEW: u8 = b'w';
-const KIND_STATISTICS: u8 = b'i';
-const KIND_UNCLAIMED: u8 = b'x';
+pub(crate) const KIND_SCHEMA: u8 = b's';
+pub(crate) const KIND_TABLE: u8 = b't';
+pub(crate) const KIND_VIEW: u8 = b'w';
+pub(crate) const KIND_STATISTICS: u8 = b'i';
+pub(crate) const KIND_UNCLAIMED: u8 = b'x';
 
 /// Schemas that always exist and hold tables made by code.
 pub const BUILT_IN_SCHEMAS: [&str; 4] =
     ["information_schema", "mysql", "performance_schema", "sys"];
 
-/// What DDL statements share: who may change the catalog, and the next numbers.
+/// What DDL statements share: the lock that admits one change at a time, and the next ids and
+/// versions.
 pub struct Dictionary {
-    change: Mutex<()>,
+    /// Held by the change under way.
+    pub(crate) change: Mutex<()>,
     next_table: AtomicU32,
     next_version: AtomicU64,
     locks: Arc<MetadataLocks>,
@@ -149,7 +151,7 @@ impl Dictionary {
         self.next_table.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What lives beside a new table's definition.
+    /// The state of a new table: what is kept beside its definition.
     pub fn new_state(&self) -> TableState {
         TableState::new(&self.locks)
     }
@@ -243,7 +245,7 @@ pub fn delete_record(transaction: &mut Transaction, kind: u8, name: &[u8]) {
     transaction.delete(DICTIONARY_SPACE, &dictionary_key(kind, name));
 }
 
-fn view_key(schema: &str, name: &str) -> Vec<u8> {
+pub(crate) fn view_key(schema: &str, name: &str) -> Vec<u8> {
     let mut key = schema.as_bytes().to_vec();
     key.push(0);
     key.extend_from_slice(name.as_bytes());
@@ -251,7 +253,7 @@ fn view_key(schema: &str, name: &str) -> Vec<u8> {
 }
 
 impl Catalog {
-    fn add_schema(&mut self, schema: Schema) {
+    pub(crate) fn add_schema(&mut self, schema: Schema) {
         let name = schema.name.clone();
         self.schemas.insert(
             name,
@@ -262,7 +264,7 @@ impl Catalog {
         );
     }
 
-    fn put(&mut self, schema: &str, name: &str, relation: Relation) {
+    pub(crate) fn put(&mut self, schema: &str, name: &str, relation: Relation) {
         if let Some(entry) = self.schemas.get_mut(schema) {
             let new = parents_of(&relation);
             let old = Arc::make_mut(entry).relations.insert(name.into(), relation);
@@ -270,7 +272,8 @@ impl Catalog {
         }
     }
 
-    /// Keeps `children` true: a table's foreign keys were `old`'s and name `new` from now on.
+    /// Updates `children`: a table's foreign keys were `old`'s and reference the tables `new` from
+    /// now on.
     fn move_child(
         &mut self,
         schema: &str,
@@ -301,7 +304,7 @@ impl Catalog {
         }
     }
 
-    fn take(&mut self, schema: &str, name: &str) -> Option<Relation> {
+    pub(crate) fn take(&mut self, schema: &str, name: &str) -> Option<Relation> {
         let taken = Arc::make_mut(self.schemas.get_mut(schema)?)
             .relations
             .remove(name)?;
@@ -319,166 +322,6 @@ fn parents_of(relation: &Relation) -> Vec<TableName> {
             .map(|key| (key.parent_schema.clone(), key.parent_table.clone()))
             .collect(),
         _ => Vec::new(),
-    }
-}
-
-/// A database's definitions: where they lie, how they are now, and what names new ones.
-#[derive(Clone, Copy)]
-pub struct Definitions<'a> {
-    /// Holds the dictionary's records and the tables' rows.
-    pub store: &'a Store,
-    /// The newest picture; [`Change::commit`] replaces it.
-    pub catalog: &'a ArcSwap<Catalog>,
-    /// Admits one change at a time, and numbers what is new.
-    pub dictionary: &'a Dictionary,
-}
-
-/// A change of the catalog on its way. Dropped without `commit`, nothing happened.
-pub struct Change<'a> {
-    definitions: Definitions<'a>,
-    transaction: Transaction,
-    catalog: Catalog,
-    _one_at_a_time: MutexGuard<'a, ()>,
-}
-
-impl<'a> Change<'a> {
-    /// Waits for other changes to end, and starts from the newest picture.
-    pub fn begin(definitions: Definitions<'a>) -> Change<'a> {
-        let one_at_a_time = definitions.dictionary.change.lock();
-        let newest = definitions.catalog.load();
-        Change {
-            definitions,
-            transaction: definitions.store.begin(),
-            catalog: Catalog {
-                version: newest.version + 1,
-                schemas: newest.schemas.clone(),
-                children: Arc::clone(&newest.children),
-            },
-            _one_at_a_time: one_at_a_time,
-        }
-    }
-
-    /// The picture as the change will leave it.
-    pub fn catalog(&self) -> &Catalog {
-        &self.catalog
-    }
-
-    /// The storage transaction that the change is committed with: for spaces made and dropped, and
-    /// rows moved.
-    pub fn transaction(&mut self) -> &mut Transaction {
-        &mut self.transaction
-    }
-
-    /// Puts a schema in place: a new one, or another collation for one that is there.
-    pub fn put_schema(&mut self, schema: Schema) -> Result<()> {
-        let record = SchemaRecord {
-            name: schema.name.clone(),
-            collation: schema.collation.id(),
-        };
-        put_record(
-            &mut self.transaction,
-            KIND_SCHEMA,
-            schema.name.as_bytes(),
-            &record,
-        )?;
-        match self.catalog.schemas.get_mut(&schema.name) {
-            Some(entry) => Arc::make_mut(entry).schema = schema,
-            None => self.catalog.add_schema(schema),
-        }
-        Ok(())
-    }
-
-    /// Drops a schema with all in it.
-    pub fn drop_schema(&mut self, name: &str) {
-        let Some(entry) = self.catalog.schemas.get(name).cloned() else {
-            return;
-        };
-        for relation in entry.relations.keys() {
-            self.drop_relation(name, relation);
-        }
-        delete_record(&mut self.transaction, KIND_SCHEMA, name.as_bytes());
-        self.catalog.schemas.remove(name);
-    }
-
-    /// Puts a table in place, new or changed.
-    pub fn put_table(&mut self, record: &TableRecord, table: Arc<Table>) -> Result<()> {
-        put_record(
-            &mut self.transaction,
-            KIND_TABLE,
-            &record.id.to_be_bytes(),
-            record,
-        )?;
-        self.catalog
-            .put(&record.schema, &record.name, Relation::Table(table));
-        Ok(())
-    }
-
-    /// Puts a view in place: a new one, or `old` changed.
-    pub fn put_view(&mut self, record: ViewRecord, old: Option<&View>) -> Result<()> {
-        put_record(
-            &mut self.transaction,
-            KIND_VIEW,
-            &view_key(&record.schema, &record.name),
-            &record,
-        )?;
-        let (schema, name) = (record.schema.clone(), record.name.clone());
-        let (id, state) = match old {
-            Some(old) => (old.id, Arc::clone(&old.state)),
-            None => {
-                let dictionary = &self.definitions.dictionary;
-                let id = TableId(dictionary.next_table_id());
-                (id, Arc::new(dictionary.new_state()))
-            }
-        };
-        let view = View::of(record, id, state);
-        self.catalog
-            .put(&schema, &name, Relation::View(Arc::new(view)));
-        Ok(())
-    }
-
-    /// Takes a name out of the catalog and leaves its rows alone.
-    pub fn forget_relation(&mut self, schema: &str, name: &str) -> Option<Relation> {
-        let relation = self.catalog.take(schema, name)?;
-        match &relation {
-            Relation::Table(table) => {
-                delete_record(&mut self.transaction, KIND_TABLE, &table.id.0.to_be_bytes())
-            }
-            Relation::View(_) => {
-                delete_record(&mut self.transaction, KIND_VIEW, &view_key(schema, name))
-            }
-            Relation::Virtual(_) => {}
-        }
-        Some(relation)
-    }
-
-    /// Drops a table with its rows, or a view.
-    pub fn drop_relation(&mut self, schema: &str, name: &str) {
-        if let Some(Relation::Table(table)) = self.forget_relation(schema, name) {
-            delete_record(
-                &mut self.transaction,
-                KIND_STATISTICS,
-                &table.id.0.to_be_bytes(),
-            );
-            for space in table.spaces() {
-                self.transaction.drop_space(space);
-            }
-        }
-    }
-
-    /// Takes the mark off a space that a table now owns.
-    pub fn claim(&mut self, space: SpaceId) {
-        delete_record(
-            &mut self.transaction,
-            KIND_UNCLAIMED,
-            &space.0.to_be_bytes(),
-        );
-    }
-
-    /// Makes the change durable, then visible.
-    pub fn commit(self) -> Result<()> {
-        self.transaction.commit()?.wait()?;
-        self.definitions.catalog.store(Arc::new(self.catalog));
-        Ok(())
     }
 }
 

@@ -20,8 +20,9 @@ pub fn parse(sql: &str) -> Result<ast::Expr> {
     })
 }
 
-/// Binds an expression over one table's row, which is in slot 0 of the frame; the clause is named in error 1054. Names are
-/// resolved by the planner, above the catalog: it is handed down to whoever makes tables of records.
+/// Binds an expression over one table's row, which is in slot 0 of the frame; the clause is named
+/// in error 1054. Names are resolved by the planner, in a layer above the catalog, which is handed
+/// this function.
 pub type BindExpression = fn(&ast::Expr, &Table, &'static str, &SessionVars) -> Result<Expr>;
 
 /// Parses a kept expression and binds it over its table.

@@ -1,11 +1,12 @@
 //! Schemas, tables, views, accounts: what exists, and how DDL changes it.
 //!
-//! A [`Catalog`] is an immutable picture of everything; the engine holds the newest one in an
-//! `ArcSwap`. A statement takes one picture and keeps it to its end. DDL makes a new picture and
+//! A [`Catalog`] is an immutable version of all definitions; the engine holds the newest one in an
+//! `ArcSwap`. A statement takes one version and keeps it to its end. DDL makes a new version and
 //! publishes it when its storage transaction is durable.
 
 #![warn(missing_docs)]
 
+mod change;
 pub mod create_text;
 mod definition;
 pub mod dictionary;
@@ -18,18 +19,19 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use hashbrown::HashMap;
 
+pub use change::{CatalogChange, Definitions};
 pub use definition::*;
-pub use dictionary::{Change, Dictionary};
+pub use dictionary::Dictionary;
 pub use virtual_table::VirtualTable;
 
 use porpoise_storage::SpaceId;
 
-/// One picture of all schemas.
+/// One version of all definitions.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// Grows with every change.
     pub version: u64,
-    /// By lower-cased name? No: names compare as written (`lower_case_table_names=0`).
+    /// By name; names compare by case (`lower_case_table_names=0`).
     pub schemas: HashMap<CompactString, Arc<SchemaEntry>>,
     /// The tables whose foreign keys name a table, by its schema and name.
     pub(crate) children: Arc<HashMap<TableName, Vec<TableName>>>,
@@ -73,7 +75,8 @@ impl Catalog {
         })
     }
 
-    /// The tables whose foreign keys refer to a table, or to a table of that name that is yet to come.
+    /// The tables whose foreign keys refer to a table, or to a table of that name that is yet to
+    /// come.
     pub fn children(&self, schema: &str, name: &str) -> Vec<Arc<Table>> {
         if self.children.is_empty() {
             return Vec::new();
@@ -121,7 +124,8 @@ impl Catalog {
         self.schema(name).map(|entry| entry.schema.name.clone())
     }
 
-    /// A table or view. `information_schema`'s and `performance_schema`'s names compare in any case.
+    /// A table or view. `information_schema`'s and `performance_schema`'s names compare in any
+    /// case.
     pub fn relation(&self, schema: &str, name: &str) -> Option<Relation> {
         let entry = self.schema(schema)?;
         if let Some(found) = entry.relations.get(name) {

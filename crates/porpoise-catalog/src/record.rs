@@ -1,8 +1,8 @@
 //! Definitions as they are written down: names and texts only, no positions, no bound expressions.
 //!
-//! A [`TableRecord`] is what the dictionary keeps (as JSON: fields may be added, and old records still
-//! read), what CREATE TABLE fills in, and what ALTER TABLE edits. [`TableRecord::bind`] makes the
-//! [`Table`] that plans work with: names become positions, texts become expressions.
+//! A [`TableRecord`] is what the dictionary keeps (as JSON: fields may be added, and old records
+//! still read), what CREATE TABLE fills in, and what ALTER TABLE edits. [`TableRecord::bind`] makes
+//! the [`Table`] that plans work with: names become positions, texts become expressions.
 //!
 //! ```text
 //! CREATE TABLE ─► TableRecord ─► dictionary
@@ -12,16 +12,19 @@
 //!
 //! Index parts name their columns, so that ALTER TABLE can reorder, add and drop columns freely.
 
+mod type_record;
+
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_core::error::Result;
 use porpoise_storage::SpaceId;
-use porpoise_types::{BlobSize, Collation, DataType, EnumDef, IntWidth, RowLayout, Value};
+use porpoise_types::{Collation, DataType, RowLayout, Value};
 use serde::{Deserialize, Serialize};
 
 use super::definition::*;
 use super::expression::{self, BindExpression};
+use type_record::TypeRecord;
 
 /// A schema as the dictionary keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,7 +202,7 @@ pub struct IndexRecord {
     /// `USING` was written: printed back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<CompactString>,
-    /// Made for a foreign key, unasked.
+    /// Made by the server for a foreign key.
     #[serde(default, skip_serializing_if = "is_false")]
     pub implicit: bool,
     /// Where ALTER TABLE took the index from: its position in the old table.
@@ -276,225 +279,6 @@ enum IndexKindRecord {
     NonUnique,
 }
 
-/// A column's type as written down; field names are short because every column has one.
-#[derive(Serialize, Deserialize)]
-enum TypeRecord {
-    Int {
-        bits: u32,
-        unsigned: bool,
-        zerofill: bool,
-        width: Option<u8>,
-    },
-    Bit(u8),
-    Decimal {
-        precision: u8,
-        scale: u8,
-        unsigned: bool,
-        zerofill: bool,
-    },
-    Float {
-        double: bool,
-        unsigned: bool,
-        zerofill: bool,
-        digits: Option<(u8, u8)>,
-    },
-    Char(u32, u16),
-    Varchar(u32, u16),
-    Text(u8, u16),
-    Binary(u32),
-    Varbinary(u32),
-    Blob(u8),
-    Date,
-    Time(u8),
-    DateTime(u8),
-    Timestamp(u8),
-    Year,
-    Enum(Vec<CompactString>, u16),
-    Set(Vec<CompactString>, u16),
-    Json,
-    Null,
-}
-
-const INT_WIDTHS: [IntWidth; 5] = [
-    IntWidth::Tiny,
-    IntWidth::Small,
-    IntWidth::Medium,
-    IntWidth::Int,
-    IntWidth::Big,
-];
-const BLOB_SIZES: [BlobSize; 4] = [
-    BlobSize::Tiny,
-    BlobSize::Normal,
-    BlobSize::Medium,
-    BlobSize::Long,
-];
-
-impl TypeRecord {
-    fn serialize<S: serde::Serializer>(
-        ty: &DataType,
-        to: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        TypeRecord::of(ty).serialize_record(to)
-    }
-
-    fn serialize_record<S: serde::Serializer>(
-        &self,
-        to: S,
-    ) -> std::result::Result<S::Ok, S::Error> {
-        Serialize::serialize(self, to)
-    }
-
-    fn deserialize<'de, D: serde::Deserializer<'de>>(
-        from: D,
-    ) -> std::result::Result<DataType, D::Error> {
-        let record = <TypeRecord as Deserialize>::deserialize(from)?;
-        record.data_type().ok_or_else(|| {
-            serde::de::Error::custom("a type or collation this version doesn't know")
-        })
-    }
-
-    fn of(ty: &DataType) -> TypeRecord {
-        match ty {
-            DataType::Null => TypeRecord::Null,
-            DataType::Int {
-                width,
-                unsigned,
-                zerofill,
-                display_width,
-            } => TypeRecord::Int {
-                bits: width.bits(),
-                unsigned: *unsigned,
-                zerofill: *zerofill,
-                width: *display_width,
-            },
-            DataType::Bit(bits) => TypeRecord::Bit(*bits),
-            DataType::Decimal {
-                precision,
-                scale,
-                unsigned,
-                zerofill,
-            } => TypeRecord::Decimal {
-                precision: *precision,
-                scale: *scale,
-                unsigned: *unsigned,
-                zerofill: *zerofill,
-            },
-            DataType::Float {
-                unsigned,
-                zerofill,
-                digits,
-            } => TypeRecord::Float {
-                double: false,
-                unsigned: *unsigned,
-                zerofill: *zerofill,
-                digits: *digits,
-            },
-            DataType::Double {
-                unsigned,
-                zerofill,
-                digits,
-            } => TypeRecord::Float {
-                double: true,
-                unsigned: *unsigned,
-                zerofill: *zerofill,
-                digits: *digits,
-            },
-            DataType::Char { length, collation } => TypeRecord::Char(*length, collation.id()),
-            DataType::Varchar { length, collation } => TypeRecord::Varchar(*length, collation.id()),
-            DataType::Text { size, collation } => TypeRecord::Text(*size as u8, collation.id()),
-            DataType::Binary(length) => TypeRecord::Binary(*length),
-            DataType::Varbinary(length) => TypeRecord::Varbinary(*length),
-            DataType::Blob(size) => TypeRecord::Blob(*size as u8),
-            DataType::Date => TypeRecord::Date,
-            DataType::Time { fsp } => TypeRecord::Time(*fsp),
-            DataType::DateTime { fsp } => TypeRecord::DateTime(*fsp),
-            DataType::Timestamp { fsp } => TypeRecord::Timestamp(*fsp),
-            DataType::Year => TypeRecord::Year,
-            DataType::Enum(def) => TypeRecord::Enum(def.members.clone(), def.collation.id()),
-            DataType::Set(def) => TypeRecord::Set(def.members.clone(), def.collation.id()),
-            DataType::Json => TypeRecord::Json,
-        }
-    }
-
-    fn data_type(self) -> Option<DataType> {
-        let members = |members, collation| {
-            Some(Arc::new(EnumDef {
-                members,
-                collation: Collation::by_id(collation)?,
-            }))
-        };
-        Some(match self {
-            TypeRecord::Null => DataType::Null,
-            TypeRecord::Int {
-                bits,
-                unsigned,
-                zerofill,
-                width,
-            } => DataType::Int {
-                width: INT_WIDTHS.into_iter().find(|w| w.bits() == bits)?,
-                unsigned,
-                zerofill,
-                display_width: width,
-            },
-            TypeRecord::Bit(bits) => DataType::Bit(bits),
-            TypeRecord::Decimal {
-                precision,
-                scale,
-                unsigned,
-                zerofill,
-            } => DataType::Decimal {
-                precision,
-                scale,
-                unsigned,
-                zerofill,
-            },
-            TypeRecord::Float {
-                double: false,
-                unsigned,
-                zerofill,
-                digits,
-            } => DataType::Float {
-                unsigned,
-                zerofill,
-                digits,
-            },
-            TypeRecord::Float {
-                double: true,
-                unsigned,
-                zerofill,
-                digits,
-            } => DataType::Double {
-                unsigned,
-                zerofill,
-                digits,
-            },
-            TypeRecord::Char(length, collation) => DataType::Char {
-                length,
-                collation: Collation::by_id(collation)?,
-            },
-            TypeRecord::Varchar(length, collation) => DataType::Varchar {
-                length,
-                collation: Collation::by_id(collation)?,
-            },
-            TypeRecord::Text(size, collation) => DataType::Text {
-                size: *BLOB_SIZES.get(size as usize)?,
-                collation: Collation::by_id(collation)?,
-            },
-            TypeRecord::Binary(length) => DataType::Binary(length),
-            TypeRecord::Varbinary(length) => DataType::Varbinary(length),
-            TypeRecord::Blob(size) => DataType::Blob(*BLOB_SIZES.get(size as usize)?),
-            TypeRecord::Date => DataType::Date,
-            TypeRecord::Time(fsp) => DataType::Time { fsp },
-            TypeRecord::DateTime(fsp) => DataType::DateTime { fsp },
-            TypeRecord::Timestamp(fsp) => DataType::Timestamp { fsp },
-            TypeRecord::Year => DataType::Year,
-            TypeRecord::Enum(m, collation) => DataType::Enum(members(m, collation)?),
-            TypeRecord::Set(m, collation) => DataType::Set(members(m, collation)?),
-            TypeRecord::Json => DataType::Json,
-        })
-    }
-}
-
 impl TableRecord {
     /// The position of the column of that name, in any case; hidden ones count.
     pub fn column_position(&self, name: &str) -> Option<usize> {
@@ -519,7 +303,6 @@ impl TableRecord {
 
     /// The record of a bound table, every column and index knowing where it came from.
     pub fn of(table: &Table) -> TableRecord {
-        let column_name = |position: usize| table.columns[position].name.clone();
         TableRecord {
             id: table.id.0,
             version: table.version,
@@ -530,82 +313,19 @@ impl TableRecord {
                 .columns
                 .iter()
                 .enumerate()
-                .map(|(position, column)| ColumnRecord {
-                    name: column.name.clone(),
-                    ty: column.ty.clone(),
-                    nullable: column.nullable,
-                    default: match &column.default {
-                        ColumnDefault::None => DefaultRecord::None,
-                        ColumnDefault::Literal(value) => {
-                            DefaultRecord::literal(value.clone(), &column.ty)
-                        }
-                        ColumnDefault::Now => DefaultRecord::Now,
-                        ColumnDefault::Expression { sql, .. } => {
-                            DefaultRecord::Expression(sql.clone())
-                        }
-                    },
-                    on_update_now: column.on_update_now,
-                    auto_increment: column.auto_increment,
-                    generated: column.generated.as_ref().map(|g| GeneratedRecord {
-                        sql: g.sql.clone(),
-                        stored: g.stored,
-                    }),
-                    invisible: !column.visible,
-                    hidden: column.hidden,
-                    comment: column.comment.clone(),
-                    origin: Some(position),
-                })
+                .map(column_record)
                 .collect(),
             indexes: table
                 .indexes
                 .iter()
                 .enumerate()
-                .map(|(position, index)| IndexRecord {
-                    name: index.name.clone(),
-                    space: index.space.0,
-                    kind: index.kind,
-                    parts: index
-                        .parts
-                        .iter()
-                        .map(|part| PartRecord {
-                            column: column_name(part.column),
-                            prefix: part.prefix,
-                            descending: part.descending,
-                        })
-                        .collect(),
-                    invisible: !index.visible,
-                    comment: index.comment.clone(),
-                    algorithm: index.algorithm.clone(),
-                    implicit: index.implicit,
-                    origin: Some(position),
-                })
+                .map(|(position, index)| index_record(table, position, index))
                 .collect(),
-            checks: table
-                .checks
-                .iter()
-                .map(|check| CheckRecord {
-                    name: check.name.clone(),
-                    sql: check.sql.clone(),
-                    enforced: check.enforced,
-                })
-                .collect(),
+            checks: table.checks.iter().map(check_record).collect(),
             foreign_keys: table
                 .foreign_keys
                 .iter()
-                .map(|key| ForeignKeyRecord {
-                    name: key.name.clone(),
-                    columns: key
-                        .columns
-                        .iter()
-                        .map(|&column| column_name(column))
-                        .collect(),
-                    parent_schema: key.parent_schema.clone(),
-                    parent_table: key.parent_table.clone(),
-                    parent_columns: key.parent_columns.clone(),
-                    on_delete: key.on_delete,
-                    on_update: key.on_update,
-                    is_old: true,
-                })
+                .map(|key| foreign_key_record(table, key))
                 .collect(),
             collation: table.collation.id(),
             comment: table.comment.clone(),
@@ -615,7 +335,8 @@ impl TableRecord {
         }
     }
 
-    /// Makes the table that plans are made for. `state` is what outlives versions of the same table.
+    /// Makes the table that plans are made for. `state` is what outlives versions of the same
+    /// table.
     pub fn bind(&self, state: Arc<TableState>, binder: BindExpression) -> Result<Table> {
         let types: Vec<DataType> = self
             .columns
@@ -628,50 +349,13 @@ impl TableRecord {
             schema: self.schema.clone(),
             name: self.name.clone(),
             space: SpaceId(self.space),
-            columns: self
-                .columns
-                .iter()
-                .map(|column| {
-                    let default = match &column.default {
-                        DefaultRecord::Null => ColumnDefault::Literal(Value::Null),
-                        DefaultRecord::Literal(row) => ColumnDefault::Literal(
-                            RowLayout::new(std::slice::from_ref(&column.ty)).get(row, 0),
-                        ),
-                        DefaultRecord::Now => ColumnDefault::Now,
-                        DefaultRecord::None | DefaultRecord::Expression(_) => ColumnDefault::None,
-                    };
-                    Column {
-                        name: column.name.clone(),
-                        ty: column.ty.clone(),
-                        nullable: column.nullable,
-                        default,
-                        on_update_now: column.on_update_now,
-                        auto_increment: column.auto_increment,
-                        generated: None,
-                        visible: !column.invisible,
-                        hidden: column.hidden,
-                        comment: column.comment.clone(),
-                    }
-                })
-                .collect(),
+            columns: self.columns.iter().map(bound_column).collect(),
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: self
                 .foreign_keys
                 .iter()
-                .map(|key| ForeignKey {
-                    name: key.name.clone(),
-                    columns: key
-                        .columns
-                        .iter()
-                        .filter_map(|column| self.column_position(column))
-                        .collect(),
-                    parent_schema: key.parent_schema.clone(),
-                    parent_table: key.parent_table.clone(),
-                    parent_columns: key.parent_columns.clone(),
-                    on_delete: key.on_delete,
-                    on_update: key.on_update,
-                })
+                .map(|key| self.bound_foreign_key(key))
                 .collect(),
             layout: Arc::new(RowLayout::new(&types)),
             collation: Collation::by_id(self.collation).unwrap_or(Collation::UTF8MB4_0900_AI_CI),
@@ -688,6 +372,22 @@ impl TableRecord {
             .collect();
         self.bind_expressions(&mut table, binder)?;
         Ok(table)
+    }
+
+    fn bound_foreign_key(&self, key: &ForeignKeyRecord) -> ForeignKey {
+        ForeignKey {
+            name: key.name.clone(),
+            columns: key
+                .columns
+                .iter()
+                .filter_map(|column| self.column_position(column))
+                .collect(),
+            parent_schema: key.parent_schema.clone(),
+            parent_table: key.parent_table.clone(),
+            parent_columns: key.parent_columns.clone(),
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+        }
     }
 
     fn bind_index(&self, index: &IndexRecord) -> Index {
@@ -785,6 +485,101 @@ impl TableRecord {
             });
         }
         Ok(())
+    }
+}
+
+fn column_record((position, column): (usize, &Column)) -> ColumnRecord {
+    ColumnRecord {
+        name: column.name.clone(),
+        ty: column.ty.clone(),
+        nullable: column.nullable,
+        default: match &column.default {
+            ColumnDefault::None => DefaultRecord::None,
+            ColumnDefault::Literal(value) => DefaultRecord::literal(value.clone(), &column.ty),
+            ColumnDefault::Now => DefaultRecord::Now,
+            ColumnDefault::Expression { sql, .. } => DefaultRecord::Expression(sql.clone()),
+        },
+        on_update_now: column.on_update_now,
+        auto_increment: column.auto_increment,
+        generated: column.generated.as_ref().map(|g| GeneratedRecord {
+            sql: g.sql.clone(),
+            stored: g.stored,
+        }),
+        invisible: !column.visible,
+        hidden: column.hidden,
+        comment: column.comment.clone(),
+        origin: Some(position),
+    }
+}
+
+fn index_record(table: &Table, position: usize, index: &Index) -> IndexRecord {
+    IndexRecord {
+        name: index.name.clone(),
+        space: index.space.0,
+        kind: index.kind,
+        parts: index
+            .parts
+            .iter()
+            .map(|part| PartRecord {
+                column: table.columns[part.column].name.clone(),
+                prefix: part.prefix,
+                descending: part.descending,
+            })
+            .collect(),
+        invisible: !index.visible,
+        comment: index.comment.clone(),
+        algorithm: index.algorithm.clone(),
+        implicit: index.implicit,
+        origin: Some(position),
+    }
+}
+
+fn check_record(check: &Check) -> CheckRecord {
+    CheckRecord {
+        name: check.name.clone(),
+        sql: check.sql.clone(),
+        enforced: check.enforced,
+    }
+}
+
+fn foreign_key_record(table: &Table, key: &ForeignKey) -> ForeignKeyRecord {
+    ForeignKeyRecord {
+        name: key.name.clone(),
+        columns: key
+            .columns
+            .iter()
+            .map(|&column| table.columns[column].name.clone())
+            .collect(),
+        parent_schema: key.parent_schema.clone(),
+        parent_table: key.parent_table.clone(),
+        parent_columns: key.parent_columns.clone(),
+        on_delete: key.on_delete,
+        on_update: key.on_update,
+        is_old: true,
+    }
+}
+
+/// A column without its expressions, which are bound when the table has all its columns.
+fn bound_column(column: &ColumnRecord) -> Column {
+    let default = match &column.default {
+        DefaultRecord::Null => ColumnDefault::Literal(Value::Null),
+        DefaultRecord::Literal(row) => {
+            ColumnDefault::Literal(RowLayout::new(std::slice::from_ref(&column.ty)).get(row, 0))
+        }
+        DefaultRecord::Now => ColumnDefault::Now,
+        DefaultRecord::None | DefaultRecord::Expression(_) => ColumnDefault::None,
+    };
+    Column {
+        name: column.name.clone(),
+        ty: column.ty.clone(),
+        nullable: column.nullable,
+        default,
+        on_update_now: column.on_update_now,
+        auto_increment: column.auto_increment,
+        generated: None,
+        visible: !column.invisible,
+        hidden: column.hidden,
+        comment: column.comment.clone(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Tables whose rows are made by code: their definitions. What makes the rows is registered with the executor.
+//! Tables whose rows are made by code: their definitions. What makes the rows is registered with
+//! the executor.
 
 use std::sync::OnceLock;
 
@@ -18,10 +19,12 @@ pub struct VirtualTable {
 /// A column's name, type, and whether it can be NULL.
 pub type VirtualColumn = (&'static str, fn() -> DataType, bool);
 
-/// Every virtual table of the program: whoever makes their rows registers them, before the first database opens.
+/// Every virtual table of the program. The code that makes their rows registers them before the
+/// first database opens.
 static REGISTERED: OnceLock<Vec<VirtualTable>> = OnceLock::new();
 
-/// Makes virtual tables known. The first call counts: they are the same for all databases of a process.
+/// Makes virtual tables known. The first call counts: they are the same for all databases of a
+/// process.
 pub fn register(tables: impl IntoIterator<Item = VirtualTable>) {
     REGISTERED.get_or_init(|| tables.into_iter().collect());
 }
@@ -39,7 +42,8 @@ pub fn find(schema: &str, name: &str) -> Option<&'static VirtualTable> {
 }
 
 impl VirtualTable {
-    /// Whether everybody may read it: it shows to each what is theirs to know. Others need SELECT.
+    /// Whether everybody may read it, because it shows each user only what that user may know.
+    /// Other virtual tables need SELECT.
     pub fn is_open_to_all(&self) -> bool {
         const OPEN: &[&str] = &[
             "global_status",

@@ -14,8 +14,8 @@ use porpoise_executor::eval::Evaluate;
 use porpoise_executor::{Exec, View, column_value, defaults, index_entry, row_check, write};
 use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
+use porpoise_planner::foreign_keys::{ParentEdge, RowChange, foreign_key_graph};
 use porpoise_planner::plan::SlotLayout;
-use porpoise_planner::relations::{ParentEdge, RowChange, relations};
 use porpoise_storage::{Cursor, Direction, SpaceId, Transaction};
 use porpoise_types::{DataType, KeyBuf, Value, convert};
 
@@ -126,12 +126,12 @@ pub fn check_rows(ddl: &mut Ddl<'_>, table: &Arc<Table>) -> Result<u64> {
 /// Checks that every row refers, by these new keys, to rows that are there. Both tables are locked.
 pub fn check_foreign_keys(ddl: &mut Ddl<'_>, table: &Arc<Table>, names: &[&str]) -> Result<u64> {
     let change = RowChange {
-        comes: true,
+        inserts: true,
         ..RowChange::default()
     };
     let catalog = ddl.shared.catalog.load_full();
     let changes = [(Arc::clone(table), change)];
-    let Some(mut found) = relations(&catalog, &changes, &mut |_| SlotId(0)) else {
+    let Some(mut found) = foreign_key_graph(&catalog, &changes, &mut |_| SlotId(0)) else {
         return Ok(0);
     };
     let Some(at) = found.node(table) else {

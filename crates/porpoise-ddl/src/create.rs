@@ -5,17 +5,17 @@ use std::sync::Arc;
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::{ColumnRecord, DefaultRecord, TableRecord};
-use porpoise_catalog::{Change, IndexKind, Relation, Table};
+use porpoise_catalog::{CatalogChange, IndexKind, Relation, Table};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::{Completion, ResultColumn};
 use porpoise_executor::{Exec, View, insert};
 use porpoise_expr::SlotId;
 use porpoise_expr::typing::declared::TypeContext;
 use porpoise_mdl::{HeldTables, MdlContext, MdlScope, MdlTicket, Mode};
+use porpoise_planner::foreign_keys::{RowChange, foreign_key_graph};
 use porpoise_planner::plan::{
     Insert, InsertSource, OnDuplicate, Plan, PlanKind, Query, SlotLayout,
 };
-use porpoise_planner::relations::{RowChange, relations};
 use porpoise_session::check;
 use porpoise_session::plan_locks::lock_tables_of;
 use porpoise_sql::ast;
@@ -264,7 +264,7 @@ fn publish(
             .insert((table.schema.clone(), table.name.clone()), table);
         return Ok(completion);
     }
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     let schema = change.catalog().schema(&record.schema).cloned();
     let taken = schema
         .as_ref()
@@ -289,7 +289,7 @@ fn publish(
     }
     for &space in &spaces {
         match unclaimed {
-            true => change.claim(space),
+            true => change.claim_space(space),
             false => change.transaction().create_space(space),
         }
     }
@@ -332,13 +332,13 @@ fn fill(ddl: &mut Ddl<'_>, table: &Arc<Table>, filling: Filling) -> Result<Compl
     );
     if exec.session.foreign_key_checks && !table.temporary {
         let change = RowChange {
-            comes: true,
-            goes: matches!(insert.duplicates, OnDuplicate::Replace),
+            inserts: true,
+            deletes: matches!(insert.duplicates, OnDuplicate::Replace),
             ..RowChange::default()
         };
         // Nothing refers to the new table but itself: no cascade needs a place for rows.
         let changes = [(Arc::clone(table), change)];
-        exec.relations = relations(&catalog, &changes, &mut |_| slot).map(Arc::new);
+        exec.foreign_keys = foreign_key_graph(&catalog, &changes, &mut |_| slot).map(Arc::new);
     }
     let completion = insert::insert(&mut exec, insert)?;
     std::mem::drop(exec);

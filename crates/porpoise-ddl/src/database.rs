@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP DATABASE.
 
-use porpoise_catalog::{Change, Relation, Schema};
+use porpoise_catalog::{CatalogChange, Relation, Schema};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_expr::typing::declared::resolve_collation;
@@ -34,7 +34,7 @@ pub fn create(
     }
     let collation = collation(options, Collation::UTF8MB4_0900_AI_CI)?;
     let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     if change.catalog().schema(name).is_some() || is_built_in(name) {
         let error = Error::database_exists(name.as_str());
         if !if_not_exists {
@@ -64,7 +64,7 @@ pub fn alter(
 ) -> Result<Completion> {
     let name = ddl.session.schema_or_current(name)?;
     let _held = lock::schemas(ddl, [&name], Mode::Exclusive)?;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     ddl.check_schema(change.catalog(), &name)?;
     let inherited = change
         .catalog()
@@ -111,7 +111,7 @@ pub fn drop(ddl: &mut Ddl<'_>, name: &ast::Ident, if_exists: bool) -> Result<Com
             .collect();
         names.sort();
         let locked = lock::relations(ddl, &names)?;
-        let mut change = Change::begin(ddl.shared.definitions());
+        let mut change = CatalogChange::begin(ddl.shared.definitions());
         let newest = change.catalog().schema(name).cloned();
         if newest.is_some_and(|newest| std::sync::Arc::ptr_eq(&newest, &entry)) {
             let dropped: Vec<_> = entry

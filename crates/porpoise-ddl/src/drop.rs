@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{Change, IndexKind, Relation, Table};
+use porpoise_catalog::{CatalogChange, IndexKind, Relation, Table};
 use porpoise_core::error::{Error, ErrorKind, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl::{MdlTicket, Mode};
@@ -62,7 +62,7 @@ pub fn drop_tables(
             }
             locked => locked?,
         };
-        let mut change = Change::begin(ddl.shared.definitions());
+        let mut change = CatalogChange::begin(ddl.shared.definitions());
         foreign_keys::check_unreferenced(ddl, change.catalog(), &dropped)?;
         for table in &dropped {
             change.drop_relation(&table.schema, &table.name);
@@ -105,7 +105,7 @@ pub fn drop_views(
         .map(|view| ddl.resolve(view))
         .collect::<Result<Vec<Name>>>()?;
     let _held = lock::relations(ddl, &names)?;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     let mut missing = Vec::new();
     for name in &names {
         match change.catalog().relation(&name.schema, &name.table) {
@@ -131,7 +131,7 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
     if name.schema.eq_ignore_ascii_case("performance_schema")
         && name.table.eq_ignore_ascii_case("host_cache")
     {
-        ddl.shared.hosts.forget();
+        ddl.shared.hosts.clear();
         return Ok(Completion::default());
     }
     let (table, _held) = lock::table(ddl, &name)?;
@@ -153,7 +153,7 @@ pub fn truncate(ddl: &mut Ddl<'_>, name: &ast::ObjectName) -> Result<Completion>
             .insert((name.schema, name.table), emptied);
         drop_temporary_spaces(ddl.shared, &table)?;
     } else {
-        let mut change = Change::begin(ddl.shared.definitions());
+        let mut change = CatalogChange::begin(ddl.shared.definitions());
         for space in emptied.spaces() {
             change.transaction().create_space(space);
         }

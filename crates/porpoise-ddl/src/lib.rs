@@ -6,7 +6,7 @@
 //!    that exist ([`lock`]).
 //! 3. Definitions are edited as `TableRecord`s ([`column`], [`table`], [`foreign_keys`]).
 //! 4. Rows that must move are copied into new spaces ([`copy`]).
-//! 5. One `catalog::Change` makes it durable, and visible to statements that begin afterwards.
+//! 5. One `catalog::CatalogChange` makes it durable, and visible to statements that begin afterwards.
 //!
 //! The session commits its transaction before it calls [`execute`].
 

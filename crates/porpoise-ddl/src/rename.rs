@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use porpoise_catalog::record::{TableRecord, ViewRecord};
-use porpoise_catalog::{Change, Relation};
+use porpoise_catalog::{CatalogChange, Relation};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::bind_table_expression;
@@ -45,7 +45,7 @@ pub fn rename(
     names.sort();
     names.dedup();
     let _held = lock::relations(ddl, &names)?;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     for (old, new) in &steps {
         ddl.check_schema(change.catalog(), &old.schema)?;
         ddl.check_schema(change.catalog(), &new.schema)?;
@@ -56,13 +56,18 @@ pub fn rename(
 }
 
 /// Gives a table or view another name within a change.
-pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &Name) -> Result<()> {
+pub fn move_relation(
+    ddl: &Ddl<'_>,
+    change: &mut CatalogChange<'_>,
+    old: &Name,
+    new: &Name,
+) -> Result<()> {
     if change.catalog().relation(&new.schema, &new.table).is_some() {
         return Err(Error::table_exists(&new.table));
     }
     match change.catalog().relation(&old.schema, &old.table) {
         Some(Relation::Table(table)) => {
-            change.forget_relation(&old.schema, &old.table);
+            change.detach_relation(&old.schema, &old.table);
             let mut record = TableRecord::of(&table);
             rename_record(&mut record, new);
             record.version = ddl.shared.dictionary.next_version();
@@ -77,7 +82,7 @@ pub fn move_relation(ddl: &Ddl<'_>, change: &mut Change<'_>, old: &Name, new: &N
             if old.schema != new.schema {
                 return Err(Error::view_schema_change(&old.schema, &new.schema));
             }
-            change.forget_relation(&old.schema, &old.table);
+            change.detach_relation(&old.schema, &old.table);
             let version = ddl.shared.dictionary.next_version();
             let record = ViewRecord {
                 name: new.table.clone(),

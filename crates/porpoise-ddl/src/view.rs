@@ -6,7 +6,7 @@
 
 use compact_str::CompactString;
 use porpoise_catalog::record::ViewRecord;
-use porpoise_catalog::{Change, Relation};
+use porpoise_catalog::{CatalogChange, Relation};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::Completion;
 use porpoise_planner::access::PlanError;
@@ -139,7 +139,7 @@ pub fn create(ddl: &mut Ddl<'_>, create: &ast::CreateView) -> Result<Completion>
         },
     };
     let _held = lock::relations(ddl, std::slice::from_ref(&name))?;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     let old = change.catalog().relation(&name.schema, &name.table);
     match &old {
         None if create.alter => return Err(Error::no_such_table(&name.schema, &name.table)),

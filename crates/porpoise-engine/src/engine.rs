@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
-use porpoise_accounts::hosts::Hosts;
+use porpoise_accounts::host_cache::HostCache;
 use porpoise_accounts::{Account, Accounts};
 use porpoise_catalog::Dictionary;
 use porpoise_catalog::dictionary::DICTIONARY_SPACE;
@@ -64,7 +64,7 @@ impl Engine {
             accounts,
             variables,
             plans: PlanCache::default(),
-            hosts: Hosts::default(),
+            hosts: HostCache::default(),
             connection_ids: AtomicU64::new(1),
             fronts: RwLock::default(),
         };
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// The hosts that clients dial from.
-    pub fn hosts(&self) -> &Hosts {
+    pub fn hosts(&self) -> &HostCache {
         &self.shared.hosts
     }
 
@@ -117,7 +117,7 @@ impl Engine {
 
     /// Whether any account is for users from this host.
     pub fn hears_host(&self, host: &str, ip: Option<std::net::IpAddr>) -> bool {
-        self.shared.accounts.hears(host, ip)
+        self.shared.accounts.accepts_host(host, ip)
     }
 
     /// The line of figures that COM_STATISTICS returns.

@@ -21,7 +21,7 @@ pub mod session;
 mod tests;
 
 pub use engine::{Engine, EngineOptions, Front};
-pub use porpoise_accounts::{Account, hosts};
+pub use porpoise_accounts::{Account, host_cache};
 pub use porpoise_core::{Error, Result, error, reply, variables};
 pub use porpoise_mdl::process::Control;
 pub use session::Session;

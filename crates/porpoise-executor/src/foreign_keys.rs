@@ -1,5 +1,5 @@
 //! Foreign keys, row by row: whether what a row refers to is there, and what becomes of the rows
-//! that refer to it. Which tables to look at, the plan says ([`Relations`]); without it, rows are
+//! that refer to it. Which tables to look at, the plan says ([`ForeignKeyGraph`]); without it, rows are
 //! written as they are.
 //!
 //! A row that comes or changes locks the row it refers to, shared, to the end of the transaction. A
@@ -20,8 +20,8 @@ use porpoise_catalog::{ForeignKey, Index, IndexKind, ReferenceAction, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::quote;
 use porpoise_expr::EvalContext;
-use porpoise_planner::relations::Cascade;
-use porpoise_planner::relations::{ChildEdge, ParentEdge, Relations};
+use porpoise_planner::foreign_keys::Cascade;
+use porpoise_planner::foreign_keys::{ChildEdge, ForeignKeyGraph, ParentEdge};
 use porpoise_storage::{Direction, LockMode, SpaceId, Wait};
 use porpoise_types::{KeyBuf, Value, convert, encode_key_part, successor_of_prefix};
 
@@ -46,43 +46,43 @@ impl Exec<'_> {
     /// Inserts a row, which must refer to rows that are there.
     pub fn insert_related(&mut self, table: &Table, key: &[u8], row: &[u8]) -> Result<Written> {
         let written = self.insert_row(table, key, row)?;
-        if let (Written::Done, Some(relations)) = (&written, self.relations.clone())
-            && let Some(node) = relations.node(table)
+        if let (Written::Done, Some(graph)) = (&written, self.foreign_keys.clone())
+            && let Some(node) = graph.node(table)
         {
-            self.check_parents(&relations, node, None, row)?;
+            self.check_parents(&graph, node, None, row)?;
         }
         Ok(written)
     }
 
     /// Replaces a row that is locked, with those that refer to it.
     pub fn update_related(&mut self, table: &Table, update: RowUpdate<'_>) -> Result<Written> {
-        if let Some(relations) = self.relations.clone()
-            && let Some(node) = relations.node(table)
+        if let Some(graph) = self.foreign_keys.clone()
+            && let Some(node) = graph.node(table)
         {
-            return self.update_node(&relations, node, update, &mut Chain::default());
+            return self.update_node(&graph, node, update, &mut Chain::default());
         }
         self.update_row(table, update)
     }
 
     /// Deletes a row that is locked, with those that refer to it.
     pub fn delete_related(&mut self, table: &Table, key: &[u8], row: &[u8]) -> Result<()> {
-        if let Some(relations) = self.relations.clone()
-            && let Some(node) = relations.node(table)
+        if let Some(graph) = self.foreign_keys.clone()
+            && let Some(node) = graph.node(table)
         {
-            return self.delete_node(&relations, node, key, row, &mut Chain::default());
+            return self.delete_node(&graph, node, key, row, &mut Chain::default());
         }
         self.delete_row(table, key, row)
     }
 
     fn update_node(
         &mut self,
-        relations: &Relations,
+        graph: &ForeignKeyGraph,
         node: usize,
         update: RowUpdate<'_>,
         chain: &mut Chain,
     ) -> Result<Written> {
         let RowUpdate { old, new, .. } = update;
-        let related = &relations.nodes[node];
+        let related = &graph.nodes[node];
         let table = &related.table;
         let touched: Vec<&ChildEdge> = related
             .children
@@ -91,9 +91,9 @@ impl Exec<'_> {
             .collect();
         chain.updated.push(node);
         for edge in &touched {
-            let action = foreign_key(relations, edge).on_update;
+            let action = foreign_key(graph, edge).on_update;
             if action.refuses() || chain.updated.contains(&edge.child) {
-                self.refuse_if_referred(relations, node, edge, old)?;
+                self.refuse_if_referred(graph, node, edge, old)?;
             }
         }
         let written = self.update_row(table, update)?;
@@ -101,15 +101,15 @@ impl Exec<'_> {
             chain.updated.pop();
             return Ok(written);
         }
-        self.check_parents(relations, node, Some(old), new)?;
+        self.check_parents(graph, node, Some(old), new)?;
         for edge in &touched {
-            let action = foreign_key(relations, edge).on_update;
+            let action = foreign_key(graph, edge).on_update;
             if !action.refuses() && !chain.updated.contains(&edge.child) {
                 let values = match action {
                     ReferenceAction::Cascade => Some(self.local_values(table, &edge.columns, new)),
                     _ => None,
                 };
-                self.cascade_update(relations, node, edge, old, values, chain)?;
+                self.cascade_update(graph, node, edge, old, values, chain)?;
             }
         }
         chain.updated.pop();
@@ -118,26 +118,24 @@ impl Exec<'_> {
 
     fn delete_node(
         &mut self,
-        relations: &Relations,
+        graph: &ForeignKeyGraph,
         node: usize,
         key: &[u8],
         row: &[u8],
         chain: &mut Chain,
     ) -> Result<()> {
-        let related = &relations.nodes[node];
+        let related = &graph.nodes[node];
         for edge in &related.children {
-            if foreign_key(relations, edge).on_delete.refuses() {
-                self.refuse_if_referred(relations, node, edge, row)?;
+            if foreign_key(graph, edge).on_delete.refuses() {
+                self.refuse_if_referred(graph, node, edge, row)?;
             }
         }
         self.delete_row(&related.table, key, row)?;
         for edge in &related.children {
-            match foreign_key(relations, edge).on_delete {
-                ReferenceAction::Cascade => {
-                    self.cascade_delete(relations, node, edge, row, chain)?
-                }
+            match foreign_key(graph, edge).on_delete {
+                ReferenceAction::Cascade => self.cascade_delete(graph, node, edge, row, chain)?,
                 ReferenceAction::SetNull => {
-                    self.cascade_update(relations, node, edge, row, None, chain)?;
+                    self.cascade_update(graph, node, edge, row, None, chain)?;
                 }
                 ReferenceAction::NoAction | ReferenceAction::Restrict => {}
             }
@@ -147,14 +145,14 @@ impl Exec<'_> {
 
     fn cascade_delete(
         &mut self,
-        relations: &Relations,
+        graph: &ForeignKeyGraph,
         node: usize,
         edge: &ChildEdge,
         parent_row: &[u8],
         chain: &mut Chain,
     ) -> Result<()> {
-        let child = &relations.nodes[edge.child].table;
-        let parent = &relations.nodes[node].table;
+        let child = &graph.nodes[edge.child].table;
+        let parent = &graph.nodes[node].table;
         let index = &child.indexes[edge.index];
         let Some(prefix) = key_over(parent, &edge.columns, parent_row, child, index) else {
             return Ok(());
@@ -162,7 +160,7 @@ impl Exec<'_> {
         for key in self.all_under(index, &prefix)? {
             if let Some(row) = self.lock_matching(child, index, &key, &prefix)? {
                 self.go_down(chain)?;
-                self.delete_node(relations, edge.child, &key, &row, chain)?;
+                self.delete_node(graph, edge.child, &key, &row, chain)?;
                 chain.depth -= 1;
             }
         }
@@ -173,16 +171,16 @@ impl Exec<'_> {
     /// or NULL.
     fn cascade_update(
         &mut self,
-        relations: &Relations,
+        graph: &ForeignKeyGraph,
         node: usize,
         edge: &ChildEdge,
         parent_row: &[u8],
         values: Option<Vec<Value>>,
         chain: &mut Chain,
     ) -> Result<()> {
-        let related = &relations.nodes[edge.child];
+        let related = &graph.nodes[edge.child];
         let child = &related.table;
-        let parent = &relations.nodes[node].table;
+        let parent = &graph.nodes[node].table;
         let index = &child.indexes[edge.index];
         let columns = &child.foreign_keys[edge.foreign_key].columns;
         let Some(Cascade { slot, changes }) = &related.cascade else {
@@ -223,7 +221,7 @@ impl Exec<'_> {
                 changes,
             };
             self.go_down(chain)?;
-            let written = self.update_node(relations, edge.child, update, chain)?;
+            let written = self.update_node(graph, edge.child, update, chain)?;
             chain.depth -= 1;
             if let Written::Duplicate { index, .. } = written {
                 let record = values_text(parent, &edge.columns, parent_row);
@@ -252,12 +250,12 @@ impl Exec<'_> {
     /// locked.
     fn check_parents(
         &mut self,
-        relations: &Relations,
+        graph: &ForeignKeyGraph,
         node: usize,
         old: Option<&[u8]>,
         new: &[u8],
     ) -> Result<()> {
-        let related = &relations.nodes[node];
+        let related = &graph.nodes[node];
         for edge in &related.parents {
             let columns = &related.table.foreign_keys[edge.foreign_key].columns;
             if old.is_some_and(|old| same_columns(&related.table, columns, old, new)) {
@@ -344,14 +342,14 @@ impl Exec<'_> {
     /// Error 1451 if a row refers to this one.
     fn refuse_if_referred(
         &mut self,
-        relations: &Relations,
+        graph: &ForeignKeyGraph,
         node: usize,
         edge: &ChildEdge,
         row: &[u8],
     ) -> Result<()> {
-        let child = &relations.nodes[edge.child].table;
+        let child = &graph.nodes[edge.child].table;
         let index = &child.indexes[edge.index];
-        let parent = &relations.nodes[node].table;
+        let parent = &graph.nodes[node].table;
         let Some(prefix) = key_over(parent, &edge.columns, row, child, index) else {
             return Ok(());
         };
@@ -451,8 +449,8 @@ impl Exec<'_> {
     }
 }
 
-fn foreign_key<'a>(relations: &'a Relations, edge: &ChildEdge) -> &'a ForeignKey {
-    &relations.nodes[edge.child].table.foreign_keys[edge.foreign_key]
+fn foreign_key<'a>(graph: &'a ForeignKeyGraph, edge: &ChildEdge) -> &'a ForeignKey {
+    &graph.nodes[edge.child].table.foreign_keys[edge.foreign_key]
 }
 
 fn same_columns(table: &Table, columns: &[usize], old: &[u8], new: &[u8]) -> bool {

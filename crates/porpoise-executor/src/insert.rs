@@ -334,7 +334,7 @@ impl Exec<'_> {
 
     /// Under IGNORE a row that is refused leaves nothing behind: where to go back to.
     pub fn savepoint_for(&mut self, ignore: bool) -> Result<Option<porpoise_storage::Savepoint>> {
-        if !ignore || self.relations.is_none() {
+        if !ignore || self.foreign_keys.is_none() {
             return Ok(None);
         }
         Ok(Some(self.transaction()?.savepoint()))

@@ -47,8 +47,8 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_mdl::{self as mdl, named_locks};
+use porpoise_planner::foreign_keys::ForeignKeyGraph;
 use porpoise_planner::plan::{Plan, SlotLayout, Subplan};
-use porpoise_planner::relations::Relations;
 use porpoise_session::active_roles;
 use porpoise_session::check::Privileged;
 use porpoise_session::session_state::SessionState;
@@ -77,7 +77,7 @@ pub struct Exec<'a> {
     /// What rows are read from and written to.
     pub view: View<'a>,
     /// What foreign keys ask; nothing with foreign_key_checks=0.
-    pub relations: Option<Arc<Relations>>,
+    pub foreign_keys: Option<Arc<ForeignKeyGraph>>,
     /// NOW(): when the statement began, in UTC microseconds since 1970.
     pub started_us: i64,
     /// Which row of the statement is being written, from 1: warnings and errors name it.
@@ -220,7 +220,7 @@ impl<'a> Exec<'a> {
             engine,
             catalog,
             view,
-            relations: None,
+            foreign_keys: None,
             started_us,
             row_number: 0,
             subplans: &[],

@@ -20,10 +20,10 @@ pub fn execute(
     columns: Option<&[ResultColumn]>,
     reply: &mut dyn Reply,
 ) -> Result<()> {
-    if let Some(relations) = &plan.relations
+    if let Some(graph) = &plan.foreign_keys
         && exec.session.foreign_key_checks
     {
-        exec.relations = Some(Arc::clone(relations));
+        exec.foreign_keys = Some(Arc::clone(graph));
     }
     match &plan.kind {
         PlanKind::Query(query) => {

@@ -1,7 +1,7 @@
 //! What the server is: engines, character sets, collations, plugins, keywords, and who is
 //! connected.
 
-use porpoise_accounts::hosts::{Host, Refusal};
+use porpoise_accounts::host_cache::{Host, Refusal};
 use porpoise_core::privilege::Privilege;
 use porpoise_core::variables::VERSION;
 use porpoise_mdl::process::Process;

@@ -1,9 +1,9 @@
-//! What a statement needs privileges for.
+//! What a statement needs privileges for: every table, view and column that it names.
 //!
-//! A table or view is found by name in one place only, [`Binder::open`](super::bind), and that place
-//! notes the name here *before* it looks: whatever clause or subquery the name stands in, and whether the
-//! statement holds it or a view does. The list is therefore complete by construction. It travels with
-//! the plan, or with the error where there is none, and neither can be used before
+//! A table or view is found by name in one place only, [`Binder::open`](super::bind), and that
+//! place notes the name here *before* it looks: whatever clause or subquery the name stands in, and
+//! whether the statement holds it or a view does. The list is therefore complete by construction.
+//! It travels with the plan, or with the error where there is none, and neither can be used before
 //! [`accounts::check`](porpoise_session::check) has gone through it.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!  v: SELECT a FROM secret.t  2  secret.t  SELECT on column a      by v's definer; else error 1356 for v
 //! ```
 //!
-//! A view's plainly selected columns are needed in the way in which the view's own columns are used:
-//! what reads `v.a` needs SELECT on `secret.t.a`, what assigns to it UPDATE. So an access remembers which
-//! columns of what it stands for ([`AccessList::lead_to`]).
+//! A view's plainly selected columns are needed in the way in which the view's own columns are
+//! used: what reads `v.a` needs SELECT on `secret.t.a`, what assigns to it UPDATE. So an access
+//! remembers which columns of what it stands for ([`AccessList::expand_view`]).
 //!
 //! MySQL 8.4 manual, 8.2.2 (privileges), 15.1.23 (CREATE VIEW), 27.6 (SQL SECURITY).
 
@@ -23,7 +23,7 @@ use compact_str::CompactString;
 use porpoise_catalog::View;
 use porpoise_core::privilege::{Privilege, Set};
 
-/// One naming of a table or view, and what it takes.
+/// A table or view that a statement names, and the privileges that this needs.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The schema as the statement names it, or the current one.
@@ -38,20 +38,21 @@ pub struct Access {
     pub any_of: Set,
     /// Needed on a column, or on the whole.
     pub columns: Vec<(CompactString, Set)>,
-    /// Needed on all columns, because the statement names none (`*`, an INSERT without a list): they are among
-    /// `columns`, but the error names the table.
+    /// Needed on all columns, because the statement names none (`*`, an INSERT without a list):
+    /// they are among `columns`, but the error names the table.
     pub unnamed: Set,
     /// Columns that a view's definition shows: any privilege on each will do.
     pub shown: Vec<CompactString>,
     /// Its rows are locked by a read: that takes the right to change them, too.
     pub locks_rows: bool,
-    /// Whose privileges count.
+    /// Whose privileges are checked.
     pub authority: Authority,
-    /// The outermost view that the statement reached it through: all that the session may be told of.
-    pub through: Option<Arc<View>>,
+    /// The outermost view that the statement reached it through: the only one that errors may name
+    /// to the session.
+    pub outermost_view: Option<Arc<View>>,
 }
 
-/// What it takes to name a table or view, whichever of its columns are used.
+/// The privileges that naming a table or view needs, whichever of its columns are used.
 #[derive(Clone, Copy, Debug)]
 pub enum Need {
     /// All of these privileges, on the whole or on a column.
@@ -75,7 +76,7 @@ pub enum Authority {
 }
 
 impl Access {
-    /// What suffices if it is granted globally.
+    /// The privileges that suffice if they are granted globally.
     fn enough(&self) -> Set {
         let columns = self.columns.iter().map(|(_, set)| *set);
         let mut enough = columns.fold(self.whole.with(self.somewhere), Set::with);
@@ -101,13 +102,13 @@ pub type AccessColumn = (AccessId, CompactString);
 pub struct AccessList {
     accesses: Vec<Access>,
     /// What a view stands for, of each access.
-    leads: Vec<Lead>,
+    expansions: Vec<ViewExpansion>,
     /// The views that are being bound, the innermost last.
     views: Vec<Arc<View>>,
 }
 
 #[derive(Clone, Default)]
-struct Lead {
+struct ViewExpansion {
     /// For each of the view's columns, the column that it plainly shows.
     columns: Vec<(CompactString, Option<AccessColumn>)>,
     /// What the view's FROM names.
@@ -136,19 +137,19 @@ impl AccessList {
                 Some(view) => Authority::Definer(Arc::clone(view)),
                 None => Authority::Session,
             },
-            through: self.views.first().cloned(),
+            outermost_view: self.views.first().cloned(),
         });
-        self.leads.push(Lead::default());
+        self.expansions.push(ViewExpansion::default());
         AccessId(self.accesses.len() - 1)
     }
 
-    /// What is named from here on, a view names.
-    pub fn enter(&mut self, view: &Arc<View>) {
+    /// What is named from here on is named by this view.
+    pub fn enter_view(&mut self, view: &Arc<View>) {
         self.views.push(Arc::clone(view));
     }
 
     /// The end of the view entered last.
-    pub fn leave(&mut self) {
+    pub fn leave_view(&mut self) {
         self.views.pop();
     }
 
@@ -157,8 +158,8 @@ impl AccessList {
         !self.views.is_empty()
     }
 
-    /// Says which columns those of a view show, and which relations its rows come from.
-    pub fn lead_to(
+    /// Notes what a view's columns are columns of, and which relations its rows come from.
+    pub fn expand_view(
         &mut self,
         view: AccessId,
         columns: Vec<(CompactString, Option<AccessColumn>)>,
@@ -168,14 +169,14 @@ impl AccessList {
         for below in &relations {
             self.need(*below, somewhere);
         }
-        self.leads[view.0] = Lead { columns, relations };
+        self.expansions[view.0] = ViewExpansion { columns, relations };
     }
 
     /// Adds to what is needed somewhere, on what a view stands for, too.
     fn need(&mut self, access: AccessId, somewhere: Set) {
         let noted = &mut self.accesses[access.0];
         noted.somewhere = noted.somewhere.with(somewhere);
-        for below in self.leads[access.0].relations.clone() {
+        for below in self.expansions[access.0].relations.clone() {
             self.need(below, somewhere);
         }
     }
@@ -189,7 +190,7 @@ impl AccessList {
             Some((_, set)) => *set = set.with(privilege.set()),
             None => columns.push((name.clone(), privilege.set())),
         }
-        let below = self.leads[access.0]
+        let below = self.expansions[access.0]
             .columns
             .iter()
             .find(|(shown, _)| shown.eq_ignore_ascii_case(name));
@@ -213,12 +214,12 @@ impl AccessList {
         }
     }
 
-    /// Rows are changed: what the name stands for needs these privileges somewhere instead of SELECT, which only
-    /// the columns that are read need.
+    /// Rows are changed: what the name stands for needs these privileges somewhere instead of
+    /// SELECT, which only the columns that are read need.
     pub fn change(&mut self, access: AccessId, somewhere: Set) {
         let noted = &mut self.accesses[access.0];
         noted.somewhere = noted.somewhere.without(Set::SELECT).with(somewhere);
-        for below in self.leads[access.0].relations.clone() {
+        for below in self.expansions[access.0].relations.clone() {
             self.change(below, somewhere);
         }
     }
@@ -227,7 +228,7 @@ impl AccessList {
     pub fn whole(&mut self, access: AccessId, privilege: Privilege) {
         let noted = &mut self.accesses[access.0];
         noted.whole = noted.whole.with(privilege.set());
-        for below in self.leads[access.0].relations.clone() {
+        for below in self.expansions[access.0].relations.clone() {
             self.whole(below, privilege);
         }
     }
@@ -247,7 +248,8 @@ impl AccessList {
 #[derive(Clone, Debug, Default)]
 pub struct Accesses {
     list: Vec<Access>,
-    /// What suffices if it is granted globally to the session's user; `None` where others' privileges count as well.
+    /// What suffices if it is granted globally to the session's user; `None` where others'
+    /// privileges count as well.
     enough: Option<Set>,
 }
 
@@ -272,8 +274,8 @@ impl Accesses {
     }
 }
 
-/// Why a statement has no plan, and what it had named by then: who may not know of that is told so
-/// instead ([`accounts::check::refuse`](porpoise_session::check::refuse)).
+/// Why a statement has no plan, and what it had named by then: a session that lacks privileges for
+/// that gets an error about the privileges instead.
 #[derive(Debug)]
 pub struct PlanError {
     pub(crate) error: porpoise_core::error::Error,
@@ -281,8 +283,8 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    /// The error that the session is told: what `check` refuses of the names that were looked up before, else why there is
-    /// no plan.
+    /// The error for the session: what `check` refuses of the names that were looked up before,
+    /// else why there is no plan.
     pub fn after_check(
         self,
         check: impl FnOnce(&Accesses) -> porpoise_core::error::Result<()>,

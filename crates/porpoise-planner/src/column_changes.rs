@@ -1,5 +1,5 @@
-//! What an assignment to some columns of a row brings with it, worked out once, when the statement
-//! is planned.
+//! What follows from an assignment to some columns of a row, computed once, when the statement is
+//! planned.
 //!
 //! A changed row is its old bytes with some columns replaced. What follows from no assigned column
 //! keeps its bytes, and is neither decoded nor checked again:

@@ -1,4 +1,4 @@
-//! The format of a file of rows: LOAD DATA's FIELDS and LINES (MySQL 8.4 manual, 15.2.9).
+//! The format of a file of rows: FIELDS and LINES of LOAD DATA (MySQL 8.4 manual, 15.2.9).
 
 use porpoise_core::error::{Error, Result};
 use porpoise_sql::ast;

@@ -1,9 +1,10 @@
 //! From syntax tree to plan: names, types, access paths, join order.
 //!
-//! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]) and bound
-//!    queries ([`query`]).
-//! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort elimination.
-//! 3. [`relations`] finds what foreign keys ask of a change.
+//! 1. [`bind`] resolves names against the catalog and makes typed expressions ([`typing`]) and
+//!    bound queries ([`query`]).
+//! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort
+//!    elimination.
+//! 3. [`foreign_keys`] finds what foreign keys ask of a change.
 //! 4. [`explain`] prints what came out.
 //!
 //! ```text
@@ -17,10 +18,10 @@ mod bind;
 pub mod column_changes;
 pub mod explain;
 pub mod file_format;
+pub mod foreign_keys;
 mod optimize;
 pub mod plan;
 mod query;
-pub mod relations;
 mod slot_set;
 
 use porpoise_catalog::{Catalog, Table, TemporaryTables};
@@ -32,7 +33,8 @@ use porpoise_types::{DataType, Value};
 
 use crate::access::PlanError;
 
-/// What a statement is planned against.
+/// What a statement is planned against: definitions, the session's variables, what is known of its
+/// parameters.
 pub struct Context<'a> {
     /// The definitions that names are looked up in.
     pub catalog: &'a Catalog,
@@ -40,11 +42,11 @@ pub struct Context<'a> {
     pub session: &'a SessionVars,
     /// Tables of the session's own, by schema and name: they hide others.
     pub temporary_tables: &'a TemporaryTables,
-    /// The types of the parameters' values, where they are known; a `?` of unknown type (`DataType::Null`)
-    /// compares as what it meets.
+    /// The types of the parameters' values, where they are known; a `?` of unknown type
+    /// (`DataType::Null`) compares as what it meets.
     pub parameters: &'a [DataType],
-    /// The values of the literals that were lifted out of the text; empty where the parameters are `?`s.
-    /// A plan that depends on one says so in [`plan::Plan::fixed_parameters`].
+    /// The values of the literals that were lifted out of the text; empty where the parameters are
+    /// `?`s. A plan that depends on one says so in [`plan::Plan::fixed_parameters`].
     pub literals: &'a [Value],
     /// The statement's text: column names come from it.
     pub sql: &'a [u8],
@@ -52,13 +54,13 @@ pub struct Context<'a> {
     pub row_counts: &'a dyn RowCounts,
 }
 
-/// Guesses how many rows a table has.
+/// Estimates how many rows a table has.
 pub trait RowCounts {
     /// About how many rows the table has; any number is right, good ones make good plans.
     fn rows(&self, table: &Table) -> u64;
 }
 
-/// Knows nothing: every table has a thousand rows.
+/// For planning without statistics: every table has a thousand rows.
 pub struct NoRowCounts;
 
 impl RowCounts for NoRowCounts {
@@ -75,7 +77,7 @@ impl RowCounts for porpoise_storage::Store {
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
 ///
-/// What comes back, plan or error, is only to be had from `accounts::check`, which compares what the
+/// The plan or the error can be used only after `porpoise_session::check` has compared what the
 /// statement names with what its user may do.
 pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<plan::Plan, PlanError> {
     bind::plan(statement, context)
@@ -86,8 +88,8 @@ pub fn plan_view(query: &ast::Query, context: &Context<'_>) -> Result<plan::Plan
     bind::view_definition(query, context)
 }
 
-/// Binds an expression over one table's row, which is in slot 0: generated columns, defaults, CHECKs.
-/// `clause` names where it stands in error 1054.
+/// Binds an expression over one table's row, which is in slot 0: generated columns, defaults,
+/// CHECKs. `clause` is the clause that error 1054 names.
 pub fn bind_table_expression(
     expr: &ast::Expr,
     table: &Table,
@@ -97,8 +99,8 @@ pub fn bind_table_expression(
     bind::table_expression(expr, table, clause, session)
 }
 
-/// Binds an expression that may hold uncorrelated subqueries but names no columns: SET, DO, LIMIT. The plan's
-/// node is one empty row and its output the expressions.
+/// Binds an expression that may hold uncorrelated subqueries but names no columns: SET, DO, LIMIT.
+/// The plan's node is one empty row and its output the expressions.
 pub fn plan_expressions(
     exprs: &[&ast::Expr],
     context: &Context<'_>,

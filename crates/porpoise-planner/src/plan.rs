@@ -1,9 +1,9 @@
 //! Plans: what the planner makes and the executor runs. Immutable, shared, cached.
 //!
-//! A plan is a tree of [`Node`]s. Each node yields rows one at a time *into slots of the frame* (see
-//! [`porpoise_expr::SlotId`]); a node's doc says which. Scans fill their own slot with the stored row; a
-//! filter passes its input's slots on; a grouping, a projection or a derived table encodes a row of
-//! its own into its own slot. The root's output expressions then read the slots.
+//! A plan is a tree of [`Node`]s. Each node yields rows one at a time *into slots of the frame*
+//! (see [`porpoise_expr::Slot`]); a node's doc says which. Scans fill their own slot with the
+//! stored row; a filter passes its input's slots on; a grouping, a projection or a derived table
+//! encodes a row of its own into its own slot. The root's output expressions then read the slots.
 //!
 //! ```text
 //! SELECT c.name, COUNT(*) FROM customer c JOIN orders o ON o.customer = c.id GROUP BY c.name
@@ -30,7 +30,7 @@ use porpoise_types::{Charset, DataType, Json, RowLayout};
 use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
-use crate::relations::Relations;
+use crate::foreign_keys::ForeignKeyGraph;
 pub use porpoise_mdl::TableUse;
 
 /// A whole statement, ready to run any number of times with other parameters.
@@ -50,14 +50,15 @@ pub struct Plan {
     pub views: Vec<(Arc<View>, TableUse)>,
     /// What the statement calls its tables, outside views: LOCK TABLES admits them by name.
     pub table_names: Vec<(Arc<Table>, CompactString)>,
-    /// What foreign keys ask of a change, and the tables they lead to that `tables` hasn't.
-    pub relations: Option<Arc<Relations>>,
-    /// The tables of `relations` that are not among `tables`, and how to take their metadata locks.
-    pub related: Vec<(Arc<Table>, TableUse)>,
-    /// The plans of subqueries in expressions, by the number that `ExprKind::Subquery` has; nothing where the
-    /// subquery became a join.
+    /// What foreign keys require of a change; `None` where it touches none.
+    pub foreign_keys: Option<Arc<ForeignKeyGraph>>,
+    /// The tables of `foreign_keys` that are not among `tables`, and how to take their metadata
+    /// locks.
+    pub foreign_key_tables: Vec<(Arc<Table>, TableUse)>,
+    /// The plans of subqueries in expressions, by the number that `ExprKind::Subquery` has; nothing
+    /// where the subquery became a join.
     pub subplans: Vec<Option<Subplan>>,
-    /// False for statements whose plan must not be kept (they read what no version guards).
+    /// False for statements whose plan must not be cached: it depends on what has no version.
     pub cacheable: bool,
     /// A query that locks rows (FOR UPDATE, FOR SHARE): it needs a transaction as a change does.
     pub locks_rows: bool,
@@ -82,7 +83,7 @@ impl Plan {
 
     /// Whether every table and view is still the one it was made for.
     pub fn is_current(&self, catalog: &porpoise_catalog::Catalog) -> bool {
-        let mut tables = self.tables.iter().chain(&self.related);
+        let mut tables = self.tables.iter().chain(&self.foreign_key_tables);
         tables.all(|(table, _)| {
             table.temporary
                 || matches!(
@@ -110,7 +111,8 @@ pub struct SlotLayout {
     /// Types of the layout's columns.
     pub types: Vec<DataType>,
     /// With a covering index the stored row is the index's entry: where in it each of the table's
-    /// columns lies (`Expr` columns always count as the table does). `None`: as the layout has them.
+    /// columns lies (`Expr` columns always count as the table does). `None`: as the layout has
+    /// them.
     pub map: Option<Vec<u16>>,
 }
 
@@ -161,7 +163,8 @@ pub struct Query {
     pub output: Vec<Expr>,
     /// The result's columns, as the client gets them.
     pub columns: Vec<ResultColumn>,
-    /// Columns that are named by a piece of the statement's text which holds a lifted literal: where it is.
+    /// Columns that are named by a piece of the statement's text which holds a lifted literal:
+    /// where it is.
     pub name_spans: Vec<Option<porpoise_sql::ast::Span>>,
     /// SQL_CALC_FOUND_ROWS: run on behind the limit and count.
     pub calc_found_rows: bool,
@@ -194,7 +197,7 @@ pub enum RowLock {
     Exclusive(OnLocked),
 }
 
-/// What a locking read does with a row that somebody else holds.
+/// What a locking read does with a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLocked {
     /// Waits until the lock is free or `innodb_lock_wait_timeout` is over (error 1205).
@@ -234,7 +237,8 @@ impl KeyRange {
         self.lower.is_some() || self.upper.is_some()
     }
 
-    /// Whether it holds one key at most: every part of a unique index is fixed, and none may be NULL.
+    /// Whether it holds one key at most: every part of a unique index is fixed, and none may be
+    /// NULL.
     pub fn is_point(&self, index: &Index) -> bool {
         index.is_unique()
             && self.equal.len() == index.parts.len()
@@ -300,9 +304,11 @@ pub struct Scan {
     pub reverse: bool,
     /// How the rows are locked.
     pub lock: RowLock,
-    /// Which columns the statement reads from this slot; with a covering index, all are in its entry.
+    /// Which columns the statement reads from this slot; with a covering index, all are in its
+    /// entry.
     pub columns_read: Vec<bool>,
-    /// Conditions on this table alone (and on slots filled before), checked as soon as the row is there.
+    /// Conditions on this table alone (and on slots filled before), checked as soon as the row is
+    /// there.
     pub filter: Vec<Expr>,
     /// The planner's guess of rows read an opening, before the filter; for EXPLAIN.
     pub rows_estimate: f64,
@@ -361,8 +367,8 @@ pub enum Node {
         /// Conditions on the table's columns, all of which must hold.
         filter: Vec<Expr>,
     },
-    /// A derived table, view or CTE: runs `input`, encodes `output` into `slot`. Materialised once an
-    /// execution when `materialize` (a number shared by all references to the same CTE).
+    /// A derived table, view or CTE: runs `input`, encodes `output` into `slot`. Materialised once
+    /// an execution when `materialize` (a number shared by all references to the same CTE).
     Derived {
         /// Where the rows are put.
         slot: SlotId,
@@ -376,7 +382,8 @@ pub enum Node {
         /// Reads slots of an enclosing query (LATERAL, or a correlated subquery's derived table).
         correlated: bool,
     },
-    /// WITH RECURSIVE: `seed`, then `step` over the last round's rows (which `Node::Working` reads), until none come.
+    /// WITH RECURSIVE: `seed`, then `step` over the last round's rows (which `Node::Working`
+    /// reads), until none come.
     Recursive {
         /// Where all rows are put, of the seed and of every round.
         slot: SlotId,
@@ -446,8 +453,8 @@ pub enum Node {
         /// Over the input's slots.
         output: Vec<Expr>,
     },
-    /// Sorts by keys; keeps only `limit` rows where given (offset + count). Saves and restores `slots`.
-    /// Without keys rows stay in their order, but none passes before all have come.
+    /// Sorts by keys; keeps only `limit` rows where given (offset + count). Saves and restores
+    /// `slots`. Without keys rows stay in their order, but none passes before all have come.
     Sort {
         /// Yields the rows.
         input: Box<Node>,
@@ -491,7 +498,8 @@ pub enum Node {
     Window(Box<Window>),
 }
 
-/// What JSON_TABLE makes of each value that `path` finds: a row, or several where nested paths find more.
+/// What JSON_TABLE makes of each value that `path` finds: a row, or several where nested paths find
+/// more.
 #[derive(Debug)]
 pub struct JsonTable {
     /// Finds the values, in the document or in the enclosing path's value.
@@ -568,8 +576,9 @@ pub struct Group {
     pub aggregates: Vec<Aggregate>,
     /// The input comes ordered by the keys: no hash table needed.
     pub ordered: bool,
-    /// WITH ROLLUP: the input comes ordered by the keys. After the aggregates `slot` has one column more, a
-    /// BIGINT UNSIGNED whose bit *i* is set where key *i* is rolled up (GROUPING() reads it).
+    /// WITH ROLLUP: the input comes ordered by the keys. After the aggregates `slot` has one column
+    /// more, a BIGINT UNSIGNED whose bit *i* is set where key *i* is rolled up (GROUPING() reads
+    /// it).
     pub rollup: bool,
     /// No GROUP BY: one row even for no input.
     pub scalar: bool,
@@ -666,7 +675,8 @@ pub enum FrameBound {
 pub struct Insert {
     /// The table that gets the rows.
     pub table: Arc<Table>,
-    /// The row being built: every column of the table; expressions in `values` and defaults read it.
+    /// The row being built: every column of the table; expressions in `values` and defaults read
+    /// it.
     pub slot: SlotId,
     /// Positions of the columns that the source gives, in its order.
     pub columns: Vec<usize>,
@@ -678,7 +688,7 @@ pub struct Insert {
     pub duplicates: OnDuplicate,
     /// IGNORE: errors of a row become warnings.
     pub ignore: bool,
-    /// What views that the row goes through want of it.
+    /// WITH CHECK OPTION of the views through which the row is changed.
     pub checks: Vec<ViewCheck>,
 }
 
@@ -729,8 +739,8 @@ pub enum OnDuplicate {
     Error,
     /// REPLACE: removes the other rows.
     Replace,
-    /// Assignments over the existing row, which is put into the insert's slot, with the refused row in
-    /// `new_slot` (VALUES(), row alias).
+    /// Assignments over the existing row, which is put into the insert's slot, with the refused row
+    /// in `new_slot` (VALUES(), row alias).
     Update {
         /// Where the refused row is put.
         new_slot: SlotId,
@@ -768,8 +778,9 @@ pub struct Update {
     pub ignore: bool,
     /// LIMIT: how many rows are changed at most.
     pub limit: Option<Expr>,
-    /// One table, no ORDER BY, and no row can come again by what it becomes: rows may be changed while they are read (the scan
-    /// locks them). Otherwise target rows are collected first.
+    /// One table, no ORDER BY, and no changed row can be met again (the Halloween problem): rows
+    /// may be changed while they are read, as the scan locks them. Otherwise target rows are
+    /// collected first.
     pub in_place: bool,
 }
 
@@ -784,7 +795,7 @@ pub struct UpdateTarget {
     pub assignments: Vec<Assignment>,
     /// What follows from the assignments.
     pub changes: ColumnChanges,
-    /// What views that the row goes through want of it.
+    /// WITH CHECK OPTION of the views through which the row is changed.
     pub checks: Vec<ViewCheck>,
 }
 

@@ -1,10 +1,11 @@
-//! Bound queries: what a query means, before anybody has decided how it runs.
+//! Bound queries: what a query means, before the optimizer decides how it runs.
 //!
-//! Names are slots and columns, types are known, but FROM is still a tree of joins and WHERE a bag of
-//! conditions. The optimizer ([`super::optimize`]) takes these apart and makes plan nodes of them.
+//! Names are slots and columns, types are known, but FROM is still a tree of joins and WHERE a list
+//! of conditions. The optimizer ([`super::optimize`]) takes these apart and makes plan nodes of
+//! them.
 //!
-//! A subquery inside an expression is an [`porpoise_expr::ExprKind::Subquery`] whose subplan is still empty:
-//! its bound query lies beside, in the binder's list, under the subplan's number.
+//! A subquery inside an expression is an [`porpoise_expr::ExprKind::Subquery`] whose subplan is
+//! still empty: its bound query is in the binder's list, under the subplan's number.
 
 use std::sync::Arc;
 
@@ -93,7 +94,8 @@ pub struct Window {
 pub struct OutputColumn {
     pub expr: Expr,
     pub name: CompactString,
-    /// The name is a piece of the statement's text that holds a literal lifted out of it: which piece.
+    /// The name is a piece of the statement's text that holds a literal lifted out of it: which
+    /// piece.
     pub name_span: Option<Span>,
     pub origin: Option<Origin>,
 }
@@ -194,8 +196,8 @@ impl IndexHints {
 }
 
 impl Query {
-    /// Calls `visit` with every expression of the query, at every depth of derived tables; not inside subqueries
-    /// of expressions.
+    /// Calls `visit` with every expression of the query, at every depth of derived tables; not
+    /// inside subqueries of expressions.
     pub fn for_each_expr_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
         match &mut self.body {
             Body::Select(block) => block.for_each_expr_mut(visit),

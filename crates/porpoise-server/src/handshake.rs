@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use porpoise_engine::Error;
-use porpoise_engine::hosts::Refusal;
+use porpoise_engine::host_cache::Refusal;
 use porpoise_engine::session::Login;
 use porpoise_protocol::auth;
 use porpoise_protocol::flags::{Capabilities, Status};
@@ -307,7 +307,7 @@ impl Handshake {
         match session {
             Ok((session, account_slot)) => {
                 if let Some(address) = self.peer.remote_ip() {
-                    server.engine.hosts().admitted(address);
+                    server.engine.hosts().record_success(address);
                 }
                 let mut client = ClientSession::new(
                     session,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use porpoise_engine::Account;
-use porpoise_engine::hosts::Refusal;
+use porpoise_engine::host_cache::Refusal;
 use porpoise_engine::{Engine, Error};
 
 use crate::account_limits::{AccountLimits, AccountSlot};
@@ -143,7 +143,7 @@ impl ServerState {
     pub fn record_refused(&self, peer: Peer, why: Refusal) {
         self.aborted_connects.fetch_add(1, Ordering::Relaxed);
         if let Some(address) = peer.remote_ip() {
-            self.engine.hosts().refused(address, why);
+            self.engine.hosts().record_refusal(address, why);
         }
     }
 
@@ -167,7 +167,7 @@ impl ServerState {
         let variables = self.engine.variables();
         let most = variables.get_u64("max_connect_errors");
         let hosts = usize::try_from(variables.get_u64("host_cache_size")).unwrap_or(0);
-        if self.engine.hosts().hears(address, most, hosts) {
+        if self.engine.hosts().admits(address, most, hosts) {
             return Ok(());
         }
         Err(Error::host_is_blocked(address))

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use porpoise_accounts::role::{RoleGrant, named, not_granted, quoted, reached};
+use porpoise_accounts::role::{RoleGrant, named, not_granted, quoted, reachable};
 use porpoise_accounts::{Account, Accounts, Grants};
 use porpoise_core::error::Result;
 use porpoise_sql::ast;
@@ -96,7 +96,7 @@ pub fn set(state: &mut SessionState, accounts: &Accounts, roles: &ast::RoleSet) 
         .iter()
         .filter_map(|grant| accounts.get(&grant.user, &grant.host))
         .collect();
-    state.reached_roles = reached(accounts, &account);
+    state.reached_roles = reachable(accounts, &account);
     Ok(())
 }
 

@@ -240,7 +240,7 @@ pub fn explained<'a>(
     let hidden = explained.accesses.iter().any(|access| {
         let held = grants.on_table(&access.schema, &access.name);
         (is_view(access) && !held.has(Privilege::ShowView))
-            || (access.through.is_some() && missing(&grants, access).is_some())
+            || (access.outermost_view.is_some() && missing(&grants, access).is_some())
     });
     if hidden {
         return Err(Error::view_no_explain());
@@ -267,7 +267,7 @@ fn check_accesses(state: &SessionState, accounts: &Accounts, accesses: &Accesses
         let Some(missing) = missing(&grants, access) else {
             continue;
         };
-        return Err(match &access.through {
+        return Err(match &access.outermost_view {
             Some(view) => Error::view_invalid(&view.schema, &view.name),
             None => missing.error(state, access),
         });

@@ -24,7 +24,7 @@ impl<'a> Uses<'a, TableState> for PlanUses<'a, '_> {
     #[inline]
     fn each(&self, mut take: impl FnMut(Use<'a, TableState>)) {
         let locked = &self.session.locked_tables;
-        for (table, usage) in self.plan.tables.iter().chain(&self.plan.related) {
+        for (table, usage) in self.plan.tables.iter().chain(&self.plan.foreign_key_tables) {
             if !table.temporary && (locked.is_empty() || locked.mode(&table.state).is_none()) {
                 take(Use {
                     id: table.id,

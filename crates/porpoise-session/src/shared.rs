@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use porpoise_accounts::Accounts;
-use porpoise_accounts::hosts::Hosts;
-use porpoise_catalog::dictionary::Definitions;
+use porpoise_accounts::host_cache::HostCache;
+use porpoise_catalog::Definitions;
 use porpoise_catalog::{Catalog, Dictionary};
 use porpoise_core::variables::GlobalVariables;
 use porpoise_mdl::{BlockHook, Locks};
@@ -29,7 +29,7 @@ pub struct Shared {
     /// Metadata locks, named locks, and the process list.
     pub locks: Locks,
     /// Hosts that failed to connect, which are refused after max_connect_errors of it.
-    pub hosts: Hosts,
+    pub hosts: HostCache,
     /// The next connection's number.
     pub connection_ids: AtomicU64,
     /// The servers in front of the engine, by number.

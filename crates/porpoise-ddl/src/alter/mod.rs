@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use compact_str::CompactString;
 use porpoise_catalog::dictionary::{create_unclaimed, drop_unclaimed};
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{Change, Check, Relation, Table};
+use porpoise_catalog::{CatalogChange, Check, Relation, Table};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::Completion;
 use porpoise_mdl::{MdlTicket, Mode};
@@ -268,7 +268,7 @@ fn rename_view(
         [ast::AlterAction::RenameTable(new)] if is_view && ddl.temporary(name).is_none() => {
             let new = ddl.resolve(new)?;
             let _held = lock::relations(ddl, &[name.clone(), new.clone()])?;
-            let mut change = Change::begin(ddl.shared.definitions());
+            let mut change = CatalogChange::begin(ddl.shared.definitions());
             rename::move_relation(ddl, &mut change, name, &new)?;
             change.commit()?;
             Ok(Some(Completion::default()))
@@ -354,7 +354,7 @@ fn publish(
     spec: &AlterSpec,
 ) -> Result<()> {
     let record = &mut altered.record;
-    let mut change = Change::begin(ddl.shared.definitions());
+    let mut change = CatalogChange::begin(ddl.shared.definitions());
     if let Some(name) = target {
         ddl.check_schema(change.catalog(), &name.schema)?;
         let taken = change.catalog().relation(&name.schema, &name.table);
@@ -362,13 +362,13 @@ fn publish(
             return Err(Error::table_exists(&name.table));
         }
     }
-    change.forget_relation(&old.schema, &old.name);
+    change.detach_relation(&old.schema, &old.name);
     if let Some(entry) = change.catalog().schema(&record.schema).cloned() {
         table::check_names_are_free(record, &entry)?;
         foreign_keys::check_names_are_free(record, &entry)?;
     }
     for &space in &altered.fresh {
-        change.claim(space);
+        change.claim_space(space);
     }
     for &space in unused {
         change.transaction().drop_space(space);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use compact_str::format_compact;
 use porpoise_catalog::record::TableRecord;
-use porpoise_catalog::{Change, Table};
+use porpoise_catalog::{CatalogChange, Table};
 use porpoise_core::error::Result;
 use porpoise_planner::bind_table_expression;
 
@@ -31,7 +31,7 @@ pub fn rename_in_record(record: &mut TableRecord, new: &Name) {
 /// already.
 pub fn follow(
     ddl: &Ddl<'_>,
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     record: &TableRecord,
     old: &Name,
     renames: &Renames,
@@ -79,7 +79,7 @@ pub fn follow(
 
 fn put(
     ddl: &Ddl<'_>,
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     mut record: TableRecord,
     table: &Arc<Table>,
 ) -> Result<()> {

@@ -98,7 +98,7 @@ fn other(
                 if let ast::FlushTarget::Other(what) = target
                     && what.eq_ignore_ascii_case("HOSTS")
                 {
-                    session.shared.hosts.forget();
+                    session.shared.hosts.clear();
                 }
                 if let ast::FlushTarget::Tables {
                     tables,

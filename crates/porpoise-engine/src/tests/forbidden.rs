@@ -31,7 +31,7 @@ const REPLACEMENTS: [&str; 5] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     /// It does: some replacement is refused for want of a privilege.
-    Relations,
+    ForeignKeyGraph,
     /// It takes none: no replacement is a statement.
     Nothing,
     /// It takes some, and fails for another reason, whatever they are.
@@ -64,7 +64,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Query Relations [
+    Query ForeignKeyGraph [
         "SELECT x, 'text' FROM a WHERE id = 1 GROUP BY x HAVING x > 2 ORDER BY x LIMIT 3",
         "SELECT a.x + 1, COUNT(*) OVER (PARTITION BY 1 ORDER BY 2) FROM a JOIN b ON a.id = 3 LEFT JOIN v USING (id)",
         "SELECT CASE 1 WHEN 2 THEN 3 ELSE 4 END, IF(1, 2, 3), x BETWEEN 1 AND 2, x IN (1, 2), s LIKE 'a' ESCAPE 'b' FROM a",
@@ -79,7 +79,7 @@ kinds! {
         "SELECT ROW_NUMBER() OVER w FROM a WINDOW w AS (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
         "SELECT SLEEP(0), GET_LOCK('a', 0), RELEASE_LOCK('a'), UUID(), RAND(1), BENCHMARK(1, 2)",
     ];
-    Insert Relations [
+    Insert ForeignKeyGraph [
         "INSERT INTO a (id, x) VALUES (1, 2), (3, DEFAULT) ON DUPLICATE KEY UPDATE x = 4",
         "INSERT INTO a VALUES (1, 2, 'a') AS n ON DUPLICATE KEY UPDATE x = n.x + 5",
         "INSERT IGNORE INTO a SET id = 1, x = 2",
@@ -87,47 +87,47 @@ kinds! {
         "REPLACE INTO a VALUES (1, 2, 'a')", "REPLACE INTO a SELECT * FROM b", "INSERT INTO v (id) VALUES (1)",
         "INSERT INTO a WITH c AS (SELECT 1) SELECT * FROM c", "INSERT INTO a TABLE b",
     ];
-    Update Relations [
+    Update ForeignKeyGraph [
         "UPDATE a SET x = 1, s = 'a' WHERE id = 2 ORDER BY x LIMIT 3", "UPDATE v SET x = 1",
         "UPDATE a JOIN b ON a.id = b.id SET a.x = 1, b.x = 2 WHERE a.id = 3",
         "UPDATE a, (SELECT 1 AS y) d SET a.x = d.y", "WITH c AS (SELECT 1 AS y) UPDATE a, c SET a.x = c.y",
     ];
-    Delete Relations [
+    Delete ForeignKeyGraph [
         "DELETE FROM a WHERE id = 1 ORDER BY x LIMIT 2", "DELETE FROM v WHERE id = 1",
         "DELETE a, b FROM a JOIN b ON a.id = b.id WHERE a.x = 1", "DELETE FROM a USING a JOIN b ON a.x = 1",
         "WITH c AS (SELECT 1 AS y) DELETE FROM a WHERE x IN (SELECT y FROM c)",
     ];
-    LoadData Relations [
+    LoadData ForeignKeyGraph [
         "LOAD DATA LOCAL INFILE 'f' INTO TABLE a FIELDS TERMINATED BY ',' IGNORE 1 LINES (id, @y) SET x = 1",
         "LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE a",
     ];
-    Do Relations ["DO 1, SLEEP(0)"];
+    Do ForeignKeyGraph ["DO 1, SLEEP(0)"];
     Call Vain ["CALL p(1, 2)"];
     CreateDatabase Nothing ["CREATE DATABASE n CHARACTER SET utf8mb4"];
     AlterDatabase Nothing ["ALTER DATABASE d CHARACTER SET utf8mb4"];
     DropDatabase Nothing ["DROP DATABASE n"];
-    CreateTable Relations [
+    CreateTable ForeignKeyGraph [
         "CREATE TABLE n (id INT DEFAULT 1, g INT AS (id + 1), CHECK (id > 2), KEY ((id + 3)))",
         "CREATE TABLE n AS SELECT * FROM a WHERE id = 1", "CREATE TABLE IF NOT EXISTS a AS SELECT * FROM b",
         "CREATE TEMPORARY TABLE n REPLACE AS SELECT 1 AS y", "CREATE TABLE n (c INT, FOREIGN KEY (c) REFERENCES a (id))",
     ];
-    CreateTableLike Relations ["CREATE TABLE n LIKE a", "CREATE TEMPORARY TABLE n LIKE a"];
-    AlterTable Relations [
+    CreateTableLike ForeignKeyGraph ["CREATE TABLE n LIKE a", "CREATE TEMPORARY TABLE n LIKE a"];
+    AlterTable ForeignKeyGraph [
         "ALTER TABLE a ADD COLUMN c INT DEFAULT 1, ALTER COLUMN x SET DEFAULT 2, ADD CHECK (x > 3), RENAME TO n",
         "ALTER TABLE a ADD FOREIGN KEY (x) REFERENCES b (id)", "ALTER TABLE a ADD INDEX ((x + 1))",
         "ALTER TABLE a MODIFY x INT DEFAULT (1 + 2)",
     ];
-    DropTable Relations ["DROP TABLE IF EXISTS a, b", "DROP TEMPORARY TABLE a"];
-    Truncate Relations ["TRUNCATE TABLE a"];
-    RenameTable Relations ["RENAME TABLE a TO n, b TO m"];
-    CreateIndex Relations ["CREATE INDEX i ON a (x, (x + 1))"];
-    DropIndex Relations ["DROP INDEX i ON a"];
-    CreateView Relations [
+    DropTable ForeignKeyGraph ["DROP TABLE IF EXISTS a, b", "DROP TEMPORARY TABLE a"];
+    Truncate ForeignKeyGraph ["TRUNCATE TABLE a"];
+    RenameTable ForeignKeyGraph ["RENAME TABLE a TO n, b TO m"];
+    CreateIndex ForeignKeyGraph ["CREATE INDEX i ON a (x, (x + 1))"];
+    DropIndex ForeignKeyGraph ["DROP INDEX i ON a"];
+    CreateView ForeignKeyGraph [
         "CREATE VIEW n (y) AS SELECT x FROM a WHERE id = 1", "ALTER VIEW v AS SELECT * FROM b",
         "CREATE OR REPLACE SQL SECURITY INVOKER VIEW v AS SELECT id FROM a UNION SELECT 1 WITH CHECK OPTION",
         "CREATE VIEW n AS WITH c AS (SELECT * FROM a) SELECT * FROM c, (SELECT 1 AS z) d",
     ];
-    DropView Relations ["DROP VIEW IF EXISTS v"];
+    DropView ForeignKeyGraph ["DROP VIEW IF EXISTS v"];
     Begin Nothing ["START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"];
     Commit Nothing ["COMMIT AND CHAIN"];
     Rollback Nothing ["ROLLBACK RELEASE"];
@@ -135,16 +135,16 @@ kinds! {
     RollbackTo Nothing ["ROLLBACK TO SAVEPOINT y"];
     ReleaseSavepoint Nothing ["RELEASE SAVEPOINT y"];
     SetTransaction Nothing ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"];
-    LockTables Relations ["LOCK TABLES a READ, b AS c WRITE"];
+    LockTables ForeignKeyGraph ["LOCK TABLES a READ, b AS c WRITE"];
     UnlockTables Nothing ["UNLOCK TABLES"];
     LockInstance Nothing ["LOCK INSTANCE FOR BACKUP"];
-    Set Relations [
+    Set ForeignKeyGraph [
         "SET @y = 1, @z = 'a'", "SET SESSION group_concat_max_len = 1000", "SET @@sort_buffer_size = 100000 + 1",
         "SET GLOBAL max_connections = 100", "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET CHARACTER SET utf8mb4",
         "SET sql_mode = CONCAT('A', 'B')", "SET PERSIST max_connections = 5", "SET timestamp = 1",
     ];
     Use Nothing ["USE d"];
-    Show Relations [
+    Show ForeignKeyGraph [
         "SHOW COLUMNS FROM a WHERE Field = 'x'", "SHOW CREATE TABLE a", "SHOW INDEX FROM a IN d WHERE 1",
         "SHOW STATUS WHERE Variable_name = 'x'", "SHOW TABLES FROM d LIKE 'a'", "SHOW VARIABLES WHERE 1",
         "SHOW TABLE STATUS FROM d WHERE Name = 'a'", "SHOW FULL TABLES WHERE 1", "SHOW DATABASES WHERE 1",
@@ -152,34 +152,34 @@ kinds! {
         "SHOW PROCEDURE STATUS WHERE 1", "SHOW COLLATION WHERE 1", "SHOW CHARACTER SET WHERE 1",
         "SHOW OPEN TABLES WHERE 1", "SHOW CREATE PROCEDURE p", "SHOW GRANTS",
     ];
-    Describe Relations ["DESCRIBE a x", "EXPLAIN a"];
-    Explain Relations [
+    Describe ForeignKeyGraph ["DESCRIBE a x", "EXPLAIN a"];
+    Explain ForeignKeyGraph [
         "EXPLAIN SELECT x FROM a WHERE id = 1", "EXPLAIN FORMAT=JSON DELETE FROM a WHERE id = 1",
         "EXPLAIN INSERT INTO a (id) VALUES (1)", "EXPLAIN UPDATE a SET x = 1", "EXPLAIN ANALYZE SELECT 1",
         "EXPLAIN FORMAT=TREE REPLACE INTO a SELECT * FROM b", "EXPLAIN FOR CONNECTION 1",
     ];
     Help Nothing ["HELP 'x'"];
-    Kill Relations ["KILL 1000000", "KILL QUERY 1000000 + 1"];
+    Kill ForeignKeyGraph ["KILL 1000000", "KILL QUERY 1000000 + 1"];
     Prepare Nothing ["PREPARE s FROM 'SELECT 1'", "PREPARE s FROM @y"];
     Execute Nothing ["EXECUTE s USING @y"];
     Deallocate Nothing ["DEALLOCATE PREPARE s"];
-    Maintain Relations [
+    Maintain ForeignKeyGraph [
         "ANALYZE TABLE a, b", "CHECK TABLE a EXTENDED", "OPTIMIZE TABLE a", "REPAIR TABLE a", "CHECKSUM TABLE a",
     ];
-    Flush Relations ["FLUSH TABLES a, b WITH READ LOCK", "FLUSH TABLES a FOR EXPORT", "FLUSH STATUS"];
+    Flush ForeignKeyGraph ["FLUSH TABLES a, b WITH READ LOCK", "FLUSH TABLES a FOR EXPORT", "FLUSH STATUS"];
     Reset Nothing ["RESET QUERY CACHE"];
     CreateUser Nothing ["CREATE USER w IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1"];
     AlterUser Nothing ["ALTER USER w IDENTIFIED BY 'x' ACCOUNT LOCK"];
     SetDefaultRole Nothing ["SET DEFAULT ROLE ALL TO w"];
     DropUser Nothing ["DROP USER IF EXISTS w"];
     RenameUser Nothing ["RENAME USER w TO z"];
-    DropStored Relations ["DROP PROCEDURE IF EXISTS p", "DROP TRIGGER IF EXISTS p", "DROP EVENT IF EXISTS p"];
+    DropStored ForeignKeyGraph ["DROP PROCEDURE IF EXISTS p", "DROP TRIGGER IF EXISTS p", "DROP EVENT IF EXISTS p"];
     CreateRole Nothing ["CREATE ROLE r"];
     DropRole Nothing ["DROP ROLE r"];
     SetRole Nothing ["SET ROLE NONE"];
     SetPassword Nothing ["SET PASSWORD FOR w = 'x'"];
-    Grant Relations ["GRANT SELECT (x), UPDATE ON a TO u", "GRANT ALL ON d.* TO u"];
-    Revoke Relations ["REVOKE SELECT ON a FROM u"];
+    Grant ForeignKeyGraph ["GRANT SELECT (x), UPDATE ON a TO u", "GRANT ALL ON d.* TO u"];
+    Revoke ForeignKeyGraph ["REVOKE SELECT ON a FROM u"];
     Unsupported Vain ["HANDLER a OPEN", "XA START 'a'", "ANALYZE TABLE a UPDATE HISTOGRAM ON x WITH 4 BUCKETS"];
 }
 
@@ -311,7 +311,7 @@ fn no_statement_of_any_kind_reads_a_forbidden_table() {
         );
         tried += taken;
         let fits = match kind.takes {
-            Takes::Relations => refused > 0,
+            Takes::ForeignKeyGraph => refused > 0,
             Takes::Nothing => taken == 0,
             Takes::Vain => taken > 0 && refused == 0,
         };

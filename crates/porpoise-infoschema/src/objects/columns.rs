@@ -259,7 +259,7 @@ pub(super) fn columns(exec: &mut Exec<'_>, lookup: &Lookup, row: Sink<'_>) -> Re
 
 /// Also for temporary tables, which only SHOW COLUMNS shows.
 pub fn columns_of_table(exec: &mut Exec<'_>, table: &Table, row: Sink<'_>) -> Result<()> {
-    for (position, column) in table.told_columns().enumerate() {
+    for (position, column) in table.declared_columns().enumerate() {
         if !is_known(exec, table, &column.name) {
             continue;
         }

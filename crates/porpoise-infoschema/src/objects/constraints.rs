@@ -2,7 +2,7 @@
 //! REFERENTIAL_CONSTRAINTS and CHECK_CONSTRAINTS of information_schema.
 
 use porpoise_catalog::{Index, IndexKind, Table};
-use porpoise_planner::relations;
+use porpoise_planner::foreign_keys;
 use porpoise_types::Value;
 
 use super::columns::{hiding, is_known};
@@ -140,7 +140,7 @@ pub(super) fn referential_constraints(
                 .catalog
                 .base_table(&key.parent_schema, &key.parent_table);
             let unique = parent.as_ref().and_then(|parent| {
-                let columns = relations::referred_columns(key, parent)?;
+                let columns = foreign_keys::referenced_columns(key, parent)?;
                 let index = &parent.indexes[parent.index_over(&columns)?];
                 index.is_unique().then(|| index.name.clone())
             });

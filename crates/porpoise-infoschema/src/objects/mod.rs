@@ -250,7 +250,7 @@ fn visible_schemas(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Arc<SchemaEntry>> {
     schemas
 }
 
-/// Relations that the session may see and the lookup wants, by schema and name.
+/// ForeignKeyGraph that the session may see and the lookup wants, by schema and name.
 fn visible(exec: &Exec<'_>, lookup: &Lookup) -> Vec<Relation> {
     let grants = grants(exec.session);
     let mut found = Vec::new();

@@ -31,7 +31,7 @@ impl Binder<'_> {
             .map(|(_, check)| check.clone())
             .collect();
         for condition in checks.iter_mut().flat_map(|check| &mut check.conditions) {
-            optimize::finish_expr(self, condition)?;
+            optimize::plan_subqueries(self, condition)?;
         }
         Ok(checks)
     }
@@ -104,7 +104,7 @@ impl Binder<'_> {
             .iter_mut()
             .flat_map(|target| &mut target.assignments);
         for value in assignments.filter_map(|assignment| assignment.value.as_mut()) {
-            optimize::finish_expr(self, value)?;
+            optimize::plan_subqueries(self, value)?;
         }
         for target in &targets {
             self.use_table(&target.table, TableUse::Write);
@@ -143,7 +143,7 @@ impl Binder<'_> {
         for assignment in written {
             let Some(at) = self.scope().find(&assignment.column)? else {
                 let name = &assignment.column;
-                let looked_for = self.scope().might_be_of(name);
+                let looked_for = self.scope().possible_column(name);
                 return Err(self.unknown_column(name, "field list", looked_for, Privilege::Update));
             };
             let (table, slot, column) = self.changed_column(from, at, "UPDATE")?;
@@ -232,8 +232,8 @@ impl Binder<'_> {
         })
     }
 
-    /// FROM of a change. A single table needs the privilege of the change; of several tables the assignments,
-    /// or the list of targets, say which are changed.
+    /// FROM of a change. A single table needs the privilege of the change; of several tables the
+    /// assignments, or the list of targets, say which are changed.
     fn changed_from(
         &mut self,
         change: Privilege,
@@ -314,7 +314,8 @@ impl Binder<'_> {
         Ok((node, limit, single))
     }
 
-    /// A subquery must not read the table that the statement changes, unless it is computed first, in a derived table (1093).
+    /// A subquery must not read the table that the statement changes, unless it is computed first,
+    /// in a derived table (1093).
     fn check_target_unread(&self, table: &Table) -> Result<()> {
         for (number, query) in self.subqueries.iter().enumerate() {
             let Some(query) = query else { continue };
@@ -326,7 +327,8 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a node reads one of the tables without a key that conditions could use (sql_safe_updates).
+/// Whether a node reads one of the tables without a key that conditions could use
+/// (sql_safe_updates).
 fn reads_all(node: &Node, tables: &[Arc<Table>]) -> bool {
     let whole = match node {
         Node::Scan(scan) => {
@@ -343,8 +345,8 @@ fn reads_all(node: &Node, tables: &[Arc<Table>]) -> bool {
             .any(|child| reads_all(child, tables))
 }
 
-/// Whether a scan of several ranges may meet a row again, in a later range where its new values put it
-/// (the Halloween problem).
+/// Whether a scan of several ranges may meet a row again, in a later range where its new values put
+/// it (the Halloween problem).
 fn meets_again(node: &Node, target: &UpdateTarget) -> bool {
     let Node::Scan(scan) = node else { return false };
     let Access::Index { index, ranges, .. } = &scan.access else {

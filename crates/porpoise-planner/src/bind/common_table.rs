@@ -25,10 +25,10 @@ pub struct Definition {
     visible: Vec<usize>,
     /// The schema and text it was written in.
     schema: Option<CompactString>,
-    /// Computed once: its number among the binder's `commons`, with its columns.
+    /// Computed once: its number among the binder's `common_tables`, with its columns.
     shared: Option<(usize, Vec<OutputColumn>)>,
-    /// While its own recursive step is bound: the working table's number and columns, and whether it was
-    /// named.
+    /// While its own recursive step is bound: the working table's number and columns, and whether
+    /// it was named.
     working: Option<(usize, Vec<OutputColumn>, bool)>,
 }
 
@@ -67,7 +67,7 @@ impl Binder<'_> {
         if let Some((working, columns, named)) = &mut self.definitions[at].working {
             *named = true;
             let (working, columns) = (*working, columns.clone());
-            let (slot, made) = self.made_columns(&alias, &columns);
+            let (slot, made) = self.computed_columns(&alias, &columns);
             let relation = Relation::of_statement(alias, made, nullable);
             return self.leaf(relation, slot, SourceKind::Working { working });
         }
@@ -78,18 +78,19 @@ impl Binder<'_> {
                 return self.query_part(query, alias, CompactString::default(), None, nullable);
             }
             let columns = query.columns.clone();
-            self.commons.push(Some(query));
-            self.definitions[at].shared = Some((self.commons.len() - 1, columns));
+            self.common_tables.push(Some(query));
+            self.definitions[at].shared = Some((self.common_tables.len() - 1, columns));
         }
         let Some((number, columns)) = self.definitions[at].shared.clone() else {
             return Err(Error::no_such_table("", alias));
         };
-        let (slot, made) = self.made_columns(&alias, &columns);
+        let (slot, made) = self.computed_columns(&alias, &columns);
         let relation = Relation::of_statement(alias, made, nullable);
         self.leaf(relation, slot, SourceKind::Common { number })
     }
 
-    /// A guess, by the text: the name stands there twice, where it is defined and where it is used.
+    /// A guess by the text, in which the name occurs twice: where it is defined and where it is
+    /// used.
     fn is_named_once(&self, at: usize) -> bool {
         let name = self.definitions[at].name.as_bytes();
         let found = self
@@ -140,8 +141,8 @@ impl Binder<'_> {
         if let Some(with) = &table.query.with {
             self.with(with)?;
         }
-        self.workings += 1;
-        let working = self.workings - 1;
+        self.recursive_tables += 1;
+        let working = self.recursive_tables - 1;
         let (mut seeds, mut steps) = self.recursive_parts(at, table, parts, working)?;
         let columns = self.definitions[at]
             .working
@@ -192,8 +193,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Binds the parts of a recursive query: the seeds, and the steps, which name the table itself. The first
-    /// seed says what its columns are.
+    /// Binds the parts of a recursive query: the seeds, and the steps, which name the table itself.
+    /// The first seed says what its columns are.
     fn recursive_parts(
         &mut self,
         at: usize,

@@ -1,7 +1,7 @@
 //! Expressions: from syntax to typed trees.
 //!
-//! Operators, predicates, variables and conversions are here; [`call`] has functions, [`subquery`] the
-//! expressions with a query in them.
+//! Operators, predicates, variables and conversions are here; [`call`] has functions, [`subquery`]
+//! the expressions with a query in them.
 
 mod call;
 mod subquery;
@@ -88,19 +88,19 @@ impl Binder<'_> {
     fn parameter(&mut self, number: usize) -> Expr {
         self.parameter_count = self.parameter_count.max(number + 1);
         let ty = self
-            .cx
+            .context
             .parameters
             .get(number)
             .cloned()
             .unwrap_or(DataType::Null);
         // A short hexadecimal literal is a number where one is wanted: its value has to be seen.
-        if let Some(Value::Bytes(bytes)) = self.cx.literals.get(number)
+        if let Some(Value::Bytes(bytes)) = self.context.literals.get(number)
             && bytes.len() <= size_of::<u64>()
         {
             self.fixed_parameters.push(number);
             return Expr::literal(Value::Bytes(bytes.clone()), ty);
         }
-        let nullable = self.cx.literals.get(number).is_none_or(Value::is_null);
+        let nullable = self.context.literals.get(number).is_none_or(Value::is_null);
         Expr::new(ExprKind::Parameter(number), ty, nullable)
     }
 
@@ -366,7 +366,7 @@ impl Binder<'_> {
         let value = match &bound.kind {
             ExprKind::Literal(value) => value.clone(),
             ExprKind::Parameter(number) => self
-                .cx
+                .context
                 .literals
                 .get(*number)
                 .cloned()

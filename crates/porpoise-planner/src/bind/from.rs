@@ -1,8 +1,8 @@
 //! FROM: tables, joins, derived tables, views and common tables become a tree of joins.
 //!
-//! A derived table or view that only selects, joins and filters is *merged*: its joins and conditions
-//! become part of the query around it, and its columns stand for its expressions. Others get a slot and
-//! are computed by themselves.
+//! A derived table or view that only selects, joins and filters is *merged*: its joins and
+//! conditions become part of the query around it, and its columns stand for its expressions. Others
+//! get a slot and are computed by themselves.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use porpoise_types::DataType;
 use crate::access::{AccessId, Need};
 use crate::bind::Binder;
 use crate::bind::common_table::rename;
-use crate::bind::scope::{Columns, MadeColumn, Relation};
+use crate::bind::scope::{Columns, ComputedColumn, Relation};
 use crate::plan::{RowLock, TableUse};
 use crate::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
@@ -164,7 +164,8 @@ impl Binder<'_> {
         common
     }
 
-    /// Equates columns of one name on both sides and hides one of each pair. Returns what `*` shows.
+    /// Equates columns of one name on both sides and hides one of each pair. Returns what `*`
+    /// shows.
     fn using(
         &mut self,
         left: &Part,
@@ -309,16 +310,16 @@ impl Binder<'_> {
             .ok_or_else(Error::no_database_selected)
     }
 
-    /// What a name of a table or view stands for; 1049 or 1146 where it is nothing. Nothing else finds tables and
-    /// views for a statement: what is named takes `need`, whether it exists or not. Temporary tables are the session's own,
-    /// and need nothing.
+    /// What a name of a table or view stands for; 1049 or 1146 where it is nothing. Nothing else
+    /// finds tables and views for a statement: what is named takes `need`, whether it exists or
+    /// not. Temporary tables are the session's own, and need nothing.
     pub(super) fn open(
         &mut self,
         schema: &str,
         name: &str,
         need: Need,
     ) -> Result<(CatalogRelation, Option<AccessId>)> {
-        let temporary = self.cx.temporary_tables;
+        let temporary = self.context.temporary_tables;
         if !temporary.is_empty()
             && let Some(table) =
                 temporary.get(&(CompactString::new(schema), CompactString::new(name)))
@@ -327,7 +328,7 @@ impl Binder<'_> {
             self.cacheable = false;
             return Ok((CatalogRelation::Table(table.clone()), None));
         }
-        let found = self.cx.catalog.relation(schema, name);
+        let found = self.context.catalog.relation(schema, name);
         let is_open = match &found {
             Some(CatalogRelation::Virtual(table)) => table.is_open_to_all(),
             _ => schema.eq_ignore_ascii_case("information_schema"),
@@ -339,7 +340,7 @@ impl Binder<'_> {
         let access = (!is_open).then(|| self.accesses.name(named_schema, named, need));
         match found {
             Some(relation) => Ok((relation, access)),
-            None if self.cx.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
+            None if self.context.catalog.schema(schema).is_none() && !is_virtual_schema(schema) => {
                 Err(Error::unknown_database(schema))
             }
             None if schema.eq_ignore_ascii_case("information_schema") => Err(
@@ -426,7 +427,7 @@ impl Binder<'_> {
         nullable: bool,
     ) -> Result<Part> {
         if !is_mergeable(&query, nullable) || (self.keeps_derived && self.scopes.len() > 1) {
-            let (slot, columns) = self.made_columns(&alias, &query.columns);
+            let (slot, columns) = self.computed_columns(&alias, &query.columns);
             let kind = SourceKind::Derived {
                 query: Box::new(query),
             };
@@ -469,7 +470,7 @@ impl Binder<'_> {
         self.add_relation(relation, tree)
     }
 
-    pub(super) fn made_columns(
+    pub(super) fn computed_columns(
         &mut self,
         alias: &CompactString,
         columns: &[OutputColumn],
@@ -479,18 +480,21 @@ impl Binder<'_> {
             .map(|column| typing::slot_type(&column.expr.ty))
             .collect();
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        let made = columns.iter().zip(&types).map(|(column, ty)| MadeColumn {
-            name: column.name.clone(),
-            ty: ty.clone(),
-            nullable: column.expr.nullable,
-            strength: computed_strength([&column.expr]),
-            name_span: column.name_span,
-        });
+        let made = columns
+            .iter()
+            .zip(&types)
+            .map(|(column, ty)| ComputedColumn {
+                name: column.name.clone(),
+                ty: ty.clone(),
+                nullable: column.expr.nullable,
+                strength: computed_strength([&column.expr]),
+                name_span: column.name_span,
+            });
         let made = made.collect();
         let slot = self.new_slot(alias.clone(), types, names);
         (
             slot,
-            Columns::Made {
+            Columns::Computed {
                 slot,
                 columns: made,
             },

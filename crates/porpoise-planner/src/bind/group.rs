@@ -1,8 +1,9 @@
 //! GROUP BY and aggregates.
 //!
-//! A grouped query has two kinds of rows: those of FROM, and those of the grouping, which hold the keys
-//! and the aggregates. What stands behind the grouping (select list, HAVING, windows, ORDER BY) is bound
-//! over FROM like everything else and then rewritten, by the [`Grouper`], to read the grouping's row:
+//! A grouped query has two kinds of rows: those of FROM, and those of the grouping, which hold the
+//! keys and the aggregates. What is computed after the grouping (select list, HAVING, windows,
+//! ORDER BY) is bound over FROM like everything else and then rewritten, by the [`Grouper`], to
+//! read the grouping's row:
 //!
 //! ```text
 //! SELECT a + 1, COUNT(*) … GROUP BY a + 1      keys: slot0.a + 1      aggregates: COUNT(1)
@@ -65,7 +66,7 @@ fn owns(scope: &Scope, slot: SlotId) -> bool {
         .any(|relation| match &relation.columns {
             Columns::Table { slot: own, .. }
             | Columns::Virtual { slot: own, .. }
-            | Columns::Made { slot: own, .. } => *own == slot,
+            | Columns::Computed { slot: own, .. } => *own == slot,
             Columns::Merged { columns } => columns.iter().any(|column| {
                 column
                     .expr
@@ -149,7 +150,7 @@ impl Binder<'_> {
             return Err(Error::invalid_group_function_use());
         }
         let (ty, nullable) = (parts.ty.clone(), parts.nullable);
-        let literals = self.cx.literals;
+        let literals = self.context.literals;
         let known = scope
             .aggregates
             .iter()
@@ -175,13 +176,14 @@ fn same_aggregate(a: &Aggregate, b: &Aggregate, literals: &[Value]) -> bool {
         && b.order.is_empty()
         && a.separator == b.separator
         && a.arguments.len() == b.arguments.len()
-        // Plans must not depend on literals that happen to be equal: only the very same parameter counts.
+        // Plans must not depend on literals that happen to be equal: only the very same parameter
+        // counts.
         && a.arguments.iter().zip(&b.arguments).all(|(a, b)| a.same_as(b, if literals.is_empty() { literals } else { &[] }))
 }
 
 /// Where an expression stands, for errors.
 #[derive(Clone, Copy)]
-enum Place {
+enum ClausePosition {
     SelectList(usize),
     OrderBy(usize),
     Other,
@@ -193,7 +195,8 @@ pub struct Grouper<'g, 'b, 'a> {
     relations: &'g [Relation],
     slot: SlotId,
     keys: Vec<Expr>,
-    /// Of each key the item of the select list that it names, which it speaks for even if another key is the same expression.
+    /// Of each key the item of the select list that it names, which it speaks for even if another
+    /// key is the same expression.
     items: Vec<Option<usize>>,
     /// Aggregates by their number in the statement; those added here have none.
     aggregates: Vec<(Option<usize>, Aggregate)>,
@@ -247,22 +250,22 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         for (at, column) in columns.iter_mut().enumerate() {
             match self.items.iter().position(|item| *item == Some(at)) {
                 Some(key) => self.key_column(&mut column.expr, key),
-                None => self.expr(&mut column.expr, Place::SelectList(at + 1))?,
+                None => self.expr(&mut column.expr, ClausePosition::SelectList(at + 1))?,
             }
         }
         for condition in &mut block.having {
-            self.expr(condition, Place::Other)?;
+            self.expr(condition, ClausePosition::Other)?;
         }
         for window in windows.iter_mut() {
             window.for_each_expr_mut(&mut |expr| {
                 if failed.is_ok() {
-                    failed = self.expr(expr, Place::Other);
+                    failed = self.expr(expr, ClausePosition::Other);
                 }
             });
         }
         failed?;
         for (at, key) in order.iter_mut().enumerate() {
-            self.expr(&mut key.expr, Place::OrderBy(at + 1))?;
+            self.expr(&mut key.expr, ClausePosition::OrderBy(at + 1))?;
         }
         // The mask's column is the last one, now that all others are known.
         let mask = (self.keys.len() + self.aggregates.len()) as u16;
@@ -308,7 +311,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         Expr::column(self.slot, at, typing::slot_type(ty), nullable)
     }
 
-    fn expr(&mut self, expr: &mut Expr, place: Place) -> Result<()> {
+    fn expr(&mut self, expr: &mut Expr, place: ClausePosition) -> Result<()> {
         match &expr.kind {
             ExprKind::Aggregate(number) => {
                 if let Some(at) = self
@@ -329,7 +332,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             }
             _ => {}
         }
-        let literals = self.binder.cx.literals;
+        let literals = self.binder.context.literals;
         if let Some(at) = self.keys.iter().position(|key| key.same_as(expr, literals)) {
             self.key_column(expr, at);
             return Ok(());
@@ -378,8 +381,8 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         }
     }
 
-    /// Calls are the same only if their types are: an operand of IN that is a key, but for the name that its type has for the
-    /// comparison, becomes the key's column here.
+    /// Calls are the same only if their types are: an operand of IN that is a key, but for the name
+    /// that its type has for the comparison, becomes the key's column here.
     fn use_key_types(&mut self, operand: &mut Expr) {
         if let ExprKind::Row(items) = &mut operand.kind {
             items.iter_mut().for_each(|item| self.use_key_types(item));
@@ -389,7 +392,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
             return;
         }
         let named = operand.ty.clone();
-        let literals = self.binder.cx.literals;
+        let literals = self.binder.context.literals;
         let at = self.keys.iter().position(|key| {
             operand.ty = key.ty.clone();
             typing::class(&key.ty) == typing::class(&named) && key.same_as(operand, literals)
@@ -406,7 +409,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
     }
 
     /// The outer references of a subquery read the grouping's row as well.
-    fn query(&mut self, query: &mut Query, place: Place) -> Result<()> {
+    fn query(&mut self, query: &mut Query, place: ClausePosition) -> Result<()> {
         let mut failed = Ok(());
         query.for_each_expr_mut(&mut |expr| {
             if failed.is_ok() {
@@ -422,20 +425,22 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         expr: &mut Expr,
         slot: SlotId,
         column: usize,
-        place: Place,
+        place: ClausePosition,
     ) -> Result<()> {
         if self.binder.session().sql_mode.only_full_group_by()
             && !self.determined.contains(slot, column)
         {
             let name = column_name(expr, self.relations);
             return Err(match (self.keys.is_empty(), place) {
-                (true, Place::SelectList(at)) => Error::mix_of_group_and_fields(at, name),
+                (true, ClausePosition::SelectList(at)) => Error::mix_of_group_and_fields(at, name),
                 (true, _) => Error::mix_of_group_and_fields(1, name),
-                (false, Place::SelectList(at)) => {
+                (false, ClausePosition::SelectList(at)) => {
                     Error::only_full_group_by(at, "SELECT list", name)
                 }
-                (false, Place::OrderBy(at)) => Error::only_full_group_by(at, "ORDER BY", name),
-                (false, Place::Other) => Error::only_full_group_by(1, "HAVING", name),
+                (false, ClausePosition::OrderBy(at)) => {
+                    Error::only_full_group_by(at, "ORDER BY", name)
+                }
+                (false, ClausePosition::Other) => Error::only_full_group_by(1, "HAVING", name),
             });
         }
         let any_value = find_aggregate("ANY_VALUE")?;
@@ -472,7 +477,7 @@ impl<'g, 'b, 'a> Grouper<'g, 'b, 'a> {
         if !self.rollup {
             return Err(Error::invalid_group_function_use());
         }
-        let literals = self.binder.cx.literals;
+        let literals = self.binder.context.literals;
         let session = self.binder.session();
         let int = |value: i64| Expr::literal(Value::Int(value), DataType::BIGINT);
         let mut sum: Option<Expr> = None;

@@ -12,7 +12,7 @@ use porpoise_types::Charset;
 
 use crate::bind::Binder;
 use crate::bind::change_target::ChangeTarget;
-use crate::bind::scope::{Columns, MadeColumn, Relation, Scope, display};
+use crate::bind::scope::{Columns, ComputedColumn, Relation, Scope, display};
 use crate::file_format::FileFormat;
 use crate::optimize;
 use crate::plan::{
@@ -78,7 +78,7 @@ impl Binder<'_> {
         };
         if let InsertSource::Values(rows) = &mut plan.source {
             for value in rows.iter_mut().flatten().flatten() {
-                optimize::finish_expr(self, value)?;
+                optimize::plan_subqueries(self, value)?;
             }
         }
         Ok(plan)
@@ -109,7 +109,7 @@ impl Binder<'_> {
         // ON DUPLICATE KEY UPDATE sees the tables that the query reads row by row.
         let plain = matches!(&bound.body, Body::Select(block) if block.group.is_none() && !block.distinct && block.windows.is_empty());
         if plain && bound.order.is_empty() {
-            for relation in std::mem::take(&mut self.popped) {
+            for relation in std::mem::take(&mut self.last_relations) {
                 scope.add(relation);
             }
             scope.show_all();
@@ -117,12 +117,13 @@ impl Binder<'_> {
         let (mut node, mut output) = optimize::query(self, bound)?;
         self.scopes.push(scope);
         if self.reads(table) {
-            (node, output) = optimize::at_once(self, node, output);
+            (node, output) = optimize::buffered(self, node, output);
         }
         Ok(InsertSource::Query { node, output })
     }
 
-    /// Whether what is bound so far reads the table that it inserts into, besides the row that is built.
+    /// Whether what is bound so far reads the table that it inserts into, besides the row that is
+    /// built.
     fn reads(&self, target: &Table) -> bool {
         let of_target = self
             .slots
@@ -159,7 +160,7 @@ impl Binder<'_> {
             let column = target.named(&assignment.column.name)?;
             let mut value = self.assigned(&assignment.value, column, &table)?;
             if let Some(value) = &mut value {
-                optimize::finish_expr(self, value)?;
+                optimize::plan_subqueries(self, value)?;
             }
             let at = columns.iter().position(|known| *known == column);
             let at = at.unwrap_or_else(|| {
@@ -290,7 +291,7 @@ impl Binder<'_> {
             };
             let mut value = self.assigned(&assignment.value, column, table)?;
             if let Some(value) = &mut value {
-                optimize::finish_expr(self, value)?;
+                optimize::plan_subqueries(self, value)?;
             }
             assignments.push(Assignment { column, value });
         }
@@ -305,7 +306,8 @@ impl Binder<'_> {
         })
     }
 
-    /// Adds the refused row to the scope, under the alias that `VALUES … AS alias(columns)` gives it.
+    /// Adds the refused row to the scope, under the alias that `VALUES … AS alias(columns)` gives
+    /// it.
     fn row_alias(
         &mut self,
         alias: &ast::Ident,
@@ -314,13 +316,13 @@ impl Binder<'_> {
         table: &Table,
         columns: &[usize],
     ) -> Result<()> {
-        let mut made: Vec<MadeColumn> = Vec::new();
+        let mut made: Vec<ComputedColumn> = Vec::new();
         for (at, column) in table.columns.iter().enumerate() {
             let given = columns
                 .iter()
                 .position(|given| *given == at)
                 .and_then(|at| aliases.get(at));
-            made.push(MadeColumn {
+            made.push(ComputedColumn {
                 name: given.map_or_else(|| column.name.clone(), |name| name.0.clone()),
                 ty: column.ty.clone(),
                 nullable: column.nullable,
@@ -331,12 +333,13 @@ impl Binder<'_> {
         if !aliases.is_empty() && aliases.len() != columns.len() {
             return Err(Error::column_count_of_view());
         }
-        let columns = Columns::Made {
+        let columns = Columns::Computed {
             slot: new_slot,
             columns: made,
         };
         let scope = self.scope();
-        // The columns' own names mean the existing row; the new row's need its alias, unless they have their own.
+        // The columns' own names mean the existing row; the new row's need its alias, unless they
+        // have their own.
         if aliases.is_empty() {
             let hidden = (0..table.columns.len()).map(|column| (scope.relations.len(), column));
             scope.hidden.extend(hidden);

@@ -1,6 +1,7 @@
 //! `JSON_TABLE(doc, path COLUMNS (…)) AS alias`: a table that is found in a document.
 //!
-//! It is bound as a derived table whose query has no SELECT: the document may name tables to its left, as in LATERAL.
+//! It is bound as a derived table whose query has no SELECT: the document may name tables to its
+//! left, as in LATERAL.
 
 use std::sync::Arc;
 
@@ -53,7 +54,8 @@ impl Binder<'_> {
         self.query_part(query, alias, schema, None, nullable)
     }
 
-    /// The rows of one path. Columns are numbered as they come, those of nested paths where they stand.
+    /// The rows of one path. Columns are numbered as they come, those of nested paths where they
+    /// stand.
     fn json_rows(
         &mut self,
         path: &[u8],
@@ -130,12 +132,12 @@ impl Binder<'_> {
         // What a column definition only warns of goes unsaid here.
         let mut unheard = SessionVars::new(session.connection_id);
         unheard.sql_mode = session.sql_mode;
-        let mut cx = TypeContext {
+        let mut context = TypeContext {
             session: &mut unheard,
             collation: session.collation,
             now_us: session.statement.started_us,
         };
-        let ty = data_type(written, collation, name, &mut cx)?;
+        let ty = data_type(written, collation, name, &mut context)?;
         Ok(typing::slot_type(&ty))
     }
 }

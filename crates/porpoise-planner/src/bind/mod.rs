@@ -1,14 +1,16 @@
 //! Binding: every name finds its column, every expression its type.
 //!
-//! A [`Binder`] walks the syntax tree once. It keeps a stack of [`scope::Scope`]s, one a query block, the
-//! innermost last; gives every relation a slot; and leaves subqueries of expressions, bound, in a list
-//! beside (see [`super::query`]).
+//! A [`Binder`] walks the syntax tree once. It keeps a stack of [`scope::Scope`]s, one a query
+//! block, the innermost last; gives every relation a slot; and leaves subqueries of expressions,
+//! bound, in a list of its own (see [`super::query`]).
 //!
 //! - [`expr`]: expressions; [`scope`]: names;
-//! - [`from`]: tables, joins, derived tables, views, common tables;
+//! - [`from`]: tables, joins, derived tables; [`view`]: views; [`common_table`]: WITH;
+//!   [`json_table`]: JSON_TABLE;
 //! - [`select`]: query blocks, set operations, ORDER BY, LIMIT; [`group`]: GROUP BY and aggregates;
-//! - `window`: OVER;
-//! - [`change`]: INSERT, UPDATE, DELETE.
+//!   [`window`]: OVER;
+//! - [`insert`]: INSERT, REPLACE, LOAD DATA; [`change`]: UPDATE, DELETE; [`change_target`]: the
+//!   tables and views that these may write to.
 
 mod change;
 mod change_target;
@@ -36,17 +38,17 @@ use porpoise_sql::ast;
 use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
+use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{OutputColumn, Query, WithNode};
-use crate::relations::{self, Relations};
 use crate::slot_set::SlotSet;
 use crate::{Context, NoRowCounts, optimize};
 use change_target::ChangeTarget;
-use scope::{Columns, MadeColumn, Relation, Scope};
+use scope::{Columns, ComputedColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
 pub struct Binder<'a> {
-    pub cx: &'a Context<'a>,
+    pub context: &'a Context<'a>,
     pub slots: Vec<SlotDraft>,
     /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
     pub subqueries: Vec<Option<Query>>,
@@ -55,16 +57,16 @@ pub struct Binder<'a> {
     /// The outer slots that each planned subquery reads.
     pub subquery_slots: Vec<SlotSet>,
     /// Bound queries of common tables that are computed once.
-    pub commons: Vec<Option<Query>>,
+    pub common_tables: Vec<Option<Query>>,
     /// Those that are planned: number, plan, materialisation, rows, outer slots.
-    pub planned_commons: Vec<(usize, WithNode, usize, f64, SlotSet)>,
+    pub planned_common_tables: Vec<(usize, WithNode, usize, f64, SlotSet)>,
     /// SQL_CALC_FOUND_ROWS: no row may be left out early.
-    pub counts_all: bool,
+    pub calc_found_rows: bool,
     /// How many materialised tables and recursive tables there are.
     pub materializations: usize,
-    pub workings: usize,
+    pub recursive_tables: usize,
     scopes: Vec<Scope>,
-    /// Every WITH table met so far, and which of them can be named here.
+    /// Every common table met so far, and which of them can be named here.
     definitions: Vec<common_table::Definition>,
     visible: Vec<usize>,
     aggregate_count: usize,
@@ -72,9 +74,10 @@ pub struct Binder<'a> {
     views: Vec<(Arc<View>, TableUse)>,
     table_names: Vec<(Arc<Table>, CompactString)>,
     accesses: AccessList,
-    /// What the tables that FROM names are named for: SELECT but in UPDATE's and DELETE's own FROM.
+    /// The privileges that tables in FROM need: SELECT except in UPDATE's and DELETE's own FROM.
     reads_need: Need,
-    /// The next query block is a view's: what becomes of the columns that it plainly shows is for those to say who use them.
+    /// The next query block is a view's: the privileges on the columns it selects depend on how the
+    /// view's own columns are used.
     defines_view: bool,
     fixed_parameters: Vec<usize>,
     locks_rows: bool,
@@ -84,15 +87,16 @@ pub struct Binder<'a> {
     sql: Arc<[u8]>,
     /// Schema of unqualified names.
     schema: Option<CompactString>,
-    /// Relations of the query block bound last.
-    popped: Vec<Relation>,
+    /// ForeignKeyGraph of the query block bound last.
+    last_relations: Vec<Relation>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
     inserted_slot: Option<(SlotId, ChangeTarget)>,
     /// WITH CHECK OPTION of the views met so far, with the slots of their tables.
     view_checks: Vec<(Vec<SlotId>, ViewCheck)>,
     /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
     keeps_derived: bool,
-    /// How many of those we are inside of, and the subqueries that are, by number.
+    /// The number of derived tables that enclose what is being bound, and the subqueries inside
+    /// one, by number.
     derived_depth: usize,
     subqueries_in_derived: Vec<usize>,
     /// How deep expressions and queries are nested.
@@ -115,18 +119,18 @@ pub struct SlotDraft {
 const DEPTH_MAX: usize = 200;
 
 impl<'a> Binder<'a> {
-    fn new(cx: &'a Context<'a>) -> Binder<'a> {
+    fn new(context: &'a Context<'a>) -> Binder<'a> {
         Binder {
-            cx,
+            context,
             slots: Vec::new(),
             subqueries: Vec::new(),
             subplans: Vec::new(),
             subquery_slots: Vec::new(),
-            commons: Vec::new(),
-            planned_commons: Vec::new(),
-            counts_all: false,
+            common_tables: Vec::new(),
+            planned_common_tables: Vec::new(),
+            calc_found_rows: false,
             materializations: 0,
-            workings: 0,
+            recursive_tables: 0,
             scopes: Vec::new(),
             definitions: Vec::new(),
             visible: Vec::new(),
@@ -141,9 +145,9 @@ impl<'a> Binder<'a> {
             locks_rows: false,
             parameter_count: 0,
             cacheable: true,
-            sql: cx.sql.into(),
-            schema: cx.session.schema.clone(),
-            popped: Vec::new(),
+            sql: context.sql.into(),
+            schema: context.session.schema.clone(),
+            last_relations: Vec::new(),
             inserted_slot: None,
             view_checks: Vec::new(),
             keeps_derived: false,
@@ -154,7 +158,7 @@ impl<'a> Binder<'a> {
     }
 
     pub fn session(&self) -> &'a SessionVars {
-        self.cx.session
+        self.context.session
     }
 
     /// A new slot for rows that the statement itself makes.
@@ -223,7 +227,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Notes that what the statement has named so far is what it changes.
+    /// Notes that the views named so far are what the statement changes.
     fn change_views(&mut self) {
         for (_, usage) in &mut self.views {
             *usage = TableUse::Write;
@@ -234,7 +238,7 @@ impl<'a> Binder<'a> {
     fn fix_parameters(&mut self, expr: &Expr) {
         expr.any(&mut |part| {
             if let ExprKind::Parameter(number) = part.kind
-                && number < self.cx.literals.len()
+                && number < self.context.literals.len()
                 && !self.fixed_parameters.contains(&number)
             {
                 self.fixed_parameters.push(number);
@@ -252,20 +256,20 @@ impl<'a> Binder<'a> {
             ast::Expr::Literal(ast::Literal::String(bytes)) => {
                 std::str::from_utf8(bytes).ok().map(Value::from)
             }
-            ast::Expr::Param(number) => self.cx.literals.get(*number as usize).cloned(),
+            ast::Expr::Param(number) => self.context.literals.get(*number as usize).cloned(),
             _ => None,
         }
     }
 
-    /// What foreign keys ask of a change. Rows that a cascade may change or delete under the statement's
-    /// own scan are collected first.
-    fn relations(&mut self, kind: &mut PlanKind) -> Option<Relations> {
-        let changes = relations::changes_of(kind);
+    /// The foreign keys that a change touches. Rows that a cascade may change or delete under the
+    /// statement's own scan are collected first.
+    fn foreign_keys(&mut self, kind: &mut PlanKind) -> Option<ForeignKeyGraph> {
+        let changes = foreign_keys::changes_of(kind);
         if changes.is_empty() {
             return None;
         }
-        let catalog = self.cx.catalog;
-        let found = relations::relations(catalog, &changes, &mut |table| {
+        let catalog = self.context.catalog;
+        let found = foreign_keys::foreign_key_graph(catalog, &changes, &mut |table| {
             let slot = self.table_slot(table.name.clone(), table);
             self.slots[slot.0 as usize].used.fill(true);
             slot
@@ -280,9 +284,12 @@ impl<'a> Binder<'a> {
     }
 
     fn finish(mut self, mut kind: PlanKind) -> Plan {
-        let relations = self.relations(&mut kind);
-        let mut related = relations.as_ref().map_or_else(Vec::new, Relations::tables);
-        related.retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
+        let foreign_keys = self.foreign_keys(&mut kind);
+        let mut foreign_key_tables = foreign_keys
+            .as_ref()
+            .map_or_else(Vec::new, ForeignKeyGraph::tables);
+        foreign_key_tables
+            .retain(|(table, _)| self.tables.iter().all(|(known, _)| known.id != table.id));
         let mut slot_drafts = self.slots;
         let column_names = slot_drafts
             .iter_mut()
@@ -296,7 +303,7 @@ impl<'a> Binder<'a> {
         Plan {
             kind,
             slots: slots.collect(),
-            parameter_count: self.parameter_count.max(self.cx.parameters.len()),
+            parameter_count: self.parameter_count.max(self.context.parameters.len()),
             dependencies: tables
                 .iter()
                 .map(|(table, _)| (table.id, table.version))
@@ -304,8 +311,8 @@ impl<'a> Binder<'a> {
             tables,
             views,
             table_names: self.table_names,
-            relations: relations.map(Arc::new),
-            related,
+            foreign_keys: foreign_keys.map(Arc::new),
+            foreign_key_tables,
             subplans: self.subplans,
             cacheable: self.cacheable,
             locks_rows: self.locks_rows,
@@ -354,13 +361,13 @@ impl SlotDraft {
 }
 
 /// Plans a SELECT, INSERT, REPLACE, UPDATE or DELETE.
-pub fn plan(statement: &ast::Statement, cx: &Context<'_>) -> Result<Plan, PlanError> {
-    Binder::new(cx).plan(|binder| binder.statement(statement))
+pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<Plan, PlanError> {
+    Binder::new(context).plan(|binder| binder.statement(statement))
 }
 
 /// Plans the query of a view's definition.
-pub fn view_definition(query: &ast::Query, cx: &Context<'_>) -> Result<Plan, PlanError> {
-    let mut binder = Binder::new(cx);
+pub fn view_definition(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
+    let mut binder = Binder::new(context);
     binder.defines_view = is_one_block(query);
     binder.plan(|binder| binder.top_query(query))
 }
@@ -406,7 +413,7 @@ impl Binder<'_> {
             .iter()
             .map(|column| column.name_span)
             .collect();
-        self.counts_all = calc_found_rows;
+        self.calc_found_rows = calc_found_rows;
         let (node, output) = optimize::query(self, bound)?;
         Ok(PlanKind::Query(QueryPlan {
             node,
@@ -433,7 +440,7 @@ impl Binder<'_> {
         }
         let results = columns.iter().map(result_column).collect();
         let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
-        optimize::finish_exprs(self, &mut output)?;
+        optimize::plan_subqueries_of(self, &mut output)?;
         Ok(PlanKind::Query(QueryPlan {
             node: crate::plan::Node::One,
             output,
@@ -477,8 +484,8 @@ fn into_variables(query: &ast::Query, columns: usize) -> Result<Vec<CompactStrin
 }
 
 /// The expressions of SET, DO and CALL.
-pub fn expressions(exprs: &[&ast::Expr], cx: &Context<'_>) -> Result<Plan, PlanError> {
-    Binder::new(cx).plan(|binder| binder.expressions(exprs))
+pub fn expressions(exprs: &[&ast::Expr], context: &Context<'_>) -> Result<Plan, PlanError> {
+    Binder::new(context).plan(|binder| binder.expressions(exprs))
 }
 
 /// Binds without tables, parameters or subqueries.
@@ -487,7 +494,7 @@ fn bind_alone<R>(
     bind: impl FnOnce(&mut Binder<'_>) -> Result<R>,
 ) -> Result<R> {
     let catalog = Catalog::default();
-    let cx = Context {
+    let context = Context {
         catalog: &catalog,
         session,
         temporary_tables: &TemporaryTables::new(),
@@ -496,7 +503,7 @@ fn bind_alone<R>(
         sql: b"",
         row_counts: &NoRowCounts,
     };
-    let mut binder = Binder::new(&cx);
+    let mut binder = Binder::new(&context);
     let bound = bind(&mut binder)?;
     if binder.subqueries.is_empty() {
         Ok(bound)
@@ -529,7 +536,7 @@ pub fn table_expression(
             .iter()
             .map(|column| column.name.clone())
             .collect();
-        let made = |column: &porpoise_catalog::Column| MadeColumn {
+        let made = |column: &porpoise_catalog::Column| ComputedColumn {
             name: column.name.clone(),
             ty: column.ty.clone(),
             nullable: column.nullable,
@@ -542,7 +549,7 @@ pub fn table_expression(
         scope.add(Relation {
             alias: table.name.clone(),
             schema: table.schema.clone(),
-            columns: Columns::Made { slot, columns },
+            columns: Columns::Computed { slot, columns },
             nullable: false,
             access: None,
         });
@@ -552,7 +559,7 @@ pub fn table_expression(
     })
 }
 
-/// What the client is told of an output column.
+/// An output column's metadata for the client.
 pub fn result_column(column: &OutputColumn) -> ResultColumn {
     let mut result = ResultColumn::expression(
         column.name.clone(),
@@ -580,7 +587,7 @@ pub fn result_column(column: &OutputColumn) -> ResultColumn {
     result
 }
 
-/// The part a column has in its table's keys.
+/// How a column is indexed, for the client and SHOW COLUMNS.
 pub fn column_key(table: &Table, column: usize) -> ColumnKey {
     let mut key = ColumnKey::None;
     for index in &table.indexes {

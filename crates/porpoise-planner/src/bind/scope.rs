@@ -1,8 +1,8 @@
 //! Names: what a column reference can mean where it stands (MySQL 8.4 manual, 15.2.13 and 11.2).
 //!
-//! A scope belongs to one query block. Its relations come in the order of FROM; while FROM is still being
-//! bound only some of them are visible (the operands of a join to its ON, those before it to a LATERAL
-//! table, none to another derived table).
+//! A scope belongs to one query block. Its relations come in the order of FROM; while FROM is still
+//! being bound only some of them are visible (the operands of a join to its ON, those before it to
+//! a LATERAL table, none to another derived table).
 //!
 //! | clause | looks in |
 //! | --- | --- |
@@ -33,7 +33,7 @@ use crate::query::{Origin, OutputColumn};
 pub struct Scope {
     pub relations: Vec<Relation>,
     pub visible: Range<usize>,
-    /// Columns that USING or NATURAL left to their twin: relation, column.
+    /// Columns that USING or NATURAL merged into the other side's: relation, column.
     pub hidden: Vec<(usize, usize)>,
     /// As error 1054 names the clause being bound.
     pub clause: &'static str,
@@ -48,7 +48,7 @@ pub struct Scope {
     pub windows: Vec<WindowDraft>,
     pub windows_allowed: bool,
     pub named_windows: Vec<(ast::Ident, ast::Window)>,
-    /// What rows of each table are locked as, by alias; the empty alias stands for all.
+    /// The locks on rows of each table, by alias; the empty alias stands for all.
     pub locks: Vec<(CompactString, RowLock)>,
     /// ORDER BY of a merged derived table.
     pub merged_order: Vec<SortKey>,
@@ -112,9 +112,9 @@ pub enum Columns {
         table: &'static VirtualTable,
     },
     /// Columns of a row that the statement makes.
-    Made {
+    Computed {
         slot: SlotId,
-        columns: Vec<MadeColumn>,
+        columns: Vec<ComputedColumn>,
     },
     /// A derived table whose query became part of this one.
     Merged {
@@ -122,11 +122,11 @@ pub enum Columns {
     },
 }
 
-pub struct MadeColumn {
+pub struct ComputedColumn {
     pub name: CompactString,
     pub ty: DataType,
     pub nullable: bool,
-    /// How easily its collation gives way.
+    /// The coercibility of its collation.
     pub strength: Coercibility,
     /// As [`OutputColumn::name_span`].
     pub name_span: Option<ast::Span>,
@@ -185,8 +185,9 @@ impl Scope {
         Ok(found)
     }
 
-    /// The column that a name stood for, if one of the tables had it.
-    pub fn might_be_of(&self, name: &ast::ColumnRef) -> Option<AccessColumn> {
+    /// The column that an unknown name would be, for the privilege check: of the first table that
+    /// it can mean.
+    pub fn possible_column(&self, name: &ast::ColumnRef) -> Option<AccessColumn> {
         let is_meant = |relation: &&Relation| match &name.table {
             Some(table) => relation.is_called(name.schema.as_deref(), table),
             None => true,
@@ -199,7 +200,7 @@ impl Scope {
         Some((access, name.name.0.clone()))
     }
 
-    /// The select list's item with this alias. Items of one name must say the same.
+    /// The select list's item with this alias. Items of one name must be the same expression.
     pub fn find_alias(&self, name: &str) -> Result<Option<&OutputColumn>> {
         let mut found: Option<&OutputColumn> = None;
         for item in self
@@ -247,7 +248,7 @@ impl Columns {
         match self {
             Columns::Table { table, .. } => table.columns.len(),
             Columns::Virtual { table, .. } => table.columns.len(),
-            Columns::Made { columns, .. } => columns.len(),
+            Columns::Computed { columns, .. } => columns.len(),
             Columns::Merged { columns } => columns.len(),
         }
     }
@@ -256,7 +257,7 @@ impl Columns {
         match self {
             Columns::Table { table, .. } => &table.columns[at].name,
             Columns::Virtual { table, .. } => table.columns[at].0,
-            Columns::Made { columns, .. } => &columns[at].name,
+            Columns::Computed { columns, .. } => &columns[at].name,
             Columns::Merged { columns } => &columns[at].name,
         }
     }
@@ -286,7 +287,7 @@ impl Columns {
                 let (_, ty, nullable) = &table.columns[at];
                 Expr::column(*slot, at, ty(), *nullable)
             }
-            Columns::Made { slot, columns } => {
+            Columns::Computed { slot, columns } => {
                 let column = &columns[at];
                 Expr::column(*slot, at, column.ty.clone(), column.nullable)
                     .of_strength(column.strength)
@@ -362,7 +363,7 @@ impl Binder<'_> {
         expr
     }
 
-    /// The same, with what the client is told of it.
+    /// The same, with the column's metadata for the client.
     pub(super) fn output_column(
         &mut self,
         depth: usize,
@@ -382,7 +383,7 @@ impl Binder<'_> {
                 ),
                 None => (None, column, columns[column].name_span),
             },
-            Columns::Made { columns, .. } => (None, column, columns[column].name_span),
+            Columns::Computed { columns, .. } => (None, column, columns[column].name_span),
             Columns::Virtual { .. } => (None, column, None),
         };
         let origin = Some(Origin {
@@ -431,12 +432,13 @@ impl Binder<'_> {
         } else {
             clause
         };
-        let might_be_of = |scope: &Scope| scope.might_be_of(name);
-        let looked_for = self.scopes.iter().rev().find_map(might_be_of);
+        let possible_column = |scope: &Scope| scope.possible_column(name);
+        let looked_for = self.scopes.iter().rev().find_map(possible_column);
         Err(self.unknown_column(name, clause, looked_for, Privilege::Select))
     }
 
-    /// Error 1054. Who has privileges on some columns of a table alone isn't told which others there are not.
+    /// Error 1054. Who has privileges on some columns of a table alone isn't told which others
+    /// there are not.
     pub(super) fn unknown_column(
         &mut self,
         name: &ast::ColumnRef,
@@ -462,7 +464,8 @@ impl Binder<'_> {
                     .items
                     .iter()
                     .any(|item| item.name.eq_ignore_ascii_case(&name.name));
-            // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable as well.
+            // Inside a subquery of HAVING, columns functionally dependent on the keys are reachable
+            // as well.
             if grouped || (selected && (!aliased || name.table.is_some())) {
                 return Ok(Some(self.relation_column(depth, relation, column)));
             }

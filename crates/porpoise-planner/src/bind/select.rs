@@ -1,8 +1,8 @@
 //! Query blocks, set operations, ORDER BY and LIMIT.
 //!
-//! The clauses of a block are bound in the order in which they see each other: FROM, WHERE, the select
-//! list, GROUP BY (which may name an alias), HAVING, ORDER BY. Then everything behind the grouping is
-//! rewritten to read the grouping's row ([`super::group`]).
+//! The clauses of a block are bound in the order in which they see each other: FROM, WHERE, the
+//! select list, GROUP BY (which may name an alias), HAVING, ORDER BY. Then everything behind the
+//! grouping is rewritten to read the grouping's row ([`super::group`]).
 
 use compact_str::CompactString;
 use porpoise_core::error::{Error, Result};
@@ -15,7 +15,7 @@ use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
 use crate::access::Need;
-use crate::bind::scope::{Aliases, ColumnUse, Columns, GroupKey, MadeColumn, Relation, Scope};
+use crate::bind::scope::{Aliases, ColumnUse, Columns, ComputedColumn, GroupKey, Relation, Scope};
 use crate::bind::{Binder, group};
 use crate::plan::{OnLocked, RowLock, SetOperator};
 use crate::query::{Block, Body, OutputColumn, Query};
@@ -265,7 +265,8 @@ impl Binder<'_> {
         })
     }
 
-    /// ORDER BY and LIMIT of a set operation, or of a query in parentheses: over its result's columns.
+    /// ORDER BY and LIMIT of a set operation, or of a query in parentheses: over its result's
+    /// columns.
     fn ordered(
         &mut self,
         mut query: Query,
@@ -276,7 +277,8 @@ impl Binder<'_> {
             || query.limit.is_some()
             || matches!(query.body, Body::Select(_) | Body::Recursive { .. })
         {
-            // What has an order or a limit already is computed as it is, and read like a union of one.
+            // A query that has an order or a limit already is computed first, and read like a union
+            // of one input.
             query = self.union(vec![query], SetOperator::Union, false)?;
         }
         let mut scope = Scope::new("global ORDER clause");
@@ -284,14 +286,14 @@ impl Binder<'_> {
             Body::SetOperation { slot, .. } | Body::Values { slot, .. } => *slot,
             _ => return Err(Error::not_supported_yet("this ORDER BY")),
         };
-        let made = query.columns.iter().map(|column| MadeColumn {
+        let made = query.columns.iter().map(|column| ComputedColumn {
             name: column.name.clone(),
             ty: column.expr.ty.clone(),
             nullable: column.expr.nullable,
             strength: computed_strength([&column.expr]),
             name_span: None,
         });
-        let columns = Columns::Made {
+        let columns = Columns::Computed {
             slot,
             columns: made.collect(),
         };
@@ -384,7 +386,8 @@ impl Binder<'_> {
         let depth = self.scopes.len() - 1;
         let scope = std::mem::replace(&mut self.scopes[depth], Scope::new("field list"));
         let grouped = !select.group_by.is_empty() || !scope.aggregates.is_empty();
-        // The order of a merged table's rows is the block's own, unless it makes other rows of them.
+        // The order of a merged table's rows is the block's own, unless it makes other rows of
+        // them.
         let keeps_rows = !grouped && !select.distinct && select.having.is_none();
         if keeps_rows && order_by.is_empty() && select.from.len() == 1 && scope.relations.len() == 1
         {
@@ -419,7 +422,7 @@ impl Binder<'_> {
             self.check_distinct_order(&order, &columns, &scope.relations)?;
         }
         block.windows = windows;
-        self.popped = scope.relations;
+        self.last_relations = scope.relations;
         Ok(Query {
             body: Body::Select(Box::new(block)),
             columns,
@@ -533,7 +536,7 @@ impl Binder<'_> {
                 CompactString::new(text.trim())
             }
         };
-        let lifted = !self.accesses.is_in_view() && !self.cx.literals.is_empty();
+        let lifted = !self.accesses.is_in_view() && !self.context.literals.is_empty();
         let holds_literal = lifted
             && bound.any(&mut |part| {
                 matches!(
@@ -662,10 +665,10 @@ impl Binder<'_> {
                 let written = || item.expr.to_string().into();
                 return Err(Error::cannot_group_on(alias.unwrap_or_else(written)));
             }
-            // A level of ROLLUP is one, whatever its key is.
+            // Every key is a level of ROLLUP, even one that is given twice.
             let known = keys
                 .iter()
-                .any(|key| key.expr.same_as(&expr, self.cx.literals));
+                .any(|key| key.expr.same_as(&expr, self.context.literals));
             if rollup || !known {
                 keys.push(GroupKey { expr, item: named });
             }
@@ -683,7 +686,7 @@ impl Binder<'_> {
         for (at, key) in order.iter().enumerate() {
             if columns
                 .iter()
-                .any(|column| column.expr.same_as(&key.expr, self.cx.literals))
+                .any(|column| column.expr.same_as(&key.expr, self.context.literals))
             {
                 continue;
             }
@@ -705,7 +708,7 @@ impl Binder<'_> {
     }
 }
 
-/// Keys of an order over distinct rows that are no columns of theirs say nothing.
+/// Drops the sort keys that are columns but not among the distinct rows' columns.
 fn distinct_order(order: Vec<SortKey>, columns: &[OutputColumn]) -> Vec<SortKey> {
     order
         .into_iter()
@@ -727,7 +730,7 @@ pub fn column_name(expr: &Expr, relations: &[Relation]) -> String {
         let own = match &relation.columns {
             Columns::Table { slot, .. }
             | Columns::Virtual { slot, .. }
-            | Columns::Made { slot, .. } => *slot == slot_of(expr).unwrap_or(*slot),
+            | Columns::Computed { slot, .. } => *slot == slot_of(expr).unwrap_or(*slot),
             Columns::Merged { columns } => {
                 if let Some(at) = columns
                     .iter()

@@ -13,8 +13,8 @@ use crate::plan::ViewCheck;
 use crate::query::{Body, OutputColumn, Query};
 
 impl Binder<'_> {
-    /// A view in FROM: its text is bound in place, by the definer's or the session's privileges. Errors: 1356
-    /// where the text names what is no longer there.
+    /// A view in FROM: its text is bound in place, by the definer's or the session's privileges.
+    /// Errors: 1356 where the text names what is no longer there.
     pub(super) fn view(
         &mut self,
         view: &Arc<View>,
@@ -31,13 +31,16 @@ impl Binder<'_> {
         let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
         let schema = self.schema.replace(view.schema.clone());
         let need = std::mem::replace(&mut self.reads_need, Need::READ);
-        self.accesses.enter(view);
+        self.accesses.enter_view(view);
         self.defines_view = is_one_block(&query);
         let bound = self.nested(|binder| binder.query(&query));
         self.defines_view = false;
-        let relations = self.popped.iter().filter_map(|relation| relation.access);
+        let relations = self
+            .last_relations
+            .iter()
+            .filter_map(|relation| relation.access);
         let relations: Vec<AccessId> = relations.collect();
-        self.accesses.leave();
+        self.accesses.leave_view();
         self.reads_need = need;
         self.schema = schema;
         self.sql = sql;
@@ -65,14 +68,14 @@ impl Binder<'_> {
                 (column.name.clone(), below)
             };
             let columns = bound.columns.iter().map(shown).collect();
-            self.accesses.lead_to(access, columns, relations);
+            self.accesses.expand_view(access, columns, relations);
         }
         self.note_check_option(view, &bound);
         self.query_part(bound, alias, view.schema.clone(), access, nullable)
     }
 
-    /// Keeps the conditions that WITH CHECK OPTION puts on rows that go through a view: its own conditions and, if cascaded,
-    /// those of the views below it.
+    /// Keeps the conditions that WITH CHECK OPTION puts on rows that go through a view: its own
+    /// conditions and, if cascaded, those of the views below it.
     fn note_check_option(&mut self, view: &View, query: &Query) {
         let Body::Select(block) = &query.body else {
             return;

@@ -1,7 +1,7 @@
 //! Window functions: `function OVER (PARTITION BY … ORDER BY … frame)`.
 //!
-//! Calls over the same partition and order share a window, which has a slot for its functions' results;
-//! a call is bound to a column of that slot at once.
+//! Calls over the same partition and order share a window, which has a slot for its functions'
+//! results; a call is bound to a column of that slot at once.
 
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::aggregate::SortKey;
@@ -248,7 +248,8 @@ impl Binder<'_> {
 
     fn frame(&mut self, spec: &ast::Window, order: &[SortKey]) -> Result<WindowFrame> {
         let Some(frame) = &spec.frame else {
-            // Up to the current row and its peers where there is an order, else the whole partition.
+            // Up to the current row and its peers where there is an order, else the whole
+            // partition.
             let end = if order.is_empty() {
                 FrameBound::UnboundedFollowing
             } else {

@@ -1,4 +1,5 @@
-//! What EXPLAIN tells of an operator's cost. The optimizer chooses by rows, not by these figures.
+//! The costs that EXPLAIN prints, close to MySQL's measure. The optimizer chooses by its own
+//! figures ([`crate::optimize`]), not by these.
 
 use crate::optimize;
 use crate::plan::{Access, Node, Scan};

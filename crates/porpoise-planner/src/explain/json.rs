@@ -1,7 +1,9 @@
-//! `EXPLAIN FORMAT=JSON`: query blocks within each other, and in each its operations down to the tables.
+//! `EXPLAIN FORMAT=JSON`: query blocks within each other, and in each its operations down to the
+//! tables.
 //!
-//! The members and their order are those of MySQL's first version of the format, which is its default (MySQL 8.4
-//! manual, 15.8.2 and the variable `explain_json_format_version`). What a table's row of the traditional form tells is told of it here too.
+//! The members and their order are those of MySQL's first version of the format, which is its
+//! default (MySQL 8.4 manual, 15.8.2 and the variable `explain_json_format_version`). A table's
+//! object has what its row of the traditional form has.
 //!
 //! ```text
 //! query_block            select_id, cost_info, then the topmost operation
@@ -399,7 +401,7 @@ impl Document<'_> {
                 0 => usize::MAX,
                 parts => parts,
             });
-            let used = parts.map(|part| part.shown(&scan.table).to_string());
+            let used = parts.map(|part| part.display_text(&scan.table).to_string());
             members.push(("used_key_parts", texts(used.collect())));
         }
         if let Some(length) = row.key_len {
@@ -441,7 +443,8 @@ impl Document<'_> {
     }
 }
 
-/// Whether a node's rows are made of those of tables, grouped or computed, so that a condition on them is a HAVING.
+/// Whether a node's rows are made of those of tables, grouped or computed, so that a condition on
+/// them is a HAVING.
 fn is_above_tables(node: &Node) -> bool {
     match node {
         Node::Group(_) | Node::Window(_) | Node::Project { .. } | Node::SetOperation { .. } => true,
@@ -463,7 +466,7 @@ fn name_of(table: &Members) -> Option<String> {
     })
 }
 
-/// Adds to the condition that is told of a table.
+/// Adds to the `attached_condition` of a table.
 fn attach(condition: &str, table: &mut Members) {
     let told = table.iter_mut().find_map(|(name, item)| match item {
         Item::Text(text) if *name == "attached_condition" => Some(text),

@@ -1,4 +1,5 @@
-//! The traditional form: a row a table, in the order in which tables are read (MySQL 8.4 manual, 10.8.2).
+//! The traditional form: a row a table, in the order in which tables are read (MySQL 8.4 manual,
+//! 10.8.2).
 //!
 //! A query block's tables come first, then the blocks it holds: derived tables and subqueries.
 
@@ -100,8 +101,8 @@ fn has_blocks(node: &Node) -> bool {
         || node.children().into_iter().any(has_blocks)
 }
 
-/// A query block whose rows come after those of the block that holds it: its topmost node, its output,
-/// its number and its select_type.
+/// A query block whose rows come after those of the block that holds it: its topmost node, its
+/// output, its number and its select_type.
 type Pending<'n> = (&'n Node, Vec<&'n Expr>, u64, &'static str);
 
 impl<'p> Traditional<'p> {
@@ -165,8 +166,8 @@ impl<'p> Traditional<'p> {
         self.next_id - 1
     }
 
-    /// The rows of the tables at and below a node, in the order in which they are read. Query blocks that
-    /// come later are put into `pending`.
+    /// The rows of the tables at and below a node, in the order in which they are read. Query
+    /// blocks that come later are put into `pending`.
     fn tables(
         &mut self,
         node: &'p Node,

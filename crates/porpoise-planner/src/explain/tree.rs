@@ -440,7 +440,7 @@ impl Tree<'_> {
                     .iter()
                     .zip(key)
                     .map(|(part, value)| {
-                        format!("{}={}", part.shown(table), self.names.text(value))
+                        format!("{}={}", part.display_text(table), self.names.text(value))
                     })
                     .collect();
                 let what = if *covers {
@@ -472,7 +472,11 @@ impl Tree<'_> {
                         let pairs = index.parts.iter().zip(&range.equal);
                         let pairs: Vec<String> = pairs
                             .map(|(part, value)| {
-                                format!("{}={}", part.shown(table), self.names.text(&value.value))
+                                format!(
+                                    "{}={}",
+                                    part.display_text(table),
+                                    self.names.text(&value.value)
+                                )
                             })
                             .collect();
                         format!(
@@ -507,7 +511,12 @@ impl Tree<'_> {
 
     /// A range as a condition on the index's parts.
     fn range(&self, table: &Table, index: &Index, range: &KeyRange) -> String {
-        let column = |at: usize| index.parts.get(at).map_or("?", |part| part.shown(table));
+        let column = |at: usize| {
+            index
+                .parts
+                .get(at)
+                .map_or("?", |part| part.display_text(table))
+        };
         let mut parts: Vec<String> = range
             .equal
             .iter()

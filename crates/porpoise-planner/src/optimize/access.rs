@@ -112,8 +112,8 @@ fn rows_of_ranges(table: &Table, index: usize, found: &IndexRanges, rows: f64) -
     (per_range * part * found.ranges.len() as f64).clamp(1.0, rows.max(1.0))
 }
 
-/// The cheapest path to a table's rows, given the conditions that can be checked there and the slots filled
-/// before.
+/// The cheapest path to a table's rows, given the conditions that can be checked there and the
+/// slots filled before.
 pub fn best(
     binder: &Binder<'_>,
     source: &Source,
@@ -290,8 +290,8 @@ impl Choice<'_> {
         }
     }
 
-    /// A read of a whole index that no condition selects a part of. `None`: it has nothing that a full
-    /// scan hasn't.
+    /// A read of a whole index that no condition selects a part of. `None`: it has nothing that a
+    /// full scan hasn't.
     fn index_scan(&self, position: usize, covering: bool) -> Option<Path> {
         let everything = IndexRanges::all();
         let order = if self.table.indexes[position].kind == IndexKind::Primary {
@@ -364,8 +364,8 @@ fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {
         .collect()
 }
 
-/// Conditions that need not be checked again. A row that was waited for may have changed: what a secondary
-/// index said of it must be checked again.
+/// Conditions that need not be checked again. A row that was waited for may have changed: what a
+/// secondary index said of it must be checked again.
 fn still_exact(source: &Source, kind: IndexKind, exact: Vec<usize>) -> Vec<usize> {
     if source.lock == RowLock::None || kind == IndexKind::Primary {
         exact
@@ -435,6 +435,6 @@ pub fn scan(
 impl Binder<'_> {
     /// A guess of how many rows a table has.
     pub fn row_count(&self, table: &Table) -> f64 {
-        self.cx.row_counts.rows(table) as f64
+        self.context.row_counts.rows(table) as f64
     }
 }

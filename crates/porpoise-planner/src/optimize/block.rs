@@ -8,11 +8,12 @@ use porpoise_types::DataType;
 
 use crate::bind::Binder;
 use crate::optimize::order::InterestingOrder;
-use crate::optimize::{filtered, finish_all, finish_columns, from, min_max};
+use crate::optimize::{filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns};
 use crate::plan::{Group, Node, Window, slots_of};
 use crate::query::{self, Block, Grouping, OutputColumn};
 
-/// Sorts a node's rows, keeping no more than LIMIT lets pass. `limit` and `offset` are applied above.
+/// Sorts a node's rows, keeping no more than LIMIT lets pass. `limit` and `offset` are applied
+/// above.
 pub fn sorted(
     binder: &Binder<'_>,
     node: Node,
@@ -28,7 +29,7 @@ pub fn sorted(
         return node;
     }
     let slots = slots_of(&node);
-    let limit = if binder.counts_all {
+    let limit = if binder.calc_found_rows {
         None
     } else {
         top(limit, offset)
@@ -93,13 +94,13 @@ pub fn select(
         distinct,
         straight,
     } = block;
-    finish_columns(binder, &mut columns)?;
-    finish_all(binder, &mut having)?;
-    finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
+    plan_subqueries_of_columns(binder, &mut columns)?;
+    plan_subqueries_of(binder, &mut having)?;
+    plan_subqueries_of(binder, order.iter_mut().map(|key| &mut key.expr))?;
     let wanted = match &group {
         Some(group) => order_for_grouping(group),
         None if windows.is_empty() => {
-            InterestingOrder::of_sort(&order, limit.is_some() && !binder.counts_all)
+            InterestingOrder::of_sort(&order, limit.is_some() && !binder.calc_found_rows)
         }
         None => InterestingOrder::default(),
     };
@@ -127,7 +128,8 @@ pub fn select(
     {
         (node, output, order) = projected(binder, node, output, order);
     }
-    // A sort by all that has to be distinct brings equal rows together: no table of the rows before is needed.
+    // A sort by all that has to be distinct brings equal rows together: no table of the rows before
+    // is needed.
     let is_sort_distinct = distinct && sorts && limit.is_none() && sorts_by_all(&output, &order);
     if distinct && !is_sort_distinct {
         node = Node::Distinct {
@@ -170,10 +172,10 @@ fn grouped(
     mut group: Grouping,
     ordered: bool,
 ) -> Result<Node> {
-    finish_all(binder, &mut group.keys)?;
+    plan_subqueries_of(binder, &mut group.keys)?;
     for aggregate in &mut group.aggregates {
-        finish_all(binder, &mut aggregate.arguments)?;
-        finish_all(binder, aggregate.order.iter_mut().map(|key| &mut key.expr))?;
+        plan_subqueries_of(binder, &mut aggregate.arguments)?;
+        plan_subqueries_of(binder, aggregate.order.iter_mut().map(|key| &mut key.expr))?;
         let order = aggregate.order.iter().map(|key| key.expr.clone());
         aggregate.arguments.extend(order);
     }
@@ -207,10 +209,10 @@ fn grouped(
 
 /// Computes window functions over a node's rows.
 fn windowed(binder: &mut Binder<'_>, node: Node, mut window: query::Window) -> Result<Node> {
-    finish_all(binder, &mut window.partition)?;
-    finish_all(binder, window.order.iter_mut().map(|key| &mut key.expr))?;
+    plan_subqueries_of(binder, &mut window.partition)?;
+    plan_subqueries_of(binder, window.order.iter_mut().map(|key| &mut key.expr))?;
     for call in &mut window.functions {
-        finish_all(binder, &mut call.arguments)?;
+        plan_subqueries_of(binder, &mut call.arguments)?;
     }
     let slots = slots_of(&node);
     let planned = Window {

@@ -1,4 +1,5 @@
-//! What equalities imply: from `a = b AND b = 7` follows `a = 7`, from `a = b AND b = c` follows `a = c`.
+//! Equality propagation: from `a = b AND b = 7` follows `a = 7`, from `a = b AND b = c` follows `a
+//! = c`.
 //!
 //! The new conditions give more tables an index to be reached by.
 

@@ -1,9 +1,9 @@
 //! Join order and join methods.
 //!
-//! A join tree is taken apart into *units*: tables that may stand anywhere in the order, and the right sides
-//! of outer joins, semi-joins and anti-joins, which come after what their conditions read. The order is
-//! searched over sets of units (all orders up to [`SEARCH_MAX`] units, greedily beyond), each unit joined to
-//! those before it by the cheaper of
+//! A join tree is taken apart into *units*: tables that may stand anywhere in the order, and the
+//! right sides of outer joins, semi-joins and anti-joins, which come after what their conditions
+//! read. The order is searched over sets of units (all orders up to [`SEARCH_MAX`] units, greedily
+//! beyond), each unit joined to those before it by the cheaper of
 //!
 //! - a nested loop, which opens the unit anew for each row, by an index where conditions give one;
 //! - a hash join, which reads the unit once and looks matches up.
@@ -238,7 +238,8 @@ fn flatten<'t>(
     }
 }
 
-/// The right side of an outer, semi- or anti-join: a unit that comes after what its conditions read.
+/// The right side of an outer, semi- or anti-join: a unit that comes after what its conditions
+/// read.
 fn dependent_unit<'t>(
     binder: &Binder<'_>,
     left: &JoinTree,
@@ -323,8 +324,8 @@ impl Search<'_, '_> {
         )
     }
 
-    /// Tries every order, keeping the cheapest of each set of units. `None` where no order lets every unit
-    /// come after what it needs.
+    /// Tries every order, keeping the cheapest of each set of units. `None` where no order lets
+    /// every unit come after what it needs.
     fn exhaustive(&self) -> Option<Order> {
         let full = (1usize << self.units.len()) - 1;
         let mut best: Vec<Option<Order>> = vec![None; full + 1];
@@ -499,7 +500,8 @@ fn open_cost(
     }
 }
 
-/// Equality with another table's column matches about one row of the smaller side, not a tenth of all.
+/// Equality with another table's column matches about one row of the smaller side, not a tenth of
+/// all.
 fn join_rows(path: &access::Path, conditions: &[&Expr], rows: f64) -> f64 {
     let joins = conditions
         .iter()
@@ -535,7 +537,8 @@ fn is_column_equality(condition: &Expr) -> bool {
     }
 }
 
-/// An equality between a unit and what comes before it, as keys of both sides: of those before, of the unit.
+/// An equality between a unit and what comes before it, as keys of both sides: of those before, of
+/// the unit.
 fn hash_keys(
     binder: &Binder<'_>,
     condition: &Expr,
@@ -652,8 +655,8 @@ fn build(
     )
 }
 
-/// Joins a unit to the rows of `left` by the equalities among the conditions. Those that read the unit alone are
-/// checked below the join.
+/// Joins a unit to the rows of `left` by the equalities among the conditions. Those that read the
+/// unit alone are checked below the join.
 fn hash_join(
     binder: &mut Binder<'_>,
     unit: &Unit<'_>,

@@ -2,14 +2,16 @@
 //!
 //! For a query block, from the inside out:
 //!
-//! 1. subqueries of WHERE are turned, where they can be, into semi-joins and anti-joins ([`semijoin`]);
+//! 1. subqueries of WHERE are turned, where they can be, into semi-joins and anti-joins
+//!    ([`semijoin`]);
 //! 2. outer joins whose NULL rows no condition lets through become inner joins ([`outer`]);
 //! 3. equalities are carried on: `a = b AND b = 7` means `a = 7` ([`equality`]);
-//! 4. each table's access paths are found and costed: ranges over its indexes, of the conditions that
-//!    select one ([`sargs`], [`ranges`], [`access`]), some in an order that spares a sort ([`order`]);
+//! 4. each table's access paths are found and costed: ranges over its indexes, of the conditions
+//!    that select one ([`sargs`], [`ranges`], [`access`]), some in an order that spares a sort
+//!    ([`order`]);
 //! 5. the join order is searched, with nested loops or hash joins ([`join`]);
-//! 6. grouping, windows, DISTINCT, ORDER BY and LIMIT are put on top, sorting only what isn't in order
-//!    yet ([`block`]); MIN and MAX of an indexed column read one row ([`min_max`]).
+//! 6. grouping, windows, DISTINCT, ORDER BY and LIMIT are put on top, sorting only what isn't in
+//!    order yet ([`block`]); MIN and MAX of an indexed column read one row ([`min_max`]).
 
 mod access;
 mod block;
@@ -48,11 +50,11 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
         mut limit,
         mut offset,
     } = query;
-    finish_all(binder, limit.iter_mut().chain(&mut offset))?;
+    plan_subqueries_of(binder, limit.iter_mut().chain(&mut offset))?;
     let node = match body {
         Body::Select(block) => return select(binder, *block, columns, order, limit, offset),
         Body::Values { slot, mut rows } => {
-            finish_all(binder, rows.iter_mut().flatten())?;
+            plan_subqueries_of(binder, rows.iter_mut().flatten())?;
             Node::Values { slot, rows }
         }
         Body::JsonTable {
@@ -60,7 +62,7 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             mut doc,
             table,
         } => {
-            finish_expr(binder, &mut doc)?;
+            plan_subqueries(binder, &mut doc)?;
             Node::JsonTable { slot, doc, table }
         }
         Body::SetOperation {
@@ -71,7 +73,8 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
         } => {
             let mut planned = Vec::with_capacity(inputs.len());
             for mut input in inputs {
-                // The rows of each input beyond the whole's LIMIT are never asked for; sorting them is for nothing.
+                // The rows of each input beyond the whole's LIMIT are never asked for; sorting them
+                // is for nothing.
                 if input.limit.is_none() && input.offset.is_none() {
                     input.order.clear();
                 }
@@ -105,8 +108,8 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             }
         }
     };
-    finish_columns(binder, &mut columns)?;
-    finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
+    plan_subqueries_of_columns(binder, &mut columns)?;
+    plan_subqueries_of(binder, order.iter_mut().map(|key| &mut key.expr))?;
     let node = sorted(binder, node, order, limit.as_ref(), offset.as_ref());
     let node = limited(node, limit, offset);
     Ok((
@@ -115,9 +118,9 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
     ))
 }
 
-/// Yields a query's first row only when all are computed: a statement that writes a table must not read
-/// the rows it writes.
-pub fn at_once(binder: &mut Binder<'_>, node: Node, output: Vec<Expr>) -> (Node, Vec<Expr>) {
+/// Yields a query's first row only when all are computed: a statement that writes a table must not
+/// read the rows it writes.
+pub fn buffered(binder: &mut Binder<'_>, node: Node, output: Vec<Expr>) -> (Node, Vec<Expr>) {
     let (node, output, _) = projected(binder, node, output, Vec::new());
     let slots = slots_of(&node);
     let node = Node::Sort {
@@ -137,7 +140,7 @@ pub fn rows(
     mut order: Vec<SortKey>,
     limit: Option<&Expr>,
 ) -> Result<Node> {
-    finish_all(binder, order.iter_mut().map(|key| &mut key.expr))?;
+    plan_subqueries_of(binder, order.iter_mut().map(|key| &mut key.expr))?;
     let wanted = InterestingOrder::of_sort(&order, limit.is_some());
     let joined = from(
         binder,
@@ -153,11 +156,11 @@ pub fn rows(
 }
 
 /// Plans the subqueries inside an expression.
-pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
+pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
     let mut failed = Ok(());
     expr.for_each_child_mut(&mut |child| {
         if failed.is_ok() {
-            failed = finish_expr(binder, child);
+            failed = plan_subqueries(binder, child);
         }
     });
     failed?;
@@ -200,21 +203,18 @@ pub fn finish_expr(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-pub fn finish_exprs(binder: &mut Binder<'_>, exprs: &mut [Expr]) -> Result<()> {
-    finish_all(binder, exprs.iter_mut())
-}
-
-fn finish_all<'e>(
+/// Plans the subqueries inside expressions.
+pub fn plan_subqueries_of<'e>(
     binder: &mut Binder<'_>,
     exprs: impl IntoIterator<Item = &'e mut Expr>,
 ) -> Result<()> {
     exprs
         .into_iter()
-        .try_for_each(|expr| finish_expr(binder, expr))
+        .try_for_each(|expr| plan_subqueries(binder, expr))
 }
 
-fn finish_columns(binder: &mut Binder<'_>, columns: &mut [OutputColumn]) -> Result<()> {
-    finish_all(binder, columns.iter_mut().map(|column| &mut column.expr))
+fn plan_subqueries_of_columns(binder: &mut Binder<'_>, columns: &mut [OutputColumn]) -> Result<()> {
+    plan_subqueries_of(binder, columns.iter_mut().map(|column| &mut column.expr))
 }
 
 /// The slots that an expression reads, subqueries' outer references included.
@@ -267,7 +267,7 @@ fn from(
     wanted: &InterestingOrder,
 ) -> Result<Joined> {
     if let JoinTree::One = tree {
-        finish_all(binder, &mut conditions)?;
+        plan_subqueries_of(binder, &mut conditions)?;
         let node = filtered(Node::One, conditions);
         return Ok(Joined {
             node,
@@ -277,11 +277,11 @@ fn from(
     prepare(binder, &mut tree)?;
     let tree = semijoin::convert(binder, tree, &mut conditions)?;
     let mut tree = outer::simplify(binder, tree, &mut conditions);
-    finish_all(binder, &mut conditions)?;
+    plan_subqueries_of(binder, &mut conditions)?;
     let mut failed = Ok(());
     tree.for_each_on_mut(&mut |condition| {
         if failed.is_ok() {
-            failed = finish_expr(binder, condition);
+            failed = plan_subqueries(binder, condition);
         }
     });
     failed?;
@@ -330,12 +330,12 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
             }
         }
         SourceKind::Common { number } => {
-            if let Some(query) = binder.commons.get_mut(number).and_then(Option::take) {
+            if let Some(query) = binder.common_tables.get_mut(number).and_then(Option::take) {
                 let free = free_slots(binder, &query);
                 let (node, output) = self::query(binder, query)?;
                 binder.materializations += 1;
                 let rows = rows_of(&node);
-                binder.planned_commons.push((
+                binder.planned_common_tables.push((
                     number,
                     WithNode {
                         node: Arc::new(node),
@@ -347,7 +347,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
                 ));
             }
             match binder
-                .planned_commons
+                .planned_common_tables
                 .iter()
                 .find(|planned| planned.0 == number)
             {

@@ -1,4 +1,5 @@
-//! Interesting orders: those of rows that spare a sort or a hash table (MySQL 8.4 manual, 10.2.1.16).
+//! Interesting orders: those of rows that spare a sort or a hash table (MySQL 8.4 manual,
+//! 10.2.1.16).
 
 use porpoise_catalog::{Index, IndexKind, Table};
 use porpoise_expr::SlotId;
@@ -11,8 +12,8 @@ use crate::optimize::ranges::IndexRanges;
 pub struct InterestingOrder {
     /// Slot, column, and whether it descends. Empty: no order is of use.
     pub keys: Vec<(SlotId, usize, bool)>,
-    /// All keys, in this order and direction (ORDER BY); else any order that keeps equal keys together
-    /// (GROUP BY).
+    /// All keys, in this order and direction (ORDER BY); else any order that keeps equal keys
+    /// together (GROUP BY).
     pub whole: bool,
     /// LIMIT: few of the rows will be asked for.
     pub limited: bool,
@@ -98,8 +99,8 @@ pub fn of_index(
     Some(reverse.unwrap_or(false))
 }
 
-/// The columns by which an index's entries are ordered after their first `fixed` parts, and whether they
-/// descend: its further parts, up to one that is a prefix, then the primary key's.
+/// The columns by which an index's entries are ordered after their first `fixed` parts, and whether
+/// they descend: its further parts, up to one that is a prefix, then the primary key's.
 fn columns_after(table: &Table, index: &Index, fixed: usize) -> Vec<(usize, bool)> {
     let mut parts: Vec<(usize, bool)> = Vec::new();
     for part in index.parts.iter().skip(fixed) {

@@ -1,7 +1,7 @@
-//! Outer joins that are inner joins in disguise.
+//! Outer joins that are equivalent to inner joins.
 //!
-//! `a LEFT JOIN b ON … WHERE b.x > 3`: a row without a match has NULL for `b.x`, the condition isn't true,
-//! so only matches remain. Inner joins can be reordered and driven from either side.
+//! `a LEFT JOIN b ON … WHERE b.x > 3`: a row without a match has NULL for `b.x`, the condition
+//! isn't true, so only matches remain. Inner joins can be reordered and driven from either side.
 
 use porpoise_expr::function::Eval;
 use porpoise_expr::typing::hidden;
@@ -12,8 +12,8 @@ use crate::optimize::is_true;
 use crate::query::{JoinTree, LogicalJoin};
 use crate::slot_set::SlotSet;
 
-/// Turns outer joins into inner ones where conditions refuse the rows of NULLs; their conditions then join
-/// those of the query. Conditions that are always true are dropped.
+/// Turns outer joins into inner ones where conditions refuse the rows of NULLs; their conditions
+/// then join those of the query. Conditions that are always true are dropped.
 pub fn simplify(binder: &Binder<'_>, tree: JoinTree, conditions: &mut Vec<Expr>) -> JoinTree {
     conditions.retain(|condition| !is_true(condition));
     let mut rejected = SlotSet::default();
@@ -105,7 +105,8 @@ fn null_rejecting(condition: &Expr) -> SlotSet {
             truth: false,
             negated: false,
         } => strict(operand),
-        // Not true where the operand is NULL, but not always NULL either: over an empty subquery `= ANY` is false, and `<> ALL` true.
+        // Not true where the operand is NULL, but not always NULL either: over an empty subquery `=
+        // ANY` is false, and `<> ALL` true.
         ExprKind::Subquery {
             kind:
                 SubqueryKind::Quantified {

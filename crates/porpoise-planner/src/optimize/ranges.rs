@@ -43,8 +43,9 @@ impl IndexRanges {
         }
     }
 
-    /// Bounds the part after the fixed ones by conditions that are one interval each. Of several bounds on
-    /// one side the first is used; the others remain conditions. False: there is no bound.
+    /// Bounds the part after the fixed ones by conditions that are one interval each. Of several
+    /// bounds on one side the first is used; the others remain conditions. False: there is no
+    /// bound.
     fn bound_part<'s>(&mut self, sargs: impl Iterator<Item = &'s Sarg>, whole: bool) -> bool {
         let (mut lower, mut upper) = (None, None);
         for sarg in sargs {

@@ -1,8 +1,8 @@
 //! Sargable conditions: those that select rows by a range of one column.
 //!
-//! A condition is *sargable* for a table when it compares a bare column, or what generates one, with
-//! something known before the table's row: a constant, or columns of tables read earlier. It then is
-//! a list of [`Interval`]s of the column.
+//! A condition is *sargable* for a table when it compares a bare column, or what generates one,
+//! with something known before the table's row: a constant, or columns of tables read earlier. It
+//! then is a list of [`Interval`]s of the column.
 
 use porpoise_catalog::Table;
 use porpoise_expr::function::Function;
@@ -288,11 +288,12 @@ fn move_to(expr: &mut Expr, to: SlotId) {
     expr.for_each_child_mut(&mut |child| move_to(child, to));
 }
 
-/// Whether a pattern's first character already matches anything; a pattern not known yet is taken not to.
+/// Whether a pattern's first character already matches anything; a pattern not known yet is taken
+/// not to.
 fn begins_wild(binder: &Binder<'_>, pattern: &Expr, escape: Option<char>) -> bool {
     let value = match &pattern.kind {
         ExprKind::Literal(value) => Some(value),
-        ExprKind::Parameter(number) => binder.cx.literals.get(*number),
+        ExprKind::Parameter(number) => binder.context.literals.get(*number),
         _ => None,
     };
     let Some(bytes) = value.and_then(Value::as_bytes) else {
@@ -301,8 +302,8 @@ fn begins_wild(binder: &Binder<'_>, pattern: &Expr, escape: Option<char>) -> boo
     matches!(bytes.first(), Some(b'%' | b'_')) && escape != bytes.first().map(|byte| *byte as char)
 }
 
-/// The value as a bound of the column's keys, and whether the bound says just what the comparison says.
-/// `None` where the column's order is not the comparison's.
+/// The value as a bound of the column's keys, and whether the bound says just what the comparison
+/// says. `None` where the column's order is not the comparison's.
 fn key_value(ty: &DataType, value: &Expr, domain: Domain) -> Option<(Expr, bool)> {
     let numbers = matches!(domain, Domain::Integer | Domain::Decimal | Domain::Double);
     let ok = match class(ty) {

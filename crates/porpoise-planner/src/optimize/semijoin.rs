@@ -7,7 +7,7 @@
 //! | `x IN (SELECT y …)` | semi-join on `x = y`; or, where few y meet an index on x, a join with the distinct y |
 //! | `x NOT IN (correlated)` | anti-join, where neither x nor y can be NULL |
 //!
-//! What is left is evaluated as an expression: once if uncorrelated, its result kept as a set.
+//! Other subqueries are evaluated as expressions: once if uncorrelated, its result kept as a set.
 
 use std::sync::Arc;
 

@@ -72,8 +72,8 @@ impl Node {
 }
 
 impl Plan {
-    /// The topmost node, and the expressions over its rows; `None` for an INSERT of given values or of
-    /// a file, which has no node.
+    /// The topmost node, and the expressions over its rows; `None` for an INSERT of given values or
+    /// of a file, which has no node.
     pub(crate) fn root(&self) -> Option<(&Node, Vec<&Expr>)> {
         match &self.kind {
             PlanKind::Query(query) => Some((&query.node, query.output.iter().collect())),
@@ -93,7 +93,8 @@ impl Plan {
         }
     }
 
-    /// The plans of the subqueries in expressions, the outermost first; those inside them are not among them.
+    /// The plans of the subqueries in expressions, the outermost first; those inside them are not
+    /// among them.
     pub(crate) fn subplans_in<'p, 'e>(
         &'p self,
         exprs: impl IntoIterator<Item = &'e Expr>,

@@ -20,7 +20,7 @@ impl Binder<'_> {
             ));
         }
         let mut arguments = self.exprs(&function.args)?;
-        // JSON tells TRUE from 1.
+        // In JSON, TRUE is another value than 1.
         if function.name.to_ascii_lowercase().starts_with("json_") {
             for (argument, written) in arguments.iter_mut().zip(&function.args) {
                 if let ast::Expr::Literal(ast::Literal::Bool(_)) = written {

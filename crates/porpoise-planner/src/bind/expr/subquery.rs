@@ -126,7 +126,8 @@ impl Binder<'_> {
         self.quantify(operand, op, all, number)
     }
 
-    /// `operand op ANY|ALL (subquery number)`: both sides' columns are brought to one type, pairwise.
+    /// `operand op ANY|ALL (subquery number)`: both sides' columns are brought to one type,
+    /// pairwise.
     fn quantify(
         &mut self,
         operand: Expr,

@@ -1,4 +1,4 @@
-//! The host cache: of each host that clients dial from over a network, how its handshakes went
+//! The host cache: for each host that clients connect from over a network, how its handshakes ended
 //! (MySQL 8.4 manual, 7.1.12.3).
 //!
 //! ```text
@@ -8,8 +8,9 @@
 //!                        └─ is let in ──────────────────► none in a row
 //! ```
 //!
-//! Clients on this machine (loopback, Unix sockets, shared memory) are not in it, and never blocked. Names aren't resolved
-//! (`skip_name_resolve`): a host is an address. `host_cache_size` hosts are kept; the one that was seen longest ago goes.
+//! Clients on this machine (loopback, Unix sockets, shared memory) are not in it, and never
+//! blocked. Names aren't resolved (`skip_name_resolve`): a host is an address. `host_cache_size`
+//! hosts are kept; the one that was seen longest ago is evicted.
 
 use std::net::IpAddr;
 
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 /// What is known of one host. Times are in UTC microseconds since 1970.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host {
-    /// Handshakes that broke off since one went well.
+    /// Handshakes that broke off since the last successful one.
     pub errors_in_a_row: u64,
     /// Connections refused with error 1129, because the host was blocked.
     pub blocked: u64,
@@ -35,7 +36,7 @@ pub struct Host {
     pub last_error_us: Option<i64>,
 }
 
-/// Why somebody from there wasn't let in.
+/// Why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The handshake was broken off, wasn't one, or took too long: the kind that blocks.
@@ -54,7 +55,7 @@ const ERRORS: usize = 5;
 
 /// All hosts.
 #[derive(Default)]
-pub struct Hosts {
+pub struct HostCache {
     by_address: Mutex<HashMap<IpAddr, Host>>,
 }
 
@@ -76,9 +77,10 @@ impl Host {
     }
 }
 
-impl Hosts {
-    /// Somebody dials from there. False: after `errors_most` handshakes in a row that broke off nobody is heard.
-    pub fn hears(&self, address: IpAddr, errors_most: u64, hosts_most: usize) -> bool {
+impl HostCache {
+    /// A client connects from there. False: the host is blocked, after `errors_most` handshakes in
+    /// a row that broke off. At most `hosts_most` hosts are kept.
+    pub fn admits(&self, address: IpAddr, errors_most: u64, hosts_most: usize) -> bool {
         let now_us = now_us();
         let mut hosts = self.by_address.lock();
         if let Some(host) = hosts.get_mut(&address) {
@@ -108,8 +110,8 @@ impl Hosts {
         true
     }
 
-    /// Somebody from there was not let in.
-    pub fn refused(&self, address: IpAddr, why: Refusal) {
+    /// A connection from there was refused.
+    pub fn record_refusal(&self, address: IpAddr, why: Refusal) {
         if let Some(host) = self.by_address.lock().get_mut(&address) {
             host.errors[why as usize] += 1;
             host.errors_in_a_row += u64::from(why == Refusal::Handshake);
@@ -117,15 +119,15 @@ impl Hosts {
         }
     }
 
-    /// Somebody from there was let in.
-    pub fn admitted(&self, address: IpAddr) {
+    /// A client from there has logged in.
+    pub fn record_success(&self, address: IpAddr) {
         if let Some(host) = self.by_address.lock().get_mut(&address) {
             host.errors_in_a_row = 0;
         }
     }
 
     /// TRUNCATE TABLE performance_schema.host_cache, FLUSH HOSTS.
-    pub fn forget(&self) {
+    pub fn clear(&self) {
         self.by_address.lock().clear();
     }
 
@@ -152,45 +154,45 @@ mod tests {
 
     #[test]
     fn a_host_is_blocked_after_errors_in_a_row_until_it_is_forgotten() {
-        let hosts = Hosts::default();
+        let hosts = HostCache::default();
         for _ in 0..2 {
-            assert!(hosts.hears(host(1), 3, 8));
-            hosts.refused(host(1), Refusal::Handshake);
+            assert!(hosts.admits(host(1), 3, 8));
+            hosts.record_refusal(host(1), Refusal::Handshake);
         }
-        assert!(hosts.hears(host(1), 3, 8));
-        hosts.admitted(host(1));
+        assert!(hosts.admits(host(1), 3, 8));
+        hosts.record_success(host(1));
         for _ in 0..3 {
-            assert!(hosts.hears(host(1), 3, 8));
-            hosts.refused(host(1), Refusal::Handshake);
+            assert!(hosts.admits(host(1), 3, 8));
+            hosts.record_refusal(host(1), Refusal::Handshake);
         }
-        assert!(!hosts.hears(host(1), 3, 8));
-        assert!(hosts.hears(host(2), 3, 8));
+        assert!(!hosts.admits(host(1), 3, 8));
+        assert!(hosts.admits(host(2), 3, 8));
         let [(_, blocked), _] = hosts.all()[..] else {
             panic!("two hosts")
         };
         assert_eq!((blocked.errors_in_a_row, blocked.blocked), (3, 1));
         assert_eq!(blocked.count(Refusal::Handshake), 5);
-        hosts.forget();
-        assert!(hosts.hears(host(1), 3, 8));
+        hosts.clear();
+        assert!(hosts.admits(host(1), 3, 8));
     }
 
     #[test]
     fn a_wrong_password_blocks_nobody() {
-        let hosts = Hosts::default();
+        let hosts = HostCache::default();
         for _ in 0..9 {
-            assert!(hosts.hears(host(1), 3, 8));
-            hosts.refused(host(1), Refusal::Authentication);
+            assert!(hosts.admits(host(1), 3, 8));
+            hosts.record_refusal(host(1), Refusal::Authentication);
         }
     }
 
     #[test]
     fn the_cache_is_bounded() {
-        let hosts = Hosts::default();
+        let hosts = HostCache::default();
         for number in 0..100 {
-            assert!(hosts.hears(host(number), 3, 8));
+            assert!(hosts.admits(host(number), 3, 8));
         }
         assert_eq!(hosts.all().len(), 8);
-        let without = Hosts::default();
-        assert!(without.hears(host(1), 3, 0) && without.all().is_empty());
+        let without = HostCache::default();
+        assert!(without.admits(host(1), 3, 0) && without.all().is_empty());
     }
 }

@@ -1,9 +1,10 @@
-//! What foreign keys ask of a statement that changes rows, worked out once, when it is planned.
+//! What foreign keys require of a statement that changes rows, computed once, when it is planned.
 //!
-//! [`Relations`] is a graph of tables: those that the statement changes, those their rows refer to, and those
-//! whose rows refer to them, on and on where a reference cascades. Each change of a table (rows come, go, get
-//! other values in some columns) is followed over the foreign keys it can touch, and no further: an UPDATE
-//! of columns that no key holds has no relations at all, and neither has a table without foreign keys.
+//! [`ForeignKeyGraph`] is a graph of tables: those that the statement changes, those their rows
+//! refer to, and those whose rows refer to them, transitively where a reference cascades. Each
+//! change of a table (rows are inserted, deleted, or get other values in some columns) is followed
+//! over the foreign keys it can touch, and no further: an UPDATE of columns that no key holds has
+//! no graph, and neither has a table without foreign keys.
 //!
 //! ```text
 //! DELETE FROM customer
@@ -30,7 +31,7 @@ use crate::plan::UpdateTarget;
 
 /// The tables that a statement's changes can reach over foreign keys.
 #[derive(Debug)]
-pub struct Relations {
+pub struct ForeignKeyGraph {
     /// Each table once, those that the statement changes first.
     pub nodes: Vec<RelatedTable>,
 }
@@ -40,9 +41,9 @@ pub struct Relations {
 pub struct RelatedTable {
     /// The table as it was when the plan was made.
     pub table: Arc<Table>,
-    /// Rows that come or change must refer to rows that are there.
+    /// Inserted or changed rows must refer to rows that exist.
     pub parents: Vec<ParentEdge>,
-    /// Rows that go or change may be referred to.
+    /// Deleted or changed rows may be referred to.
     pub children: Vec<ChildEdge>,
     /// How cascades change this table's rows, if one does.
     pub cascade: Option<Cascade>,
@@ -63,7 +64,8 @@ pub struct Cascade {
 pub struct ParentEdge {
     /// Position in the child's `foreign_keys`.
     pub foreign_key: usize,
-    /// The table and its index that finds the row; `None` if there is none, so that nothing can be referred to.
+    /// The table and its index that finds the row; `None` if there is none, so that nothing can be
+    /// referred to.
     pub parent: Option<(Arc<Table>, usize)>,
 }
 
@@ -80,7 +82,7 @@ pub struct ChildEdge {
     pub columns: Vec<usize>,
 }
 
-impl Relations {
+impl ForeignKeyGraph {
     /// The node of a table.
     pub fn node(&self, table: &Table) -> Option<usize> {
         self.nodes.iter().position(|node| node.table.id == table.id)
@@ -124,20 +126,20 @@ impl Relations {
 #[derive(Clone, Debug, Default)]
 pub struct RowChange {
     /// Rows are inserted.
-    pub comes: bool,
+    pub inserts: bool,
     /// Rows are deleted.
-    pub goes: bool,
+    pub deletes: bool,
     /// Columns that get other values.
     pub columns: Vec<usize>,
 }
 
-/// Follows changes of tables over foreign keys. `slot` gives a place for rows that a cascade changes.
-/// `None` where no foreign key is touched.
-pub fn relations(
+/// Follows changes of tables over foreign keys. `slot` allocates a slot for rows that a cascade
+/// changes. `None` where no foreign key is touched.
+pub fn foreign_key_graph(
     catalog: &Catalog,
     changes: &[(Arc<Table>, RowChange)],
     slot: &mut dyn FnMut(&Arc<Table>) -> SlotId,
-) -> Option<Relations> {
+) -> Option<ForeignKeyGraph> {
     let touched = changes.iter().any(|(table, _)| {
         !table.temporary
             && (!table.foreign_keys.is_empty()
@@ -146,20 +148,23 @@ pub fn relations(
     if !touched {
         return None;
     }
-    let mut walk = Walk {
+    let mut builder = GraphBuilder {
         catalog,
         nodes: Vec::new(),
     };
     for (table, change) in changes.iter().filter(|(table, _)| !table.temporary) {
-        walk.visit(table, change, false);
+        builder.visit(table, change, false);
     }
-    let nodes: Vec<RelatedTable> = walk
+    let nodes: Vec<RelatedTable> = builder
         .nodes
         .iter()
-        .map(|node| walk.finish(node, slot))
+        .map(|node| builder.finish(node, slot))
         .collect();
     let has_edges = |node: &RelatedTable| !node.parents.is_empty() || !node.children.is_empty();
-    nodes.iter().any(has_edges).then_some(Relations { nodes })
+    nodes
+        .iter()
+        .any(has_edges)
+        .then_some(ForeignKeyGraph { nodes })
 }
 
 /// The changes that a statement makes itself.
@@ -172,12 +177,12 @@ pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
         PlanKind::Query(_) => Vec::new(),
         PlanKind::Insert(insert) => {
             let mut change = RowChange {
-                comes: true,
+                inserts: true,
                 ..RowChange::default()
             };
             match &insert.duplicates {
                 OnDuplicate::Error => {}
-                OnDuplicate::Replace => change.goes = true,
+                OnDuplicate::Replace => change.deletes = true,
                 OnDuplicate::Update { target, .. } => change.columns = assigned(target),
             }
             vec![(Arc::clone(&insert.table), change)]
@@ -198,7 +203,7 @@ pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
             .iter()
             .map(|(table, _)| {
                 let change = RowChange {
-                    goes: true,
+                    deletes: true,
                     ..RowChange::default()
                 };
                 (Arc::clone(table), change)
@@ -207,31 +212,36 @@ pub fn changes_of(kind: &PlanKind) -> Vec<(Arc<Table>, RowChange)> {
     }
 }
 
-struct Walk<'a> {
+struct GraphBuilder<'a> {
     catalog: &'a Catalog,
-    nodes: Vec<Draft>,
+    nodes: Vec<NodeDraft>,
 }
 
-struct Draft {
+struct NodeDraft {
     table: Arc<Table>,
-    comes: bool,
-    goes: bool,
+    inserts: bool,
+    deletes: bool,
     /// By column: whether it may get another value.
     changed: Vec<bool>,
     /// Columns that cascades assign to.
     cascaded: Vec<usize>,
 }
 
-impl Draft {
+impl NodeDraft {
     /// Adds a change. Whether it was new.
     fn add(&mut self, change: &RowChange, by_cascade: bool) -> bool {
-        let state = |draft: &Draft| {
+        let state = |draft: &NodeDraft| {
             let cascaded = draft.cascaded.len();
-            (draft.comes, draft.goes, draft.changed.clone(), cascaded)
+            (
+                draft.inserts,
+                draft.deletes,
+                draft.changed.clone(),
+                cascaded,
+            )
         };
         let before = state(self);
-        self.comes |= change.comes;
-        self.goes |= change.goes;
+        self.inserts |= change.inserts;
+        self.deletes |= change.deletes;
         if !change.columns.is_empty() {
             let follows = match by_cascade {
                 true => ColumnChanges::of_cascade(&self.table, &change.columns),
@@ -257,7 +267,7 @@ impl Draft {
 }
 
 /// Where a key's referred columns lie in the parent; `None` if one isn't there.
-pub fn referred_columns(key: &ForeignKey, parent: &Table) -> Option<Vec<usize>> {
+pub fn referenced_columns(key: &ForeignKey, parent: &Table) -> Option<Vec<usize>> {
     key.parent_columns
         .iter()
         .map(|column| parent.column_position(column))
@@ -268,15 +278,15 @@ fn refers_to(key: &ForeignKey, table: &Table) -> bool {
     key.parent_table == table.name && key.parent_schema == table.schema
 }
 
-impl Walk<'_> {
+impl GraphBuilder<'_> {
     fn visit(&mut self, table: &Arc<Table>, change: &RowChange, by_cascade: bool) {
         let at = match self.nodes.iter().position(|node| node.table.id == table.id) {
             Some(at) => at,
             None => {
-                self.nodes.push(Draft {
+                self.nodes.push(NodeDraft {
                     table: Arc::clone(table),
-                    comes: false,
-                    goes: false,
+                    inserts: false,
+                    deletes: false,
                     changed: vec![false; table.columns.len()],
                     cascaded: Vec::new(),
                 });
@@ -291,14 +301,14 @@ impl Walk<'_> {
             let key = &child.foreign_keys[position];
             let node = &self.nodes[at];
             let actions = [
-                node.goes.then_some(key.on_delete),
+                node.deletes.then_some(key.on_delete),
                 node.changes(&columns).then_some(key.on_update),
             ];
             for (action, is_delete) in actions.into_iter().zip([true, false]) {
                 let Some(action) = action else { continue };
                 let change = match action {
                     ReferenceAction::Cascade if is_delete => RowChange {
-                        goes: true,
+                        deletes: true,
                         ..RowChange::default()
                     },
                     ReferenceAction::Cascade | ReferenceAction::SetNull => RowChange {
@@ -312,8 +322,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The foreign keys that refer to a table: whose, which, and to what columns. A table that is only
-    /// being made refers to itself without the catalog's knowing.
+    /// The foreign keys that refer to a table: whose, which, and to what columns. A table that is
+    /// being created may refer to itself and is not in the catalog yet.
     fn referring(&self, table: &Arc<Table>) -> Vec<(Arc<Table>, usize, Vec<usize>)> {
         let mut children = self.catalog.children(&table.schema, &table.name);
         children.retain(|child| child.id != table.id);
@@ -322,7 +332,7 @@ impl Walk<'_> {
         for child in children {
             for (position, key) in child.foreign_keys.iter().enumerate() {
                 if refers_to(key, table)
-                    && let Some(columns) = referred_columns(key, table)
+                    && let Some(columns) = referenced_columns(key, table)
                 {
                     found.push((Arc::clone(&child), position, columns));
                 }
@@ -331,11 +341,15 @@ impl Walk<'_> {
         found
     }
 
-    fn finish(&self, node: &Draft, slot: &mut dyn FnMut(&Arc<Table>) -> SlotId) -> RelatedTable {
+    fn finish(
+        &self,
+        node: &NodeDraft,
+        slot: &mut dyn FnMut(&Arc<Table>) -> SlotId,
+    ) -> RelatedTable {
         let table = &node.table;
         let mut parents = Vec::new();
         for (foreign_key, key) in table.foreign_keys.iter().enumerate() {
-            if !node.comes && !node.changes(&key.columns) {
+            if !node.inserts && !node.changes(&key.columns) {
                 continue;
             }
             let parent = if refers_to(key, table) {
@@ -345,7 +359,7 @@ impl Walk<'_> {
                     .base_table(&key.parent_schema, &key.parent_table)
             };
             let parent = parent.and_then(|parent| {
-                let index = parent.index_over(&referred_columns(key, &parent)?)?;
+                let index = parent.index_over(&referenced_columns(key, &parent)?)?;
                 Some((parent, index))
             });
             parents.push(ParentEdge {
@@ -355,7 +369,7 @@ impl Walk<'_> {
         }
         let mut children = Vec::new();
         for (child, foreign_key, columns) in self.referring(table) {
-            if !node.goes && !node.changes(&columns) {
+            if !node.deletes && !node.changes(&columns) {
                 continue;
             }
             let position = self.nodes.iter().position(|node| node.table.id == child.id);
@@ -377,7 +391,7 @@ impl Walk<'_> {
                 slot: slot(table),
                 changes: ColumnChanges::of_cascade(table, &node.cascaded),
             }),
-            is_written: node.comes || node.goes || node.changed.contains(&true),
+            is_written: node.inserts || node.deletes || node.changed.contains(&true),
         }
     }
 }
