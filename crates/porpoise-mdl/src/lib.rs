@@ -5,7 +5,7 @@
 //!    there, and no mutex is taken.
 //! 2. Where a fast path is closed it releases all that it took, and requests them all at once in
 //!    the [`queue`].
-//! 3. DDL and LOCK TABLES ask there always ([`porpoise_ddl::lock`]); so does FLUSH TABLES WITH READ
+//! 3. DDL and LOCK TABLES ask there always (`porpoise_ddl::lock`); so does FLUSH TABLES WITH READ
 //!    LOCK ([`global`]).
 //! 4. A session that has to wait looks for a deadlock first, through locks of every kind
 //!    ([`graph`]).

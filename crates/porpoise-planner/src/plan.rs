@@ -1,7 +1,7 @@
 //! Plans: what the planner makes and the executor runs. Immutable, shared, cached.
 //!
 //! A plan is a tree of [`Node`]s. Each node yields rows one at a time *into slots of the frame*
-//! (see [`porpoise_expr::Slot`]); a node's doc says which. Scans fill their own slot with the
+//! (see [`porpoise_expr::SlotId`]); a node's doc says which. Scans fill their own slot with the
 //! stored row; a filter passes its input's slots on; a grouping, a projection or a derived table
 //! encodes a row of its own into its own slot. The root's output expressions then read the slots.
 //!
