@@ -10,7 +10,6 @@ use porpoise_planner as planner;
 use porpoise_planner::plan::PlanKind;
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
-use porpoise_session::shared::Shared;
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value, convert};
@@ -50,8 +49,7 @@ impl Session {
                     self.transaction.read_only = *read_only;
                 }
                 if *consistent_snapshot {
-                    let shared = self.shared.clone();
-                    self.transaction.storage(&shared, &self.state).read_view();
+                    self.transaction.storage(&self.shared, &self.state).read_view();
                 }
             }
             S::Commit(completion) => {
@@ -64,9 +62,8 @@ impl Session {
             }
             S::Savepoint(name) => {
                 if self.transaction.open || !self.state.autocommit {
-                    let shared = self.shared.clone();
                     self.transaction.open = true;
-                    self.transaction.set_savepoint(name, &shared, &self.state);
+                    self.transaction.set_savepoint(name, &self.shared, &self.state);
                 }
             }
             S::RollbackTo(name) => self.transaction.rollback_to(name)?,
@@ -183,7 +180,7 @@ impl Session {
         types: &[DataType],
         parameters: &[Value],
     ) -> Result<(Value, DataType)> {
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let plan = planner::plan_expressions(&[expr], &context);
@@ -197,7 +194,7 @@ impl Session {
             Some(transaction) => View::Transaction(transaction),
             None => View::Snapshot(snapshot),
         };
-        let mut exec = Exec::of_plan(&mut self.state, &shared, &catalog, view, plan, parameters);
+        let mut exec = Exec::of_plan(&mut self.state, shared, &catalog, view, plan, parameters);
         let Some(bound) = query.output.first() else {
             return Err(Error::engine_error("an expression's plan"));
         };
@@ -213,7 +210,7 @@ impl Session {
         parameters: &[Value],
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
-        let shared: std::sync::Arc<Shared> = self.shared.clone();
+        let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         let context = self.context(&catalog, sql, types);
         let _ = parameters;
@@ -232,10 +229,10 @@ impl Session {
         rows: &[Vec<Value>],
         reply: &mut dyn Reply,
     ) -> Result<()> {
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         reply.begin_rows(columns)?;
-        let exec = Exec::of_rows(&mut self.state, &shared, &catalog, View::None, &[], &[]);
+        let exec = Exec::of_rows(&mut self.state, shared, &catalog, View::None, &[], &[]);
         for row in rows {
             reply.begin_row();
             for (value, column) in row.iter().zip(columns) {
@@ -255,7 +252,7 @@ impl Session {
         let Some(schema) = self.state.schema.clone() else {
             return Err(Error::no_database_selected());
         };
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let catalog = shared.catalog.load_full();
         let sql = format!(
             "SELECT * FROM `{}`.`{}`",

@@ -198,7 +198,7 @@ impl Session {
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
         let plan = execution.plan;
-        let shared = self.shared.clone();
+        let shared: &Shared = &self.shared;
         let control: &Control = &self.control;
         let writes = plan.writes();
         let _changing = match writes {
@@ -232,9 +232,9 @@ impl Session {
             let transaction = &mut self.transaction;
             return match in_transaction {
                 true => execution
-                    .run_in(transaction, state, &shared, control, reply)
+                    .run_in(transaction, state, shared, control, reply)
                     .map(|()| None),
-                false => execution.run_and_commit(transaction, state, &shared, control, reply),
+                false => execution.run_and_commit(transaction, state, shared, control, reply),
             };
         }
         let view = if plan.tables.is_empty() {
@@ -242,7 +242,7 @@ impl Session {
         } else {
             View::Snapshot(shared.store.snapshot())
         };
-        let executed = execution.run(&mut self.state, &shared, view, reply);
+        let executed = execution.run(&mut self.state, shared, view, reply);
         executed.map(|()| None)
     }
 }

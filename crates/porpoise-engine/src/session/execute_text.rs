@@ -104,14 +104,14 @@ impl Session {
     /// parameters.
     fn find_plan(&mut self, text: &DigestedText<'_>) -> Option<Arc<CachedPlan>> {
         let version = text.catalog.version;
-        let shared = self.shared.clone();
+        let shared = &self.shared.plans;
         let key = text.key(text.digest.shape);
-        if let Some(found) = self.plans.find(&shared.plans, key, version) {
+        if let Some(found) = self.plans.find(shared, key, version) {
             return Some(found);
         }
-        let mask = shared.plans.mask(text.digest.shape)?;
+        let mask = shared.mask(text.digest.shape)?;
         let key = text.key(text.digest.key(text.sql, text.literals, &mask));
-        self.plans.find(&shared.plans, key, version)
+        self.plans.find(shared, key, version)
     }
 
     /// Executes a kept plan with the text's own literals.

@@ -208,7 +208,7 @@ impl Session {
             statement,
             context_hash,
         };
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let cached = match self.plans.find(&shared.plans, key, catalog.version) {
             Some(cached) => cached,
             None => {

@@ -140,7 +140,7 @@ impl Session {
             porpoise_session::check::check_set_session(&self.state, &name)?;
         }
         let was_autocommit = self.state.autocommit;
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         variables::set(position, scope, value, &mut self.state, &shared.variables)?;
         if scope == Reads::Session {
             let definition = &variables::VARIABLES[position];
@@ -190,7 +190,7 @@ impl Session {
             }
             Some(_) => Reads::Session,
         };
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let mut set = |name: &str, value: Value| {
             let position =
                 variables::find(name).ok_or_else(|| Error::unknown_system_variable(name))?;

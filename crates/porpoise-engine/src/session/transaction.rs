@@ -10,7 +10,6 @@
 //! A statement that fails takes back its own writes only; a deadlock rolls back the whole
 //! transaction.
 
-use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::TableState;
@@ -113,14 +112,13 @@ impl Session {
     /// Commits the transaction: COMMIT, and before statements that commit implicitly. A transaction
     /// that has written waits while another session has the global read lock.
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
-        let shared = self.shared.clone();
-        let control = Arc::clone(&self.control);
         let writes = self.transaction.storage.as_ref();
-        let _changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
-            true => Some(self.state.begin_commit(&shared.locks, &control)?),
+        let changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
+            true => Some(self.state.begin_commit(&self.shared.locks, &self.control)?),
             false => None,
         };
-        let commit = self.transaction.commit(&control);
+        let commit = self.transaction.commit(&self.control);
+        drop(changing);
         self.end_transaction();
         commit
     }
