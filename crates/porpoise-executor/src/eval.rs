@@ -15,6 +15,7 @@ use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
 use crate::Exec;
+use crate::value_list::Found;
 
 /// Evaluation of expressions over the frame's current rows.
 pub trait Evaluate {
@@ -142,6 +143,14 @@ impl Evaluate for Expr {
                 let operand = operand.eval(exec)?;
                 if operand.is_null() {
                     return Ok(Value::Null);
+                }
+                let domains = std::slice::from_ref(domain);
+                if let Some(list) = exec.value_list(list, domains)? {
+                    match list.find(std::slice::from_ref(&operand), domains) {
+                        Found::Yes => return Ok(boolean(!*negated)),
+                        Found::No => return Ok(boolean(*negated)),
+                        Found::Unknown => return Ok(Value::Null),
+                    }
                 }
                 let mut unknown = false;
                 for item in list {
@@ -363,6 +372,21 @@ fn compare_rows(
 }
 
 fn in_rows(exec: &mut Exec<'_>, operand: &[Expr], list: &[Expr], negated: bool) -> Result<Value> {
+    let is_flat = |element: &Expr| !matches!(element.kind, ExprKind::Row(_));
+    if list.len() > 1 && operand.iter().all(is_flat) {
+        let domains: SmallVec<[Domain; 4]> = operand.iter().map(|x| Domain::of(&x.ty)).collect();
+        if let Some(list) = exec.value_list(list, &domains)? {
+            let mut row: SmallVec<[Value; 4]> = SmallVec::with_capacity(operand.len());
+            for element in operand {
+                row.push(element.eval(exec)?);
+            }
+            match list.find(&row, &domains) {
+                Found::Yes => return Ok(boolean(!negated)),
+                Found::No => return Ok(boolean(negated)),
+                Found::Unknown => {}
+            }
+        }
+    }
     let mut unknown = false;
     for item in list {
         let ExprKind::Row(item) = &item.kind else {

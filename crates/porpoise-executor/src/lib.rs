@@ -32,6 +32,7 @@ mod row_buffer;
 pub mod row_check;
 pub mod statement;
 mod subquery;
+mod value_list;
 pub mod virtual_table;
 mod window;
 pub mod write;
@@ -57,8 +58,10 @@ use porpoise_storage::{Cursor, Direction, Snapshot, SpaceId, Transaction};
 use porpoise_types::{DataType, KeyBuf, Value};
 
 use crate::eval::Evaluate;
+use operator::HashTable;
 use row_buffer::RowBuffer;
-use subquery::SubplanResult;
+use subquery::SubqueryState;
+use value_list::ValueList;
 
 /// The state of one execution of one statement.
 pub struct Exec<'a> {
@@ -84,10 +87,14 @@ pub struct Exec<'a> {
     pub row_number: u64,
     /// The plans of the statement's subqueries, as `Plan::subplans`.
     subplans: &'a [Option<Subplan>],
-    /// Results of uncorrelated subqueries, by `Subplan::number`.
-    subquery_results: HashMap<usize, Arc<SubplanResult>>,
+    /// What is kept of each subquery, by `Subplan::number`; empty until one has run.
+    subqueries: Vec<SubqueryState<'a>>,
     /// Rows of derived tables that are materialised once, by `Node::Derived::materialize`.
     materialized: HashMap<usize, Arc<RowBuffer>>,
+    /// Hash tables that are made once, each with its `Node::HashJoin::kept`.
+    hash_tables: Vec<(usize, Arc<HashTable>)>,
+    /// Long IN lists that were looked at, by where in the plan they lie; `None`: not constant.
+    value_lists: Vec<(usize, Option<Arc<ValueList>>)>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
     working: HashMap<usize, Arc<RowBuffer>>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
@@ -224,8 +231,10 @@ impl<'a> Exec<'a> {
             started_us,
             row_number: 0,
             subplans: &[],
-            subquery_results: HashMap::new(),
+            subqueries: Vec::new(),
             materialized: HashMap::new(),
+            hash_tables: Vec::new(),
+            value_lists: Vec::new(),
             working: HashMap::new(),
             random: HashMap::new(),
         }

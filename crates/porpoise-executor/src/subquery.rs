@@ -1,11 +1,13 @@
 //! Queries inside expressions.
 //!
 //! An uncorrelated subquery runs once an execution and its result is kept; a correlated one runs
-//! for each row, reading the outer query's slots in the same frame.
+//! for each row, reading the outer query's slots in the same frame. Its results are kept by the
+//! values of the outer columns that it reads, as long as they are found again often enough
+//! ([`ResultCache`]).
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::{Error, Result};
 use porpoise_expr::compare;
 use porpoise_expr::key;
@@ -14,10 +16,11 @@ use porpoise_planner::plan::Subplan;
 use porpoise_types::{KeyBuf, Value};
 
 use crate::eval::Evaluate;
+use crate::operator::{BoxedOperator, Operator};
 use crate::{Exec, operator};
 
 /// What an uncorrelated subquery gave.
-pub(super) enum SubplanResult {
+enum SubplanResult {
     Value(Value),
     Exists(bool),
     Rows {
@@ -28,22 +31,87 @@ pub(super) enum SubplanResult {
     },
 }
 
-impl Exec<'_> {
+impl SubplanResult {
+    /// About how many bytes it takes in a [`ResultCache`]; `None`: too many to be kept there.
+    fn kept_bytes(&self) -> Option<usize> {
+        /// Longer lists of rows are found again too rarely for what they take.
+        const KEPT_ROWS_MAX: usize = 64;
+        let of_value = |value: &Value| size_of::<Value>() + value.as_bytes().map_or(0, <[u8]>::len);
+        match self {
+            SubplanResult::Value(value) => Some(of_value(value)),
+            SubplanResult::Exists(_) => Some(size_of::<SubplanResult>()),
+            SubplanResult::Rows { rows, .. } if rows.len() <= KEPT_ROWS_MAX => {
+                // The set holds the values once more.
+                Some(rows.iter().flatten().map(of_value).sum::<usize>() * 2)
+            }
+            SubplanResult::Rows { .. } => None,
+        }
+    }
+}
+
+/// What an execution keeps of a subquery from one evaluation to the next.
+#[derive(Default)]
+pub(super) struct SubqueryState<'p> {
+    /// An uncorrelated subquery's result, once it has run.
+    result: Option<Arc<SubplanResult>>,
+    /// A correlated one's results.
+    cache: ResultCache,
+    /// A correlated one's operators, while they don't run.
+    operator: Option<BoxedOperator<'p>>,
+}
+
+/// Results of a correlated subquery, by the values of the outer columns that it reads.
+#[derive(Default)]
+struct ResultCache {
+    results: HashMap<Box<[u8]>, Arc<SubplanResult>>,
+    bytes: usize,
+    looked_up: u32,
+    found: u32,
+    /// Too few were found again.
+    is_off: bool,
+}
+
+impl ResultCache {
+    /// Results are no longer added beyond this.
+    const BYTES_MAX: usize = 4 << 20;
+    /// After so many look-ups one in [`ResultCache::FOUND_MIN`] has to have found something.
+    const TRIES: u32 = 1000;
+    const FOUND_MIN: u32 = 8;
+    /// Longer keys are not worth their hashing.
+    const KEY_BYTES_MAX: usize = 512;
+
+    fn find(&mut self, key: &[u8]) -> Option<Arc<SubplanResult>> {
+        self.looked_up += 1;
+        let found = self.results.get(key).cloned();
+        self.found += u32::from(found.is_some());
+        if self.looked_up >= Self::TRIES {
+            if self.found < self.looked_up / Self::FOUND_MIN {
+                *self = ResultCache {
+                    is_off: true,
+                    ..ResultCache::default()
+                };
+            } else {
+                (self.looked_up, self.found) = (0, 0);
+            }
+        }
+        found
+    }
+
+    fn keep(&mut self, key: Vec<u8>, result: &Arc<SubplanResult>) {
+        if let Some(bytes) = result.kept_bytes()
+            && !self.is_off
+            && self.bytes + bytes + key.len() <= Self::BYTES_MAX
+        {
+            self.bytes += bytes + key.len();
+            self.results.insert(key.into_boxed_slice(), result.clone());
+        }
+    }
+}
+
+impl<'a> Exec<'a> {
     /// The value of the statement's n-th subquery.
     pub(super) fn subquery(&mut self, number: usize, kind: &SubqueryKind) -> Result<Value> {
-        let result = match self.subquery_results.get(&number) {
-            Some(result) => result.clone(),
-            None => {
-                let plan = self.subplans.get(number).and_then(Option::as_ref);
-                let subplan =
-                    plan.ok_or_else(|| Error::engine_error("a subquery that has no plan"))?;
-                let result = Arc::new(self.execute_subplan(subplan, kind)?);
-                if !subplan.correlated {
-                    self.subquery_results.insert(number, result.clone());
-                }
-                result
-            }
-        };
+        let result = self.subplan_result(number, kind)?;
         match (&*result, kind) {
             (SubplanResult::Value(value), _) => Ok(value.clone()),
             (SubplanResult::Exists(found), SubqueryKind::Exists { negated }) => {
@@ -66,8 +134,80 @@ impl Exec<'_> {
         }
     }
 
-    fn execute_subplan(&mut self, subplan: &Subplan, kind: &SubqueryKind) -> Result<SubplanResult> {
-        let mut input = operator::build(&subplan.node);
+    fn subplan_result(&mut self, number: usize, kind: &SubqueryKind) -> Result<Arc<SubplanResult>> {
+        let subplans: &'a [Option<Subplan>] = self.subplans;
+        if self.subqueries.is_empty() {
+            self.subqueries
+                .resize_with(subplans.len(), SubqueryState::default);
+        }
+        let subplan = subplans.get(number).and_then(Option::as_ref);
+        let subplan = subplan.ok_or_else(|| Error::engine_error("a subquery that has no plan"))?;
+        if !subplan.correlated {
+            if let Some(result) = &self.subqueries[number].result {
+                return Ok(result.clone());
+            }
+            let result = Arc::new(self.execute_subplan(subplan, kind)?);
+            self.subqueries[number].result = Some(result.clone());
+            return Ok(result);
+        }
+        let key = self.outer_values(subplan);
+        if let Some(key) = &key
+            && let Some(found) = self.subqueries[number].cache.find(key)
+        {
+            return Ok(found);
+        }
+        let result = Arc::new(self.execute_subplan(subplan, kind)?);
+        if let Some(key) = key {
+            self.subqueries[number].cache.keep(key, &result);
+        }
+        Ok(result)
+    }
+
+    /// The stored bytes of the outer columns that a subquery reads. `None`: its results are not
+    /// kept.
+    fn outer_values(&self, subplan: &Subplan) -> Option<Vec<u8>> {
+        let columns = subplan.outer_columns.as_ref()?;
+        if self.subqueries[subplan.number].cache.is_off {
+            return None;
+        }
+        let mut key = Vec::with_capacity(columns.len() * 12);
+        for (slot, column) in columns.iter().filter_map(Expr::as_column) {
+            let row = &self.frame.slots[slot.0 as usize];
+            let layout = &self.layouts[slot.0 as usize];
+            let stored = layout.layout.raw(&row.bytes, layout.position(column));
+            match stored.filter(|_| !row.null) {
+                None => key.push(0),
+                Some(stored) => {
+                    key.push(1);
+                    key.extend_from_slice(&(stored.len() as u32).to_le_bytes());
+                    key.extend_from_slice(stored);
+                }
+            }
+        }
+        (key.len() <= ResultCache::KEY_BYTES_MAX).then_some(key)
+    }
+
+    /// Runs a subquery. The operators of a correlated one are kept for the next time.
+    fn execute_subplan(
+        &mut self,
+        subplan: &'a Subplan,
+        kind: &SubqueryKind,
+    ) -> Result<SubplanResult> {
+        let kept = self.subqueries[subplan.number].operator.take();
+        let mut input = kept.unwrap_or_else(|| operator::build(&subplan.node));
+        let result = self.read_subplan(subplan, &mut *input, kind)?;
+        if subplan.correlated {
+            self.subqueries[subplan.number].operator = Some(input);
+        }
+        Ok(result)
+    }
+
+    fn read_subplan(
+        &mut self,
+        subplan: &Subplan,
+        input: &mut dyn Operator,
+        kind: &SubqueryKind,
+    ) -> Result<SubplanResult> {
         input.open(self)?;
         match kind {
             SubqueryKind::Scalar => {

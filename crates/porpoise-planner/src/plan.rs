@@ -183,6 +183,8 @@ pub struct Subplan {
     pub output: Vec<Expr>,
     /// Reads slots of an enclosing query: must run again whenever those change.
     pub correlated: bool,
+    /// The columns of enclosing queries that it reads, if its result depends on nothing else.
+    pub outer_columns: Option<Vec<Expr>>,
 }
 
 /// How a scan locks the rows that it yields.
@@ -441,6 +443,9 @@ pub enum Node {
         condition: Vec<Expr>,
         /// The right side's slots, whose rows the hash table keeps.
         right_slots: Vec<SlotId>,
+        /// The right side is the same whatever the enclosing query's rows: the hash table is made
+        /// once for the statement, and kept under this number.
+        kept: Option<usize>,
     },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),

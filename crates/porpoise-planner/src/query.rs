@@ -238,6 +238,27 @@ impl Query {
         self.offset.iter().for_each(&mut *visit);
     }
 
+    /// Calls `visit` with every relation of the query, at every depth of derived tables; not inside
+    /// subqueries of expressions.
+    pub fn for_each_source(&self, visit: &mut dyn FnMut(&Source)) {
+        match &self.body {
+            Body::Select(block) => block.from.for_each_source(&mut |source| {
+                visit(source);
+                if let SourceKind::Derived { query } = &source.kind {
+                    query.for_each_source(visit);
+                }
+            }),
+            Body::Values { .. } | Body::JsonTable { .. } => {}
+            Body::SetOperation { inputs, .. } => {
+                inputs.iter().for_each(|input| input.for_each_source(visit));
+            }
+            Body::Recursive { seed, step, .. } => {
+                seed.for_each_source(visit);
+                step.for_each_source(visit);
+            }
+        }
+    }
+
     /// Calls `visit` with every slot that the query fills.
     pub fn for_each_slot(&self, visit: &mut dyn FnMut(SlotId)) {
         match &self.body {
@@ -378,6 +399,37 @@ impl JoinTree {
                 right.for_each_on_mut(visit);
                 on.iter_mut().for_each(visit);
             }
+        }
+    }
+
+    /// Calls `visit` with each list of conditions of the joins themselves.
+    pub fn for_each_list_mut(&mut self, visit: &mut dyn FnMut(&mut Vec<Expr>)) {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => {}
+            JoinTree::Filtered { tree, conditions } => {
+                tree.for_each_list_mut(visit);
+                visit(conditions);
+            }
+            JoinTree::Join {
+                left, right, on, ..
+            } => {
+                left.for_each_list_mut(visit);
+                right.for_each_list_mut(visit);
+                visit(on);
+            }
+        }
+    }
+
+    /// Whether a condition of the joins themselves satisfies `test`.
+    pub fn any_on(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        match self {
+            JoinTree::One | JoinTree::Leaf(_) => false,
+            JoinTree::Filtered { tree, conditions } => {
+                tree.any_on(test) || conditions.iter().any(test)
+            }
+            JoinTree::Join {
+                left, right, on, ..
+            } => left.any_on(test) || right.any_on(test) || on.iter().any(test),
         }
     }
 

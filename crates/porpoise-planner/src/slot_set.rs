@@ -4,7 +4,7 @@ use porpoise_expr::SlotId;
 use smallvec::SmallVec;
 
 /// A bit a slot; a statement rarely has more than 64.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SlotSet(SmallVec<[u64; 2]>);
 
 impl SlotSet {
@@ -51,6 +51,11 @@ impl SlotSet {
         let mut all = self.clone();
         all.add(other);
         all
+    }
+
+    /// The slots that both have; equal sets have one form.
+    pub fn intersection(&self, other: &SlotSet) -> SlotSet {
+        self.iter().filter(|slot| other.contains(*slot)).collect()
     }
 
     pub fn is_subset(&self, of: &SlotSet) -> bool {

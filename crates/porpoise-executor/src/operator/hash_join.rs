@@ -1,5 +1,7 @@
 //! Joins by a hash table of the right side.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
@@ -13,6 +15,41 @@ use crate::Exec;
 use crate::eval::Evaluate;
 use crate::row_buffer::RowBuffer;
 
+/// Rows by key.
+#[derive(Default)]
+pub struct HashTable {
+    rows: RowBuffer,
+    /// The first and the last row of each key.
+    ends: HashMap<Box<[u8]>, (u32, u32)>,
+    /// By row: the next one of its key, itself if it is the last.
+    next: Vec<u32>,
+}
+
+impl HashTable {
+    fn add(&mut self, key: &[u8], exec: &Exec<'_>, slots: &[SlotId]) {
+        let number = self.rows.len() as u32;
+        self.rows.push(&exec.frame, slots);
+        self.next.push(number);
+        match self.ends.get_mut(key) {
+            Some((_, last)) => {
+                self.next[*last as usize] = number;
+                *last = number;
+            }
+            None => {
+                self.ends.insert(key.into(), (number, number));
+            }
+        }
+    }
+
+    fn first(&self, key: &[u8]) -> Option<u32> {
+        self.ends.get(key).map(|(first, _)| *first)
+    }
+
+    fn after(&self, row: u32) -> Option<u32> {
+        Some(self.next[row as usize]).filter(|next| *next != row)
+    }
+}
+
 pub(super) struct HashJoin<'p> {
     left: BoxedOperator<'p>,
     right: BoxedOperator<'p>,
@@ -21,10 +58,18 @@ pub(super) struct HashJoin<'p> {
     right_keys: &'p [Expr],
     condition: &'p [Expr],
     right_slots: &'p [SlotId],
-    rows: RowBuffer,
-    table: HashMap<Box<[u8]>, Vec<u32>>,
-    /// The current left row's matches: its key, how many were tried, whether one passed.
-    matches: Option<(KeyBuf, usize, bool)>,
+    /// The number under which the table is kept for the statement.
+    kept: Option<usize>,
+    table: Arc<HashTable>,
+    matches: Option<Matches>,
+}
+
+/// How far the current left row's matches were gone through.
+struct Matches {
+    /// The next row of its key.
+    next: Option<u32>,
+    /// Whether one has passed.
+    passed: bool,
 }
 
 impl<'p> HashJoin<'p> {
@@ -34,6 +79,7 @@ impl<'p> HashJoin<'p> {
         [left_keys, right_keys]: [&'p [Expr]; 2],
         condition: &'p [Expr],
         right_slots: &'p [SlotId],
+        kept: Option<usize>,
     ) -> HashJoin<'p> {
         HashJoin {
             left: build(left),
@@ -43,8 +89,8 @@ impl<'p> HashJoin<'p> {
             right_keys,
             condition,
             right_slots,
-            rows: RowBuffer::default(),
-            table: HashMap::new(),
+            kept,
+            table: Arc::default(),
             matches: None,
         }
     }
@@ -63,53 +109,64 @@ impl HashJoin<'_> {
         }
         Ok(Some(key))
     }
+
+    /// Reads the right side to its end.
+    fn fill(&mut self, exec: &mut Exec<'_>) -> Result<HashTable> {
+        let mut table = HashTable::default();
+        self.right.open(exec)?;
+        while self.right.next(exec)? {
+            if let Some(key) = Self::key(exec, self.right_keys)? {
+                table.add(key.as_slice(), exec, self.right_slots);
+            }
+        }
+        Ok(table)
+    }
 }
 
 impl Operator for HashJoin<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
-        self.rows.clear();
-        self.table.clear();
         self.matches = None;
-        self.right.open(exec)?;
-        while self.right.next(exec)? {
-            let Some(key) = Self::key(exec, self.right_keys)? else {
-                continue;
-            };
-            let number = self.rows.len() as u32;
-            self.rows.push(&exec.frame, self.right_slots);
-            match self.table.get_mut(key.as_slice()) {
-                Some(rows) => rows.push(number),
-                None => {
-                    self.table.insert(key.as_slice().into(), vec![number]);
+        let is_kept = |(number, _): &&(usize, _)| Some(*number) == self.kept;
+        self.table = match exec.hash_tables.iter().find(is_kept) {
+            Some((_, table)) => table.clone(),
+            None => {
+                // What the last opening made is not needed beside the new one.
+                self.table = Arc::default();
+                let table = Arc::new(self.fill(exec)?);
+                if let Some(number) = self.kept {
+                    exec.hash_tables.push((number, table.clone()));
                 }
+                table
             }
-        }
+        };
         self.left.open(exec)
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
         loop {
-            let Some((key, tried, passed)) = &mut self.matches else {
+            let Some(matches) = &mut self.matches else {
                 if !self.left.next(exec)? {
                     return Ok(false);
                 }
                 exec.check_interrupt()?;
                 let key = Self::key(exec, self.left_keys)?;
-                self.matches = Some((key.unwrap_or_default(), 0, false));
+                let next = key.and_then(|key| self.table.first(key.as_slice()));
+                self.matches = Some(Matches {
+                    next,
+                    passed: false,
+                });
                 continue;
             };
-            let rows = self
-                .table
-                .get(key.as_slice())
-                .map_or(&[][..], Vec::as_slice);
-            if let Some(&row) = rows.get(*tried) {
-                *tried += 1;
-                self.rows
-                    .restore(row as usize, &mut exec.frame, self.right_slots);
+            if let Some(row) = matches.next {
+                matches.next = self.table.after(row);
+                let frame = &mut exec.frame;
+                self.table
+                    .rows
+                    .restore(row as usize, frame, self.right_slots);
                 if !all_true(self.condition, exec)? {
                     continue;
                 }
-                *passed = true;
+                matches.passed = true;
                 match self.kind {
                     JoinKind::Inner | JoinKind::Left => return Ok(true),
                     JoinKind::Semi => {
@@ -119,7 +176,7 @@ impl Operator for HashJoin<'_> {
                     JoinKind::Anti => self.matches = None,
                 }
             } else {
-                let passed = *passed;
+                let passed = matches.passed;
                 self.matches = None;
                 match self.kind {
                     JoinKind::Left if !passed => {

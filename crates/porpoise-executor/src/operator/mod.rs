@@ -45,6 +45,7 @@ use distinct::Distinct;
 use filter::Filter;
 use group::GroupOperator;
 use hash_join::HashJoin;
+pub use hash_join::HashTable;
 use limit::Limit;
 use materialized::Materialized;
 use nested_loop::NestedLoop;
@@ -117,12 +118,14 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             right_keys,
             condition,
             right_slots,
+            kept,
         } => Box::new(HashJoin::new(
             [left, right],
             *kind,
             [left_keys, right_keys],
             condition,
             right_slots,
+            *kept,
         )),
         Node::Group(group) => Box::new(GroupOperator::new(group)),
         Node::Project {

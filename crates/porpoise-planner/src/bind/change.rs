@@ -100,12 +100,6 @@ impl Binder<'_> {
         for target in &targets {
             self.check_target_unread(&target.table)?;
         }
-        let assignments = targets
-            .iter_mut()
-            .flat_map(|target| &mut target.assignments);
-        for value in assignments.filter_map(|assignment| assignment.value.as_mut()) {
-            optimize::plan_subqueries(self, value)?;
-        }
         for target in &targets {
             self.use_table(&target.table, TableUse::Write);
         }
@@ -121,6 +115,13 @@ impl Binder<'_> {
                 .map(|target| target.table.clone())
                 .collect::<Vec<_>>(),
         )?;
+        self.block_rows = optimize::rows_of(&node);
+        let assignments = targets
+            .iter_mut()
+            .flat_map(|target| &mut target.assignments);
+        for value in assignments.filter_map(|assignment| assignment.value.as_mut()) {
+            optimize::plan_subqueries(self, value)?;
+        }
         let in_place = single
             && update.order_by.is_empty()
             && !targets.iter().any(|target| meets_again(&node, target));

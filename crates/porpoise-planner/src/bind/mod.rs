@@ -52,6 +52,8 @@ pub struct Binder<'a> {
     pub slots: Vec<SlotDraft>,
     /// Bound subqueries of expressions, by `Subplan::number`; taken when they are planned.
     pub subqueries: Vec<Option<Query>>,
+    /// The numbers of those that became EXISTS.
+    pub exists_forms: Vec<usize>,
     /// Those that are planned, by number.
     pub subplans: Vec<Option<Subplan>>,
     /// The outer slots that each planned subquery reads.
@@ -62,7 +64,12 @@ pub struct Binder<'a> {
     pub planned_common_tables: Vec<(usize, WithNode, usize, f64, SlotSet)>,
     /// SQL_CALC_FOUND_ROWS: no row may be left out early.
     pub calc_found_rows: bool,
-    /// How many materialised tables and recursive tables there are.
+    /// How often the query that is being planned is expected to run: for each row of the enclosing
+    /// query, and of those around that.
+    pub executions: f64,
+    /// For how many rows the expressions that are being planned are evaluated in each execution.
+    pub block_rows: f64,
+    /// How many tables there are that are materialised or hashed once, and recursive tables.
     pub materializations: usize,
     pub recursive_tables: usize,
     scopes: Vec<Scope>,
@@ -124,11 +131,14 @@ impl<'a> Binder<'a> {
             context,
             slots: Vec::new(),
             subqueries: Vec::new(),
+            exists_forms: Vec::new(),
             subplans: Vec::new(),
             subquery_slots: Vec::new(),
             common_tables: Vec::new(),
             planned_common_tables: Vec::new(),
             calc_found_rows: false,
+            executions: 1.0,
+            block_rows: 1.0,
             materializations: 0,
             recursive_tables: 0,
             scopes: Vec::new(),

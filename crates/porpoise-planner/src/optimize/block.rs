@@ -8,7 +8,9 @@ use porpoise_types::DataType;
 
 use crate::bind::Binder;
 use crate::optimize::order::InterestingOrder;
-use crate::optimize::{filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns};
+use crate::optimize::{
+    filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns, rows_of, semijoin,
+};
 use crate::plan::{Group, Node, Window, slots_of};
 use crate::query::{self, Block, Grouping, OutputColumn};
 
@@ -94,9 +96,6 @@ pub fn select(
         distinct,
         straight,
     } = block;
-    plan_subqueries_of_columns(binder, &mut columns)?;
-    plan_subqueries_of(binder, &mut having)?;
-    plan_subqueries_of(binder, order.iter_mut().map(|key| &mut key.expr))?;
     let wanted = match &group {
         Some(group) => order_for_grouping(group),
         None if windows.is_empty() => {
@@ -113,6 +112,13 @@ pub fn select(
         node = grouped(binder, node, group, ordered)?;
         in_order = false;
     }
+    binder.block_rows = rows_of(&node);
+    plan_subqueries_of_columns(binder, &mut columns)?;
+    for condition in &mut having {
+        semijoin::to_exists(binder, condition, true);
+    }
+    plan_subqueries_of(binder, &mut having)?;
+    plan_subqueries_of(binder, order.iter_mut().map(|key| &mut key.expr))?;
     node = filtered(node, having);
     for window in windows {
         node = windowed(binder, node, window)?;
@@ -172,6 +178,7 @@ fn grouped(
     mut group: Grouping,
     ordered: bool,
 ) -> Result<Node> {
+    binder.block_rows = rows_of(&node);
     plan_subqueries_of(binder, &mut group.keys)?;
     for aggregate in &mut group.aggregates {
         plan_subqueries_of(binder, &mut aggregate.arguments)?;

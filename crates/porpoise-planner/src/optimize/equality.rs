@@ -7,6 +7,9 @@ use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 
 type Column = (SlotId, usize);
 
+/// Of more columns that are equal not every pair is named: pairs grow with the square.
+const PAIRED_MAX: usize = 16;
+
 /// Adds implied equalities to the conditions of one query block.
 pub fn propagate(conditions: &mut Vec<Expr>) {
     // Columns known to be equal, with a sample of each.
@@ -49,7 +52,8 @@ pub fn propagate(conditions: &mut Vec<Expr>) {
             implied.push(equal(member, constant, domain));
         }
     }
-    for (domain, members) in classes.iter().filter(|(_, members)| members.len() > 2) {
+    let has_pairs = |members: &[Expr]| (3..=PAIRED_MAX).contains(&members.len());
+    for (domain, members) in classes.iter().filter(|(_, members)| has_pairs(members)) {
         for (at, a) in members.iter().enumerate() {
             for b in &members[at + 1..] {
                 if a.as_column().map(|column| column.0) != b.as_column().map(|column| column.0) {

@@ -7,7 +7,13 @@
 //!
 //! - a nested loop, which opens the unit anew for each row, by an index where conditions give one;
 //! - a hash join, which reads the unit once and looks matches up.
+//!
+//! A query that runs for each row of an enclosing one is planned for so many executions
+//! ([`Binder::executions`]): a hash table of what doesn't depend on the enclosing row is made in
+//! the first of them and kept for the others, even where it is all that the query reads.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use porpoise_expr::typing::compare::key_pair;
@@ -17,7 +23,7 @@ use crate::bind::Binder;
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer};
 use crate::plan::slots_of;
-use crate::plan::{JoinKind, Node};
+use crate::plan::{JoinKind, Node, RowLock};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::slot_set::SlotSet;
 
@@ -48,7 +54,13 @@ struct Condition {
 enum Method {
     Loop,
     Hash,
+    /// The hash table is kept for the query's next execution.
+    KeptHash,
 }
+
+/// What joining the trees inside a join costs, as far as it was worked out: cost and rows by tree
+/// and by the slots filled before that the tree's conditions read.
+type InnerCosts = RefCell<HashMap<(*const JoinTree, SlotSet), (f64, f64)>>;
 
 /// Units joined one after the other.
 #[derive(Clone, Debug)]
@@ -86,8 +98,10 @@ pub fn plan(
             in_order: true,
         };
     }
-    // One table is the usual case.
-    if let JoinTree::Leaf(source) = tree {
+    // One table is the usual case. If it is read again and again, a hash table may be better.
+    if let JoinTree::Leaf(source) = tree
+        && (binder.executions <= 1.0 || outer.is_empty())
+    {
         let slots = SlotSet::one(source.slot);
         let (here, before) = split(binder, conditions, &slots);
         let (node, in_order) = build_source(binder, source, here, outer, wanted);
@@ -103,7 +117,7 @@ pub fn plan(
     let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
-    let order = search(binder, &units, &conditions, outer);
+    let order = search(binder, &units, &conditions, outer, &InnerCosts::default());
     let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted);
     let before = before.into_iter().map(|condition| condition.expr).collect();
     Joined {
@@ -118,7 +132,8 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
         return 1.0;
     }
     let (units, conditions) = take_apart(binder, tree, conditions.to_vec(), false);
-    search(binder, &units, &conditions, &SlotSet::default()).rows
+    let costs = InnerCosts::default();
+    search(binder, &units, &conditions, &SlotSet::default(), &costs).rows
 }
 
 /// Conditions that read some slots, and those that don't.
@@ -278,12 +293,14 @@ fn search(
     units: &[Unit<'_>],
     conditions: &[Condition],
     outer: &SlotSet,
+    costs: &InnerCosts,
 ) -> Order {
     let search = Search {
         binder,
         units,
         conditions,
         outer,
+        costs,
         local: units
             .iter()
             .fold(SlotSet::default(), |all, unit| all.union(&unit.slots)),
@@ -301,6 +318,7 @@ struct Search<'a, 't> {
     units: &'a [Unit<'t>],
     conditions: &'a [Condition],
     outer: &'a SlotSet,
+    costs: &'a InnerCosts,
     /// The slots of all units.
     local: SlotSet,
 }
@@ -312,16 +330,87 @@ impl Search<'_, '_> {
         after.all(|slot| !self.local.contains(slot) || available.contains(slot))
     }
 
-    /// The order with one more unit.
+    /// The order with one more unit, joined by the cheapest method.
     fn extended(&self, order: &Order, number: usize) -> Order {
-        extend(
-            self.binder,
-            order,
-            self.units,
-            number,
-            self.conditions,
-            self.outer,
-        )
+        let (binder, unit) = (self.binder, &self.units[number]);
+        let before = order.available.union(self.outer);
+        let here = self.conditions_at(unit, &before);
+        let (open, passed) = open_cost(binder, unit.tree, &here, &before, self.costs);
+        let mut steps = vec![(Method::Loop, order.rows * (open + OPEN))];
+        if !order.steps.is_empty() {
+            let cost = self.hash_cost(order, unit, &here, &order.available);
+            steps.extend(cost.map(|cost| (Method::Hash, cost)));
+        }
+        if binder.executions > 1.0 && !self.outer.is_empty() && is_independent(binder, unit) {
+            let cost = self.hash_cost(order, unit, &here, &before);
+            steps.extend(cost.map(|cost| (Method::KeptHash, cost)));
+        }
+        let cheapest = steps.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let (method, cost) = cheapest.unwrap_or((Method::Loop, f64::INFINITY));
+        let rows = match unit.kind {
+            JoinKind::Inner => order.rows * passed,
+            JoinKind::Left => order.rows * passed.max(1.0),
+            JoinKind::Semi => order.rows * passed.min(1.0),
+            JoinKind::Anti => order.rows * (1.0 - passed).clamp(0.1, 1.0),
+        };
+        let mut steps = order.steps.clone();
+        steps.push((number, method));
+        let available = match unit.kind {
+            JoinKind::Inner | JoinKind::Left => order.available.union(&unit.slots),
+            JoinKind::Semi | JoinKind::Anti => order.available.clone(),
+        };
+        // Each row is passed on and looked at once more.
+        Order {
+            steps,
+            available,
+            rows,
+            cost: order.cost + cost + rows * 0.2,
+        }
+    }
+
+    /// The conditions that can be checked when a unit is joined to what comes before it.
+    fn conditions_at<'s>(&'s self, unit: &'s Unit<'_>, before: &SlotSet) -> Vec<&'s Expr> {
+        if unit.kind != JoinKind::Inner {
+            return unit.on.iter().collect();
+        }
+        let with = before.union(&unit.slots);
+        let here = self.conditions.iter().filter(|condition| {
+            condition.slots.intersects(&unit.slots) && condition.slots.is_subset(&with)
+        });
+        here.map(|condition| &condition.expr).collect()
+    }
+
+    /// What a hash join of a unit to an order's rows costs, by equalities with the slots in
+    /// `probing`: the order's own, or also those of enclosing queries if the table is kept. `None`
+    /// without such an equality.
+    fn hash_cost(
+        &self,
+        order: &Order,
+        unit: &Unit<'_>,
+        here: &[&Expr],
+        probing: &SlotSet,
+    ) -> Option<f64> {
+        let binder = self.binder;
+        let is_key =
+            |condition: &&Expr| hash_keys(binder, condition, &unit.slots, probing).is_some();
+        if !here.iter().any(is_key) || !is_free(unit, probing) {
+            return None;
+        }
+        // The table is made of rows that pass what can be checked without a row to probe with.
+        let mut filled = self.outer.clone();
+        filled.remove(probing);
+        let alone = unit.slots.union(&filled);
+        let own = here.iter().copied();
+        let own: Vec<&Expr> = own
+            .filter(|condition| expr_slots(binder, condition).is_subset(&alone))
+            .collect();
+        let (open, read) = open_cost(binder, unit.tree, &own, &filled, self.costs);
+        let built = open + read * HASH_PUT;
+        let builds = match probing.intersects(self.outer) {
+            true => 1.0 / binder.executions,
+            false => 1.0,
+        };
+        Some(built * builds + order.rows * HASH_GET)
     }
 
     /// Tries every order, keeping the cheapest of each set of units. `None` where no order lets
@@ -378,70 +467,21 @@ impl Search<'_, '_> {
     }
 }
 
-/// The order with one more unit, joined by the cheaper method.
-fn extend(
-    binder: &Binder<'_>,
-    order: &Order,
-    units: &[Unit<'_>],
-    number: usize,
-    conditions: &[Condition],
-    outer: &SlotSet,
-) -> Order {
-    let unit = &units[number];
-    let first = order.steps.is_empty();
-    let before = order.available.union(outer);
-    let with = before.union(&unit.slots);
-    let here: Vec<&Expr> = match unit.kind {
-        JoinKind::Inner => conditions
-            .iter()
-            .filter(|condition| {
-                condition.slots.intersects(&unit.slots) && condition.slots.is_subset(&with)
-            })
-            .map(|condition| &condition.expr)
-            .collect(),
-        _ => unit.on.iter().collect(),
-    };
-    let (open, passed) = open_cost(binder, unit.tree, &here, &before);
-    let mut method = Method::Loop;
-    let mut cost = order.rows * (open + OPEN);
-    if !first
-        && here
-            .iter()
-            .any(|condition| hash_keys(binder, condition, &unit.slots, &order.available).is_some())
-        && is_free(unit, &order.available)
-    {
-        let alone = unit.slots.union(outer);
-        let own: Vec<&Expr> = here
-            .iter()
-            .copied()
-            .filter(|condition| expr_slots(binder, condition).is_subset(&alone))
-            .collect();
-        let (open, read) = open_cost(binder, unit.tree, &own, outer);
-        let hashed = open + read * HASH_PUT + order.rows * HASH_GET;
-        if hashed < cost {
-            cost = hashed;
-            method = Method::Hash;
+/// Whether a unit's rows, apart from its conditions, are the same for all rows of the enclosing
+/// queries.
+fn is_independent(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
+    let mut reads = SlotSet::default();
+    unit.tree
+        .for_each_expr(&mut |expr| reads.add(&expr_slots(binder, expr)));
+    let mut is_stable = true;
+    unit.tree.for_each_source(&mut |source| {
+        if let SourceKind::Planned { free, .. } = &source.kind {
+            reads.add(free);
         }
-    }
-    let rows = match unit.kind {
-        JoinKind::Inner => order.rows * passed,
-        JoinKind::Left => order.rows * passed.max(1.0),
-        JoinKind::Semi => order.rows * passed.min(1.0),
-        JoinKind::Anti => order.rows * (1.0 - passed).clamp(0.1, 1.0),
-    };
-    let mut steps = order.steps.clone();
-    steps.push((number, method));
-    let available = match unit.kind {
-        JoinKind::Inner | JoinKind::Left => order.available.union(&unit.slots),
-        JoinKind::Semi | JoinKind::Anti => order.available.clone(),
-    };
-    // Each row is passed on and looked at once more.
-    Order {
-        steps,
-        available,
-        rows,
-        cost: order.cost + cost + rows * 0.2,
-    }
+        is_stable &=
+            source.lock == RowLock::None && !matches!(source.kind, SourceKind::Working { .. });
+    });
+    is_stable && reads.is_subset(&unit.slots)
 }
 
 /// A LATERAL table or a correlated subtree can't be read once for all rows.
@@ -461,6 +501,7 @@ fn open_cost(
     tree: &JoinTree,
     conditions: &[&Expr],
     before: &SlotSet,
+    costs: &InnerCosts,
 ) -> (f64, f64) {
     match tree {
         JoinTree::One => (0.0, 1.0),
@@ -489,12 +530,18 @@ fn open_cost(
             ),
         },
         tree => {
-            let conditions: Vec<Expr> = conditions
-                .iter()
-                .map(|condition| (*condition).clone())
-                .collect();
+            let mut reads = SlotSet::default();
+            let mut add = |expr: &Expr| reads.add(&expr_slots(binder, expr));
+            conditions.iter().copied().for_each(&mut add);
+            tree.for_each_expr(&mut add);
+            let key = (std::ptr::from_ref(tree), reads.intersection(before));
+            if let Some(known) = costs.borrow().get(&key) {
+                return *known;
+            }
+            let conditions = conditions.iter().copied().cloned().collect();
             let (units, conditions) = take_apart(binder, tree, conditions, false);
-            let order = search(binder, &units, &conditions, before);
+            let order = search(binder, &units, &conditions, before, costs);
+            costs.borrow_mut().insert(key, (order.cost, order.rows));
             (order.cost, order.rows)
         }
     }
@@ -602,7 +649,11 @@ fn build(
             }
             _ => unit.on.clone(),
         };
-        let Some(left) = node.take() else {
+        let left = match node.take() {
+            None if method == Method::KeptHash => Some(Node::One),
+            node => node,
+        };
+        let Some(left) = left else {
             let (first, ordered) = build_tree(binder, unit.tree, here, outer, wanted);
             in_order = ordered;
             node = Some(first);
@@ -625,7 +676,15 @@ fn build(
                     condition: Vec::new(),
                 }
             }
-            Method::Hash => hash_join(binder, unit, left, here, &available, outer),
+            Method::Hash => {
+                let (probing, filled) = (available.clone(), outer.clone());
+                hash_join(binder, unit, left, here, &probing, &filled, None)
+            }
+            Method::KeptHash => {
+                binder.materializations += 1;
+                let kept = Some(binder.materializations - 1);
+                hash_join(binder, unit, left, here, &before, &SlotSet::default(), kept)
+            }
         };
         if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
             available.add(&unit.slots);
@@ -655,21 +714,23 @@ fn build(
     )
 }
 
-/// Joins a unit to the rows of `left` by the equalities among the conditions. Those that read the
-/// unit alone are checked below the join.
+/// Joins a unit to the rows of `left` by the equalities with slots in `probing`. Conditions that
+/// read the unit alone, and slots that are `filled` before the table is made, are checked below the
+/// join.
 fn hash_join(
     binder: &mut Binder<'_>,
     unit: &Unit<'_>,
     left: Node,
     conditions: Vec<Expr>,
-    available: &SlotSet,
-    outer: &SlotSet,
+    probing: &SlotSet,
+    filled: &SlotSet,
+    kept: Option<usize>,
 ) -> Node {
     let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
     let (mut own, mut condition) = (Vec::new(), Vec::new());
-    let alone = unit.slots.union(outer);
+    let alone = unit.slots.union(filled);
     for expr in conditions {
-        if let Some((a, b)) = hash_keys(binder, &expr, &unit.slots, available) {
+        if let Some((a, b)) = hash_keys(binder, &expr, &unit.slots, probing) {
             left_keys.push(a);
             right_keys.push(b);
         } else if expr_slots(binder, &expr).is_subset(&alone) {
@@ -678,7 +739,7 @@ fn hash_join(
             condition.push(expr);
         }
     }
-    let (right, _) = build_tree(binder, unit.tree, own, outer, &InterestingOrder::default());
+    let (right, _) = build_tree(binder, unit.tree, own, filled, &InterestingOrder::default());
     let right_slots = slots_of(&right);
     Node::HashJoin {
         left: Box::new(left),
@@ -688,6 +749,7 @@ fn hash_join(
         right_keys,
         condition,
         right_slots,
+        kept,
     }
 }
 

@@ -5,7 +5,8 @@
 //! 1. subqueries of WHERE are turned, where they can be, into semi-joins and anti-joins
 //!    ([`semijoin`]);
 //! 2. outer joins whose NULL rows no condition lets through become inner joins ([`outer`]);
-//! 3. equalities are carried on: `a = b AND b = 7` means `a = 7` ([`equality`]);
+//! 3. disjunctions give what all their alternatives say ([`disjunction`]), and equalities are
+//!    carried on: `a = b AND b = 7` means `a = 7` ([`equality`]);
 //! 4. each table's access paths are found and costed: ranges over its indexes, of the conditions
 //!    that select one ([`sargs`], [`ranges`], [`access`]), some in an order that spares a sort
 //!    ([`order`]);
@@ -15,6 +16,7 @@
 
 mod access;
 mod block;
+mod disjunction;
 mod equality;
 mod estimate;
 mod join;
@@ -37,7 +39,7 @@ pub use estimate::rows_of;
 use order::InterestingOrder;
 
 use crate::bind::Binder;
-use crate::plan::{Node, Subplan, slots_of};
+use crate::plan::{Node, RowLock, Subplan, slots_of};
 use crate::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::slot_set::SlotSet;
 
@@ -164,6 +166,7 @@ pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         }
     });
     failed?;
+    semijoin::to_exists(binder, expr, false);
     let ExprKind::Subquery { number, ref kind } = expr.kind else {
         return Ok(());
     };
@@ -182,7 +185,13 @@ pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         // Which rows come first changes nothing.
         bound.order.clear();
     }
-    let (mut node, output) = query(binder, bound)?;
+    let outer_columns = outer_columns(binder, &bound, &free);
+    let executions = match free.is_empty() {
+        true => 1.0,
+        false => binder.executions * binder.block_rows.max(1.0),
+    };
+    let planned = for_executions(binder, executions, |binder| query(binder, bound));
+    let (mut node, output) = planned?;
     if exists && !matches!(node, Node::Limit { .. }) {
         let one = Expr::literal(Value::Int(1), DataType::BIGINT);
         node = Node::Limit {
@@ -199,8 +208,22 @@ pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         node,
         output,
         correlated: !free.is_empty(),
+        outer_columns,
     });
     Ok(())
+}
+
+/// Plans something that is expected to run so many times.
+fn for_executions<'b, R>(
+    binder: &mut Binder<'b>,
+    executions: f64,
+    plan: impl FnOnce(&mut Binder<'b>) -> R,
+) -> R {
+    let held = (binder.executions, binder.block_rows);
+    (binder.executions, binder.block_rows) = (executions, 1.0);
+    let planned = plan(binder);
+    (binder.executions, binder.block_rows) = held;
+    planned
 }
 
 /// Plans the subqueries inside expressions.
@@ -251,6 +274,52 @@ pub fn free_slots(binder: &Binder<'_>, query: &Query) -> SlotSet {
     slots
 }
 
+/// The columns of enclosing queries that a query reads, which are all that its result depends on.
+/// `None` where it depends on more: it changes from call to call, or locks what it reads.
+fn outer_columns(binder: &Binder<'_>, query: &Query, free: &SlotSet) -> Option<Vec<Expr>> {
+    let mut found = Vec::new();
+    let depends_on_these = add_outer_columns(binder, query, free, &mut found);
+    depends_on_these.then_some(found)
+}
+
+fn add_outer_columns(
+    binder: &Binder<'_>,
+    query: &Query,
+    free: &SlotSet,
+    found: &mut Vec<Expr>,
+) -> bool {
+    let mut depends_on_these = true;
+    query.for_each_source(&mut |source| {
+        depends_on_these &= source.lock == RowLock::None
+            && !matches!(
+                source.kind,
+                SourceKind::Common { .. } | SourceKind::Working { .. }
+            );
+    });
+    query.for_each_expr(&mut |expr| {
+        depends_on_these &= !expr.is_volatile();
+        expr.any(&mut |part| {
+            match &part.kind {
+                ExprKind::Column { slot, .. } if free.contains(*slot) => {
+                    if !found.iter().any(|held: &Expr| held.same_as(part, &[])) {
+                        found.push(part.clone());
+                    }
+                }
+                ExprKind::Subquery { number, .. } => match binder.subqueries.get(*number) {
+                    Some(Some(inner)) => {
+                        depends_on_these &= add_outer_columns(binder, inner, free, found);
+                    }
+                    // An alias of one that is planned already.
+                    _ => depends_on_these = false,
+                },
+                _ => {}
+            }
+            false
+        });
+    });
+    depends_on_these
+}
+
 /// A planned FROM and WHERE.
 pub struct Joined {
     pub node: Node,
@@ -277,6 +346,18 @@ fn from(
     prepare(binder, &mut tree)?;
     let tree = semijoin::convert(binder, tree, &mut conditions)?;
     let mut tree = outer::simplify(binder, tree, &mut conditions);
+    disjunction::simplify(binder, &mut tree, &mut conditions);
+    let mut to_exists = |condition: &mut Expr| semijoin::to_exists(binder, condition, true);
+    conditions.iter_mut().for_each(&mut to_exists);
+    tree.for_each_on_mut(&mut to_exists);
+    let has_subquery = |expr: &Expr| expr.has_subquery();
+    if conditions.iter().any(has_subquery) || tree.any_on(&mut |on| on.has_subquery()) {
+        let plain = conditions
+            .iter()
+            .filter(|condition| !condition.has_subquery());
+        let plain: Vec<Expr> = plain.cloned().collect();
+        binder.block_rows = join::estimate(binder, &tree, &plain);
+    }
     plan_subqueries_of(binder, &mut conditions)?;
     let mut failed = Ok(());
     tree.for_each_on_mut(&mut |condition| {
@@ -286,14 +367,22 @@ fn from(
     });
     failed?;
     equality::propagate(&mut conditions);
+    let outer = outer_slots(binder, &tree, &conditions);
     Ok(join::plan(
-        binder,
-        &tree,
-        conditions,
-        &SlotSet::default(),
-        straight,
-        wanted,
+        binder, &tree, conditions, &outer, straight, wanted,
     ))
+}
+
+/// The slots that conditions on a join tree read and that are filled already: those of enclosing
+/// queries.
+fn outer_slots(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> SlotSet {
+    let mut slots = SlotSet::default();
+    conditions
+        .iter()
+        .for_each(|condition| add_slots(binder, condition, &mut slots));
+    tree.for_each_expr(&mut |condition| add_slots(binder, condition, &mut slots));
+    slots.remove(&outer::source_slots(tree));
+    slots
 }
 
 /// Plans the derived tables of a join tree, each by itself.
@@ -316,7 +405,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
     Ok(match kind {
         SourceKind::Derived { query } => {
             let free = free_slots(binder, &query);
-            let (node, output) = self::query(binder, *query)?;
+            let (node, output) = prepared(binder, *query, &free)?;
             binder.materializations += 1;
             let rows = rows_of(&node);
             SourceKind::Planned {
@@ -332,7 +421,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
         SourceKind::Common { number } => {
             if let Some(query) = binder.common_tables.get_mut(number).and_then(Option::take) {
                 let free = free_slots(binder, &query);
-                let (node, output) = self::query(binder, query)?;
+                let (node, output) = prepared(binder, query, &free)?;
                 binder.materializations += 1;
                 let rows = rows_of(&node);
                 binder.planned_common_tables.push((
@@ -362,6 +451,15 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
         }
         other => other,
     })
+}
+
+/// Plans a derived table's query. One that reads nothing of the enclosing queries runs once.
+fn prepared(binder: &mut Binder<'_>, query: Query, free: &SlotSet) -> Result<(Node, Vec<Expr>)> {
+    let executions = match free.is_empty() {
+        true => 1.0,
+        false => binder.executions,
+    };
+    for_executions(binder, executions, |binder| self::query(binder, query))
 }
 
 pub fn filtered(node: Node, conditions: Vec<Expr>) -> Node {

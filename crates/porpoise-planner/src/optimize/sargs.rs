@@ -171,6 +171,23 @@ impl Finder<'_> {
     }
 
     fn in_list(&self, operand: &Expr, list: &[Expr], domain: Domain) -> Option<Intervals> {
+        if let ExprKind::Row(operands) = &operand.kind {
+            // A row is in the list only if each of its elements is among those in its place.
+            return operands.iter().enumerate().find_map(|(at, operand)| {
+                let elements = list.iter().map(|item| match &item.kind {
+                    ExprKind::Row(elements) => elements.get(at),
+                    _ => None,
+                });
+                let elements: Vec<&Expr> = elements.collect::<Option<_>>()?;
+                let found = self.in_values(operand, &elements, Domain::of(&operand.ty))?;
+                Some((found.0, found.1, false))
+            });
+        }
+        let list: Vec<&Expr> = list.iter().collect();
+        self.in_values(operand, &list, domain)
+    }
+
+    fn in_values(&self, operand: &Expr, list: &[&Expr], domain: Domain) -> Option<Intervals> {
         let column = self.column(operand)?;
         let mut intervals = Vec::with_capacity(list.len());
         let mut exact = true;

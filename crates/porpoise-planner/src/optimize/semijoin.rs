@@ -7,7 +7,9 @@
 //! | `x IN (SELECT y …)` | semi-join on `x = y`; or, where few y meet an index on x, a join with the distinct y |
 //! | `x NOT IN (correlated)` | anti-join, where neither x nor y can be NULL |
 //!
-//! Other subqueries are evaluated as expressions: once if uncorrelated, its result kept as a set.
+//! Other subqueries are evaluated as expressions: an uncorrelated one once, its result kept as a
+//! set. Of a correlated `x IN (SELECT y …)` only the rows with `y = x` are looked for, as in
+//! `EXISTS`, wherever that says the same ([`to_exists`]).
 
 use std::sync::Arc;
 
@@ -159,6 +161,88 @@ impl SubqueryJoin {
             .zip(columns)
             .map(|((operand, domain), column)| equal(operand, column, domain))
     }
+}
+
+/// Turns correlated `x IN (SELECT y …)` inside an expression into `EXISTS (SELECT … AND y = x)`, and
+/// NOT IN into NOT EXISTS. In a condition, NULL says the same as false; elsewhere x and y must not
+/// be NULL.
+pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
+    let inner = in_condition && matches!(expr.kind, ExprKind::And(_) | ExprKind::Or(_));
+    expr.for_each_child_mut(&mut |child| to_exists(binder, child, inner));
+    let ExprKind::Subquery { number, kind } = &expr.kind else {
+        return;
+    };
+    let SubqueryKind::Quantified {
+        operand,
+        op,
+        all,
+        domains,
+    } = kind
+    else {
+        return;
+    };
+    let negated = match (op, all) {
+        (Comparison::Eq, false) => false,
+        (Comparison::Ne, true) => true,
+        _ => return,
+    };
+    let number = *number;
+    let Some(Some(bound)) = binder.subqueries.get(number) else {
+        // An alias repeats an expression that was planned before.
+        if binder.exists_forms.contains(&number) {
+            expr.kind = ExprKind::Subquery {
+                number,
+                kind: SubqueryKind::Exists { negated },
+            };
+        }
+        return;
+    };
+    let operands = items(operand);
+    let is_null = |expr: &Expr| expr.nullable;
+    let nullable =
+        operands.iter().any(is_null) || bound.columns.iter().any(|column| is_null(&column.expr));
+    if (nullable && !in_condition)
+        || !is_simple(bound)
+        || operands.iter().any(|x| x.has_subquery() || x.is_volatile())
+        || free_slots(binder, bound).is_empty()
+    {
+        return;
+    }
+    let columns = bound.columns.iter().map(|column| &column.expr);
+    let pairs = operands.into_iter().zip(columns).zip(domains);
+    let looked_for: Vec<Expr> = pairs
+        .map(|((x, y), domain)| match negated {
+            true => may_equal(x, y.clone(), *domain),
+            false => equal(x, y.clone(), *domain),
+        })
+        .collect();
+    if let Some(Some(Query {
+        body: Body::Select(block),
+        ..
+    })) = binder.subqueries.get_mut(number)
+    {
+        block.conditions.extend(looked_for);
+        binder.exists_forms.push(number);
+        let kind = SubqueryKind::Exists { negated };
+        expr.kind = ExprKind::Subquery { number, kind };
+        expr.nullable = false;
+    }
+}
+
+/// Whether `x <> y` is not true.
+fn may_equal(x: Expr, y: Expr, domain: Domain) -> Expr {
+    let is_null = |operand: &Expr| {
+        let operand = Box::new(operand.clone());
+        let negated = false;
+        Expr::boolean(ExprKind::IsNull { operand, negated }, false)
+    };
+    let nullable = [&x, &y].into_iter().filter(|side| side.nullable);
+    let mut ways: Vec<Expr> = nullable.map(is_null).collect();
+    if ways.is_empty() {
+        return equal(x, y, domain);
+    }
+    ways.insert(0, equal(x, y, domain));
+    Expr::boolean(ExprKind::Or(ways), true)
 }
 
 fn items(operand: &Expr) -> Vec<Expr> {
