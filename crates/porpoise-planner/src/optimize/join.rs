@@ -393,7 +393,7 @@ impl Search<'_, '_> {
         let binder = self.binder;
         let is_key =
             |condition: &&Expr| hash_keys(binder, condition, &unit.slots, probing).is_some();
-        if !here.iter().any(is_key) || !is_free(unit, probing) {
+        if !here.iter().any(is_key) || reads_inside(binder, unit).intersects(probing) {
             return None;
         }
         // The table is made of rows that pass what can be checked without a row to probe with.
@@ -467,32 +467,30 @@ impl Search<'_, '_> {
     }
 }
 
-/// Whether a unit's rows, apart from its conditions, are the same for all rows of the enclosing
-/// queries.
-fn is_independent(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
+/// The slots of other units, and of enclosing queries, that a unit reads inside: a LATERAL table
+/// or the conditions of joins in a subtree. Those of the join to the unit itself don't count.
+fn reads_inside(binder: &Binder<'_>, unit: &Unit<'_>) -> SlotSet {
     let mut reads = SlotSet::default();
     unit.tree
         .for_each_expr(&mut |expr| reads.add(&expr_slots(binder, expr)));
-    let mut is_stable = true;
     unit.tree.for_each_source(&mut |source| {
         if let SourceKind::Planned { free, .. } = &source.kind {
             reads.add(free);
         }
+    });
+    reads.remove(&unit.slots);
+    reads
+}
+
+/// Whether a unit's rows, apart from its conditions, are the same for all rows of the enclosing
+/// queries.
+fn is_independent(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
+    let mut is_stable = true;
+    unit.tree.for_each_source(&mut |source| {
         is_stable &=
             source.lock == RowLock::None && !matches!(source.kind, SourceKind::Working { .. });
     });
-    is_stable && reads.is_subset(&unit.slots)
-}
-
-/// A LATERAL table or a correlated subtree can't be read once for all rows.
-fn is_free(unit: &Unit<'_>, available: &SlotSet) -> bool {
-    let mut free = true;
-    unit.tree.for_each_source(&mut |source| {
-        if let SourceKind::Planned { free: of, .. } = &source.kind {
-            free &= !of.intersects(available);
-        }
-    });
-    free
+    is_stable && reads_inside(binder, unit).is_empty()
 }
 
 /// What opening a tree and reading it to its end costs, and how many rows come.
