@@ -50,7 +50,7 @@ impl Target {
         }
     }
 
-    fn failed(&self, doing: &str) -> impl Fn(porpoise_client::Error) -> Error {
+    pub(crate) fn failed(&self, doing: &str) -> impl Fn(porpoise_client::Error) -> Error {
         let (target, doing) = (self.name.clone(), doing.to_owned());
         move |error| Error::Target {
             target: target.clone(),

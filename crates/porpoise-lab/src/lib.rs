@@ -13,7 +13,9 @@
 //!
 //! Some experiments are their own: [`locks`], reader-writer locks against each other, without any
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
-//! that does nothing ([`replay`]) beside the real ones. [`Peer`] is a MariaDB to measure beside.
+//! that does nothing ([`replay`]) beside the real ones. [`queries`] has suites of analytical queries,
+//! which are run one at a time and whose answers are compared: TPC-H. [`Peer`] is a MariaDB to
+//! measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -38,6 +40,7 @@ pub mod locks;
 mod peer;
 mod picture;
 mod progress;
+pub mod queries;
 pub mod replay;
 mod report;
 mod sysbench;

@@ -39,8 +39,9 @@ impl Peer {
         program("mariadbd").is_some() && program("mariadb-install-db").is_some()
     }
 
-    /// Starts one in `folder`, for so many clients. Its root has no password.
-    pub fn start(folder: &Path, clients: usize) -> Result<Peer, Error> {
+    /// Starts one in `folder`, for so many clients, with more of mysqld's options. Its root has no
+    /// password.
+    pub fn start(folder: &Path, clients: usize, options: &[String]) -> Result<Peer, Error> {
         let failed = |what: String| Error::Plan(format!("MariaDB doesn't start: {what}"));
         let [Some(server), Some(installer)] = ["mariadbd", "mariadb-install-db"].map(program)
         else {
@@ -85,6 +86,7 @@ impl Peer {
                 "--skip-log-bin",
                 "--skip-name-resolve",
             ])
+            .args(options)
             .args(user)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

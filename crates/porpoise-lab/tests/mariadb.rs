@@ -141,7 +141,7 @@ fn a_target_that_is_not_there_is_named() {
 #[test]
 fn a_peer_is_started_and_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let peer = Peer::start(folder.path(), 8).unwrap();
+    let peer = Peer::start(folder.path(), 8, &[]).unwrap();
     assert!(peer.connect().unwrap().ping().is_ok());
     let socket = peer.socket().to_path_buf();
     drop(peer);

@@ -60,7 +60,7 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     let folder = temporary_folder()?;
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     crate::serve::raise_descriptor_limit(0);
-    let serving = Serving::start(folder.path(), clients)?;
+    let serving = Serving::start(folder.path(), clients, &[])?;
     let mut root = serving.root()?;
     prepare(&mut root, &["localhost"])?;
     // MariaDB's client library, asked by several threads at once, doesn't always find its plugin
@@ -69,7 +69,7 @@ pub fn measure(options: &CeilingOptions) -> Result<(), Failure> {
     drop(root);
     let peer = match &options.peer {
         Some(url) => PeerServer::at(url)?,
-        None => PeerServer::start(folder.path(), clients)?.unwrap_or_default(),
+        None => PeerServer::start(folder.path(), clients, &[])?.unwrap_or_default(),
     };
     let [tcp, unix] = routes_to(serving.port, &serving.socket);
     let mut routes = Vec::new();

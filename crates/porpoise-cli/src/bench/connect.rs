@@ -73,7 +73,7 @@ fn find_peer(
     if let Some(url) = &options.peer {
         return PeerServer::at(url);
     }
-    let started = PeerServer::start(folder, clients)?;
+    let started = PeerServer::start(folder, clients, &[])?;
     if started.is_none() {
         println!(
             "MariaDB (mariadbd) is not installed, and no --peer was given: measuring Porpoise alone."
@@ -116,7 +116,7 @@ pub fn measure(options: &ConnectOptions) -> Result<(), Failure> {
     let clients = options.clients.iter().max().copied().unwrap_or(1);
     // A client over shared memory has four descriptors.
     crate::serve::raise_descriptor_limit(0);
-    let serving = Serving::start(folder.path(), clients)?;
+    let serving = Serving::start(folder.path(), clients, &[])?;
     prepare(&mut serving.root()?, &["localhost"])?;
     let peer = find_peer(options, folder.path(), clients)?;
     let database = Database::options()

@@ -2,12 +2,14 @@
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
-//! beside its ratio to TCP's. [`locks`], [`connect`] and [`ceiling`] are experiments of their own.
+//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`] and [`queries`] are experiments of
+//! their own.
 
 mod ceiling;
 mod connect;
 mod locks;
 mod peer;
+mod queries;
 mod serving;
 
 use std::path::Path;
@@ -83,6 +85,8 @@ enum Experiment {
     /// Measure how near Porpoise is to a server that does nothing, which replays recorded replies,
     /// beside MariaDB
     Ceiling(ceiling::CeilingOptions),
+    /// Measure the 22 queries of TPC-H, and with --peer compare times and answers with MariaDB's
+    Tpch(queries::QueriesOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -92,6 +96,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Locks(options)) => locks::measure(options),
         Some(Experiment::Connect(options)) => connect::measure(options),
         Some(Experiment::Ceiling(options)) => ceiling::measure(options),
+        Some(Experiment::Tpch(options)) => queries::measure_tpch(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,
@@ -201,7 +206,7 @@ fn measure(options: &BenchOptions) -> Result<(), Failure> {
     let peer = match &options.peer {
         None => PeerServer::default(),
         Some(Some(url)) => PeerServer::at(url)?,
-        Some(None) => PeerServer::start(folder.path(), clients)?
+        Some(None) => PeerServer::start(folder.path(), clients, &[])?
             .ok_or("MariaDB (mariadbd), to measure beside, is not installed")?,
     };
     let target = |way: &str, options: Option<Options>| {

@@ -36,12 +36,16 @@ impl PeerServer {
         })
     }
 
-    /// A MariaDB in `folder` for so many clients, if it is installed.
-    pub fn start(folder: &Path, clients: usize) -> Result<Option<PeerServer>, Failure> {
+    /// A MariaDB in `folder` for so many clients, with more of mysqld's options, if it is installed.
+    pub fn start(
+        folder: &Path,
+        clients: usize,
+        options: &[String],
+    ) -> Result<Option<PeerServer>, Failure> {
         if !Peer::is_installed() {
             return Ok(None);
         }
-        let peer = Peer::start(folder, clients)?;
+        let peer = Peer::start(folder, clients, options)?;
         prepare(&mut peer.connect()?, &["localhost", "%"])?;
         let [tcp, unix] = routes_to(peer.port(), peer.socket());
         Ok(Some(PeerServer {

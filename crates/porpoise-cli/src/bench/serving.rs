@@ -20,14 +20,15 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// In `folder`, for so many clients.
-    pub fn start(folder: &Path, clients: usize) -> Result<Serving, Failure> {
+    /// In `folder`, for so many clients, with more of its options.
+    pub fn start(folder: &Path, clients: usize, options: &[String]) -> Result<Serving, Failure> {
         let socket = folder.join("porpoise.sock");
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", "--no-defaults", "--port=0", "--loopback-fast-path"])
             .arg(format!("--datadir={}", folder.join("porpoise").display()))
             .arg(format!("--socket={}", socket.display()))
             .arg(format!("--max-connections={}", clients + 100))
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             // A Ctrl-C at the terminal is for who measures.
