@@ -4,6 +4,7 @@
 
 use porpoise_catalog::{IndexKind, Table};
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
+use smallvec::SmallVec;
 
 use crate::bind::Binder;
 use crate::optimize::order::{self, InterestingOrder};
@@ -138,6 +139,15 @@ pub fn best(
     .best(&sargs)
 }
 
+/// A condition that lets some single values of a column pass.
+struct Equality {
+    column: usize,
+    /// How many values.
+    values: f64,
+    /// The values are those of rows of other tables, not constants.
+    joins: bool,
+}
+
 /// A table whose access path is to be chosen.
 struct Choice<'a> {
     binder: &'a Binder<'a>,
@@ -203,15 +213,93 @@ impl Choice<'_> {
 
     /// How many of the rows read pass the conditions that the access leaves to be checked.
     fn passed(&self, exact: &[usize], read: f64) -> f64 {
-        let left = self
-            .conditions
-            .iter()
-            .enumerate()
-            .filter(|(number, _)| !exact.contains(number))
-            .map(|(_, condition)| *condition);
-        (read * selectivity(left))
-            .max(if read < 1.0 { read } else { 1.0 })
-            .min(read)
+        let is_exact = |number: usize| exact.contains(&number);
+        let conditions = self.conditions.iter().enumerate();
+        // Of equalities with columns that are equal themselves one says what all say.
+        let mut joined: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut part = 1.0;
+        for (_, condition) in conditions.clone().filter(|(number, _)| is_exact(*number)) {
+            joined.extend(self.equality(condition).map(|equality| equality.column));
+        }
+        for (_, condition) in conditions.filter(|(number, _)| !is_exact(*number)) {
+            part *= match self.equality(condition) {
+                Some(equality) if equality.joins && joined.contains(&equality.column) => 1.0,
+                Some(equality) => {
+                    if equality.joins {
+                        joined.push(equality.column);
+                    }
+                    (equality.values / self.distinct_values(&equality)).min(1.0)
+                }
+                None => one_selectivity(condition),
+            };
+        }
+        // A row of another table may have no match, but a query by itself is taken to find a row.
+        let least = if joined.is_empty() { 1.0 } else { 0.01 };
+        (read * part.max(1e-6)).max(least).min(read)
+    }
+
+    /// A condition that lets some single values of a column pass.
+    fn equality(&self, condition: &Expr) -> Option<Equality> {
+        let slot = self.source.slot;
+        let column_of = |expr: &Expr| match expr.as_column() {
+            Some((of, column)) if of == slot => Some(column),
+            _ => None,
+        };
+        match &condition.kind {
+            ExprKind::Compare {
+                op: Comparison::Eq | Comparison::NullSafeEq,
+                left,
+                right,
+                ..
+            } => {
+                let (column, other) = match (column_of(left), column_of(right)) {
+                    (Some(column), None) => (column, right),
+                    (None, Some(column)) => (column, left),
+                    _ => return None,
+                };
+                Some(Equality {
+                    column,
+                    values: 1.0,
+                    joins: !other.is_constant(),
+                })
+            }
+            ExprKind::InList {
+                operand,
+                list,
+                negated: false,
+                ..
+            } => Some(Equality {
+                column: column_of(operand)?,
+                values: list.len() as f64,
+                joins: false,
+            }),
+            _ => None,
+        }
+    }
+
+    /// How many values the column of an equality has: what an index that begins with it tells, or a
+    /// guess.
+    fn distinct_values(&self, equality: &Equality) -> f64 {
+        /// One of so many values is a guess for a constant, where nothing is known.
+        const OF_CONSTANT: f64 = 10.0;
+        let statistics = self.table.state.statistics.load();
+        let indexes = self.table.indexes.iter();
+        let beginning = indexes.filter(|index| {
+            let first = index.parts.first();
+            first.is_some_and(|part| part.column == equality.column)
+        });
+        let told = beginning.filter_map(|index| {
+            if index.is_unique() && index.parts.len() == 1 {
+                return Some(self.rows);
+            }
+            let distinct = *statistics.cardinality.get(&index.name)?.first()?;
+            (distinct > 0).then_some(distinct as f64)
+        });
+        match told.reduce(f64::max) {
+            Some(distinct) => distinct,
+            None if equality.joins => (self.rows / 3.0).max(OF_CONSTANT),
+            None => OF_CONSTANT,
+        }
     }
 
     /// What a row costs once the index is positioned.

@@ -2,8 +2,8 @@
 //!
 //! A join tree is taken apart into *units*: tables that may stand anywhere in the order, and the
 //! right sides of outer joins, semi-joins and anti-joins, which come after what their conditions
-//! read. The order is searched over sets of units (all orders up to [`SEARCH_MAX`] units, greedily
-//! beyond), each unit joined to those before it by the cheaper of
+//! read. Units are joined one after the other, in the order that [`search`] finds, each by the
+//! cheapest of
 //!
 //! - a nested loop, which opens the unit anew for each row, by an index where conditions give one;
 //! - a hash join, which reads the unit once and looks matches up.
@@ -12,74 +12,98 @@
 //! ([`Binder::executions`]): a hash table of what doesn't depend on the enclosing row is made in
 //! the first of them and kept for the others, even where it is all that the query reads.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+mod search;
+
 use std::sync::Arc;
 
 use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Expr, ExprKind};
 
 use crate::bind::Binder;
+use crate::optimize::join::search::{Method, Order};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer};
 use crate::plan::slots_of;
-use crate::plan::{JoinKind, Node, RowLock};
+use crate::plan::{JoinKind, Node};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::slot_set::SlotSet;
-
-/// Up to this many units every order is tried.
-const SEARCH_MAX: usize = 7;
-/// Putting a row into a hash table, and looking one up.
-const HASH_PUT: f64 = 2.0;
-const HASH_GET: f64 = 1.5;
-/// Opening an operator again.
-const OPEN: f64 = 1.0;
 
 struct Unit<'t> {
     tree: &'t JoinTree,
     kind: JoinKind,
     /// Conditions of an outer, semi- or anti-join.
-    on: Vec<Expr>,
+    on: Vec<Condition>,
     slots: SlotSet,
     /// Slots of other units that must come before.
     after: SlotSet,
 }
 
+#[derive(Clone)]
 struct Condition {
     expr: Expr,
+    /// What it reads.
     slots: SlotSet,
+    /// What the sides of an equality read.
+    sides: Option<[SlotSet; 2]>,
 }
 
+/// Which side of an equality is the unit's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    Loop,
-    Hash,
-    /// The hash table is kept for the query's next execution.
-    KeptHash,
+enum UnitSide {
+    Left,
+    Right,
 }
 
-/// What joining the trees inside a join costs, as far as it was worked out: cost and rows by tree
-/// and by the slots filled before that the tree's conditions read.
-type InnerCosts = RefCell<HashMap<(*const JoinTree, SlotSet), (f64, f64)>>;
+impl Condition {
+    fn new(binder: &Binder<'_>, expr: Expr) -> Condition {
+        let slots = expr_slots(binder, &expr);
+        let sides = match &expr.kind {
+            ExprKind::Compare {
+                op: Comparison::Eq,
+                left,
+                right,
+                ..
+            } if !matches!(left.kind, ExprKind::Row(_)) => {
+                Some([expr_slots(binder, left), expr_slots(binder, right)])
+            }
+            _ => None,
+        };
+        Condition { expr, slots, sides }
+    }
 
-/// Units joined one after the other.
-#[derive(Clone, Debug)]
-struct Order {
-    steps: Vec<(usize, Method)>,
-    available: SlotSet,
-    rows: f64,
-    cost: f64,
-}
-
-impl Default for Order {
-    /// No unit: one empty row.
-    fn default() -> Order {
-        Order {
-            steps: Vec::new(),
-            available: SlotSet::default(),
-            rows: 1.0,
-            cost: 0.0,
+    /// Whether it is an equality of a unit with what comes before it, and which side is the unit's.
+    fn joins(&self, unit: &SlotSet, before: &SlotSet) -> Option<UnitSide> {
+        let [left, right] = self.sides.as_ref()?;
+        let fits = |inner: &SlotSet, outer: &SlotSet| {
+            inner.intersects(unit)
+                && !inner.intersects(before)
+                && outer.intersects(before)
+                && !outer.intersects(unit)
+        };
+        match (fits(right, left), fits(left, right)) {
+            (true, _) => Some(UnitSide::Right),
+            (_, true) => Some(UnitSide::Left),
+            _ => None,
         }
+    }
+
+    /// The keys of a hash join by this equality: of those before, of the unit.
+    fn hash_keys(&self, unit: &SlotSet, before: &SlotSet) -> Option<(Expr, Expr)> {
+        let side = self.joins(unit, before)?;
+        let ExprKind::Compare {
+            domain,
+            left,
+            right,
+            ..
+        } = &self.expr.kind
+        else {
+            return None;
+        };
+        let (outer, inner) = match side {
+            UnitSide::Right => (left, right),
+            UnitSide::Left => (right, left),
+        };
+        Some(key_pair((**outer).clone(), (**inner).clone(), *domain))
     }
 }
 
@@ -117,7 +141,7 @@ pub fn plan(
     let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
-    let order = search(binder, &units, &conditions, outer, &InnerCosts::default());
+    let order = search::best_order(binder, &units, &conditions, outer);
     let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted);
     let before = before.into_iter().map(|condition| condition.expr).collect();
     Joined {
@@ -132,8 +156,7 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
         return 1.0;
     }
     let (units, conditions) = take_apart(binder, tree, conditions.to_vec(), false);
-    let costs = InnerCosts::default();
-    search(binder, &units, &conditions, &SlotSet::default(), &costs).rows
+    search::best_order(binder, &units, &conditions, &SlotSet::default()).rows
 }
 
 /// Conditions that read some slots, and those that don't.
@@ -175,10 +198,7 @@ fn take_apart<'t>(
     let mut units = Vec::new();
     let mut all = conditions;
     flatten(binder, tree, &mut units, &mut all, straight);
-    let conditions = all.into_iter().map(|expr| {
-        let slots = expr_slots(binder, &expr);
-        Condition { expr, slots }
-    });
+    let conditions = all.into_iter().map(|expr| Condition::new(binder, expr));
     (units, conditions.collect())
 }
 
@@ -281,342 +301,13 @@ fn dependent_unit<'t>(
     Unit {
         tree: right,
         kind,
-        on: on.to_vec(),
+        on: on
+            .iter()
+            .map(|expr| Condition::new(binder, expr.clone()))
+            .collect(),
         slots,
         after,
     }
-}
-
-/// Finds the cheapest order.
-fn search(
-    binder: &Binder<'_>,
-    units: &[Unit<'_>],
-    conditions: &[Condition],
-    outer: &SlotSet,
-    costs: &InnerCosts,
-) -> Order {
-    let search = Search {
-        binder,
-        units,
-        conditions,
-        outer,
-        costs,
-        local: units
-            .iter()
-            .fold(SlotSet::default(), |all, unit| all.union(&unit.slots)),
-    };
-    if units.len() <= SEARCH_MAX
-        && let Some(order) = search.exhaustive()
-    {
-        return order;
-    }
-    search.greedy()
-}
-
-struct Search<'a, 't> {
-    binder: &'a Binder<'a>,
-    units: &'a [Unit<'t>],
-    conditions: &'a [Condition],
-    outer: &'a SlotSet,
-    costs: &'a InnerCosts,
-    /// The slots of all units.
-    local: SlotSet,
-}
-
-impl Search<'_, '_> {
-    /// Whether all units that must come before a unit are joined.
-    fn is_ready(&self, unit: &Unit<'_>, available: &SlotSet) -> bool {
-        let mut after = unit.after.iter();
-        after.all(|slot| !self.local.contains(slot) || available.contains(slot))
-    }
-
-    /// The order with one more unit, joined by the cheapest method.
-    fn extended(&self, order: &Order, number: usize) -> Order {
-        let (binder, unit) = (self.binder, &self.units[number]);
-        let before = order.available.union(self.outer);
-        let here = self.conditions_at(unit, &before);
-        let (open, passed) = open_cost(binder, unit.tree, &here, &before, self.costs);
-        let mut steps = vec![(Method::Loop, order.rows * (open + OPEN))];
-        if !order.steps.is_empty() {
-            let cost = self.hash_cost(order, unit, &here, &order.available);
-            steps.extend(cost.map(|cost| (Method::Hash, cost)));
-        }
-        if binder.executions > 1.0 && !self.outer.is_empty() && is_independent(binder, unit) {
-            let cost = self.hash_cost(order, unit, &here, &before);
-            steps.extend(cost.map(|cost| (Method::KeptHash, cost)));
-        }
-        let cheapest = steps.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let (method, cost) = cheapest.unwrap_or((Method::Loop, f64::INFINITY));
-        let rows = match unit.kind {
-            JoinKind::Inner => order.rows * passed,
-            JoinKind::Left => order.rows * passed.max(1.0),
-            JoinKind::Semi => order.rows * passed.min(1.0),
-            JoinKind::Anti => order.rows * (1.0 - passed).clamp(0.1, 1.0),
-        };
-        let mut steps = order.steps.clone();
-        steps.push((number, method));
-        let available = match unit.kind {
-            JoinKind::Inner | JoinKind::Left => order.available.union(&unit.slots),
-            JoinKind::Semi | JoinKind::Anti => order.available.clone(),
-        };
-        // Each row is passed on and looked at once more.
-        Order {
-            steps,
-            available,
-            rows,
-            cost: order.cost + cost + rows * 0.2,
-        }
-    }
-
-    /// The conditions that can be checked when a unit is joined to what comes before it.
-    fn conditions_at<'s>(&'s self, unit: &'s Unit<'_>, before: &SlotSet) -> Vec<&'s Expr> {
-        if unit.kind != JoinKind::Inner {
-            return unit.on.iter().collect();
-        }
-        let with = before.union(&unit.slots);
-        let here = self.conditions.iter().filter(|condition| {
-            condition.slots.intersects(&unit.slots) && condition.slots.is_subset(&with)
-        });
-        here.map(|condition| &condition.expr).collect()
-    }
-
-    /// What a hash join of a unit to an order's rows costs, by equalities with the slots in
-    /// `probing`: the order's own, or also those of enclosing queries if the table is kept. `None`
-    /// without such an equality.
-    fn hash_cost(
-        &self,
-        order: &Order,
-        unit: &Unit<'_>,
-        here: &[&Expr],
-        probing: &SlotSet,
-    ) -> Option<f64> {
-        let binder = self.binder;
-        let is_key =
-            |condition: &&Expr| hash_keys(binder, condition, &unit.slots, probing).is_some();
-        if !here.iter().any(is_key) || reads_inside(binder, unit).intersects(probing) {
-            return None;
-        }
-        // The table is made of rows that pass what can be checked without a row to probe with.
-        let mut filled = self.outer.clone();
-        filled.remove(probing);
-        let alone = unit.slots.union(&filled);
-        let own = here.iter().copied();
-        let own: Vec<&Expr> = own
-            .filter(|condition| expr_slots(binder, condition).is_subset(&alone))
-            .collect();
-        let (open, read) = open_cost(binder, unit.tree, &own, &filled, self.costs);
-        let built = open + read * HASH_PUT;
-        let builds = match probing.intersects(self.outer) {
-            true => 1.0 / binder.executions,
-            false => 1.0,
-        };
-        Some(built * builds + order.rows * HASH_GET)
-    }
-
-    /// Tries every order, keeping the cheapest of each set of units. `None` where no order lets
-    /// every unit come after what it needs.
-    fn exhaustive(&self) -> Option<Order> {
-        let full = (1usize << self.units.len()) - 1;
-        let mut best: Vec<Option<Order>> = vec![None; full + 1];
-        best[0] = Some(Order::default());
-        for set in 0..full {
-            let Some(held) = best[set].take() else {
-                continue;
-            };
-            for (number, unit) in self.units.iter().enumerate() {
-                if set >> number & 1 == 1 || !self.is_ready(unit, &held.available) {
-                    continue;
-                }
-                let next = self.extended(&held, number);
-                let slot = &mut best[set | 1 << number];
-                if slot
-                    .as_ref()
-                    .is_none_or(|other| next.cost < other.cost * (1.0 - 1e-9))
-                {
-                    *slot = Some(next);
-                }
-            }
-        }
-        best.pop().flatten()
-    }
-
-    /// Joins the unit next that is cheapest now, with the fewest rows.
-    fn greedy(&self) -> Order {
-        let mut order = Order::default();
-        while order.steps.len() < self.units.len() {
-            let placed = |number: usize| order.steps.iter().any(|step| step.0 == number);
-            let candidates = (0..self.units.len()).filter(|number| !placed(*number));
-            let ready: Vec<usize> = candidates
-                .clone()
-                .filter(|number| self.is_ready(&self.units[*number], &order.available))
-                .collect();
-            let choices = if ready.is_empty() {
-                candidates.take(1).collect()
-            } else {
-                ready
-            };
-            let next = choices
-                .into_iter()
-                .map(|number| self.extended(&order, number));
-            match next.min_by(|a, b| (a.cost + a.rows).total_cmp(&(b.cost + b.rows))) {
-                Some(next) => order = next,
-                None => break,
-            }
-        }
-        order
-    }
-}
-
-/// The slots of other units, and of enclosing queries, that a unit reads inside: a LATERAL table
-/// or the conditions of joins in a subtree. Those of the join to the unit itself don't count.
-fn reads_inside(binder: &Binder<'_>, unit: &Unit<'_>) -> SlotSet {
-    let mut reads = SlotSet::default();
-    unit.tree
-        .for_each_expr(&mut |expr| reads.add(&expr_slots(binder, expr)));
-    unit.tree.for_each_source(&mut |source| {
-        if let SourceKind::Planned { free, .. } = &source.kind {
-            reads.add(free);
-        }
-    });
-    reads.remove(&unit.slots);
-    reads
-}
-
-/// Whether a unit's rows, apart from its conditions, are the same for all rows of the enclosing
-/// queries.
-fn is_independent(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
-    let mut is_stable = true;
-    unit.tree.for_each_source(&mut |source| {
-        is_stable &=
-            source.lock == RowLock::None && !matches!(source.kind, SourceKind::Working { .. });
-    });
-    is_stable && reads_inside(binder, unit).is_empty()
-}
-
-/// What opening a tree and reading it to its end costs, and how many rows come.
-fn open_cost(
-    binder: &Binder<'_>,
-    tree: &JoinTree,
-    conditions: &[&Expr],
-    before: &SlotSet,
-    costs: &InnerCosts,
-) -> (f64, f64) {
-    match tree {
-        JoinTree::One => (0.0, 1.0),
-        JoinTree::Leaf(source) => match &source.kind {
-            SourceKind::Table(table) => {
-                let path = access::best(
-                    binder,
-                    source,
-                    table,
-                    conditions,
-                    before,
-                    &InterestingOrder::default(),
-                );
-                (
-                    path.cost,
-                    join_rows(&path, conditions, binder.row_count(table)),
-                )
-            }
-            SourceKind::Planned { rows, .. } => (
-                *rows,
-                (rows * derived_selectivity(conditions, *rows)).max(0.01),
-            ),
-            _ => (
-                200.0,
-                (100.0 * access::selectivity(conditions.iter().copied())).max(1.0),
-            ),
-        },
-        tree => {
-            let mut reads = SlotSet::default();
-            let mut add = |expr: &Expr| reads.add(&expr_slots(binder, expr));
-            conditions.iter().copied().for_each(&mut add);
-            tree.for_each_expr(&mut add);
-            let key = (std::ptr::from_ref(tree), reads.intersection(before));
-            if let Some(known) = costs.borrow().get(&key) {
-                return *known;
-            }
-            let conditions = conditions.iter().copied().cloned().collect();
-            let (units, conditions) = take_apart(binder, tree, conditions, false);
-            let order = search(binder, &units, &conditions, before, costs);
-            costs.borrow_mut().insert(key, (order.cost, order.rows));
-            (order.cost, order.rows)
-        }
-    }
-}
-
-/// Equality with another table's column matches about one row of the smaller side, not a tenth of
-/// all.
-fn join_rows(path: &access::Path, conditions: &[&Expr], rows: f64) -> f64 {
-    let joins = conditions
-        .iter()
-        .enumerate()
-        .filter(|(number, condition)| !path.exact.contains(number) && is_column_equality(condition))
-        .count();
-    let factor = (30.0 / rows.max(30.0)).powi(joins.min(2) as i32);
-    (path.passed * factor).max(path.passed.min(0.01))
-}
-
-fn derived_selectivity(conditions: &[&Expr], rows: f64) -> f64 {
-    conditions
-        .iter()
-        .map(|condition| {
-            if is_column_equality(condition) {
-                1.0 / rows.max(1.0)
-            } else {
-                access::selectivity(std::iter::once(*condition))
-            }
-        })
-        .product()
-}
-
-fn is_column_equality(condition: &Expr) -> bool {
-    match &condition.kind {
-        ExprKind::Compare {
-            op: Comparison::Eq,
-            left,
-            right,
-            ..
-        } => !left.is_constant() && !right.is_constant(),
-        _ => false,
-    }
-}
-
-/// An equality between a unit and what comes before it, as keys of both sides: of those before, of
-/// the unit.
-fn hash_keys(
-    binder: &Binder<'_>,
-    condition: &Expr,
-    unit: &SlotSet,
-    before: &SlotSet,
-) -> Option<(Expr, Expr)> {
-    let ExprKind::Compare {
-        op: Comparison::Eq,
-        domain,
-        left,
-        right,
-    } = &condition.kind
-    else {
-        return None;
-    };
-    if matches!(left.kind, ExprKind::Row(_)) {
-        return None;
-    }
-    let (a, b) = (expr_slots(binder, left), expr_slots(binder, right));
-    let fits = |inner: &SlotSet, outer: &SlotSet| {
-        inner.intersects(unit)
-            && !inner.intersects(before)
-            && outer.intersects(before)
-            && !outer.intersects(unit)
-    };
-    if fits(&b, &a) {
-        return Some(key_pair((**left).clone(), (**right).clone(), *domain));
-    }
-    if fits(&a, &b) {
-        let (outer, inner) = key_pair((**right).clone(), (**left).clone(), *domain);
-        return Some((outer, inner));
-    }
-    None
 }
 
 /// Makes the nodes of an order.
@@ -635,24 +326,26 @@ fn build(
         let unit = &units[number];
         let before = available.union(outer);
         let with = before.union(&unit.slots);
-        let here: Vec<Expr> = match unit.kind {
+        let here: Vec<Condition> = match unit.kind {
             JoinKind::Inner => {
                 let (here, later) = conditions
                     .into_iter()
                     .partition(|condition| condition.slots.is_subset(&with));
                 conditions = later;
-                here.into_iter()
-                    .map(|condition: Condition| condition.expr)
-                    .collect()
+                here
             }
             _ => unit.on.clone(),
+        };
+        let exprs = |conditions: Vec<Condition>| {
+            let exprs = conditions.into_iter().map(|condition| condition.expr);
+            exprs.collect::<Vec<Expr>>()
         };
         let left = match node.take() {
             None if method == Method::KeptHash => Some(Node::One),
             node => node,
         };
         let Some(left) = left else {
-            let (first, ordered) = build_tree(binder, unit.tree, here, outer, wanted);
+            let (first, ordered) = build_tree(binder, unit.tree, exprs(here), outer, wanted);
             in_order = ordered;
             node = Some(first);
             available.add(&unit.slots);
@@ -663,7 +356,7 @@ fn build(
                 let (right, _) = build_tree(
                     binder,
                     unit.tree,
-                    here,
+                    exprs(here),
                     &before,
                     &InterestingOrder::default(),
                 );
@@ -719,7 +412,7 @@ fn hash_join(
     binder: &mut Binder<'_>,
     unit: &Unit<'_>,
     left: Node,
-    conditions: Vec<Expr>,
+    conditions: Vec<Condition>,
     probing: &SlotSet,
     filled: &SlotSet,
     kept: Option<usize>,
@@ -727,14 +420,14 @@ fn hash_join(
     let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
     let (mut own, mut condition) = (Vec::new(), Vec::new());
     let alone = unit.slots.union(filled);
-    for expr in conditions {
-        if let Some((a, b)) = hash_keys(binder, &expr, &unit.slots, probing) {
+    for candidate in conditions {
+        if let Some((a, b)) = candidate.hash_keys(&unit.slots, probing) {
             left_keys.push(a);
             right_keys.push(b);
-        } else if expr_slots(binder, &expr).is_subset(&alone) {
-            own.push(expr);
+        } else if candidate.slots.is_subset(&alone) {
+            own.push(candidate.expr);
         } else {
-            condition.push(expr);
+            condition.push(candidate.expr);
         }
     }
     let (right, _) = build_tree(binder, unit.tree, own, filled, &InterestingOrder::default());
