@@ -144,7 +144,7 @@ const FRAMES: &[&str] = &[
 const COMPARISONS: &[&str] = &["=", "<", ">", "<=", ">=", "<>", "<=>", "="];
 const ROWS_MAX: usize = 20;
 /// How deep queries nest in expressions.
-const NESTED_MAX: u32 = 2;
+const NESTED_MAX: u32 = 3;
 
 /// A number that the subquery's column can't hold isn't among NULLs for MariaDB: `70000 NOT IN
 /// (SELECT smallint …)` is true there, whatever is NULL. So only values that fit into every column
@@ -679,7 +679,7 @@ impl Generator {
         }
         let column = self.any_of(&own, |kind| kind == Kind::Int);
         let column = column.unwrap_or_else(|| "1".to_string());
-        let condition = self.condition(&scope, 1);
+        let condition = self.inner_condition(&own, outer, &scope);
         let grouped = match self.random.u32(0..8) {
             0 => format!(" GROUP BY {column} HAVING COUNT(*) > 1"),
             1 => " UNION SELECT 3".to_string(),
@@ -690,6 +690,32 @@ impl Generator {
         format!("SELECT {column} FROM {name} {alias} WHERE {condition}{grouped}")
     }
 
+    /// A subquery's WHERE: often a comparison with a column of any of the queries around it, beside
+    /// others, and often with a further subquery.
+    fn inner_condition(
+        &mut self,
+        own: &[Readable],
+        outer: &[Readable],
+        scope: &[Readable],
+    ) -> String {
+        let condition = match self.nested < NESTED_MAX && self.chance(35) {
+            true => {
+                let not = self.pick(&["", "", "NOT "]);
+                format!("{not}EXISTS ({})", self.subquery(scope))
+            }
+            false => self.condition(scope, 1),
+        };
+        let is_int = |kind| kind == Kind::Int;
+        match (self.any_of(own, is_int), self.any_of(outer, is_int)) {
+            (Some(inner), Some(outer)) if self.chance(50) => {
+                let op = self.pick(COMPARISONS);
+                let and = self.pick(&["AND", "AND", "AND", "OR"]);
+                format!("({inner} {op} {outer} {and} {condition})")
+            }
+            _ => condition,
+        }
+    }
+
     fn scalar(&mut self, outer: &[Readable]) -> String {
         self.nested += 1;
         let table = self.random.usize(0..self.tables.len());
@@ -698,7 +724,8 @@ impl Generator {
         let mut scope = own.clone();
         scope.extend_from_slice(outer);
         let function = self.pick(&["SUM", "MIN", "MAX", "COUNT"]);
-        let (number, condition) = (self.number(&own, 0), self.condition(&scope, 1));
+        let number = self.number(&own, 0);
+        let condition = self.inner_condition(&own, outer, &scope);
         self.nested -= 1;
         let name = &self.tables[table].name;
         format!("(SELECT {function}({number}) FROM {name} {alias} WHERE {condition})")
