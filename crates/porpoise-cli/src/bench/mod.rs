@@ -87,6 +87,8 @@ enum Experiment {
     Ceiling(ceiling::CeilingOptions),
     /// Measure the 22 queries of TPC-H, and with --peer compare times and answers with MariaDB's
     Tpch(queries::QueriesOptions),
+    /// Measure the 13 queries of the Star Schema Benchmark, the same way
+    Ssb(queries::QueriesOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -97,6 +99,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Connect(options)) => connect::measure(options),
         Some(Experiment::Ceiling(options)) => ceiling::measure(options),
         Some(Experiment::Tpch(options)) => queries::measure_tpch(options),
+        Some(Experiment::Ssb(options)) => queries::measure_ssb(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use porpoise_client::Options;
 use porpoise_lab::Target;
-use porpoise_lab::queries::{self, QueriesPlan, Suite, Tpch};
+use porpoise_lab::queries::{self, QueriesPlan, Ssb, Suite, Tpch};
 
 use super::peer::{PeerServer, prepare, routes_to};
 use super::serving::{self, Serving};
@@ -55,6 +55,10 @@ pub struct QueriesOptions {
 
 pub fn measure_tpch(options: &QueriesOptions) -> Result<(), Failure> {
     measure(&Tpch::new(checked_scale(options)?, options.seed), options)
+}
+
+pub fn measure_ssb(options: &QueriesOptions) -> Result<(), Failure> {
+    measure(&Ssb::new(checked_scale(options)?, options.seed), options)
 }
 
 fn checked_scale(options: &QueriesOptions) -> Result<f64, Failure> {

@@ -7,7 +7,7 @@
 //!                                             └─► Report: seconds, ratio, whether answers agree
 //! ```
 //!
-//! 1. A [`Suite`] is a schema, a generator of its rows and queries: [`Tpch`].
+//! 1. A [`Suite`] is a schema, a generator of its rows and queries: [`Tpch`], [`Ssb`].
 //! 2. [`load`] makes the tables on a server and fills them.
 //! 3. [`run`] measures each query until all its rows have come. A query that takes longer than the
 //!    plan allows is killed, and is told apart from one that the server refuses.
@@ -20,6 +20,7 @@ mod answer;
 mod data;
 mod load;
 mod report;
+mod ssb;
 mod tpch;
 
 use std::fmt::Write as _;
@@ -38,6 +39,7 @@ pub use answer::Answer;
 pub use data::{Day, Value};
 pub use load::load;
 pub use report::{Measured, Outcome, Report};
+pub use ssb::Ssb;
 pub use tpch::Tpch;
 
 /// How much longer than the timeout to wait for a killed query's end, before the connection is

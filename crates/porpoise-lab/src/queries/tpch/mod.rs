@@ -13,170 +13,28 @@
 //! are not those of TPC's program, so answers differ from the published ones.
 
 mod grammar;
+pub(super) mod words;
 
 use fastrand::Rng;
 
-use super::data::{Day, Value, pick, random_text, row_random};
+use super::data::{Day, Value, pick, row_random};
 use super::{Query, Row, Suite, Table, read_queries, read_statements};
 use grammar::Sentences;
+use words::{
+    COLOURS, CONTAINERS, INSTRUCTIONS, MODES, NATIONS, PRIORITIES, REGIONS, SEGMENTS, TYPES,
+    address, phone, words,
+};
 
 /// Order keys: of every 32 the first 8 are used (clause 4.2.3).
 const KEYS_USED: u64 = 8;
 const KEYS_GAP: u64 = 32;
-const START_DATE: Day = Day::of(1992, 1, 1);
+pub(super) const START_DATE: Day = Day::of(1992, 1, 1);
 const CURRENT_DATE: Day = Day::of(1995, 6, 17);
-const END_DATE: Day = Day::of(1998, 12, 31);
+pub(super) const END_DATE: Day = Day::of(1998, 12, 31);
 /// An order's last line is shipped and received this many days later at most.
-const DELIVERY_DAYS_MAX: i64 = 151;
+pub(super) const DELIVERY_DAYS_MAX: i64 = 151;
 const SUPPLIERS_OF_PART: u64 = 4;
 
-const REGIONS: [&str; 5] = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"];
-/// Nations and their regions, in the order of their keys.
-const NATIONS: [(&str, u64); 25] = [
-    ("ALGERIA", 0),
-    ("ARGENTINA", 1),
-    ("BRAZIL", 1),
-    ("CANADA", 1),
-    ("EGYPT", 4),
-    ("ETHIOPIA", 0),
-    ("FRANCE", 3),
-    ("GERMANY", 3),
-    ("INDIA", 2),
-    ("INDONESIA", 2),
-    ("IRAN", 4),
-    ("IRAQ", 4),
-    ("JAPAN", 2),
-    ("JORDAN", 4),
-    ("KENYA", 0),
-    ("MOROCCO", 0),
-    ("MOZAMBIQUE", 0),
-    ("PERU", 1),
-    ("CHINA", 2),
-    ("ROMANIA", 3),
-    ("SAUDI ARABIA", 4),
-    ("VIETNAM", 2),
-    ("RUSSIA", 3),
-    ("UNITED KINGDOM", 3),
-    ("UNITED STATES", 1),
-];
-const SEGMENTS: [&str; 5] = [
-    "AUTOMOBILE",
-    "BUILDING",
-    "FURNITURE",
-    "MACHINERY",
-    "HOUSEHOLD",
-];
-const PRIORITIES: [&str; 5] = ["1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW"];
-const INSTRUCTIONS: [&str; 4] = [
-    "DELIVER IN PERSON",
-    "COLLECT COD",
-    "NONE",
-    "TAKE BACK RETURN",
-];
-const MODES: [&str; 7] = ["REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB"];
-const TYPES: [&[&str]; 3] = [
-    &["STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"],
-    &["ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"],
-    &["TIN", "NICKEL", "BRASS", "STEEL", "COPPER"],
-];
-const CONTAINERS: [&[&str]; 2] = [
-    &["SM", "LG", "MED", "JUMBO", "WRAP"],
-    &["CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM"],
-];
-const COLOURS: [&str; 92] = [
-    "almond",
-    "antique",
-    "aquamarine",
-    "azure",
-    "beige",
-    "bisque",
-    "black",
-    "blanched",
-    "blue",
-    "blush",
-    "brown",
-    "burlywood",
-    "burnished",
-    "chartreuse",
-    "chiffon",
-    "chocolate",
-    "coral",
-    "cornflower",
-    "cornsilk",
-    "cream",
-    "cyan",
-    "dark",
-    "deep",
-    "dim",
-    "dodger",
-    "drab",
-    "firebrick",
-    "floral",
-    "forest",
-    "frosted",
-    "gainsboro",
-    "ghost",
-    "goldenrod",
-    "green",
-    "grey",
-    "honeydew",
-    "hot",
-    "indian",
-    "ivory",
-    "khaki",
-    "lace",
-    "lavender",
-    "lawn",
-    "lemon",
-    "light",
-    "lime",
-    "linen",
-    "magenta",
-    "maroon",
-    "medium",
-    "metallic",
-    "midnight",
-    "mint",
-    "misty",
-    "moccasin",
-    "navajo",
-    "navy",
-    "olive",
-    "orange",
-    "orchid",
-    "pale",
-    "papaya",
-    "peach",
-    "peru",
-    "pink",
-    "plum",
-    "powder",
-    "puff",
-    "purple",
-    "red",
-    "rose",
-    "rosy",
-    "royal",
-    "saddle",
-    "salmon",
-    "sandy",
-    "seashell",
-    "sienna",
-    "sky",
-    "slate",
-    "smoke",
-    "snow",
-    "spring",
-    "steel",
-    "tan",
-    "thistle",
-    "tomato",
-    "turquoise",
-    "violet",
-    "wheat",
-    "white",
-    "yellow",
-];
 const COLOURS_OF_PART: usize = 5;
 
 /// The benchmark at a scale.
@@ -310,10 +168,6 @@ impl Tpch {
         }
         let maker = random.u32(1..=5);
         let brand = random.u32(1..=5);
-        let words = |random: &mut Rng, lists: &[&[&str]]| {
-            let words: Vec<&str> = lists.iter().map(|list| pick(random, list)).collect();
-            words.join(" ")
-        };
         vec![
             key.into(),
             colours.join(" ").into(),
@@ -457,7 +311,7 @@ impl Line {
 }
 
 /// Clause 4.2.3: P_RETAILPRICE, in hundredths.
-fn retail_price(part: u64) -> i64 {
+pub(super) fn retail_price(part: u64) -> i64 {
     (90_000 + (part / 10) % 20_001 + 100 * (part % 1_000)) as i64
 }
 
@@ -480,20 +334,6 @@ fn enough_suppliers(suppliers: u64, parts: u64) -> u64 {
         enough += 1;
     }
     enough
-}
-
-fn address(random: &mut Rng) -> String {
-    let length = random.usize(10..=40);
-    random_text(random, length)
-}
-
-fn phone(random: &mut Rng, nation: u64) -> String {
-    let (area, exchange, line) = (
-        random.u32(100..=999),
-        random.u32(100..=999),
-        random.u32(1_000..=9_999),
-    );
-    format!("{}-{area}-{exchange}-{line}", nation + 10)
 }
 
 impl Suite for Tpch {
@@ -543,5 +383,202 @@ impl Suite for Tpch {
         // Clause 2.4.11.3: FRACTION is 0.0001 / SF.
         let fraction = format!("{:.10}", 0.0001 / self.scale);
         read_queries(include_str!("queries.sql"), &[("{fraction}", &fraction)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    const SCALE: f64 = 0.001;
+
+    fn rows(suite: &Tpch, name: &str) -> Vec<Row> {
+        let tables = suite.tables().into_iter();
+        let table = tables.filter(|table| table.name == name);
+        table.flat_map(|table| table.rows).collect()
+    }
+
+    fn int(value: &Value) -> u64 {
+        match value {
+            Value::Int(number) => u64::try_from(*number).unwrap(),
+            other => panic!("{other:?} is no integer"),
+        }
+    }
+
+    fn hundredths(value: &Value) -> i64 {
+        match value {
+            Value::Hundredths(number) => *number,
+            other => panic!("{other:?} is no decimal"),
+        }
+    }
+
+    fn text(value: &Value) -> &str {
+        match value {
+            Value::Text(text) => text,
+            other => panic!("{other:?} is no text"),
+        }
+    }
+
+    fn day(value: &Value) -> Day {
+        match value {
+            Value::Day(day) => *day,
+            other => panic!("{other:?} is no date"),
+        }
+    }
+
+    #[test]
+    fn tables_have_the_cardinalities_of_the_scale() {
+        let suite = Tpch::new(SCALE, 1);
+        let counts: HashMap<_, _> = suite
+            .tables()
+            .into_iter()
+            .map(|table| (table.name, table.rows.count()))
+            .collect();
+        let exact = [
+            ("region", 5),
+            ("nation", 25),
+            ("part", 200),
+            ("partsupp", 800),
+            ("customer", 150),
+            ("orders", 1_500),
+        ];
+        for (table, rows) in exact {
+            assert_eq!(counts[table], rows, "{table}");
+        }
+        // Four lines an order, on average.
+        assert!((5_700..6_300).contains(&counts["lineitem"]), "{counts:?}");
+        // The specification's own scales need no more suppliers than it says.
+        for (suppliers, parts) in [(10_000, 200_000), (100_000, 2_000_000), (500, 10_000)] {
+            assert_eq!(enough_suppliers(suppliers, parts), suppliers);
+        }
+    }
+
+    #[test]
+    fn rows_depend_on_the_seed_alone() {
+        let (one, same, other) = (
+            Tpch::new(SCALE, 1),
+            Tpch::new(SCALE, 1),
+            Tpch::new(SCALE, 2),
+        );
+        for name in ["supplier", "part", "orders", "lineitem"] {
+            assert_eq!(rows(&one, name), rows(&same, name), "{name}");
+            assert_ne!(rows(&one, name), rows(&other, name), "{name}");
+        }
+    }
+
+    #[test]
+    fn parts_have_the_prices_and_the_suppliers_of_the_formulas() {
+        assert_eq!(retail_price(1), 90_100);
+        assert_eq!(retail_price(200_000), 90_000 + 20_000);
+        // Scale 1: supplier 2, and three that are 2,500 apart.
+        let suppliers = [0, 1, 2, 3].map(|place| supplier_of(1, place, 10_000));
+        assert_eq!(suppliers, [2, 2_502, 5_002, 7_502]);
+        let suite = Tpch::new(SCALE, 1);
+        let pairs: HashSet<_> = rows(&suite, "partsupp")
+            .iter()
+            .map(|row| (int(&row[0]), int(&row[1])))
+            .collect();
+        assert_eq!(pairs.len(), 800);
+        for row in rows(&suite, "part") {
+            let [maker, brand] = [text(&row[2]), text(&row[3])];
+            let maker = maker.strip_prefix("Manufacturer#").unwrap();
+            assert!(brand.strip_prefix("Brand#").unwrap().starts_with(maker));
+            let colours: HashSet<&str> = text(&row[1]).split(' ').collect();
+            assert_eq!(colours.len(), COLOURS_OF_PART);
+            assert_eq!(text(&row[4]).split(' ').count(), 3);
+            assert!((1..=50).contains(&int(&row[5])));
+            assert_eq!(hundredths(&row[7]), retail_price(int(&row[0])));
+            assert!((5..=22).contains(&text(&row[8]).len()));
+        }
+    }
+
+    #[test]
+    fn orders_agree_with_their_lines() {
+        let suite = Tpch::new(SCALE, 1);
+        let suppliers: HashSet<_> = rows(&suite, "partsupp")
+            .iter()
+            .map(|row| (int(&row[0]), int(&row[1])))
+            .collect();
+        let mut lines: HashMap<u64, Vec<Row>> = HashMap::new();
+        for row in rows(&suite, "lineitem") {
+            lines.entry(int(&row[0])).or_default().push(row);
+        }
+        for order in rows(&suite, "orders") {
+            let (key, customer, date) = (int(&order[0]), int(&order[1]), day(&order[4]));
+            assert!((key - 1) % KEYS_GAP < KEYS_USED, "{key}");
+            assert_ne!(customer % 3, 0);
+            assert!(date >= START_DATE && date <= END_DATE.plus(-DELIVERY_DAYS_MAX));
+            let lines = &lines[&key];
+            assert!((1..=7).contains(&lines.len()));
+            let total: f64 = lines
+                .iter()
+                .map(|line| {
+                    let [price, discount, tax] = [5, 6, 7].map(|at| hundredths(&line[at]) as f64);
+                    price / 100.0 * (1.0 - discount / 100.0) * (1.0 + tax / 100.0)
+                })
+                .sum();
+            let difference = total - hundredths(&order[3]) as f64 / 100.0;
+            assert!(difference.abs() < 0.01 * lines.len() as f64);
+            for (line, number) in lines.iter().zip(1..) {
+                assert_eq!(int(&line[3]), number);
+                assert!(suppliers.contains(&(int(&line[1]), int(&line[2]))));
+                check_line(line, date);
+            }
+            let statuses: HashSet<&str> = lines.iter().map(|line| text(&line[9])).collect();
+            assert_eq!(text(&order[2]) == "P", statuses.len() == 2);
+        }
+    }
+
+    fn check_line(line: &Row, ordered: Day) {
+        let quantity = hundredths(&line[4]);
+        assert!((100..=5_000).contains(&quantity) && quantity % 100 == 0);
+        assert_eq!(
+            hundredths(&line[5]),
+            quantity / 100 * retail_price(int(&line[1]))
+        );
+        assert!((0..=10).contains(&hundredths(&line[6])));
+        assert!((0..=8).contains(&hundredths(&line[7])));
+        let [ships, due, arrives] = [10, 11, 12].map(|at| day(&line[at]));
+        assert!((1..=121).contains(&ships.since(ordered)));
+        assert!((30..=90).contains(&due.since(ordered)));
+        assert!((1..=30).contains(&arrives.since(ships)));
+        assert!(arrives <= END_DATE);
+        assert_eq!(text(&line[8]) == "N", arrives > CURRENT_DATE);
+        assert_eq!(text(&line[9]) == "O", ships > CURRENT_DATE);
+    }
+
+    #[test]
+    fn some_comments_are_what_queries_look_for() {
+        let suite = Tpch::new(0.1, 1);
+        let count = |what: &str| {
+            let suppliers = (1..=suite.suppliers).map(|key| suite.supplier(key));
+            let is_like = |row: &Row| {
+                let after = text(&row[6]).split_once("Customer").map(|(_, after)| after);
+                after.is_some_and(|after| after.contains(what))
+            };
+            suppliers.filter(is_like).count()
+        };
+        // Clause 4.2.3: 5 of each in 10,000, here in 1,000 and rounded up.
+        assert_eq!((count("Complaints"), count("Recommends")), (1, 1));
+        let special = (0..10_000)
+            .filter(|&place| {
+                let row = suite.order_row(place);
+                let found = text(&row[8]).split_once("special");
+                found.is_some_and(|(_, after)| after.contains("requests"))
+            })
+            .count();
+        assert!((50..400).contains(&special), "{special} of 10,000");
+    }
+
+    #[test]
+    fn there_are_22_queries() {
+        let queries = Tpch::new(0.05, 1).queries();
+        let names: Vec<&str> = queries.iter().map(|query| &*query.name).collect();
+        let expected: Vec<String> = (1..=22).map(|number| number.to_string()).collect();
+        assert_eq!(names, expected);
+        assert!(queries[10].text.contains("* 0.0020000000"));
+        assert_eq!(queries[12].ordered_by, [1, 0]);
     }
 }
