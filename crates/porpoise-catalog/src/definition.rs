@@ -15,10 +15,10 @@
 //! A table without a primary key has a hidden 8-byte row number for one. Index entries are
 //! described in [`porpoise_executor::index_entry`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use compact_str::CompactString;
 use porpoise_expr::Expr;
 pub use porpoise_mdl::TableId;
@@ -82,11 +82,26 @@ pub struct TableState {
     pub row_number: AtomicU64,
     /// Replaced as a whole by ANALYZE TABLE.
     pub statistics: ArcSwap<Statistics>,
+    /// Taken when a plan first wants it; again after the table has grown or shrunk.
+    pub sample: ArcSwapOption<TableSample>,
     /// The commit that put the table's rows, or an index of them, into new spaces: older snapshots
     /// see none there.
     pub rebuilt_ts: AtomicU64,
     /// The metadata lock, as statements go through it.
     pub fast_path: MdlFastPath,
+}
+
+/// Some of a table's rows, by which the planner estimates how many of all pass a condition.
+#[derive(Debug, Default)]
+pub struct TableSample {
+    /// About how many rows the table had when the sample was taken.
+    pub table_rows: u64,
+    /// How many rows the sample has.
+    pub rows: usize,
+    /// Their values, by column; none of columns that hold long values. TIMESTAMPs are in UTC.
+    pub columns: Vec<Vec<Value>>,
+    /// About how many values each column of the table has, as far as somebody asked.
+    pub distinct: Vec<OnceLock<f64>>,
 }
 
 /// What ANALYZE TABLE found; the planner's guesses where it was never run.
@@ -362,6 +377,7 @@ impl TableState {
             auto_increment: AtomicU64::new(0),
             row_number: AtomicU64::new(0),
             statistics: ArcSwap::default(),
+            sample: ArcSwapOption::default(),
             rebuilt_ts: AtomicU64::new(0),
             fast_path: MdlFastPath::new(locks),
         }

@@ -369,5 +369,6 @@ pub fn write_statistics(store: &Store, table: &Table, statistics: Statistics) ->
         transaction.commit()?.wait()?;
     }
     table.state.statistics.store(Arc::new(statistics));
+    table.state.sample.store(None);
     Ok(())
 }

@@ -33,7 +33,7 @@ impl Ddl<'_> {
             parameters: &[],
             literals: &[],
             sql: self.sql,
-            row_counts: &self.shared.store,
+            contents: &porpoise_planner::UnknownContents,
         };
         let accounts = &self.shared.accounts;
         let plan =

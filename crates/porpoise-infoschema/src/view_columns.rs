@@ -36,7 +36,7 @@ pub fn view_columns(
         parameters: &[],
         literals: &[],
         sql: sql.as_bytes(),
-        row_counts: &engine.store,
+        contents: &engine.store,
     };
     let plan = planner::plan(&parsed.statement, &context).map_err(PlanError::of_definition)?;
     match plan.kind {

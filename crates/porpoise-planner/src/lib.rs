@@ -4,6 +4,7 @@
 //!    bound queries ([`query`]).
 //! 2. [`optimize`] turns the bound query into [`plan::Node`]s: ranges, join order, semi-joins, sort
 //!    elimination.
+//!    How many rows a condition lets pass is found by trying it on samples of tables ([`sample`]).
 //! 3. [`foreign_keys`] finds what foreign keys ask of a change.
 //! 4. [`explain`] prints what came out.
 //!
@@ -22,9 +23,12 @@ pub mod foreign_keys;
 mod optimize;
 pub mod plan;
 mod query;
+mod sample;
 mod slot_set;
 
-use porpoise_catalog::{Catalog, Table, TemporaryTables};
+use std::sync::Arc;
+
+use porpoise_catalog::{Catalog, Table, TableSample, TemporaryTables};
 use porpoise_core::error::Result;
 use porpoise_core::variables::SessionVars;
 use porpoise_expr::Expr;
@@ -50,28 +54,39 @@ pub struct Context<'a> {
     pub literals: &'a [Value],
     /// The statement's text: column names come from it.
     pub sql: &'a [u8],
-    /// How many rows tables have.
-    pub row_counts: &'a dyn RowCounts,
+    /// What is known of tables' contents.
+    pub contents: &'a dyn TableContents,
 }
 
-/// Estimates how many rows a table has.
-pub trait RowCounts {
-    /// About how many rows the table has; any number is right, good ones make good plans.
+/// What the planner may know of the rows of tables. Any answer is right, good ones make good plans.
+pub trait TableContents {
+    /// About how many rows the table has.
     fn rows(&self, table: &Table) -> u64;
+
+    /// Some of the table's rows.
+    fn sample(&self, table: &Table) -> Option<Arc<TableSample>>;
 }
 
 /// For planning without statistics: every table has a thousand rows.
-pub struct NoRowCounts;
+pub struct UnknownContents;
 
-impl RowCounts for NoRowCounts {
+impl TableContents for UnknownContents {
     fn rows(&self, _: &Table) -> u64 {
         1000
     }
+
+    fn sample(&self, _: &Table) -> Option<Arc<TableSample>> {
+        None
+    }
 }
 
-impl RowCounts for porpoise_storage::Store {
+impl TableContents for porpoise_storage::Store {
     fn rows(&self, table: &Table) -> u64 {
         self.approximate_len(table.space)
+    }
+
+    fn sample(&self, table: &Table) -> Option<Arc<TableSample>> {
+        sample::of_table(self, table)
     }
 }
 

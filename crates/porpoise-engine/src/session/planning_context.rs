@@ -114,7 +114,7 @@ impl Session {
             parameters: types,
             literals: &[],
             sql,
-            row_counts: &self.shared.store,
+            contents: &self.shared.store,
         }
     }
 }

@@ -42,7 +42,7 @@ use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{Context, NoRowCounts, optimize};
+use crate::{Context, UnknownContents, optimize};
 use change_target::ChangeTarget;
 use scope::{Columns, ComputedColumn, Relation, Scope};
 
@@ -511,7 +511,7 @@ fn bind_alone<R>(
         parameters: &[],
         literals: &[],
         sql: b"",
-        row_counts: &NoRowCounts,
+        contents: &UnknownContents,
     };
     let mut binder = Binder::new(&context);
     let bound = bind(&mut binder)?;

@@ -2,7 +2,10 @@
 //!
 //! Costs are in reads of a row in key order, which storage does in about 125 ns.
 
-use porpoise_catalog::{IndexKind, Table};
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use porpoise_catalog::{IndexKind, Table, TableSample};
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 use smallvec::SmallVec;
 
@@ -12,6 +15,7 @@ use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sarg};
 use crate::plan::{Access, Node, RowLock, Scan};
 use crate::query::Source;
+use crate::sample;
 use crate::slot_set::SlotSet;
 
 /// Finding the first row of a range.
@@ -98,21 +102,6 @@ fn rows_per_key(table: &Table, index: usize, parts: usize, rows: f64) -> f64 {
     }
 }
 
-fn rows_of_ranges(table: &Table, index: usize, found: &IndexRanges, rows: f64) -> f64 {
-    let fixed = found.parts - usize::from(found.bounded);
-    let per_range = if fixed == 0 {
-        rows
-    } else {
-        rows_per_key(table, index, fixed, rows)
-    };
-    let part = match (found.bounded, found.closed) {
-        (false, _) => 1.0,
-        (true, true) => 0.05,
-        (true, false) => 0.3333,
-    };
-    (per_range * part * found.ranges.len() as f64).clamp(1.0, rows.max(1.0))
-}
-
 /// The cheapest path to a table's rows, given the conditions that can be checked there and the
 /// slots filled before.
 pub fn best(
@@ -135,6 +124,7 @@ pub fn best(
         conditions,
         wanted,
         rows: binder.row_count(table).max(1.0),
+        sample: OnceCell::new(),
     }
     .best(&sargs)
 }
@@ -157,6 +147,8 @@ struct Choice<'a> {
     wanted: &'a InterestingOrder,
     /// How many rows the table has.
     rows: f64,
+    /// Some of them, if somebody has asked.
+    sample: OnceCell<Option<Arc<TableSample>>>,
 }
 
 impl Choice<'_> {
@@ -190,7 +182,7 @@ impl Choice<'_> {
                     }
                     paths.push(path);
                 }
-                Some(found) => paths.push(self.range_scan(position, found, covering)),
+                Some(found) => paths.push(self.range_scan(position, found, covering, sargs)),
                 None => paths.extend(self.index_scan(position, covering)),
             }
         }
@@ -214,14 +206,18 @@ impl Choice<'_> {
     /// How many of the rows read pass the conditions that the access leaves to be checked.
     fn passed(&self, exact: &[usize], read: f64) -> f64 {
         let is_exact = |number: usize| exact.contains(&number);
-        let conditions = self.conditions.iter().enumerate();
+        let conditions = self.conditions.iter().copied().enumerate();
+        let left = conditions.clone().filter(|(number, _)| !is_exact(*number));
+        let (mut part, left): (f64, SmallVec<[&Expr; 4]>) = match self.tried(left.clone()) {
+            Some((part, untried)) => (part, untried.iter().map(|n| self.conditions[*n]).collect()),
+            None => (1.0, left.map(|(_, condition)| condition).collect()),
+        };
         // Of equalities with columns that are equal themselves one says what all say.
         let mut joined: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut part = 1.0;
-        for (_, condition) in conditions.clone().filter(|(number, _)| is_exact(*number)) {
+        for (_, condition) in conditions.filter(|(number, _)| is_exact(*number)) {
             joined.extend(self.equality(condition).map(|equality| equality.column));
         }
-        for (_, condition) in conditions.filter(|(number, _)| !is_exact(*number)) {
+        for condition in left {
             part *= match self.equality(condition) {
                 Some(equality) if equality.joins && joined.contains(&equality.column) => 1.0,
                 Some(equality) => {
@@ -236,6 +232,38 @@ impl Choice<'_> {
         // A row of another table may have no match, but a query by itself is taken to find a row.
         let least = if joined.is_empty() { 1.0 } else { 0.01 };
         (read * part.max(1e-6)).max(least).min(read)
+    }
+
+    /// The table's sample. Of very few rows none is taken.
+    fn sample(&self) -> Option<&TableSample> {
+        /// Trying conditions on fewer rows tells less than a guess.
+        const ROWS_MIN: f64 = 10.0;
+        let taken = self.sample.get_or_init(|| match self.rows < ROWS_MIN {
+            true => None,
+            false => self.binder.context.contents.sample(self.table),
+        });
+        taken.as_deref()
+    }
+
+    /// The part of the sample that passes some conditions, and the conditions that can't be tried on
+    /// it. `None` without a sample or anything to try.
+    fn tried<'e>(
+        &self,
+        conditions: impl Iterator<Item = (usize, &'e Expr)> + Clone,
+    ) -> Option<(f64, Vec<usize>)> {
+        let count = conditions.clone().count();
+        if count == 0 {
+            return None;
+        }
+        let sample = self.sample()?;
+        let context = self.binder.context;
+        let tried = sample::try_conditions(context, sample, self.source.slot, conditions);
+        if tried.untried.len() == count {
+            return None;
+        }
+        // Where none passes, half a row of the sample is taken to.
+        let part = (tried.passed as f64).max(0.5) / sample.rows as f64;
+        Some((part, tried.untried))
     }
 
     /// A condition that lets some single values of a column pass.
@@ -295,7 +323,8 @@ impl Choice<'_> {
             let distinct = *statistics.cardinality.get(&index.name)?.first()?;
             (distinct > 0).then_some(distinct as f64)
         });
-        match told.reduce(f64::max) {
+        let sampled = || sample::distinct_values(self.sample()?, self.table, equality.column);
+        match told.reduce(f64::max).or_else(sampled) {
             Some(distinct) => distinct,
             None if equality.joins => (self.rows / 3.0).max(OF_CONSTANT),
             None => OF_CONSTANT,
@@ -355,10 +384,57 @@ impl Choice<'_> {
         }
     }
 
+    /// How many rows lie in an index's ranges: as many as the sample says, and by guesses what it
+    /// can't.
+    fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &[Sarg]) -> f64 {
+        let index = &self.table.indexes[position];
+        let guess = self.guessed_rows_of_ranges(position, found);
+        let used = &index.parts[..found.parts];
+        let is_used = |sarg: &&Sarg| used.iter().any(|part| part.column == sarg.column);
+        let conditions = sargs.iter().filter(is_used).map(|sarg| sarg.condition);
+        let conditions = conditions.map(|number| (number, self.conditions[number]));
+        let most = match self.tried(conditions) {
+            // Some bounds are rows of other tables: each selects a part of what the others leave.
+            Some((part, untried)) if !untried.is_empty() => {
+                return guess.min(self.rows * part).max(1.0);
+            }
+            Some((part, _)) => self.rows * part,
+            None => return guess,
+        };
+        let sampled = self.sample().map_or(1.0, |sample| sample.rows as f64);
+        match most * sampled / self.rows >= 2.0 {
+            true => most,
+            // Too few rows of the sample to go by.
+            false => guess.min(most * 2.0).max(1.0),
+        }
+    }
+
+    fn guessed_rows_of_ranges(&self, position: usize, found: &IndexRanges) -> f64 {
+        let rows = self.rows;
+        let fixed = found.parts - usize::from(found.bounded);
+        let per_range = if fixed == 0 {
+            rows
+        } else {
+            rows_per_key(self.table, position, fixed, rows)
+        };
+        let part = match (found.bounded, found.closed) {
+            (false, _) => 1.0,
+            (true, true) => 0.05,
+            (true, false) => 0.3333,
+        };
+        (per_range * part * found.ranges.len() as f64).clamp(1.0, rows.max(1.0))
+    }
+
     /// A read of the ranges that conditions select.
-    fn range_scan(&self, position: usize, found: IndexRanges, covering: bool) -> Path {
+    fn range_scan(
+        &self,
+        position: usize,
+        found: IndexRanges,
+        covering: bool,
+        sargs: &[Sarg],
+    ) -> Path {
         let (table, slot) = (self.table, self.source.slot);
-        let read = rows_of_ranges(table, position, &found, self.rows);
+        let read = self.rows_of_ranges(position, &found, sargs);
         let order = order::of_index(table, slot, position, &found, self.wanted);
         let exact = still_exact(self.source, table.indexes[position].kind, found.exact);
         Path {
@@ -523,6 +599,6 @@ pub fn scan(
 impl Binder<'_> {
     /// A guess of how many rows a table has.
     pub fn row_count(&self, table: &Table) -> f64 {
-        self.context.row_counts.rows(table) as f64
+        self.context.contents.rows(table) as f64
     }
 }

@@ -1,0 +1,293 @@
+//! Samples of tables: how many rows pass a condition, found by trying it on some.
+//!
+//! A sample is a few hundred rows, read at places spread over the table's keys when a plan first
+//! wants them, and kept beside the table's definition. Conditions on one table are tried on it all
+//! together, so that columns that depend on each other don't count twice. The values of literals
+//! count: a plan is made for those of the statement that is planned first.
+
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+use porpoise_catalog::{Table, TableSample};
+use porpoise_core::error::Result;
+use porpoise_expr::compare::{compare, comparison};
+use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
+use porpoise_storage::{Direction, Snapshot, SpaceId, Store};
+use porpoise_types::{DataType, Value};
+
+use crate::Context;
+
+/// Tables of no more rows are read as a whole.
+const ROWS_MAX: usize = 512;
+/// At how many places larger ones are read.
+const PLACES: u64 = 64;
+/// A sample is taken again when the number of rows has changed by this factor.
+const CHANGE_MAX: f64 = 1.3;
+
+/// The table's sample, taken now if there is none that is good enough. `None` for an empty table,
+/// and where its rows can't be read.
+pub fn of_table(store: &Store, table: &Table) -> Option<Arc<TableSample>> {
+    let rows = store.approximate_len(table.space);
+    if let Some(sample) = &*table.state.sample.load() {
+        let (less, more) = (rows.min(sample.table_rows), rows.max(sample.table_rows));
+        if more as f64 <= less as f64 * CHANGE_MAX + 1.0 {
+            return (sample.rows > 0).then(|| sample.clone());
+        }
+    }
+    let mut sample = TableSample {
+        table_rows: rows,
+        columns: table.columns.iter().map(|_| Vec::new()).collect(),
+        distinct: table.columns.iter().map(|_| OnceLock::new()).collect(),
+        ..TableSample::default()
+    };
+    take(&store.snapshot(), table, rows, &mut sample).ok()?;
+    let sample = Arc::new(sample);
+    table.state.sample.store(Some(sample.clone()));
+    (sample.rows > 0).then_some(sample)
+}
+
+fn take(snapshot: &Snapshot, table: &Table, rows: u64, sample: &mut TableSample) -> Result<()> {
+    let space = table.space;
+    if rows <= ROWS_MAX as u64 {
+        return read(snapshot, table, Bound::Unbounded, ROWS_MAX, sample);
+    }
+    let (Some(first), Some(last)) = (
+        end_of(snapshot, space, Direction::Forward)?,
+        end_of(snapshot, space, Direction::Backward)?,
+    ) else {
+        return Ok(());
+    };
+    // Keys are taken to be spread evenly over the numbers that follow their common beginning.
+    let common = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
+    let number = |key: &[u8]| {
+        let mut bytes = [0; 8];
+        let rest = key[common..].iter().take(8);
+        bytes
+            .iter_mut()
+            .zip(rest)
+            .for_each(|(to, from)| *to = *from);
+        u64::from_be_bytes(bytes)
+    };
+    let (from, to) = (number(&first), number(&last));
+    let step = to.saturating_sub(from) / PLACES;
+    for place in 0..PLACES {
+        let mut key = first[..common].to_vec();
+        key.extend_from_slice(&(from + step * place).to_be_bytes());
+        let at_place = ROWS_MAX / PLACES as usize;
+        read(snapshot, table, Bound::Included(&key), at_place, sample)?;
+    }
+    Ok(())
+}
+
+/// The first key in the direction.
+fn end_of(snapshot: &Snapshot, space: SpaceId, direction: Direction) -> Result<Option<Vec<u8>>> {
+    let bounds = (Bound::Unbounded, Bound::Unbounded);
+    let mut cursor = snapshot.range(space, bounds, direction)?;
+    Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
+}
+
+/// Adds up to `count` rows from a key on.
+fn read(
+    snapshot: &Snapshot,
+    table: &Table,
+    from: Bound<&[u8]>,
+    count: usize,
+    sample: &mut TableSample,
+) -> Result<()> {
+    let bounds = (from, Bound::Unbounded);
+    let mut cursor = snapshot.range(table.space, bounds, Direction::Forward)?;
+    for _ in 0..count {
+        let Some((_, row)) = cursor.next()? else {
+            break;
+        };
+        let columns = sample.columns.iter_mut().zip(&table.columns).enumerate();
+        for (number, (values, column)) in columns {
+            if is_sampled(&column.ty) {
+                values.push(table.layout.get(row, number));
+            }
+        }
+        sample.rows += 1;
+    }
+    Ok(())
+}
+
+fn is_sampled(ty: &DataType) -> bool {
+    !matches!(
+        ty,
+        DataType::Text { .. } | DataType::Blob(_) | DataType::Json
+    )
+}
+
+/// About how many values a column of the table has. `None` for columns that aren't sampled.
+pub fn distinct_values(sample: &TableSample, table: &Table, column: usize) -> Option<f64> {
+    let values = sample
+        .columns
+        .get(column)
+        .filter(|values| !values.is_empty())?;
+    let count = || {
+        let domain = Domain::of(&table.columns[column].ty);
+        let mut sorted: Vec<&Value> = values.iter().filter(|value| !value.is_null()).collect();
+        sorted.sort_by(|a, b| compare(a, b, domain));
+        let groups = sorted.chunk_by(|a, b| compare(a, b, domain).is_eq());
+        let (mut distinct, mut single) = (0.0, 0.0);
+        for group in groups {
+            distinct += 1.0;
+            single += f64::from(u8::from(group.len() == 1));
+        }
+        // The estimator Duj1 of Haas and Stokes (1998).
+        let read = sorted.len() as f64;
+        let part = read / (sample.table_rows as f64).max(read);
+        (distinct / (1.0 - (1.0 - part) * single / read.max(1.0)).max(part)).max(1.0)
+    };
+    Some(*sample.distinct[column].get_or_init(count))
+}
+
+/// Conditions that were tried on a sample.
+pub struct Tried {
+    /// How many of its rows pass all conditions that could be tried.
+    pub passed: usize,
+    /// Which conditions could not.
+    pub untried: Vec<usize>,
+}
+
+/// Tries conditions on the rows of one table, which are in `slot`.
+pub fn try_conditions<'e>(
+    context: &Context<'_>,
+    sample: &TableSample,
+    slot: SlotId,
+    conditions: impl Iterator<Item = (usize, &'e Expr)>,
+) -> Tried {
+    let trial = |row| Trial {
+        context,
+        sample,
+        slot,
+        row,
+    };
+    let (mut tried, mut untried) = (Vec::new(), Vec::new());
+    for (number, condition) in conditions {
+        match trial(0).truth(condition) {
+            Some(_) => tried.push(condition),
+            None => untried.push(number),
+        }
+    }
+    let passes = |row: &usize| {
+        let trial = trial(*row);
+        tried.iter().all(|c| trial.truth(c) == Some(Some(true)))
+    };
+    Tried {
+        passed: (0..sample.rows).filter(passes).count(),
+        untried,
+    }
+}
+
+/// One row of a sample on which conditions are tried.
+struct Trial<'a> {
+    context: &'a Context<'a>,
+    sample: &'a TableSample,
+    slot: SlotId,
+    row: usize,
+}
+
+impl Trial<'_> {
+    /// Whether a condition is true, false or unknown; `None` where that can't be told here.
+    fn truth(&self, condition: &Expr) -> Option<Option<bool>> {
+        let compared = |op, left: &Expr, right: &Expr, domain| {
+            let (left, right) = (self.value(left)?, self.value(right)?);
+            Some(comparison(op, &left, &right, domain))
+        };
+        match &condition.kind {
+            ExprKind::Compare {
+                op,
+                domain,
+                left,
+                right,
+            } => compared(*op, left, right, *domain),
+            ExprKind::Between {
+                operand,
+                low,
+                high,
+                domain,
+                negated,
+            } => {
+                let low = compared(Comparison::Ge, operand, low, *domain)?;
+                let high = compared(Comparison::Le, operand, high, *domain)?;
+                Some(both(low, high).map(|is| is != *negated))
+            }
+            ExprKind::InList {
+                operand,
+                list,
+                domain,
+                negated,
+            } if list.len() <= ROWS_MAX => {
+                let operand = self.value(operand)?;
+                let mut is_in = Some(false);
+                for item in list {
+                    let item = self.value(item)?;
+                    is_in = either(is_in, comparison(Comparison::Eq, &operand, &item, *domain));
+                }
+                Some(is_in.map(|is| is != *negated))
+            }
+            ExprKind::IsNull { operand, negated } => {
+                Some(Some(self.value(operand)?.is_null() != *negated))
+            }
+            ExprKind::Like {
+                operand,
+                pattern,
+                escape,
+                collation,
+                negated,
+            } => {
+                let (operand, pattern) = (self.value(operand)?, self.value(pattern)?);
+                let matches = operand.as_bytes().zip(pattern.as_bytes());
+                Some(matches.map(|(text, pattern)| {
+                    porpoise_types::like(text, pattern, *escape, *collation) != *negated
+                }))
+            }
+            ExprKind::Not(operand) => Some(self.truth(operand)?.map(|is| !is)),
+            ExprKind::And(parts) => parts
+                .iter()
+                .try_fold(Some(true), |held, part| Some(both(held, self.truth(part)?))),
+            ExprKind::Or(parts) => parts.iter().try_fold(Some(false), |held, part| {
+                Some(either(held, self.truth(part)?))
+            }),
+            _ => None,
+        }
+    }
+
+    /// The value of a column, of a literal, or of a literal's cast.
+    fn value(&self, expr: &Expr) -> Option<Value> {
+        match &expr.kind {
+            ExprKind::Column { slot, column, .. } if *slot == self.slot => {
+                let values = &self.sample.columns.get(*column as usize)?;
+                values.get(self.row).cloned()
+            }
+            ExprKind::Literal(value) => Some(value.clone()),
+            ExprKind::Parameter(number) => self.context.literals.get(*number).cloned(),
+            ExprKind::Cast { operand, kind } => {
+                let value = self.value(operand)?;
+                if value.is_null() {
+                    return Some(value);
+                }
+                let conversion = self.context.session.conversion(0);
+                let cast = porpoise_expr::cast::cast;
+                let done = cast(value, &operand.ty, &expr.ty, *kind, &conversion);
+                done.ok().map(|(value, _)| value)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// AND of three-valued truths.
+fn both(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    match (a, b) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+/// OR of three-valued truths.
+fn either(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    both(a.map(|is| !is), b.map(|is| !is)).map(|is| !is)
+}
