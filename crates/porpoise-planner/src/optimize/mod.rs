@@ -2,6 +2,7 @@
 //!
 //! For a query block, from the inside out:
 //!
+//! 0. conditions on derived tables move into them, before these are planned ([`pushdown`]);
 //! 1. subqueries of WHERE are turned, where they can be, into semi-joins and anti-joins
 //!    ([`semijoin`]);
 //! 2. outer joins whose NULL rows no condition lets through become inner joins ([`outer`]);
@@ -23,6 +24,7 @@ mod join;
 mod min_max;
 mod order;
 mod outer;
+mod pushdown;
 mod ranges;
 mod sargs;
 mod semijoin;
@@ -343,6 +345,7 @@ fn from(
             in_order: true,
         });
     }
+    pushdown::into_derived(binder, &mut tree, &mut conditions);
     prepare(binder, &mut tree)?;
     let tree = semijoin::convert(binder, tree, &mut conditions)?;
     let mut tree = outer::simplify(binder, tree, &mut conditions);

@@ -342,7 +342,7 @@ fn drives(
 }
 
 /// Whether a slot is on the side of an outer join that may be missing.
-fn is_null_side(tree: &JoinTree, slot: porpoise_expr::SlotId) -> bool {
+pub fn is_null_side(tree: &JoinTree, slot: porpoise_expr::SlotId) -> bool {
     match tree {
         JoinTree::One | JoinTree::Leaf(_) => false,
         JoinTree::Filtered { tree, .. } => is_null_side(tree, slot),
