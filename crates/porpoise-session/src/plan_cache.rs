@@ -3,8 +3,11 @@
 //! Two levels. Each session keeps the plans it used lately in a small map of its own, so that the
 //! usual look-up touches no shared memory; behind it all sessions of a database share a sharded
 //! map. A plan is made for one version of the catalog and thrown away when the catalog has another.
+//! It is chosen for the literals of the statement that comes first; where others' rows turn out to be
+//! quite different in number, it is retired, and the next statement is planned for its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -40,6 +43,14 @@ pub struct CachedPlan {
     pub source: Option<(Digest, Literals)>,
     /// Which literals are parameters.
     pub mask: Option<ParamMask>,
+    /// It served other literals than those it was made for badly: it is not to be used again.
+    pub is_retired: AtomicBool,
+}
+
+impl CachedPlan {
+    fn is_good(&self, catalog_version: u64) -> bool {
+        self.catalog_version == catalog_version && !self.is_retired.load(Ordering::Relaxed)
+    }
 }
 
 /// The plans that all sessions share.
@@ -111,14 +122,14 @@ impl SessionPlans {
         catalog_version: u64,
     ) -> Option<Arc<CachedPlan>> {
         if let Some(plan) = self.plans.get(&key) {
-            if plan.catalog_version == catalog_version {
+            if plan.is_good(catalog_version) {
                 return Some(plan.clone());
             }
             self.plans.remove(&key);
         }
         let plan = shared
             .plan(&key)
-            .filter(|plan| plan.catalog_version == catalog_version)?;
+            .filter(|plan| plan.is_good(catalog_version))?;
         self.keep(key, plan.clone());
         Some(plan)
     }

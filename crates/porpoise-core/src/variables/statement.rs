@@ -17,6 +17,9 @@ pub struct StatementContext {
     /// The statement changes rows: strict mode makes errors of what its expressions would only warn
     /// of.
     pub changes_rows: bool,
+    /// A scan read far more rows than its plan expected, or found far fewer: a plan made for the
+    /// statement's own literals may be better.
+    pub is_misplanned: bool,
 }
 
 impl StatementContext {
@@ -28,6 +31,7 @@ impl StatementContext {
             keeps_absent_locks: true,
             ignores_errors: false,
             changes_rows: false,
+            is_misplanned: false,
         }
     }
 

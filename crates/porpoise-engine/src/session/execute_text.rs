@@ -1,6 +1,7 @@
 //! Statements that come as text: finding a kept plan by the text's digest, or making one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use porpoise_catalog::Catalog;
@@ -130,6 +131,9 @@ impl Session {
         let committed =
             self.execute_cached_plan(cached, catalog, text.sql, source, &parameters, reply);
         self.parameters = parameters;
+        if self.state.statement.is_misplanned {
+            cached.is_retired.store(true, Ordering::Relaxed);
+        }
         committed.map(|commit| StatementOutcome {
             rest: text.sql.len(),
             commit,
@@ -179,6 +183,7 @@ impl Session {
             sql: sql.into(),
             source: Some((digest, literals.clone())),
             mask: Some(mask.clone()),
+            is_retired: AtomicBool::new(false),
         });
         if cacheable {
             let key = text.key(digest.key(sql, literals, &mask));

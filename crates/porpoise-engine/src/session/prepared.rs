@@ -5,6 +5,7 @@
 //! statement cache under the text and the types.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{Reply, ResultColumn};
@@ -222,6 +223,7 @@ impl Session {
                     sql: (&*prepared.sql).into(),
                     source: None,
                     mask: None,
+                    is_retired: AtomicBool::new(false),
                 });
                 if keep {
                     shared.plans.keep(key, cached.clone());

@@ -35,6 +35,10 @@ pub(super) struct ScanOperator<'p> {
     cursor: Option<Cursor>,
     /// Of the row that an index's entry leads to.
     primary_key: KeyBuf,
+    /// How often it was opened, how many rows it has read since, and how many it has yielded.
+    opened: u64,
+    read: u64,
+    yielded: u64,
 }
 
 /// What became of a row that was found.
@@ -68,6 +72,26 @@ impl<'p> ScanOperator<'p> {
             at: 0,
             cursor: None,
             primary_key: KeyBuf::new(),
+            opened: 0,
+            read: 0,
+            yielded: 0,
+        }
+    }
+
+    /// Tells the statement if what the scan read has little to do with what the planner expected.
+    fn compare_with_estimate(&self, exec: &mut Exec<'_>) {
+        /// Planning a statement anew takes as long as reading a part of so many rows.
+        const READ_MIN: u64 = 5000;
+        const TIMES_MORE: f64 = 10.0;
+        const TIMES_FEWER: f64 = 20.0;
+        if self.read < READ_MIN {
+            return;
+        }
+        let (read, yielded) = (self.read as f64, self.yielded as f64);
+        let expected = self.scan.rows_estimate * self.opened as f64;
+        let finds_few = yielded * TIMES_FEWER < read * self.scan.filtered;
+        if read > expected * TIMES_MORE || (finds_few && !self.scan.possible_keys.is_empty()) {
+            exec.session.statement.is_misplanned = true;
         }
     }
 
@@ -257,6 +281,7 @@ impl Operator for ScanOperator<'_> {
         self.points.clear();
         self.at = 0;
         self.bounds.clear();
+        self.opened += 1;
         let table = &self.scan.table;
         match &self.scan.access {
             Access::Full => self.bounds.push(Bounds {
@@ -298,6 +323,7 @@ impl Operator for ScanOperator<'_> {
         loop {
             let Some(cursor) = &mut self.cursor else {
                 if !self.open_cursor(exec)? {
+                    self.compare_with_estimate(exec);
                     return Ok(false);
                 }
                 continue;
@@ -307,6 +333,7 @@ impl Operator for ScanOperator<'_> {
                 continue;
             };
             exec.check_interrupt()?;
+            self.read += 1;
             let row = &mut exec.frame.slots[slot];
             match &self.scan.access {
                 Access::Index {
@@ -333,6 +360,7 @@ impl Operator for ScanOperator<'_> {
                 }
             }
             if self.accept(exec)? == Accepted::Yes {
+                self.yielded += 1;
                 return Ok(true);
             }
         }
