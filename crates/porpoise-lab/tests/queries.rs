@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use porpoise::{Database, Listen, Listening};
-use porpoise_lab::queries::{self, Outcome, QueriesPlan, Report, Ssb, Suite, Tpch};
+use porpoise_lab::queries::{self, Joins, Outcome, QueriesPlan, Report, Ssb, Suite, Tpch};
 use porpoise_lab::{Peer, Target};
 use tempfile::TempDir;
 
 fn suites() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(Tpch::new(0.001, 1)), Box::new(Ssb::new(0.001, 1))]
+    vec![
+        Box::new(Tpch::new(0.001, 1)),
+        Box::new(Ssb::new(0.001, 1)),
+        Box::new(Joins::new(0.001, 1)),
+    ]
 }
 
 /// Porpoise in memory, with a schema, at a Unix socket in the folder.

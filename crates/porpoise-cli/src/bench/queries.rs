@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use porpoise_client::Options;
 use porpoise_lab::Target;
-use porpoise_lab::queries::{self, QueriesPlan, Ssb, Suite, Tpch};
+use porpoise_lab::queries::{self, Joins, QueriesPlan, Ssb, Suite, Tpch};
 
 use super::peer::{PeerServer, prepare, routes_to};
 use super::serving::{self, Serving};
@@ -26,7 +26,7 @@ const POOL_BYTES_MIN: f64 = 512e6;
 
 #[derive(Args)]
 pub struct QueriesOptions {
-    /// How much data, as the suite counts it: 1 is some 6 million rows
+    /// How much data, as the suite counts it: 1 is some 10 million rows
     #[arg(long, default_value_t = 0.05)]
     scale: f64,
     /// Makes other data of the same kind
@@ -59,6 +59,10 @@ pub fn measure_tpch(options: &QueriesOptions) -> Result<(), Failure> {
 
 pub fn measure_ssb(options: &QueriesOptions) -> Result<(), Failure> {
     measure(&Ssb::new(checked_scale(options)?, options.seed), options)
+}
+
+pub fn measure_joins(options: &QueriesOptions) -> Result<(), Failure> {
+    measure(&Joins::new(checked_scale(options)?, options.seed), options)
 }
 
 fn checked_scale(options: &QueriesOptions) -> Result<f64, Failure> {
