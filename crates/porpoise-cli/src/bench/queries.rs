@@ -73,7 +73,16 @@ fn checked_scale(options: &QueriesOptions) -> Result<f64, Failure> {
 }
 
 fn measure(suite: &dyn Suite, options: &QueriesOptions) -> Result<(), Failure> {
-    let stop = serving::ends_when_asked()?;
+    let plan = QueriesPlan {
+        queries: options.queries.clone(),
+        rounds: options.rounds,
+        timeout: Duration::from_secs(options.timeout.max(1)),
+        explain: options.explain.clone(),
+        progress: true,
+        stop: serving::ends_when_asked()?,
+    };
+    // Before anything is loaded.
+    plan.chosen(suite)?;
     let folder = temporary_folder()?;
     let pool_bytes = POOL_BYTES_MIN + SCALE_BYTES * options.scale;
     let memory = [format!("--innodb-buffer-pool-size={pool_bytes:.0}")];
@@ -100,14 +109,6 @@ fn measure(suite: &dyn Suite, options: &QueriesOptions) -> Result<(), Failure> {
         let (target, seconds) = (&target.name, took.as_secs_f64());
         println!("{target}: loaded in {seconds:.1} s");
     }
-    let plan = QueriesPlan {
-        queries: options.queries.clone(),
-        rounds: options.rounds,
-        timeout: Duration::from_secs(options.timeout.max(1)),
-        explain: options.explain.clone(),
-        progress: true,
-        stop,
-    };
     let report = queries::run(&targets, suite, &plan)?;
     match options.markdown {
         true => print!("{}", report.markdown()),

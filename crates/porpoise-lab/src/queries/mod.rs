@@ -54,7 +54,7 @@ pub type Row = Vec<Value>;
 
 /// A schema, its rows, and queries.
 pub trait Suite {
-    /// Its name, which is also the schema's.
+    /// Its name, of one word.
     fn name(&self) -> &'static str;
     /// The statements that make its tables, those that others refer to first.
     fn definitions(&self) -> Vec<&'static str>;
@@ -178,7 +178,11 @@ impl Default for QueriesPlan {
 }
 
 impl QueriesPlan {
-    fn chosen(&self, suite: &dyn Suite) -> Result<Vec<Query>, Error> {
+    /// The queries of the suite that are to be measured.
+    ///
+    /// # Errors
+    /// If the plan names one that the suite doesn't have.
+    pub fn chosen(&self, suite: &dyn Suite) -> Result<Vec<Query>, Error> {
         let mut queries = suite.queries();
         if self.queries.is_empty() {
             return Ok(queries);
@@ -263,8 +267,7 @@ impl<'a> Session<'a> {
         let id = self.connection.id();
         let (done, is_done) = mpsc::channel::<()>();
         let (target, timeout) = (self.target, self.timeout);
-        let began = Instant::now();
-        let rows = std::thread::scope(|scope| {
+        let (rows, took) = std::thread::scope(|scope| {
             scope.spawn(move || {
                 if is_done.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
                     // A query that can't be killed costs the connection.
@@ -272,11 +275,12 @@ impl<'a> Session<'a> {
                     killed.inspect_err(|error| eprintln!("{error}")).ok();
                 }
             });
+            let began = Instant::now();
             let rows = self.connection.rows(text);
+            let took = began.elapsed();
             drop(done);
-            rows
+            (rows, took)
         });
-        let took = began.elapsed();
         match rows {
             Ok(rows) => outcome.answered(&rows, took),
             Err(_) if took >= timeout => *outcome = Outcome::TimedOut,

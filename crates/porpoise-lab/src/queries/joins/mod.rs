@@ -78,7 +78,7 @@ struct Film {
 }
 
 impl Joins {
-    /// At a scale, of which 1 is some 12 million rows.
+    /// At a scale, of which 1 is some 11 million rows.
     pub fn new(scale: f64, seed: u64) -> Self {
         let scaled = |rows: f64, least: u64| ((rows * scale).round() as u64).max(least);
         Self {
