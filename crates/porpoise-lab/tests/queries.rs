@@ -133,7 +133,8 @@ fn a_query_that_takes_too_long_is_killed_and_the_next_one_runs() {
         progress: false,
         ..QueriesPlan::default()
     };
-    let report = queries::run(&[target.clone()], &Slow, &plan).unwrap();
+    let targets = [target];
+    let report = queries::run(&targets, &Slow, &plan).unwrap();
     let [slow, wrong, right] = &report.queries[..] else {
         panic!("{report}");
     };
@@ -147,7 +148,7 @@ fn a_query_that_takes_too_long_is_killed_and_the_next_one_runs() {
         queries: vec!["9".into()],
         ..plan
     };
-    let error = queries::run(&[target], &Slow, &plan).unwrap_err();
+    let error = queries::run(&targets, &Slow, &plan).unwrap_err();
     assert!(
         error.to_string().contains("slow has no query 9, but 0 1 2"),
         "{error}"
