@@ -326,3 +326,37 @@ fn fewer_threads_than_clients_measure_every_way_in_with_a_server() {
         "{why}"
     );
 }
+
+#[test]
+fn suites_of_queries_are_measured_and_their_plans_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let plans = folder.path().join("plans");
+    let output = porpoise(&[
+        "bench",
+        "tpch",
+        "--scale=0.001",
+        "--queries=6,1",
+        "--rounds=1",
+        "--markdown",
+        &format!("--explain={}", plans.display()),
+    ]);
+    let (told, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{told}{errors}");
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("Porpoise: loaded in "), "{told}");
+    assert_eq!(lines[1], "| query | rows | Porpoise s |");
+    assert!(lines[3].starts_with("| 1 | 4 | "), "{told}");
+    assert!(lines[4].starts_with("| 6 | 1 | "), "{told}");
+    for plan in ["1.txt", "6.txt"] {
+        let plan = std::fs::read_to_string(plans.join(plan)).unwrap();
+        assert!(plan.contains("lineitem"), "{plan}");
+    }
+    for (arguments, complaint) in [
+        (["ssb", "--scale=0"], "a scale is above 0"),
+        (["joins", "--queries=99"], "joins has no query 99"),
+    ] {
+        let refused = porpoise(&["bench", arguments[0], arguments[1]]);
+        assert!(!refused.status.success());
+        assert!(text(&refused.stderr).contains(complaint), "{refused:?}");
+    }
+}

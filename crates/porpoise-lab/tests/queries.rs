@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use porpoise::{Database, Listen, Listening};
-use porpoise_lab::queries::{self, Outcome, QueriesPlan, Report, Ssb, Suite, Tpch};
+use porpoise_lab::queries::{self, Joins, Outcome, QueriesPlan, Report, Ssb, Suite, Tpch};
 use porpoise_lab::{Peer, Target};
 use tempfile::TempDir;
 
 fn suites() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(Tpch::new(0.001, 1)), Box::new(Ssb::new(0.001, 1))]
+    vec![
+        Box::new(Tpch::new(0.001, 1)),
+        Box::new(Ssb::new(0.001, 1)),
+        Box::new(Joins::new(0.001, 1)),
+    ]
 }
 
 /// Porpoise in memory, with a schema, at a Unix socket in the folder.
@@ -38,6 +42,7 @@ fn measure(targets: &[Target], suite: &dyn Suite, explain: &TempDir) -> Report {
     }
     let plan = QueriesPlan {
         rounds: 1,
+        timeout: Duration::from_secs(600),
         explain: Some(explain.path().join("plans")),
         progress: false,
         ..QueriesPlan::default()
@@ -125,11 +130,12 @@ fn a_query_that_takes_too_long_is_killed_and_the_next_one_runs() {
     let (target, _served) = serve(&folder, "slow");
     queries::load(&target, &Slow, false).unwrap();
     let plan = QueriesPlan {
-        timeout: Duration::from_millis(1_500),
+        timeout: Duration::from_secs(3),
         progress: false,
         ..QueriesPlan::default()
     };
-    let report = queries::run(&[target.clone()], &Slow, &plan).unwrap();
+    let targets = [target];
+    let report = queries::run(&targets, &Slow, &plan).unwrap();
     let [slow, wrong, right] = &report.queries[..] else {
         panic!("{report}");
     };
@@ -143,7 +149,7 @@ fn a_query_that_takes_too_long_is_killed_and_the_next_one_runs() {
         queries: vec!["9".into()],
         ..plan
     };
-    let error = queries::run(&[target], &Slow, &plan).unwrap_err();
+    let error = queries::run(&targets, &Slow, &plan).unwrap_err();
     assert!(
         error.to_string().contains("slow has no query 9, but 0 1 2"),
         "{error}"

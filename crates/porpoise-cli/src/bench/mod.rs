@@ -89,6 +89,9 @@ enum Experiment {
     Tpch(queries::QueriesOptions),
     /// Measure the 13 queries of the Star Schema Benchmark, the same way
     Ssb(queries::QueriesOptions),
+    /// Measure 92 joins of 4 to 14 tables whose columns are skewed and tied to each other, the same
+    /// way
+    Joins(queries::QueriesOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -100,6 +103,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Ceiling(options)) => ceiling::measure(options),
         Some(Experiment::Tpch(options)) => queries::measure_tpch(options),
         Some(Experiment::Ssb(options)) => queries::measure_ssb(options),
+        Some(Experiment::Joins(options)) => queries::measure_joins(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

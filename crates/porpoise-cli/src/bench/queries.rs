@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use porpoise_client::Options;
 use porpoise_lab::Target;
-use porpoise_lab::queries::{self, QueriesPlan, Ssb, Suite, Tpch};
+use porpoise_lab::queries::{self, Joins, QueriesPlan, Ssb, Suite, Tpch};
 
 use super::peer::{PeerServer, prepare, routes_to};
 use super::serving::{self, Serving};
@@ -26,7 +26,7 @@ const POOL_BYTES_MIN: f64 = 512e6;
 
 #[derive(Args)]
 pub struct QueriesOptions {
-    /// How much data, as the suite counts it: 1 is some 6 million rows
+    /// How much data, as the suite counts it: 1 is some 10 million rows
     #[arg(long, default_value_t = 0.05)]
     scale: f64,
     /// Makes other data of the same kind
@@ -61,6 +61,10 @@ pub fn measure_ssb(options: &QueriesOptions) -> Result<(), Failure> {
     measure(&Ssb::new(checked_scale(options)?, options.seed), options)
 }
 
+pub fn measure_joins(options: &QueriesOptions) -> Result<(), Failure> {
+    measure(&Joins::new(checked_scale(options)?, options.seed), options)
+}
+
 fn checked_scale(options: &QueriesOptions) -> Result<f64, Failure> {
     match options.scale {
         scale if scale > 0.0 && scale <= 1_000.0 => Ok(scale),
@@ -69,7 +73,16 @@ fn checked_scale(options: &QueriesOptions) -> Result<f64, Failure> {
 }
 
 fn measure(suite: &dyn Suite, options: &QueriesOptions) -> Result<(), Failure> {
-    let stop = serving::ends_when_asked()?;
+    let plan = QueriesPlan {
+        queries: options.queries.clone(),
+        rounds: options.rounds,
+        timeout: Duration::from_secs(options.timeout.max(1)),
+        explain: options.explain.clone(),
+        progress: true,
+        stop: serving::ends_when_asked()?,
+    };
+    // Before anything is loaded.
+    plan.chosen(suite)?;
     let folder = temporary_folder()?;
     let pool_bytes = POOL_BYTES_MIN + SCALE_BYTES * options.scale;
     let memory = [format!("--innodb-buffer-pool-size={pool_bytes:.0}")];
@@ -96,14 +109,6 @@ fn measure(suite: &dyn Suite, options: &QueriesOptions) -> Result<(), Failure> {
         let (target, seconds) = (&target.name, took.as_secs_f64());
         println!("{target}: loaded in {seconds:.1} s");
     }
-    let plan = QueriesPlan {
-        queries: options.queries.clone(),
-        rounds: options.rounds,
-        timeout: Duration::from_secs(options.timeout.max(1)),
-        explain: options.explain.clone(),
-        progress: true,
-        stop,
-    };
     let report = queries::run(&targets, suite, &plan)?;
     match options.markdown {
         true => print!("{}", report.markdown()),

@@ -7,7 +7,8 @@
 //!                                             └─► Report: seconds, ratio, whether answers agree
 //! ```
 //!
-//! 1. A [`Suite`] is a schema, a generator of its rows and queries: [`Tpch`], [`Ssb`].
+//! 1. A [`Suite`] is a schema, a generator of its rows and queries: [`Tpch`], [`Ssb`],
+//!    [`Joins`].
 //! 2. [`load`] makes the tables on a server and fills them.
 //! 3. [`run`] measures each query until all its rows have come. A query that takes longer than the
 //!    plan allows is killed, and is told apart from one that the server refuses.
@@ -18,6 +19,7 @@
 
 mod answer;
 mod data;
+mod joins;
 mod load;
 mod report;
 mod ssb;
@@ -37,6 +39,7 @@ use crate::{Error, Target};
 
 pub use answer::Answer;
 pub use data::{Day, Value};
+pub use joins::Joins;
 pub use load::load;
 pub use report::{Measured, Outcome, Report};
 pub use ssb::Ssb;
@@ -51,7 +54,7 @@ pub type Row = Vec<Value>;
 
 /// A schema, its rows, and queries.
 pub trait Suite {
-    /// Its name, which is also the schema's.
+    /// Its name, of one word.
     fn name(&self) -> &'static str;
     /// The statements that make its tables, those that others refer to first.
     fn definitions(&self) -> Vec<&'static str>;
@@ -88,34 +91,52 @@ pub struct Query {
     pub ordered_by: Vec<usize>,
 }
 
-/// What begins the line before a query.
+/// What begins the line before a query, and one of its variants.
 const QUERY_MARK: &str = "-- query ";
+const VARIANT_MARK: &str = "-- variant ";
 
-/// Reads a file of queries. Before each is a line with its name, and what it is ordered by:
+/// Reads a file of queries. Before each is a line with its name, and what it is ordered by, and
+/// there may be lines with what its variants put in place of `{1}`, `{2}` and so on:
 ///
 /// ```sql
 /// -- query 13, ordered by 2 1
-/// SELECT …
+/// -- variant a: k.keyword = 'sequel'; t.season > 1
+/// SELECT … AND {1} AND {2};
 /// ```
 ///
-/// Columns count from 1. Each of `replaced` is replaced in all texts.
-fn read_queries(file: &str, replaced: &[(&str, &str)]) -> Vec<Query> {
-    let query = |part: &str| {
-        let (head, text) = part.split_once('\n')?;
-        let (name, ordered_by) = head.split_once(", ordered by ").unwrap_or((head, ""));
-        let column = |number: &str| number.parse::<usize>().ok()?.checked_sub(1);
-        let mut text = text.trim().trim_end_matches(';').to_owned();
-        for (what, by) in replaced {
-            text = text.replace(what, by);
-        }
-        Some(Query {
-            name: name.trim().to_owned(),
-            text,
-            ordered_by: ordered_by.split_whitespace().filter_map(column).collect(),
-        })
-    };
+/// Columns count from 1. Variants' names are put behind that of the query: here it is `13a`.
+fn read_queries(file: &str) -> Vec<Query> {
     let parts = file.split(QUERY_MARK).skip(1);
-    parts.filter_map(query).collect()
+    parts.flat_map(read_variants).collect()
+}
+
+fn read_variants(part: &str) -> Vec<Query> {
+    let (head, body) = part.split_once('\n').unwrap_or((part, ""));
+    let (name, ordered_by) = head.split_once(", ordered by ").unwrap_or((head, ""));
+    let column = |number: &str| number.parse::<usize>().ok()?.checked_sub(1);
+    let ordered_by: Vec<usize> = ordered_by.split_whitespace().filter_map(column).collect();
+    let (variants, lines): (Vec<&str>, Vec<&str>) = body
+        .lines()
+        .partition(|line| line.starts_with(VARIANT_MARK));
+    let text = lines.join("\n");
+    let text = text.trim().trim_end_matches(';');
+    let query = |suffix: &str, text: String| Query {
+        name: format!("{}{suffix}", name.trim()),
+        text,
+        ordered_by: ordered_by.clone(),
+    };
+    if variants.is_empty() {
+        return vec![query("", text.to_owned())];
+    }
+    let variant = |line: &&str| {
+        let (suffix, values) = line[VARIANT_MARK.len()..].split_once(": ")?;
+        let mut text = text.to_owned();
+        for (value, place) in values.split("; ").zip(1..) {
+            text = text.replace(&format!("{{{place}}}"), value);
+        }
+        Some(query(suffix, text))
+    };
+    variants.iter().filter_map(variant).collect()
 }
 
 /// The statements of a file: each ends with a semicolon at the end of a line.
@@ -157,7 +178,11 @@ impl Default for QueriesPlan {
 }
 
 impl QueriesPlan {
-    fn chosen(&self, suite: &dyn Suite) -> Result<Vec<Query>, Error> {
+    /// The queries of the suite that are to be measured.
+    ///
+    /// # Errors
+    /// If the plan names one that the suite doesn't have.
+    pub fn chosen(&self, suite: &dyn Suite) -> Result<Vec<Query>, Error> {
         let mut queries = suite.queries();
         if self.queries.is_empty() {
             return Ok(queries);
@@ -242,8 +267,7 @@ impl<'a> Session<'a> {
         let id = self.connection.id();
         let (done, is_done) = mpsc::channel::<()>();
         let (target, timeout) = (self.target, self.timeout);
-        let began = Instant::now();
-        let rows = std::thread::scope(|scope| {
+        let (rows, took) = std::thread::scope(|scope| {
             scope.spawn(move || {
                 if is_done.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
                     // A query that can't be killed costs the connection.
@@ -251,11 +275,12 @@ impl<'a> Session<'a> {
                     killed.inspect_err(|error| eprintln!("{error}")).ok();
                 }
             });
+            let began = Instant::now();
             let rows = self.connection.rows(text);
+            let took = began.elapsed();
             drop(done);
-            rows
+            (rows, took)
         });
-        let took = began.elapsed();
         match rows {
             Ok(rows) => outcome.answered(&rows, took),
             Err(_) if took >= timeout => *outcome = Outcome::TimedOut,
@@ -301,18 +326,20 @@ mod tests {
 
     #[test]
     fn a_file_of_queries_is_read() {
-        let file = "-- what it is\n\n-- query 1a, ordered by 2 1\nSELECT {x},\n  2;\n\n\
-                    -- query 2\nSELECT 3;\n";
+        let file = "-- what it is\n\n-- query 1, ordered by 2 1\nSELECT 7,\n  2;\n\n\
+                    -- query 2\n-- variant a: x = 1; y\n-- variant b: x = 2; NOT y\n\
+                    SELECT {1}\nAND {2};\n";
         let query = |name: &str, text: &str, ordered_by: &[usize]| Query {
             name: name.into(),
             text: text.into(),
             ordered_by: ordered_by.into(),
         };
         assert_eq!(
-            read_queries(file, &[("{x}", "7")]),
+            read_queries(file),
             [
-                query("1a", "SELECT 7,\n  2", &[1, 0]),
-                query("2", "SELECT 3", &[])
+                query("1", "SELECT 7,\n  2", &[1, 0]),
+                query("2a", "SELECT x = 1\nAND y", &[]),
+                query("2b", "SELECT x = 2\nAND NOT y", &[]),
             ]
         );
     }

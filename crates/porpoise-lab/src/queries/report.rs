@@ -43,6 +43,13 @@ impl Outcome {
         }
     }
 
+    fn answer(&self) -> Option<&Answer> {
+        match self {
+            Self::Answered(answer, _) => Some(answer),
+            Self::TimedOut | Self::Refused(_) => None,
+        }
+    }
+
     /// The median of the rounds.
     pub fn time(&self) -> Option<Duration> {
         match self {
@@ -76,20 +83,18 @@ pub struct Measured {
 impl Measured {
     /// Whether the targets agree, if each has answered.
     pub fn agrees(&self) -> Option<bool> {
-        let answer = |outcome| match outcome {
-            &Outcome::Answered(ref answer, _) => Some(answer),
-            Outcome::TimedOut | Outcome::Refused(_) => None,
-        };
-        let answers: Vec<&Answer> = self.outcomes.iter().map(answer).collect::<Option<_>>()?;
+        let answers: Vec<&Answer> = self
+            .outcomes
+            .iter()
+            .map(Outcome::answer)
+            .collect::<Option<_>>()?;
         let mut pairs = answers.windows(2);
         Some(pairs.all(|pair| pair[0].agrees(pair[1], &self.query.ordered_by)))
     }
 
     fn rows(&self) -> Option<usize> {
-        self.outcomes.iter().find_map(|outcome| match outcome {
-            Outcome::Answered(answer, _) => Some(answer.len()),
-            Outcome::TimedOut | Outcome::Refused(_) => None,
-        })
+        let answer = self.outcomes.iter().find_map(Outcome::answer);
+        answer.map(Answer::len)
     }
 
     /// The first target's time by the last one's; at least one of them has answered.

@@ -252,7 +252,7 @@ impl Suite for Ssb {
     }
 
     fn queries(&self) -> Vec<Query> {
-        read_queries(include_str!("queries.sql"), &[])
+        read_queries(include_str!("queries.sql"))
     }
 }
 

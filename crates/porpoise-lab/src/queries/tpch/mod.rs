@@ -382,7 +382,11 @@ impl Suite for Tpch {
     fn queries(&self) -> Vec<Query> {
         // Clause 2.4.11.3: FRACTION is 0.0001 / SF.
         let fraction = format!("{:.10}", 0.0001 / self.scale);
-        read_queries(include_str!("queries.sql"), &[("{fraction}", &fraction)])
+        let mut queries = read_queries(include_str!("queries.sql"));
+        for query in &mut queries {
+            query.text = query.text.replace("{fraction}", &fraction);
+        }
+        queries
     }
 }
 
