@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use porpoise_catalog::{Index, IndexKind, Relation, Statistics, Table, dictionary};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::ResultColumn;
+use porpoise_planner::TableContents;
 use porpoise_sql::ast::{self, Maintenance};
 use porpoise_storage::{Direction, Snapshot, SpaceId};
 use porpoise_types::{DataType, Value, skip_key_part};
@@ -102,6 +103,8 @@ pub fn maintain(
                 }
                 let statistics = analyze(ddl, &table, &snapshot)?;
                 dictionary::write_statistics(&ddl.shared.store, &table, statistics)?;
+                // The next plan finds a new sample.
+                ddl.shared.store.sample(&table);
                 tell("status", "OK".into());
             }
         }

@@ -5,15 +5,19 @@
 //! together, so that columns that depend on each other don't count twice. The values of literals
 //! count: a plan is made for those of the statement that is planned first.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
+use hashbrown::HashMap;
 use porpoise_catalog::{Table, TableSample};
 use porpoise_core::error::Result;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 use porpoise_storage::{Direction, Snapshot, SpaceId, Store};
 use porpoise_types::{DataType, Value};
+use smallvec::SmallVec;
 
 use crate::Context;
 
@@ -143,19 +147,42 @@ pub fn distinct_values(sample: &TableSample, table: &Table, column: usize) -> Op
 }
 
 /// Conditions that were tried on a sample.
+#[derive(Clone, Debug)]
 pub struct Tried {
     /// How many of its rows pass all conditions that could be tried.
     pub passed: usize,
-    /// Which conditions could not.
-    pub untried: Vec<usize>,
+    /// By condition: whether it could be.
+    pub tried: SmallVec<[bool; 8]>,
 }
 
-/// Tries conditions on the rows of one table, which are in `slot`.
-pub fn try_conditions<'e>(
+/// Trials by where the conditions lie, as long as they lie there.
+pub type Trials = RefCell<HashMap<SmallVec<[usize; 8]>, Tried>>;
+
+/// Tries conditions on the rows of one table, which are in `slot`, unless that was done.
+pub fn try_conditions(
     context: &Context<'_>,
     sample: &TableSample,
     slot: SlotId,
-    conditions: impl Iterator<Item = (usize, &'e Expr)>,
+    conditions: &[&Expr],
+    trials: &Trials,
+) -> Tried {
+    let key = conditions
+        .iter()
+        .map(|c| std::ptr::from_ref::<Expr>(c) as usize);
+    let key: SmallVec<[usize; 8]> = key.collect();
+    if let Some(known) = trials.borrow().get(&key) {
+        return known.clone();
+    }
+    let tried = try_anew(context, sample, slot, conditions);
+    trials.borrow_mut().insert(key, tried.clone());
+    tried
+}
+
+fn try_anew(
+    context: &Context<'_>,
+    sample: &TableSample,
+    slot: SlotId,
+    conditions: &[&Expr],
 ) -> Tried {
     let trial = |row| Trial {
         context,
@@ -163,21 +190,15 @@ pub fn try_conditions<'e>(
         slot,
         row,
     };
-    let (mut tried, mut untried) = (Vec::new(), Vec::new());
-    for (number, condition) in conditions {
-        match trial(0).truth(condition) {
-            Some(_) => tried.push(condition),
-            None => untried.push(number),
-        }
-    }
+    let can_be = |condition: &&Expr| trial(0).truth(condition).is_some();
+    let tried: SmallVec<[bool; 8]> = conditions.iter().map(can_be).collect();
     let passes = |row: &usize| {
         let trial = trial(*row);
-        tried.iter().all(|c| trial.truth(c) == Some(Some(true)))
+        let mut conditions = conditions.iter().zip(&tried);
+        conditions.all(|(c, tried)| !tried || trial.truth(c) == Some(Some(true)))
     };
-    Tried {
-        passed: (0..sample.rows).filter(passes).count(),
-        untried,
-    }
+    let passed = (0..sample.rows).filter(passes).count();
+    Tried { passed, tried }
 }
 
 /// One row of a sample on which conditions are tried.
@@ -255,23 +276,24 @@ impl Trial<'_> {
     }
 
     /// The value of a column, of a literal, or of a literal's cast.
-    fn value(&self, expr: &Expr) -> Option<Value> {
+    fn value<'e>(&'e self, expr: &'e Expr) -> Option<Cow<'e, Value>> {
         match &expr.kind {
             ExprKind::Column { slot, column, .. } if *slot == self.slot => {
-                let values = &self.sample.columns.get(*column as usize)?;
-                values.get(self.row).cloned()
+                let values = self.sample.columns.get(*column as usize)?;
+                values.get(self.row).map(Cow::Borrowed)
             }
-            ExprKind::Literal(value) => Some(value.clone()),
-            ExprKind::Parameter(number) => self.context.literals.get(*number).cloned(),
+            ExprKind::Literal(value) => Some(Cow::Borrowed(value)),
+            ExprKind::Parameter(number) => self.context.literals.get(*number).map(Cow::Borrowed),
             ExprKind::Cast { operand, kind } => {
                 let value = self.value(operand)?;
                 if value.is_null() {
                     return Some(value);
                 }
+                let value = value.into_owned();
                 let conversion = self.context.session.conversion(0);
                 let cast = porpoise_expr::cast::cast;
                 let done = cast(value, &operand.ty, &expr.ty, *kind, &conversion);
-                done.ok().map(|(value, _)| value)
+                done.ok().map(|(value, _)| Cow::Owned(value))
             }
             _ => None,
         }

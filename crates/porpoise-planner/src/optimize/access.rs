@@ -15,7 +15,7 @@ use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sarg};
 use crate::plan::{Access, Node, RowLock, Scan};
 use crate::query::Source;
-use crate::sample;
+use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
 
 /// Finding the first row of a range.
@@ -103,7 +103,7 @@ fn rows_per_key(table: &Table, index: usize, parts: usize, rows: f64) -> f64 {
 }
 
 /// The cheapest path to a table's rows, given the conditions that can be checked there and the
-/// slots filled before.
+/// slots filled before. `trials` keeps what is found by trying them on a sample.
 pub fn best(
     binder: &Binder<'_>,
     source: &Source,
@@ -111,6 +111,7 @@ pub fn best(
     conditions: &[&Expr],
     available: &SlotSet,
     wanted: &InterestingOrder,
+    trials: &Trials,
 ) -> Path {
     let sargs = if conditions.is_empty() {
         Vec::new()
@@ -125,6 +126,7 @@ pub fn best(
         wanted,
         rows: binder.row_count(table).max(1.0),
         sample: OnceCell::new(),
+        trials,
     }
     .best(&sargs)
 }
@@ -149,6 +151,7 @@ struct Choice<'a> {
     rows: f64,
     /// Some of them, if somebody has asked.
     sample: OnceCell<Option<Arc<TableSample>>>,
+    trials: &'a Trials,
 }
 
 impl Choice<'_> {
@@ -208,10 +211,8 @@ impl Choice<'_> {
         let is_exact = |number: usize| exact.contains(&number);
         let conditions = self.conditions.iter().copied().enumerate();
         let left = conditions.clone().filter(|(number, _)| !is_exact(*number));
-        let (mut part, left): (f64, SmallVec<[&Expr; 4]>) = match self.tried(left.clone()) {
-            Some((part, untried)) => (part, untried.iter().map(|n| self.conditions[*n]).collect()),
-            None => (1.0, left.map(|(_, condition)| condition).collect()),
-        };
+        let left: SmallVec<[&Expr; 8]> = left.map(|(_, condition)| condition).collect();
+        let (mut part, left) = self.tried(&left).unwrap_or((1.0, left));
         // Of equalities with columns that are equal themselves one says what all say.
         let mut joined: SmallVec<[usize; 4]> = SmallVec::new();
         for (_, condition) in conditions.filter(|(number, _)| is_exact(*number)) {
@@ -247,23 +248,23 @@ impl Choice<'_> {
 
     /// The part of the sample that passes some conditions, and the conditions that can't be tried on
     /// it. `None` without a sample or anything to try.
-    fn tried<'e>(
-        &self,
-        conditions: impl Iterator<Item = (usize, &'e Expr)> + Clone,
-    ) -> Option<(f64, Vec<usize>)> {
-        let count = conditions.clone().count();
-        if count == 0 {
+    fn tried<'e>(&self, conditions: &[&'e Expr]) -> Option<(f64, SmallVec<[&'e Expr; 8]>)> {
+        if conditions.is_empty() {
             return None;
         }
         let sample = self.sample()?;
-        let context = self.binder.context;
-        let tried = sample::try_conditions(context, sample, self.source.slot, conditions);
-        if tried.untried.len() == count {
+        let (context, slot) = (self.binder.context, self.source.slot);
+        let done = sample::try_conditions(context, sample, slot, conditions, self.trials);
+        if !done.tried.contains(&true) {
             return None;
         }
         // Where none passes, half a row of the sample is taken to.
-        let part = (tried.passed as f64).max(0.5) / sample.rows as f64;
-        Some((part, tried.untried))
+        let part = (done.passed as f64).max(0.5) / sample.rows as f64;
+        let untried = conditions
+            .iter()
+            .zip(&done.tried)
+            .filter(|(_, tried)| !**tried);
+        Some((part, untried.map(|(condition, _)| *condition).collect()))
     }
 
     /// A condition that lets some single values of a column pass.
@@ -391,9 +392,10 @@ impl Choice<'_> {
         let guess = self.guessed_rows_of_ranges(position, found);
         let used = &index.parts[..found.parts];
         let is_used = |sarg: &&Sarg| used.iter().any(|part| part.column == sarg.column);
-        let conditions = sargs.iter().filter(is_used).map(|sarg| sarg.condition);
-        let conditions = conditions.map(|number| (number, self.conditions[number]));
-        let most = match self.tried(conditions) {
+        let conditions = sargs.iter().filter(is_used);
+        let conditions = conditions.map(|sarg| self.conditions[sarg.condition]);
+        let conditions: SmallVec<[&Expr; 8]> = conditions.collect();
+        let most = match self.tried(&conditions) {
             // Some bounds are rows of other tables: each selects a part of what the others leave.
             Some((part, untried)) if !untried.is_empty() => {
                 return guess.min(self.rows * part).max(1.0);

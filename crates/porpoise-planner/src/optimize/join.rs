@@ -26,6 +26,7 @@ use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer};
 use crate::plan::slots_of;
 use crate::plan::{JoinKind, Node};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
+use crate::sample::Trials;
 use crate::slot_set::SlotSet;
 
 struct Unit<'t> {
@@ -483,7 +484,15 @@ fn build_source(
             } else {
                 &InterestingOrder::default()
             };
-            let path = access::best(binder, source, table, &references, before, wanted);
+            let path = access::best(
+                binder,
+                source,
+                table,
+                &references,
+                before,
+                wanted,
+                &Trials::default(),
+            );
             let in_order = path.in_order && !wanted.keys.is_empty();
             let mut number = 0;
             let exact = path.exact.clone();

@@ -94,10 +94,11 @@ fn push(query: &mut Query, slot: SlotId, condition: &Expr) -> bool {
     match &mut query.body {
         Body::Select(block) => push_into_block(block, condition),
         Body::SetOperation { slot, inputs, .. } => {
-            let pushed = inputs
-                .iter_mut()
-                .map(|input| push(input, *slot, &condition));
-            pushed.fold(true, |all, one| all && one)
+            let mut moved = true;
+            for input in inputs {
+                moved &= push(input, *slot, &condition);
+            }
+            moved
         }
         Body::Values { .. } | Body::JsonTable { .. } | Body::Recursive { .. } => false,
     }

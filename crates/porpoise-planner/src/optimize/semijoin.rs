@@ -24,6 +24,7 @@ use crate::plan::RowLock;
 use crate::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, WithNode,
 };
+use crate::sample::Trials;
 use crate::slot_set::SlotSet;
 
 /// Converts the conditions that can be; the others stay.
@@ -318,6 +319,7 @@ fn drives(
                 &here,
                 &SlotSet::default(),
                 &InterestingOrder::default(),
+                &Trials::default(),
             );
             rows_outer = Some(path.cost);
         }

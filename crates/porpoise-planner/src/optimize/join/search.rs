@@ -17,6 +17,7 @@ use crate::optimize::order::InterestingOrder;
 use crate::optimize::{access, expr_slots};
 use crate::plan::{JoinKind, RowLock};
 use crate::query::{JoinTree, SourceKind};
+use crate::sample::Trials;
 use crate::slot_set::SlotSet;
 
 /// Up to this many units every order is tried.
@@ -93,6 +94,7 @@ fn best_order_of_some(
         candidates: candidates.collect(),
         outer,
         costs,
+        trials: Trials::default(),
         local,
     };
     if units.len() <= SEARCH_MAX
@@ -182,6 +184,7 @@ struct Search<'a, 't> {
     candidates: Vec<Candidate<'a, 't>>,
     outer: &'a SlotSet,
     costs: &'a Costs,
+    trials: Trials,
     /// The slots of all units.
     local: SlotSet,
 }
@@ -306,8 +309,9 @@ impl Search<'_, '_> {
             JoinTree::Leaf(source) => match &source.kind {
                 SourceKind::Table(table) => {
                     let wanted = InterestingOrder::default();
+                    let (binder, trials) = (self.binder, &self.trials);
                     let path =
-                        access::best(self.binder, source, table, &conditions, filled, &wanted);
+                        access::best(binder, source, table, &conditions, filled, &wanted, trials);
                     (path.cost, path.passed)
                 }
                 SourceKind::Planned { rows, .. } => {
