@@ -304,6 +304,12 @@ impl Charge {
         Ok(())
     }
 
+    /// The buffer has freed so many bytes. They stay its own until it is cleared or dropped.
+    #[inline]
+    pub fn sub(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
     /// Gives everything back: the buffer is freed.
     pub fn clear(&mut self) {
         if let Some(account) = self.account.take() {

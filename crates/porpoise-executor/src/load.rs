@@ -223,6 +223,7 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
     };
     let mut fields = Fields::new(source, load.format.clone());
     for _ in 0..load.ignore_lines {
+        exec.check_interrupt()?;
         fields.skip_line()?;
     }
     let mut row = Vec::new();

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::Charge;
 use porpoise_expr::compare;
 use porpoise_expr::key;
-use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
+use porpoise_expr::{Comparison, Domain, EvalContext, Expr, ExprKind, SubqueryKind};
 use porpoise_planner::plan::Subplan;
 use porpoise_types::{KeyBuf, Value};
 
@@ -25,8 +26,13 @@ pub(super) enum SubplanResult {
         /// Encoded single values, for `=`: a look-up instead of a search.
         set: HashSet<Box<[u8]>>,
         has_null: bool,
+        /// For the rows and the set.
+        _charge: Charge,
     },
 }
+
+/// What a row takes beside its values, and an encoded value beside its bytes.
+const ROW_BYTES: usize = 80;
 
 impl Exec<'_> {
     /// The value of the statement's n-th subquery.
@@ -54,6 +60,7 @@ impl Exec<'_> {
                     rows,
                     set,
                     has_null,
+                    ..
                 },
                 SubqueryKind::Quantified {
                     operand,
@@ -86,6 +93,7 @@ impl Exec<'_> {
             SubqueryKind::Exists { .. } => Ok(SubplanResult::Exists(input.next(self)?)),
             SubqueryKind::Quantified { .. } => {
                 let (mut rows, mut set, mut has_null) = (Vec::new(), HashSet::new(), false);
+                let mut charge = Charge::default();
                 while input.next(self)? {
                     let mut row = Vec::with_capacity(subplan.output.len());
                     for output in &subplan.output {
@@ -97,12 +105,18 @@ impl Exec<'_> {
                         key::encode_values(std::iter::once((value, &output.ty, false)), &mut key);
                         set.insert(key.as_slice().into());
                     }
+                    let values = row
+                        .iter()
+                        .map(|value| size_of_val(value) + value.heap_bytes());
+                    let bytes = values.sum::<usize>() * 2 + ROW_BYTES;
+                    charge.add(&self.session.memory, bytes)?;
                     rows.push(row);
                 }
                 Ok(SubplanResult::Rows {
                     rows,
                     set,
                     has_null,
+                    _charge: charge,
                 })
             }
         }
@@ -148,6 +162,7 @@ impl Exec<'_> {
         }
         let mut unknown = false;
         for row in rows {
+            self.check_interrupt()?;
             match row_comparison(&left, row, op, domains) {
                 None => unknown = true,
                 Some(is) if is != all => return Ok(truth(!all)),

@@ -58,6 +58,27 @@ pub enum JsonValue {
     },
 }
 
+impl JsonValue {
+    /// About how many bytes it takes beside its own size: texts, elements, members.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            JsonValue::String(text) => text.len(),
+            JsonValue::Opaque { bytes, .. } => bytes.len(),
+            JsonValue::Array(items) => {
+                let item = |item: &JsonValue| size_of::<JsonValue>() + item.heap_bytes();
+                items.iter().map(item).sum()
+            }
+            JsonValue::Object(members) => {
+                let member = |(name, value): &(CompactString, JsonValue)| {
+                    size_of::<(CompactString, JsonValue)>() + name.len() + value.heap_bytes()
+                };
+                members.iter().map(member).sum()
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// Invalid JSON text (error 3140/3141), at a byte offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::EvalContext;
 use porpoise_expr::key;
 use porpoise_expr::{Expr, SlotId};
@@ -13,6 +14,9 @@ use crate::Exec;
 use crate::eval::Evaluate;
 use crate::row_buffer::RowBuffer;
 
+/// What a key takes in the table beside its bytes.
+const KEY_BYTES: usize = 80;
+
 pub(super) struct HashJoin<'p> {
     left: BoxedOperator<'p>,
     right: BoxedOperator<'p>,
@@ -23,6 +27,7 @@ pub(super) struct HashJoin<'p> {
     right_slots: &'p [SlotId],
     rows: RowBuffer,
     table: HashMap<Box<[u8]>, Vec<u32>>,
+    charge: Charge,
     /// The current left row's matches: its key, how many were tried, whether one passed.
     matches: Option<(KeyBuf, usize, bool)>,
 }
@@ -45,6 +50,7 @@ impl<'p> HashJoin<'p> {
             right_slots,
             rows: RowBuffer::default(),
             table: HashMap::new(),
+            charge: Charge::default(),
             matches: None,
         }
     }
@@ -68,7 +74,8 @@ impl HashJoin<'_> {
 impl Operator for HashJoin<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.rows.clear();
-        self.table.clear();
+        self.table = HashMap::new();
+        self.charge.clear();
         self.matches = None;
         self.right.open(exec)?;
         while self.right.next(exec)? {
@@ -76,10 +83,13 @@ impl Operator for HashJoin<'_> {
                 continue;
             };
             let number = self.rows.len() as u32;
-            self.rows.push(&exec.frame, self.right_slots);
+            self.rows.push(exec, self.right_slots)?;
+            let account = &exec.session.memory;
+            self.charge.add(account, 2 * size_of::<u32>())?;
             match self.table.get_mut(key.as_slice()) {
                 Some(rows) => rows.push(number),
                 None => {
+                    self.charge.add(account, key.len() + KEY_BYTES)?;
                     self.table.insert(key.as_slice().into(), vec![number]);
                 }
             }
@@ -89,11 +99,11 @@ impl Operator for HashJoin<'_> {
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
         loop {
+            exec.check_interrupt()?;
             let Some((key, tried, passed)) = &mut self.matches else {
                 if !self.left.next(exec)? {
                     return Ok(false);
                 }
-                exec.check_interrupt()?;
                 let key = Self::key(exec, self.left_keys)?;
                 self.matches = Some((key.unwrap_or_default(), 0, false));
                 continue;

@@ -27,7 +27,7 @@ mod virtual_table;
 use porpoise_core::error::Result;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
-use porpoise_expr::{Expr, SlotId};
+use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
@@ -199,7 +199,8 @@ fn sort_key_of(exec: &mut Exec<'_>, keys: &[SortKey], out: &mut KeyBuf) -> Resul
     key_of(exec, keys, out)
 }
 
-/// Yields a buffer's next row.
+/// Yields a buffer's next row. The rows behind an operator that discards them all are many: each is
+/// a place where the statement can be ended.
 pub(super) fn replay(
     rows: &RowBuffer,
     at: &mut usize,
@@ -209,6 +210,7 @@ pub(super) fn replay(
     if *at >= rows.len() {
         return Ok(false);
     }
+    exec.check_interrupt()?;
     rows.restore(*at, &mut exec.frame, slots);
     *at += 1;
     Ok(true)
