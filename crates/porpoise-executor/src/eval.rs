@@ -10,7 +10,7 @@ use porpoise_core::error::{Condition, Error, Level, Result};
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::function::{Call, Eval};
-use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, SlotId};
+use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind, SlotId};
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
@@ -200,9 +200,9 @@ impl Evaluate for Expr {
                 let (Some(text), Some(pattern)) = (operand.as_bytes(), pattern.as_bytes()) else {
                     return Ok(Value::Null);
                 };
-                Ok(boolean(
-                    porpoise_types::like(text, pattern, *escape, *collation) != *negated,
-                ))
+                let check = || exec.check_interrupt();
+                let matches = porpoise_types::try_like(text, pattern, *escape, *collation, check)?;
+                Ok(boolean(matches != *negated))
             }
             ExprKind::Case {
                 branches,
@@ -222,16 +222,17 @@ impl Evaluate for Expr {
                 function,
                 arguments,
             } => {
-                let strict = match function.eval {
+                let (eval, strict) = match function.eval {
                     Eval::Lazy(eval) => {
                         return eval(&mut Call {
+                            function,
                             context: exec,
                             arguments,
                             ty: &self.ty,
                         });
                     }
-                    Eval::Strict(_) => true,
-                    Eval::Values(_) => false,
+                    Eval::Strict(eval) => (eval, true),
+                    Eval::Values(eval) => (eval, false),
                 };
                 let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
                 for argument in arguments {
@@ -241,21 +242,14 @@ impl Evaluate for Expr {
                     }
                     values.push(value);
                 }
-                match function.eval {
-                    Eval::Strict(eval) | Eval::Values(eval) => eval(
-                        &mut Call {
-                            context: exec,
-                            arguments,
-                            ty: &self.ty,
-                        },
-                        &values,
-                    ),
-                    Eval::Lazy(eval) => eval(&mut Call {
-                        context: exec,
-                        arguments,
-                        ty: &self.ty,
-                    }),
-                }
+                let mut call = Call {
+                    function,
+                    context: exec,
+                    arguments,
+                    ty: &self.ty,
+                };
+                let result = eval(&mut call, &values)?;
+                call.bounded(result)
             }
             ExprKind::Row(_) => Err(Error::operand_columns(1)),
             ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),

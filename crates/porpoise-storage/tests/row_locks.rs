@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use porpoise_storage::LockMode::{Absent, Exclusive, Insert, Shared};
-use porpoise_storage::{InterruptCause, LockError, Locked, Options, SpaceId, Store, Transaction, Wait, WaitPhase};
+use porpoise_storage::{
+    InterruptCause, LockError, Locked, Options, SpaceId, Store, Transaction, Wait, WaitPhase,
+};
 
 const SPACE: SpaceId = SpaceId(1);
 const LONG: Wait = Wait::Timeout(Duration::from_secs(20));

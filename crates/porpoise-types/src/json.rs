@@ -393,32 +393,84 @@ impl JsonValue {
         self.compare(other).is_eq()
     }
 
-    /// `JSON_CONTAINS(self, candidate)`.
-    pub fn contains(&self, candidate: &JsonValue) -> bool {
+    /// `JSON_CONTAINS(self, candidate)`. Elements are compared each with each: `check` is called
+    /// before each comparison.
+    ///
+    /// # Errors
+    /// What `check` fails with.
+    pub fn contains<E>(
+        &self,
+        candidate: &JsonValue,
+        check: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        check()?;
         match (self, candidate) {
-            (JsonValue::Array(items), JsonValue::Array(wanted)) => {
-                wanted.iter().all(|w| items.iter().any(|i| i.contains(w)))
+            (JsonValue::Array(_), JsonValue::Array(wanted)) => {
+                for item in wanted {
+                    if !self.has_item(|own| own.contains(item, check))? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
             }
-            (JsonValue::Array(items), wanted) => items.iter().any(|i| i.contains(wanted)),
-            (JsonValue::Object(_), JsonValue::Object(wanted)) => wanted
-                .iter()
-                .all(|(k, w)| self.get(k).is_some_and(|v| v.contains(w))),
-            (a, b) => a.equals(b),
+            (JsonValue::Array(_), wanted) => self.has_item(|own| own.contains(wanted, check)),
+            (JsonValue::Object(_), JsonValue::Object(wanted)) => {
+                for (key, value) in wanted {
+                    match self.get(key) {
+                        Some(own) if own.contains(value, check)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                Ok(true)
+            }
+            (a, b) => Ok(a.equals(b)),
         }
     }
 
-    /// `JSON_OVERLAPS`: whether two documents have an element or a member in common.
-    pub fn overlaps(&self, other: &JsonValue) -> bool {
+    /// `JSON_OVERLAPS`: whether two documents have an element or a member in common. Calls `check`
+    /// as [`JsonValue::contains`] does.
+    ///
+    /// # Errors
+    /// What `check` fails with.
+    pub fn overlaps<E>(
+        &self,
+        other: &JsonValue,
+        check: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, E> {
         match (self, other) {
-            (JsonValue::Array(a), JsonValue::Array(b)) => {
-                a.iter().any(|x| b.iter().any(|y| x.equals(y)))
+            (JsonValue::Array(_), JsonValue::Array(_)) => {
+                self.has_item(|a| other.has_item(|b| check().map(|()| a.equals(b))))
             }
-            (JsonValue::Array(a), b) | (b, JsonValue::Array(a)) => a.iter().any(|x| x.equals(b)),
-            (JsonValue::Object(a), JsonValue::Object(_)) => a
-                .iter()
-                .any(|(k, v)| other.get(k).is_some_and(|w| v.equals(w))),
-            (a, b) => a.equals(b),
+            (array @ JsonValue::Array(_), one) | (one, array @ JsonValue::Array(_)) => {
+                array.has_item(|item| check().map(|()| item.equals(one)))
+            }
+            (JsonValue::Object(members), JsonValue::Object(_)) => {
+                for (key, value) in members {
+                    check()?;
+                    if other.get(key).is_some_and(|own| value.equals(own)) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            (a, b) => Ok(a.equals(b)),
         }
+    }
+
+    /// Whether it is an array with such an element.
+    fn has_item<E>(
+        &self,
+        mut is_wanted: impl FnMut(&JsonValue) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let JsonValue::Array(items) = self else {
+            return Ok(false);
+        };
+        for item in items {
+            if is_wanted(item)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// `JSON_DEPTH`: 1 for scalars and empty containers.

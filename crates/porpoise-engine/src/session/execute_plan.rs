@@ -200,7 +200,10 @@ impl Session {
         let PlanKind::Query(query) = &plan.kind else {
             return None;
         };
-        let limit_ms = match (query.max_execution_time_ms, self.state.max_execution_time_ms) {
+        let limit_ms = match (
+            query.max_execution_time_ms,
+            self.state.max_execution_time_ms,
+        ) {
             (Some(hinted), _) => hinted.get(),
             (None, 0) => return None,
             (None, limit) => limit,
