@@ -374,9 +374,10 @@ pub(super) fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
     if call.ty.is_binary_string() {
         return Value::Bytes(out);
     }
-    Value::Text(
-        CompactString::from_utf8(&out).unwrap_or_else(|_| CompactString::from_utf8_lossy(&out)),
-    )
+    Value::Text(match String::from_utf8(out) {
+        Ok(text) => text.into(),
+        Err(error) => CompactString::from_utf8_lossy(error.as_bytes()),
+    })
 }
 
 fn long_text(collation: Collation) -> DataType {
