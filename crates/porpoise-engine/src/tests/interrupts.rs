@@ -203,6 +203,8 @@ fn database() -> Db {
     db.run("DO GET_LOCK('taken', 0)");
     db.run("BEGIN");
     db.run("UPDATE locked SET i = 3");
+    // The last row that a cascade comes to.
+    db.run("SELECT * FROM parent WHERE id = 10001 FOR UPDATE");
     db
 }
 
