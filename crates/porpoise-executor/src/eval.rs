@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use porpoise_core::error::{Condition, Error, Level, Result};
+use porpoise_core::memory::Charge;
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::function::{Call, Eval};
@@ -235,11 +236,13 @@ impl Evaluate for Expr {
                     Eval::Values(eval) => (eval, false),
                 };
                 let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
+                let mut charge = Charge::default();
                 for argument in arguments {
                     let value = argument.eval(exec)?;
                     if strict && value.is_null() {
                         return Ok(Value::Null);
                     }
+                    exec.charge_long(&value, &mut charge)?;
                     values.push(value);
                 }
                 let mut call = Call {
@@ -268,6 +271,22 @@ fn boolean(truth: bool) -> Value {
 }
 
 impl Exec<'_> {
+    /// Charges a string beside which others are kept, if it is long: a thousand arguments, each as
+    /// long as a string may be, are more than a machine has memory for.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub(crate) fn charge_long(&self, value: &Value, charge: &mut Charge) -> Result<()> {
+        const SHORT_BYTES: usize = 1 << 16;
+        match value.as_bytes() {
+            Some(bytes) if bytes.len() > SHORT_BYTES => {
+                charge.add(&self.session.memory, bytes.len())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A column of a slot's current row.
     pub fn column(&self, slot: SlotId, column: usize, ty: &DataType) -> Value {
         let row = &self.frame.slots[slot.0 as usize];

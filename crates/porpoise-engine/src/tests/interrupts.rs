@@ -358,3 +358,74 @@ fn a_connection_that_takes_too_much_memory_is_closed() {
     assert!(all.session.control().is_connection_killed());
     beside(&db).run("SELECT 1");
 }
+
+#[test]
+fn results_longer_than_a_packet_are_null_with_a_warning() {
+    let mut db = Db::with(&[("max_allowed_packet", "1048576")]);
+    db.run("SET @long = REPEAT('a', 1048576)");
+    let longer = [
+        ("repeat", "REPEAT('a', 1048577)"),
+        ("repeat", "REPEAT(@long, 9223372036854775807)"),
+        ("space", "SPACE(1048577)"),
+        ("concat", "CONCAT(@long, 'b')"),
+        ("concat_ws", "CONCAT_WS(',', @long, 'b')"),
+        ("lpad", "LPAD('a', 1048577, 'b')"),
+        ("rpad", "RPAD('a', 1048577, 'b')"),
+        ("rpad", "RPAD('a', 1048576, 'é')"),
+        ("replace", "REPLACE(@long, 'a', 'bc')"),
+        ("insert", "INSERT(@long, 5, 0, 'b')"),
+        ("hex", "HEX(@long)"),
+        ("to_base64", "TO_BASE64(@long)"),
+        ("quote", "QUOTE(@long)"),
+        ("export_set", "EXPORT_SET(-1, @long, 'n')"),
+        ("make_set", "MAKE_SET(3, @long, 'b')"),
+        ("regexp_replace", "REGEXP_REPLACE(@long, 'a', 'bc')"),
+        ("aes_encrypt", "AES_ENCRYPT(@long, 'key')"),
+        ("json_array", "JSON_ARRAY(@long, @long)"),
+        ("json_object", "JSON_OBJECT('k', @long)"),
+        ("json_quote", "JSON_QUOTE(@long)"),
+        (
+            "date_format",
+            "DATE_FORMAT('2024-01-01', REPEAT('%W', 500000))",
+        ),
+        ("cast_as_binary", "CAST('a' AS BINARY(1048577))"),
+    ];
+    for (name, call) in longer {
+        assert_eq!(db.rows(&format!("SELECT {call} IS NULL")), ["1"], "{call}");
+        let warning = format!(
+            "Warning|1301|Result of {name}() was larger than max_allowed_packet (1048576) - truncated"
+        );
+        assert_eq!(db.rows("SHOW WARNINGS"), [warning], "{call}");
+    }
+    // What is just as long as a packet is whole.
+    for call in [
+        "REPEAT('a', 1048576)",
+        "CONCAT(LEFT(@long, 1048575), 'b')",
+        "LPAD('a', 1048576, 'b')",
+        "HEX(LEFT(@long, 524288))",
+    ] {
+        assert_eq!(db.rows(&format!("SELECT LENGTH({call})")), ["1048576"]);
+    }
+    db.run("SET group_concat_max_len = 1000000000");
+    db.run("CREATE TABLE two (t LONGTEXT)");
+    db.run("INSERT INTO two VALUES (REPEAT('a', 600000)), (REPEAT('b', 600000))");
+    for order in ["", " ORDER BY t DESC"] {
+        let sql = format!("SELECT LENGTH(GROUP_CONCAT(t{order})) FROM two");
+        assert_eq!(db.rows(&sql), ["1048576"]);
+        assert_eq!(
+            db.rows("SHOW WARNINGS"),
+            ["Warning|1260|Row 2 was cut by GROUP_CONCAT()"]
+        );
+    }
+}
+
+#[test]
+fn long_arguments_count_too() {
+    let mut db = Db::new();
+    db.run("SET @long = REPEAT('a', 10000000)");
+    db.run("SET statement_memory_limit = 33554432");
+    let many = |call: &str| format!("SELECT LENGTH({call}({}))", vec!["@long"; 20].join(", "));
+    db.fails(&many("CONCAT"), 1037);
+    db.fails(&many("GREATEST"), 1037);
+    db.run("SELECT LENGTH(CONCAT(@long, @long))");
+}

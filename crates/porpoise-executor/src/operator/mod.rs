@@ -25,6 +25,7 @@ mod top_sort;
 mod virtual_table;
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
 use porpoise_expr::{EvalContext, Expr, SlotId};
@@ -173,8 +174,11 @@ pub fn all_true(conditions: &[Expr], exec: &mut Exec<'_>) -> Result<bool> {
 /// Computes expressions and encodes them into a slot.
 pub fn project(exec: &mut Exec<'_>, slot: SlotId, output: &[Expr]) -> Result<()> {
     let mut values: SmallVec<[Value; 8]> = SmallVec::with_capacity(output.len());
+    let mut charge = Charge::default();
     for expr in output {
-        values.push(expr.eval(exec)?);
+        let value = expr.eval(exec)?;
+        exec.charge_long(&value, &mut charge)?;
+        values.push(value);
     }
     exec.fill(slot, &values)
 }
