@@ -335,7 +335,9 @@ pub struct Place(u64);
 /// for each string.
 #[derive(Debug, Default)]
 pub struct Arena {
-    chunks: Vec<Vec<u8>>,
+    /// Grows to a chunk's size before there are others: most arenas stay small.
+    first: Vec<u8>,
+    others: Vec<Vec<u8>>,
     charge: Charge,
 }
 
@@ -344,15 +346,16 @@ impl Arena {
     pub fn in_buffer(mut buffer: Vec<u8>) -> Arena {
         buffer.clear();
         Arena {
-            chunks: vec![buffer],
-            charge: Charge::default(),
+            first: buffer,
+            ..Arena::default()
         }
     }
 
     /// The first buffer, emptied; all else is freed.
     pub fn take_buffer(&mut self) -> Vec<u8> {
-        let mut buffer = self.chunks.drain(..).next().unwrap_or_default();
+        self.others = Vec::new();
         self.charge.clear();
+        let mut buffer = std::mem::take(&mut self.first);
         buffer.clear();
         buffer
     }
@@ -361,7 +364,7 @@ impl Arena {
     pub fn clear(&mut self) {
         let buffer = self.take_buffer();
         if buffer.capacity() <= UNCOUNTED_BYTES {
-            self.chunks.push(buffer);
+            self.first = buffer;
         }
     }
 
@@ -375,30 +378,24 @@ impl Arena {
         account: &Arc<MemoryAccount>,
         len: usize,
     ) -> Result<(Place, &mut Vec<u8>)> {
-        let has_room = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= len;
-        if !self.chunks.last().is_some_and(has_room) {
+        let last = self.others.last().unwrap_or(&self.first);
+        if last.capacity() - last.len() < len {
             self.add_room(account, len)?;
         }
-        let number = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[number];
-        Ok((Place((number as u64) << 32 | chunk.len() as u64), chunk))
+        let number = self.others.len() as u64;
+        let chunk = self.others.last_mut().unwrap_or(&mut self.first);
+        Ok((Place(number << 32 | chunk.len() as u64), chunk))
     }
 
     #[cold]
     fn add_room(&mut self, account: &Arc<MemoryAccount>, len: usize) -> Result<()> {
-        if let [first] = &mut self.chunks[..]
-            && first.len() + len <= CHUNK_BYTES
-        {
-            return self.charge.reserve(account, first, len);
+        if self.others.is_empty() && self.first.len() + len <= CHUNK_BYTES {
+            return self.charge.reserve(account, &mut self.first, len);
         }
         let mut chunk = Vec::new();
-        match self.chunks.is_empty() {
-            true => self.charge.reserve(account, &mut chunk, len)?,
-            false => self
-                .charge
-                .reserve(account, &mut chunk, len.max(CHUNK_BYTES))?,
-        }
-        self.chunks.push(chunk);
+        let bytes = len.max(CHUNK_BYTES);
+        self.charge.reserve(account, &mut chunk, bytes)?;
+        self.others.push(chunk);
         Ok(())
     }
 
@@ -415,7 +412,10 @@ impl Arena {
     /// The bytes from a place on, and what else lies behind them.
     #[inline]
     pub fn from(&self, place: Place) -> &[u8] {
-        let chunk = &self.chunks[(place.0 >> 32) as usize];
+        let chunk = match (place.0 >> 32) as usize {
+            0 => &self.first,
+            number => &self.others[number - 1],
+        };
         &chunk[(place.0 & u64::from(u32::MAX)) as usize..]
     }
 }
