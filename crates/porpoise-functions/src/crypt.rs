@@ -20,7 +20,8 @@ use aes::{Aes128, Aes192, Aes256};
 use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, TDEFLStatus, create_comp_flags_from_zip_params,
 };
-use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::{DecompressorOxide, inflate_flags};
 use porpoise_core::error::{Error, Level, Result};
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure,
@@ -440,11 +441,41 @@ fn uncompress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             .warn(Level::Warning, warning.into_condition());
         return Ok(Value::Null);
     }
-    match decompress_to_vec_zlib_with_limit(stream, length as usize) {
-        Ok(text) => Ok(Value::Bytes(text)),
-        Err(_) => {
+    match decompress_zlib(call.context, stream, length as usize)? {
+        Some(text) => Ok(Value::Bytes(text)),
+        None => {
             corrupted(call);
             Ok(Value::Null)
+        }
+    }
+}
+
+/// What a zlib stream holds; `None` if it is none, or holds more than `most` bytes. It is read piece
+/// by piece: the statement may end in between.
+fn decompress_zlib(
+    context: &dyn EvalContext,
+    mut stream: &[u8],
+    most: usize,
+) -> Result<Option<Vec<u8>>> {
+    const PIECE_BYTES: usize = 1 << 20;
+    let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
+        | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+    let mut decompressor = Box::<DecompressorOxide>::default();
+    let (mut out, mut len) = (Vec::new(), 0);
+    loop {
+        context.check_interrupt()?;
+        out.resize(most.min(len + PIECE_BYTES), 0);
+        let (status, read, written) =
+            miniz_oxide::inflate::core::decompress(&mut decompressor, stream, &mut out, len, flags);
+        len += written;
+        stream = &stream[read..];
+        match status {
+            TINFLStatus::Done => {
+                out.truncate(len);
+                return Ok(Some(out));
+            }
+            TINFLStatus::HasMoreOutput if len < most => {}
+            _ => return Ok(None),
         }
     }
 }

@@ -178,6 +178,28 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The order of an object's keys: by length, then bytes.
+/// The members of two objects. `join` makes one of what both have of a key, or of what the second
+/// has alone; `None` leaves the key out.
+fn merge_members(
+    first: Vec<(CompactString, JsonValue)>,
+    second: Vec<(CompactString, JsonValue)>,
+    join: impl Fn(Option<JsonValue>, JsonValue) -> Option<JsonValue>,
+) -> Vec<(CompactString, JsonValue)> {
+    let mut merged = Vec::with_capacity(first.len() + second.len());
+    let mut first = first.into_iter().peekable();
+    for (key, value) in second {
+        while let Some(before) = first.next_if(|(own, _)| compare_keys(own, &key).is_lt()) {
+            merged.push(before);
+        }
+        let old = first.next_if(|(own, _)| *own == key);
+        if let Some(value) = join(old.map(|(_, value)| value), value) {
+            merged.push((key, value));
+        }
+    }
+    merged.extend(first);
+    merged
+}
+
 fn compare_keys(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
@@ -497,15 +519,12 @@ impl JsonValue {
     pub fn merge_preserve(self, other: JsonValue) -> JsonValue {
         match (self, other) {
             (JsonValue::Object(a), JsonValue::Object(b)) => {
-                let mut merged = JsonValue::Object(a);
-                for (key, value) in b {
-                    let value = match merged.remove(&key) {
+                JsonValue::Object(merge_members(a, b, |old, value| {
+                    Some(match old {
                         Some(old) => old.merge_preserve(value),
                         None => value,
-                    };
-                    merged.insert(key, value);
-                }
-                merged
+                    })
+                }))
             }
             (a, b) => {
                 let mut items = a.into_items();
@@ -528,17 +547,14 @@ impl JsonValue {
         let JsonValue::Object(changes) = patch else {
             return patch;
         };
-        let mut target = match self {
-            JsonValue::Object(_) => self,
-            _ => JsonValue::Object(Vec::new()),
+        let members = match self {
+            JsonValue::Object(members) => members,
+            _ => Vec::new(),
         };
-        for (key, change) in changes {
-            let old = target.remove(&key);
-            if change != JsonValue::Null {
-                target.insert(key, old.unwrap_or(JsonValue::Null).merge_patch(change));
-            }
-        }
-        target
+        JsonValue::Object(merge_members(members, changes, |old, change| {
+            let wanted = change != JsonValue::Null;
+            wanted.then(|| old.unwrap_or(JsonValue::Null).merge_patch(change))
+        }))
     }
 
     fn member(&self, key: &str) -> Result<usize, usize> {
