@@ -240,6 +240,10 @@ errors! {
     IndexCorrupt index_corrupt(index, place) = 1712 "HY000" "Index {} is corrupted ({})";
     EngineError engine_error(code) = 1030 "HY000" "Got error {} from storage engine";
     OutOfMemory out_of_memory() = 1037 "HY001" "Out of memory; restart server and try again";
+    StatementMemoryLimit statement_memory_limit(bytes) = 1037 "HY001" "Out of memory; the statement's buffers would take more than {} bytes (statement_memory_limit)";
+    ServerMemoryLimit server_memory_limit(bytes) = 1037 "HY001" "Out of memory; the buffers of all statements would take more than {} bytes";
+    GlobalConnectionMemoryLimit global_connection_memory_limit(limit, consumed) = 4081 "HY000" "Connection closed. Global connection memory limit {} bytes exceeded. Consumed {} bytes.";
+    ConnectionMemoryLimit connection_memory_limit(limit, consumed) = 4082 "HY000" "Connection closed. Connection memory limit {} bytes exceeded. Consumed {} bytes.";
     TooManyConnections too_many_connections() = 1040 "08004" "Too many connections";
     HostIsBlocked host_is_blocked(host) = 1129 "HY000" "Host '{}' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'";
     HostNotPrivileged host_not_privileged(host) = 1130 "HY000" "Host '{}' is not allowed to connect to this MySQL server";

@@ -3,15 +3,18 @@
 //! 1. [`error`] has errors and warnings, with MySQL's numbers and words.
 //! 2. [`reply`] is where a statement's answer goes.
 //! 3. [`quote`] spells names and texts as statements do.
-//! 4. [`privilege`] is the table of privileges, and sets of them.
-//! 5. [`variables`] has the system variables, a row each, and a session's values of them.
+//! 4. [`memory`] counts what statements' buffers take, and [`sort`] sorts in a way that can be ended.
+//! 5. [`privilege`] is the table of privileges, and sets of them.
+//! 6. [`variables`] has the system variables, a row each, and a session's values of them.
 
 #![warn(missing_docs)]
 
 pub mod error;
+pub mod memory;
 pub mod privilege;
 pub mod quote;
 pub mod reply;
+pub mod sort;
 pub mod variables;
 
 pub use error::{Error, Result};

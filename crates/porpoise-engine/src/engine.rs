@@ -13,6 +13,7 @@ use porpoise_core::error::Result;
 use porpoise_core::variables::GlobalVariables;
 use porpoise_mdl::{self as mdl, BlockHook, Locks, MetadataLocks};
 use porpoise_planner::bind_table_expression;
+use porpoise_session::deadlines::Deadlines;
 use porpoise_session::plan_cache::PlanCache;
 use porpoise_storage::{Location, SpaceId, SpaceOwner, Store};
 
@@ -64,6 +65,7 @@ impl Engine {
             accounts,
             variables,
             plans: PlanCache::default(),
+            deadlines: Deadlines::default(),
             hosts: HostCache::default(),
             connection_ids: AtomicU64::new(1),
             fronts: RwLock::default(),

@@ -299,7 +299,7 @@ fn for_each_row(
     let mut rows = RowBuffer::default();
     while left > 0 && input.next(exec)? {
         left -= 1;
-        rows.push(&exec.frame, &slots);
+        rows.push(exec, &slots)?;
     }
     for row in 0..rows.len() {
         exec.check_interrupt()?;

@@ -7,10 +7,11 @@
 use std::cmp::Ordering;
 
 use porpoise_core::error::{Condition, Error, Level, Result};
+use porpoise_core::memory::Charge;
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::function::{Call, Eval};
-use porpoise_expr::{Arithmetic, Comparison, Domain, Expr, ExprKind, SlotId};
+use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind, SlotId};
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
@@ -209,9 +210,9 @@ impl Evaluate for Expr {
                 let (Some(text), Some(pattern)) = (operand.as_bytes(), pattern.as_bytes()) else {
                     return Ok(Value::Null);
                 };
-                Ok(boolean(
-                    porpoise_types::like(text, pattern, *escape, *collation) != *negated,
-                ))
+                let check = || exec.check_interrupt();
+                let matches = porpoise_types::try_like(text, pattern, *escape, *collation, check)?;
+                Ok(boolean(matches != *negated))
             }
             ExprKind::Case {
                 branches,
@@ -231,40 +232,36 @@ impl Evaluate for Expr {
                 function,
                 arguments,
             } => {
-                let strict = match function.eval {
+                let (eval, strict) = match function.eval {
                     Eval::Lazy(eval) => {
                         return eval(&mut Call {
+                            function,
                             context: exec,
                             arguments,
                             ty: &self.ty,
                         });
                     }
-                    Eval::Strict(_) => true,
-                    Eval::Values(_) => false,
+                    Eval::Strict(eval) => (eval, true),
+                    Eval::Values(eval) => (eval, false),
                 };
                 let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
+                let mut charge = Charge::default();
                 for argument in arguments {
                     let value = argument.eval(exec)?;
                     if strict && value.is_null() {
                         return Ok(Value::Null);
                     }
+                    exec.charge_long(&value, &mut charge)?;
                     values.push(value);
                 }
-                match function.eval {
-                    Eval::Strict(eval) | Eval::Values(eval) => eval(
-                        &mut Call {
-                            context: exec,
-                            arguments,
-                            ty: &self.ty,
-                        },
-                        &values,
-                    ),
-                    Eval::Lazy(eval) => eval(&mut Call {
-                        context: exec,
-                        arguments,
-                        ty: &self.ty,
-                    }),
-                }
+                let mut call = Call {
+                    function,
+                    context: exec,
+                    arguments,
+                    ty: &self.ty,
+                };
+                let result = eval(&mut call, &values)?;
+                call.bounded(result)
             }
             ExprKind::Row(_) => Err(Error::operand_columns(1)),
             ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),
@@ -283,6 +280,22 @@ fn boolean(truth: bool) -> Value {
 }
 
 impl Exec<'_> {
+    /// Charges a string beside which others are kept, if it is long: a thousand arguments, each as
+    /// long as a string may be, are more than a machine has memory for.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub(crate) fn charge_long(&self, value: &Value, charge: &mut Charge) -> Result<()> {
+        const SHORT_BYTES: usize = 1 << 16;
+        match value.as_bytes() {
+            Some(bytes) if bytes.len() > SHORT_BYTES => {
+                charge.add(&self.session.memory, bytes.len())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A column of a slot's current row.
     pub fn column(&self, slot: SlotId, column: usize, ty: &DataType) -> Value {
         let row = &self.frame.slots[slot.0 as usize];

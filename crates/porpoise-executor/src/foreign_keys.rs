@@ -319,6 +319,7 @@ impl Exec<'_> {
             let mut changed = false;
             let mut cursor = self.entries_under(index.space, wanted)?;
             while let Some((entry, value)) = cursor.next()? {
+                self.check_interrupt()?;
                 if !lock {
                     return Ok(true);
                 }
@@ -355,6 +356,7 @@ impl Exec<'_> {
         };
         let mut cursor = self.entries_under(index.space, &prefix)?;
         while let Some((entry, value)) = cursor.next()? {
+            self.check_interrupt()?;
             let key = primary_key_of(index, entry, value);
             // Its delete may be on the way.
             self.lock_shared(child.space, &key)?;
@@ -394,6 +396,7 @@ impl Exec<'_> {
         let mut cursor = self.entries_under(index.space, prefix)?;
         let mut keys = Vec::new();
         while let Some((entry, value)) = cursor.next()? {
+            self.check_interrupt()?;
             keys.push(primary_key_of(index, entry, value));
         }
         Ok(keys)

@@ -98,6 +98,7 @@ fn insert_values(
     if plan.reads_itself {
         ahead.reserve(rows.len());
         for row in rows {
+            exec.check_interrupt()?;
             exec.row_number += 1;
             ahead.push(given_values(exec, plan, row)?);
         }
@@ -105,6 +106,7 @@ fn insert_values(
     }
     let mut ahead = ahead.into_iter();
     for row in rows {
+        exec.check_interrupt()?;
         exec.row_number += 1;
         let mut given = match ahead.next() {
             Some(given) => given,

@@ -97,7 +97,7 @@ impl Finding<'_> {
             }
             if nested_rows == 0 {
                 exec.fill(self.slot, row)?;
-                self.rows.push(&exec.frame, &[self.slot]);
+                self.rows.push(exec, &[self.slot])?;
             }
         }
         Ok(found.len())

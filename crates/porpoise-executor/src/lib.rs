@@ -25,6 +25,7 @@ pub mod foreign_keys;
 pub mod index_entry;
 pub mod insert;
 mod json_table;
+mod key_map;
 mod key_range;
 pub mod load;
 mod operator;

@@ -10,14 +10,18 @@
 //!
 //! MySQL 8.4 manual, 15.2.9 (LOAD DATA Statement).
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
 use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::{Charge, MemoryAccount};
 use porpoise_core::reply::Completion;
+use porpoise_core::variables::SessionVars;
 use porpoise_expr::EvalContext;
 use porpoise_planner::file_format::FileFormat;
 use porpoise_planner::plan::{Insert, Load, LoadTarget, OnDuplicate};
 use porpoise_session::session_state::Source;
+use porpoise_storage::Interrupt;
 use porpoise_types::{Charset, DataType, Value};
 
 use crate::Exec;
@@ -37,10 +41,28 @@ pub enum Field {
 
 /// Reads a file field by field.
 pub struct Fields {
-    input: BufReader<Source>,
+    input: BufReader<Interruptible>,
     /// Bytes that were looked at and given back, the next one last.
     given_back: Vec<u8>,
     format: FileFormat,
+    /// For the fields of a row.
+    charge: Charge,
+    account: Arc<MemoryAccount>,
+}
+
+/// A source that is read no further when the statement is to end.
+struct Interruptible {
+    source: Source,
+    interrupt: Arc<Interrupt>,
+}
+
+impl Read for Interruptible {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.interrupt.is_set() {
+            true => Err(io::ErrorKind::Interrupted.into()),
+            false => self.source.read(buffer),
+        }
+    }
 }
 
 /// What ended a field.
@@ -52,12 +74,18 @@ enum Ended {
 }
 
 impl Fields {
-    /// Reads `source` from its beginning.
-    pub fn new(source: Source, format: FileFormat) -> Fields {
+    /// Reads `source` from its beginning, for a statement of the session.
+    pub fn new(source: Source, format: FileFormat, session: &SessionVars) -> Fields {
+        let source = Interruptible {
+            source,
+            interrupt: Arc::clone(&session.interrupt),
+        };
         Fields {
             input: BufReader::with_capacity(64 << 10, source),
             given_back: Vec::new(),
             format,
+            charge: Charge::default(),
+            account: Arc::clone(&session.memory),
         }
     }
 
@@ -65,7 +93,10 @@ impl Fields {
         if let Some(byte) = self.given_back.pop() {
             return Ok(Some(byte));
         }
-        let buffer = self.input.fill_buf().map_err(Error::engine_error)?;
+        let buffer = self.input.fill_buf().map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Error::query_interrupted(),
+            _ => Error::engine_error(error),
+        })?;
         let first = buffer.first().copied();
         if first.is_some() {
             self.input.consume(1);
@@ -108,6 +139,7 @@ impl Fields {
     /// The next line's fields; `None` at the file's end.
     pub fn next_row(&mut self, row: &mut Vec<Field>) -> Result<bool> {
         row.clear();
+        self.charge.clear();
         let start = self.format.lines_starting.clone();
         while !start.is_empty() && !self.take(&start)? {
             if self.next()?.is_none() {
@@ -139,6 +171,8 @@ impl Fields {
         // Escapes that stand for NULL only where they are all of the field.
         let mut nulls = 0;
         let ended = loop {
+            // What follows adds at most one byte.
+            self.charge.reserve(&self.account, &mut bytes, 1)?;
             if enclosed.is_none() {
                 if self.take(&field_end)? {
                     break Ended::Field;
@@ -221,8 +255,9 @@ pub fn load(exec: &mut Exec<'_>, plan: &Insert, load: &Load, counts: &mut Counts
     let Some(source) = exec.session.load_source.take() else {
         return Err(Error::engine_error("LOAD DATA without a file"));
     };
-    let mut fields = Fields::new(source, load.format.clone());
+    let mut fields = Fields::new(source, load.format.clone(), exec.session);
     for _ in 0..load.ignore_lines {
+        exec.check_interrupt()?;
         fields.skip_line()?;
     }
     let mut row = Vec::new();
@@ -303,6 +338,7 @@ mod tests {
         let mut fields = Fields::new(
             Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
             format,
+            &SessionVars::new(1),
         );
         let (mut all, mut row) = (Vec::new(), Vec::new());
         while fields.next_row(&mut row).expect("reads") {

@@ -1,7 +1,6 @@
 //! Rows kept for later: what sorts, hash joins and materialised tables hold.
 //!
-//! A saved row is the state of some slots, one after the other, in one allocation shared by all
-//! rows:
+//! A saved row is the state of some slots, one after the other:
 //!
 //! ```text
 //! per slot: null flag (1) | key length (u32) | key | row length (u32) | row
@@ -9,9 +8,11 @@
 
 use std::cell::RefCell;
 
+use porpoise_core::error::Result;
+use porpoise_core::memory::{Arena, Charge, Place};
 use porpoise_expr::SlotId;
 
-use crate::Frame;
+use crate::{Exec, Frame};
 
 /// Saved rows, in the order they were pushed.
 ///
@@ -19,9 +20,10 @@ use crate::Frame;
 /// that sort a few rows come by the thousand, and growing a buffer from nothing takes longer than
 /// filling it.
 pub struct RowBuffer {
-    bytes: Vec<u8>,
+    rows: Arena,
     /// Where each row begins.
-    starts: Vec<usize>,
+    places: Vec<Place>,
+    charge: Charge,
 }
 
 /// Buffers that a thread keeps, and how large each may be.
@@ -29,33 +31,34 @@ const SPARES_MAX: usize = 4;
 const SPARE_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
-    static SPARES: RefCell<Vec<(Vec<u8>, Vec<usize>)>> = const { RefCell::new(Vec::new()) };
+    static SPARES: RefCell<Vec<(Vec<u8>, Vec<Place>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Default for RowBuffer {
     fn default() -> RowBuffer {
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop());
-        let (bytes, starts) = spare.ok().flatten().unwrap_or_default();
-        RowBuffer { bytes, starts }
+        let (bytes, places) = spare.ok().flatten().unwrap_or_default();
+        RowBuffer {
+            rows: Arena::in_buffer(bytes),
+            places,
+            charge: Charge::default(),
+        }
     }
 }
 
 impl Drop for RowBuffer {
     fn drop(&mut self) {
-        let bytes = self.bytes.capacity() + self.starts.capacity() * size_of::<usize>();
+        let (buffer, mut places) = (self.rows.take_buffer(), std::mem::take(&mut self.places));
+        let bytes = buffer.capacity() + places.capacity() * size_of::<Place>();
         if bytes == 0 || bytes > SPARE_BYTES_MAX {
             return;
         }
-        self.clear();
-        let spare = (
-            std::mem::take(&mut self.bytes),
-            std::mem::take(&mut self.starts),
-        );
+        places.clear();
         // A thread that ends has no spares any more: then the buffer is just dropped.
         let _ = SPARES.try_with(|spares| {
             let mut spares = spares.borrow_mut();
             if spares.len() < SPARES_MAX {
-                spares.push(spare);
+                spares.push((buffer, places));
             }
         });
     }
@@ -63,26 +66,50 @@ impl Drop for RowBuffer {
 
 impl RowBuffer {
     pub fn len(&self) -> usize {
-        self.starts.len()
+        self.places.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
+        self.places.is_empty()
     }
 
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.starts.clear();
+        self.rows.clear();
+        if self.places.capacity() * size_of::<Place>() > SPARE_BYTES_MAX {
+            self.places = Vec::new();
+        }
+        self.places.clear();
+        self.charge.clear();
     }
 
-    pub fn push(&mut self, frame: &Frame, slots: &[SlotId]) {
-        self.starts.push(self.bytes.len());
-        save(frame, slots, &mut self.bytes);
+    /// Keeps the slots' current rows.
+    ///
+    /// # Errors
+    /// Where the statement would take more memory than it may.
+    pub fn push(&mut self, exec: &Exec<'_>, slots: &[SlotId]) -> Result<()> {
+        let account = &exec.session.memory;
+        self.charge.reserve(account, &mut self.places, 1)?;
+        let len = saved_len(&exec.frame, slots);
+        let (place, bytes) = self.rows.room(account, len)?;
+        save(&exec.frame, slots, bytes);
+        self.places.push(place);
+        Ok(())
     }
 
     pub fn restore(&self, row: usize, frame: &mut Frame, slots: &[SlotId]) {
-        restore(&self.bytes[self.starts[row]..], frame, slots);
+        restore(self.rows.from(self.places[row]), frame, slots);
     }
+}
+
+/// How many bytes [`save`] appends.
+pub fn saved_len(frame: &Frame, slots: &[SlotId]) -> usize {
+    /// The null flag, and two lengths.
+    const HEAD: usize = 1 + 2 * size_of::<u32>();
+    let of_slot = |slot: &SlotId| {
+        let row = &frame.slots[slot.0 as usize];
+        HEAD + row.key.len() + row.bytes.len()
+    };
+    slots.iter().map(of_slot).sum()
 }
 
 /// Appends the slots' rows.

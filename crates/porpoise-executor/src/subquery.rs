@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::Charge;
 use porpoise_expr::compare;
 use porpoise_expr::key;
-use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
+use porpoise_expr::{Comparison, Domain, EvalContext, Expr, ExprKind, SubqueryKind};
 use porpoise_planner::plan::Subplan;
 use porpoise_types::{KeyBuf, Value};
 
@@ -28,8 +29,13 @@ enum SubplanResult {
         /// Encoded single values, for `=`: a look-up instead of a search.
         set: HashSet<Box<[u8]>>,
         has_null: bool,
+        /// For the rows and the set.
+        _charge: Charge,
     },
 }
+
+/// What a row takes beside its values, and an encoded value beside its bytes.
+const ROW_BYTES: usize = 80;
 
 impl SubplanResult {
     /// About how many bytes it takes in a [`ResultCache`]; `None`: too many to be kept there.
@@ -122,6 +128,7 @@ impl<'a> Exec<'a> {
                     rows,
                     set,
                     has_null,
+                    ..
                 },
                 SubqueryKind::Quantified {
                     operand,
@@ -226,6 +233,7 @@ impl<'a> Exec<'a> {
             SubqueryKind::Exists { .. } => Ok(SubplanResult::Exists(input.next(self)?)),
             SubqueryKind::Quantified { .. } => {
                 let (mut rows, mut set, mut has_null) = (Vec::new(), HashSet::new(), false);
+                let mut charge = Charge::default();
                 while input.next(self)? {
                     let mut row = Vec::with_capacity(subplan.output.len());
                     for output in &subplan.output {
@@ -237,12 +245,18 @@ impl<'a> Exec<'a> {
                         key::encode_values(std::iter::once((value, &output.ty, false)), &mut key);
                         set.insert(key.as_slice().into());
                     }
+                    let values = row
+                        .iter()
+                        .map(|value| size_of_val(value) + value.heap_bytes());
+                    let bytes = values.sum::<usize>() * 2 + ROW_BYTES;
+                    charge.add(&self.session.memory, bytes)?;
                     rows.push(row);
                 }
                 Ok(SubplanResult::Rows {
                     rows,
                     set,
                     has_null,
+                    _charge: charge,
                 })
             }
         }
@@ -288,6 +302,7 @@ impl<'a> Exec<'a> {
         }
         let mut unknown = false;
         for row in rows {
+            self.check_interrupt()?;
             match row_comparison(&left, row, op, domains) {
                 None => unknown = true,
                 Some(is) if is != all => return Ok(truth(!all)),

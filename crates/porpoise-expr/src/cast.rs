@@ -3,7 +3,7 @@
 //! `porpoise_types::convert` knows how; here is to which kind of value each target type leads, and
 //! how MySQL words what got lost.
 
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_types::{ConvertContext, DataType, JsonError, Loss, Rounding, Value, convert};
 
 use super::{CastKind, EvalContext};
@@ -35,6 +35,16 @@ pub fn cast_value(
 ) -> Result<Value> {
     if value.is_null() {
         return Ok(value);
+    }
+    if let DataType::Binary(length) = to
+        && u64::from(*length) > context.vars().max_allowed_packet
+    {
+        let most = context.vars().max_allowed_packet;
+        let warning = Error::result_truncated("cast_as_binary", most);
+        context
+            .vars_mut()
+            .warn(Level::Warning, warning.into_condition());
+        return Ok(Value::Null);
     }
     let cx = context.conversion();
     let (value, loss) = cast(value, from, to, kind, &cx).map_err(|error| {

@@ -61,10 +61,11 @@ pub trait EvalContext {
         self.vars().conversion(self.started_us())
     }
 
-    /// Ends a statement that was killed. Called once a row.
+    /// Ends a statement that was killed, or whose time is up. Called once a row, and by every loop
+    /// whose count nothing bounds.
     ///
     /// # Errors
-    /// 1317 after a KILL.
+    /// 1317.
     #[inline]
     fn check_interrupt(&self) -> Result<()> {
         let vars = self.vars();
@@ -73,5 +74,31 @@ pub trait EvalContext {
         } else {
             Ok(())
         }
+    }
+}
+
+/// How many steps of a loop over a long text are made between two looks whether the statement is to
+/// end.
+const STEPS: usize = 1 << 16;
+
+/// Lets a loop over a long text be ended without a look at each of its steps.
+#[derive(Debug, Default)]
+pub struct Pace {
+    steps: usize,
+}
+
+impl Pace {
+    /// The loop has made so many steps.
+    ///
+    /// # Errors
+    /// As [`EvalContext::check_interrupt`].
+    #[inline]
+    pub fn walk(&mut self, context: &dyn EvalContext, steps: usize) -> Result<()> {
+        self.steps += steps;
+        if self.steps < STEPS {
+            return Ok(());
+        }
+        self.steps = 0;
+        context.check_interrupt()
     }
 }

@@ -5,7 +5,7 @@
 //! function takes, and asks for the result's type; evaluation then calls `eval` with values of just
 //! those kinds.
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_types::{DataType, Value};
 
 use super::{EvalContext, Expr};
@@ -145,12 +145,51 @@ pub enum Eval {
 
 /// What a function sees of its call beside the values.
 pub struct Call<'a> {
+    /// The function that is called.
+    pub function: &'static Function,
     /// The statement that calls.
     pub context: &'a mut (dyn EvalContext + 'a),
     /// The bound arguments: their types, and what `Eval::Lazy` evaluates.
     pub arguments: &'a [Expr],
     /// The type that `returns` gave.
     pub ty: &'a DataType,
+}
+
+impl Call<'_> {
+    /// Whether a result of so many bytes is longer than `max_allowed_packet` allows; warns that the
+    /// result is NULL if it is. Functions that know the length ask before they allocate it.
+    pub fn is_too_long(&mut self, bytes: usize) -> bool {
+        let most = self.context.vars().max_allowed_packet;
+        let is_too_long = bytes as u64 > most;
+        if is_too_long {
+            let name = self.function.name.to_ascii_lowercase();
+            let warning = Error::result_truncated(name, most).into_condition();
+            self.context.vars_mut().warn(Level::Warning, warning);
+        }
+        is_too_long
+    }
+
+    /// What the call gives: NULL instead of a string that is too long. The statement may end here,
+    /// as a call may have taken a while.
+    ///
+    /// # Errors
+    /// 1317.
+    #[inline]
+    pub fn bounded(&mut self, result: Value) -> Result<Value> {
+        /// Shorter results take no time to speak of, and are allowed by any `max_allowed_packet`.
+        const SHORT_BYTES: usize = 1024;
+        match result.as_bytes() {
+            Some(bytes) if bytes.len() > SHORT_BYTES => {
+                let bytes = bytes.len();
+                self.context.check_interrupt()?;
+                Ok(match self.is_too_long(bytes) {
+                    true => Value::Null,
+                    false => result,
+                })
+            }
+            _ => Ok(result),
+        }
+    }
 }
 
 /// When a call may be computed early.

@@ -23,6 +23,6 @@ pub mod text;
 pub mod tree;
 pub mod typing;
 
-pub use context::EvalContext;
+pub use context::{EvalContext, Pace};
 pub use text::ColumnNames;
 pub use tree::*;

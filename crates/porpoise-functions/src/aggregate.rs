@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 
 use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::memory::{Arena, Charge, Place};
+use porpoise_core::sort;
 use porpoise_expr::aggregate::{Accumulator, Aggregate, AggregateFunction};
 use porpoise_expr::function::{ArgumentKind, Arity, at_least, exactly};
 use porpoise_expr::{Domain, EvalContext, Expr, compare, key, typing};
@@ -128,6 +130,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
             Box::new(JsonArray {
                 ty: argument_type(call, 0),
                 items: None,
+                charge: Charge::default(),
             })
         },
     ),
@@ -140,6 +143,7 @@ pub static AGGREGATES: &[AggregateFunction] = &[
             Box::new(JsonObject {
                 ty: argument_type(call, 1),
                 members: None,
+                charge: Charge::default(),
             })
         },
     ),
@@ -529,14 +533,100 @@ impl Accumulator for Variance {
 }
 
 /// GROUP_CONCAT's arguments are the expressions to join, then those of its ORDER BY.
+///
+/// Without an ORDER BY the result grows as rows come, and no further than it may. With one, rows
+/// are kept to be sorted.
 struct GroupConcat {
     types: Vec<DataType>,
     joined: usize,
     descending: Vec<bool>,
     separator: String,
-    /// Sort key, arrival, text.
-    rows: Vec<(KeyBuf, Vec<u8>)>,
     binary: bool,
+    /// How many rows were taken.
+    count: usize,
+    text: Concatenated,
+    /// Rows to be sorted: their keys, each before its text.
+    rows: Vec<KeptText>,
+    bytes: Arena,
+    charge: Charge,
+}
+
+/// A row's sort key and text, one behind the other.
+#[derive(Clone, Copy)]
+struct KeptText {
+    place: Place,
+    key_bytes: u32,
+    text_bytes: u32,
+    number: usize,
+}
+
+impl KeptText {
+    fn key<'a>(&self, bytes: &'a Arena) -> &'a [u8] {
+        &bytes.from(self.place)[..self.key_bytes as usize]
+    }
+
+    fn text<'a>(&self, bytes: &'a Arena) -> &'a [u8] {
+        &bytes.from(self.place)[self.key_bytes as usize..][..self.text_bytes as usize]
+    }
+}
+
+/// A result that grows to `group_concat_max_len`, and to `max_allowed_packet` where that is less.
+#[derive(Default)]
+struct Concatenated {
+    bytes: Vec<u8>,
+    charge: Charge,
+    /// The number of the row that didn't fit any more.
+    cut: Option<usize>,
+}
+
+impl Concatenated {
+    fn add(
+        &mut self,
+        context: &dyn EvalContext,
+        number: usize,
+        separator: &str,
+        text: &[u8],
+    ) -> Result<()> {
+        if self.cut.is_some() {
+            return Ok(());
+        }
+        let vars = context.vars();
+        let most = vars.group_concat_max_len.min(vars.max_allowed_packet);
+        let left = usize::try_from(most).unwrap_or(usize::MAX) - self.bytes.len();
+        let separator = match number {
+            0 => &b""[..],
+            _ => separator.as_bytes(),
+        };
+        let len = separator.len() + text.len();
+        // A byte more than there is room for shows where a character ends.
+        let kept = len.min(left.saturating_add(1));
+        let bytes = &mut self.bytes;
+        self.charge.reserve(&vars.memory, bytes, kept)?;
+        bytes.extend(separator.iter().chain(text).take(kept));
+        if len > left {
+            self.cut = Some(number + 1);
+        }
+        Ok(())
+    }
+
+    /// The value so far; warns if a row was cut.
+    fn value(&mut self, context: &mut dyn EvalContext, is_binary: bool) -> Result<Value> {
+        let mut end = self.bytes.len();
+        if let Some(row) = self.cut {
+            end -= 1;
+            while !is_binary && end > 0 && self.bytes[end] & 0xC0 == 0x80 {
+                end -= 1;
+            }
+            let cut = Error::group_concat_cut(row).into_condition();
+            context.vars_mut().warn(Level::Warning, cut);
+        }
+        let mut copies = Charge::default();
+        copies.add(&context.vars().memory, end)?;
+        Ok(match is_binary {
+            true => Value::Bytes(self.bytes[..end].to_vec()),
+            false => Value::text(String::from_utf8_lossy(&self.bytes[..end])),
+        })
+    }
 }
 
 impl GroupConcat {
@@ -550,14 +640,63 @@ impl GroupConcat {
             joined: call.arguments.len().saturating_sub(call.order.len()),
             descending: call.order.iter().map(|key| key.descending).collect(),
             separator: call.separator.clone().unwrap_or_else(|| ",".to_owned()),
-            rows: Vec::new(),
             binary: call.ty.is_binary_string(),
+            count: 0,
+            text: Concatenated::default(),
+            rows: Vec::new(),
+            bytes: Arena::default(),
+            charge: Charge::default(),
         }
+    }
+
+    /// Keeps a row to be sorted.
+    fn keep(&mut self, context: &dyn EvalContext, order: &[Value], text: &[u8]) -> Result<()> {
+        let mut key = KeyBuf::new();
+        let typed = order
+            .iter()
+            .zip(&self.types[self.joined..])
+            .zip(&self.descending);
+        key::encode_values(
+            typed.map(|((value, ty), descending)| (value, ty, *descending)),
+            &mut key,
+        );
+        let account = &context.vars().memory;
+        let (place, bytes) = self.bytes.room(account, key.len() + text.len())?;
+        bytes.extend_from_slice(&key);
+        bytes.extend_from_slice(text);
+        self.charge.reserve(account, &mut self.rows, 1)?;
+        self.rows.push(KeptText {
+            place,
+            key_bytes: key.len() as u32,
+            text_bytes: text.len() as u32,
+            number: self.count,
+        });
+        Ok(())
+    }
+
+    /// Puts the rows that were kept in order, and their texts together.
+    fn concatenate(&mut self, context: &dyn EvalContext) -> Result<Concatenated> {
+        /// How many rows may be sorted without a look whether the statement is to end.
+        const RUN: usize = 1 << 14;
+        let bytes = &self.bytes;
+        let by_key = |a: &KeptText, b: &KeptText| {
+            (a.key(bytes).cmp(b.key(bytes))).then(a.number.cmp(&b.number))
+        };
+        sort::sort(&mut self.rows, RUN, by_key, || context.check_interrupt())?;
+        let mut text = Concatenated::default();
+        for (number, row) in self.rows.iter().enumerate() {
+            context.check_interrupt()?;
+            text.add(context, number, &self.separator, row.text(bytes))?;
+            if text.cut.is_some() {
+                break;
+            }
+        }
+        Ok(text)
     }
 }
 
 impl Accumulator for GroupConcat {
-    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, context: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         let (joined, order) = arguments.split_at(self.joined.min(arguments.len()));
         if joined.iter().any(Value::is_null) {
             return Ok(());
@@ -566,51 +705,22 @@ impl Accumulator for GroupConcat {
         for (value, ty) in joined.iter().zip(&self.types) {
             convert::write_text(value, ty, &mut text);
         }
-        let mut key = KeyBuf::new();
-        let typed = order
-            .iter()
-            .zip(&self.types[joined.len()..])
-            .zip(&self.descending);
-        key::encode_values(
-            typed.map(|((value, ty), descending)| (value, ty, *descending)),
-            &mut key,
-        );
-        self.rows.push((key, text));
+        match self.descending.is_empty() {
+            true => self.text.add(context, self.count, &self.separator, &text)?,
+            false => self.keep(context, order, &text)?,
+        }
+        self.count += 1;
         Ok(())
     }
 
     fn finish(&mut self, context: &mut dyn EvalContext) -> Result<Value> {
-        if self.rows.is_empty() {
+        if self.count == 0 {
             return Ok(Value::Null);
         }
-        if !self.descending.is_empty() {
-            self.rows.sort_by(|a, b| a.0.cmp(&b.0));
+        match self.descending.is_empty() {
+            true => self.text.value(context, self.binary),
+            false => self.concatenate(context)?.value(context, self.binary),
         }
-        let most = usize::try_from(context.vars().group_concat_max_len).unwrap_or(usize::MAX);
-        let mut out = Vec::new();
-        for (number, (_, text)) in self.rows.iter().enumerate() {
-            if number > 0 {
-                out.extend_from_slice(self.separator.as_bytes());
-            }
-            out.extend_from_slice(text);
-            if out.len() > most {
-                let mut end = most;
-                while !self.binary && end > 0 && out[end] & 0xC0 == 0x80 {
-                    end -= 1;
-                }
-                out.truncate(end);
-                let cut = Error::group_concat_cut(number + 1);
-                context
-                    .vars_mut()
-                    .warn(Level::Warning, cut.into_condition());
-                break;
-            }
-        }
-        Ok(if self.binary {
-            Value::Bytes(out)
-        } else {
-            Value::text(String::from_utf8_lossy(&out))
-        })
     }
 }
 
@@ -626,15 +736,21 @@ fn json_of(value: &Value, ty: &DataType) -> Result<JsonValue> {
         .into_value())
 }
 
+/// A document's values lie in the accumulator and in the result.
+const COPIES: usize = 2;
+
 struct JsonArray {
     ty: DataType,
     items: Option<Vec<JsonValue>>,
+    charge: Charge,
 }
 
 impl Accumulator for JsonArray {
-    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, context: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         if let Some(value) = arguments.first() {
             let json = json_of(value, &self.ty)?;
+            let bytes = size_of::<JsonValue>() + json.heap_bytes();
+            self.charge.add(&context.vars().memory, COPIES * bytes)?;
             self.items.get_or_insert_default().push(json);
         }
         Ok(())
@@ -650,10 +766,11 @@ impl Accumulator for JsonArray {
 struct JsonObject {
     ty: DataType,
     members: Option<Vec<(porpoise_types::CompactString, JsonValue)>>,
+    charge: Charge,
 }
 
 impl Accumulator for JsonObject {
-    fn add(&mut self, _: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
+    fn add(&mut self, context: &mut dyn EvalContext, arguments: &[Value]) -> Result<()> {
         let [key, value] = arguments else {
             return Ok(());
         };
@@ -661,6 +778,8 @@ impl Accumulator for JsonObject {
             return Err(Error::json_null_key());
         };
         let json = json_of(value, &self.ty)?;
+        let bytes = 2 * size_of::<JsonValue>() + key.len() + json.heap_bytes();
+        self.charge.add(&context.vars().memory, COPIES * bytes)?;
         self.members
             .get_or_insert_default()
             .push((key.clone(), json));

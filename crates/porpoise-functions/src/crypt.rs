@@ -12,17 +12,22 @@
 //! A compressed string is the length of what was compressed (4 bytes, the least first), then a zlib
 //! stream.
 
+use std::cell::RefCell;
+
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockDecrypt, BlockEncrypt, KeyInit};
 use aes::{Aes128, Aes192, Aes256};
-use miniz_oxide::deflate::compress_to_vec_zlib;
-use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use miniz_oxide::deflate::core::{
+    CompressorOxide, TDEFLFlush, TDEFLStatus, create_comp_flags_from_zip_params,
+};
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::{DecompressorOxide, inflate_flags};
 use porpoise_core::error::{Error, Level, Result};
-use porpoise_expr::Expr;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Purity, Returns, between, exactly, pure,
 };
 use porpoise_expr::typing::bytes_type;
+use porpoise_expr::{EvalContext, Expr, Pace};
 use porpoise_types::{DataType, Value};
 
 use crate::string::bytes;
@@ -30,7 +35,7 @@ use crate::string::bytes;
 const BLOCK_BYTES: usize = 16;
 
 /// zlib's default, between 0 and 9.
-const COMPRESSION_LEVEL: u8 = 6;
+const COMPRESSION_LEVEL: i32 = 6;
 
 /// How many bytes of a compressed string tell its length, and which of their bits do.
 const LENGTH_BYTES: usize = 4;
@@ -111,7 +116,14 @@ fn compressed_length(arguments: &[Expr]) -> Result<DataType> {
 // AES
 // ------------------------------------------------------------------------------------------------
 
-enum Cipher {
+/// A cipher, and the call that uses it, which may end between two blocks.
+struct Cipher<'c> {
+    key: Key,
+    context: &'c dyn EvalContext,
+    pace: RefCell<Pace>,
+}
+
+enum Key {
     Aes128(Box<Aes128>),
     Aes192(Box<Aes192>),
     Aes256(Box<Aes256>),
@@ -119,41 +131,44 @@ enum Cipher {
 
 type Block = [u8; BLOCK_BYTES];
 
-impl Cipher {
-    /// A cipher with a key of so many bytes: a longer one is folded onto itself, a shorter one
-    /// filled with zeros.
-    fn new(key: &[u8], length: usize) -> Cipher {
+impl Key {
+    /// A key of so many bytes: a longer one is folded onto itself, a shorter one filled with zeros.
+    fn new(key: &[u8], length: usize) -> Key {
         let mut folded = [0; 32];
         for (at, byte) in key.iter().enumerate() {
             folded[at % length] ^= byte;
         }
         match length {
-            16 => Cipher::Aes128(Box::new(Aes128::new(GenericArray::from_slice(
+            16 => Key::Aes128(Box::new(Aes128::new(GenericArray::from_slice(
                 &folded[..16],
             )))),
-            24 => Cipher::Aes192(Box::new(Aes192::new(GenericArray::from_slice(
+            24 => Key::Aes192(Box::new(Aes192::new(GenericArray::from_slice(
                 &folded[..24],
             )))),
-            _ => Cipher::Aes256(Box::new(Aes256::new(GenericArray::from_slice(&folded)))),
+            _ => Key::Aes256(Box::new(Aes256::new(GenericArray::from_slice(&folded)))),
         }
     }
+}
 
-    fn encrypt(&self, block: &mut Block) {
+impl Cipher<'_> {
+    fn encrypt(&self, block: &mut Block) -> Result<()> {
         let block = GenericArray::from_mut_slice(block);
-        match self {
-            Cipher::Aes128(cipher) => cipher.encrypt_block(block),
-            Cipher::Aes192(cipher) => cipher.encrypt_block(block),
-            Cipher::Aes256(cipher) => cipher.encrypt_block(block),
+        match &self.key {
+            Key::Aes128(cipher) => cipher.encrypt_block(block),
+            Key::Aes192(cipher) => cipher.encrypt_block(block),
+            Key::Aes256(cipher) => cipher.encrypt_block(block),
         }
+        self.pace.borrow_mut().walk(self.context, BLOCK_BYTES)
     }
 
-    fn decrypt(&self, block: &mut Block) {
+    fn decrypt(&self, block: &mut Block) -> Result<()> {
         let block = GenericArray::from_mut_slice(block);
-        match self {
-            Cipher::Aes128(cipher) => cipher.decrypt_block(block),
-            Cipher::Aes192(cipher) => cipher.decrypt_block(block),
-            Cipher::Aes256(cipher) => cipher.decrypt_block(block),
+        match &self.key {
+            Key::Aes128(cipher) => cipher.decrypt_block(block),
+            Key::Aes192(cipher) => cipher.decrypt_block(block),
+            Key::Aes256(cipher) => cipher.decrypt_block(block),
         }
+        self.pace.borrow_mut().walk(self.context, BLOCK_BYTES)
     }
 }
 
@@ -224,21 +239,31 @@ fn crypt(call: &mut Call<'_>, values: &[Value], encrypts: bool) -> Result<Value>
     if values[0].is_null() || values[1].is_null() {
         return Ok(Value::Null);
     }
-    let (text, cipher) = (bytes(&values[0]), Cipher::new(bytes(&values[1]), length));
+    let text = bytes(&values[0]);
+    let cipher = Cipher {
+        key: Key::new(bytes(&values[1]), length),
+        context: call.context,
+        pace: RefCell::default(),
+    };
     Ok(match (chaining, encrypts) {
         (Chaining::Ecb | Chaining::Cbc, true) => {
-            Value::Bytes(encrypt_padded(&cipher, text, chaining, vector))
+            Value::Bytes(encrypt_padded(&cipher, text, chaining, vector)?)
         }
         (Chaining::Ecb | Chaining::Cbc, false) => {
-            decrypt_padded(&cipher, text, chaining, vector).map_or(Value::Null, Value::Bytes)
+            decrypt_padded(&cipher, text, chaining, vector)?.map_or(Value::Null, Value::Bytes)
         }
-        (Chaining::Ofb, _) => Value::Bytes(ofb(&cipher, text, vector)),
-        (Chaining::Cfb { bits }, _) => Value::Bytes(cfb(&cipher, text, vector, bits, encrypts)),
+        (Chaining::Ofb, _) => Value::Bytes(ofb(&cipher, text, vector)?),
+        (Chaining::Cfb { bits }, _) => Value::Bytes(cfb(&cipher, text, vector, bits, encrypts)?),
     })
 }
 
 /// Each block in turn, the last one filled with bytes that tell how many they are (PKCS #7).
-fn encrypt_padded(cipher: &Cipher, text: &[u8], chaining: Chaining, mut before: Block) -> Vec<u8> {
+fn encrypt_padded(
+    cipher: &Cipher<'_>,
+    text: &[u8],
+    chaining: Chaining,
+    mut before: Block,
+) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() + BLOCK_BYTES);
     let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
     let mut last = [(BLOCK_BYTES - rest.len()) as u8; BLOCK_BYTES];
@@ -248,61 +273,69 @@ fn encrypt_padded(cipher: &Cipher, text: &[u8], chaining: Chaining, mut before: 
         if chaining == Chaining::Cbc {
             mix(&mut block, &before);
         }
-        cipher.encrypt(&mut block);
+        cipher.encrypt(&mut block)?;
         before = block;
         out.extend_from_slice(&block);
     }
-    out
+    Ok(out)
 }
 
 /// `None` for what `encrypt_padded` can't have made with this key.
 fn decrypt_padded(
-    cipher: &Cipher,
+    cipher: &Cipher<'_>,
     text: &[u8],
     chaining: Chaining,
     mut before: Block,
-) -> Option<Vec<u8>> {
+) -> Result<Option<Vec<u8>>> {
     let (blocks, rest) = text.as_chunks::<BLOCK_BYTES>();
     if !rest.is_empty() {
-        return None;
+        return Ok(None);
     }
     let mut out = Vec::with_capacity(text.len());
     for encrypted in blocks {
         let mut block = *encrypted;
-        cipher.decrypt(&mut block);
+        cipher.decrypt(&mut block)?;
         if chaining == Chaining::Cbc {
             mix(&mut block, &before);
         }
         before = *encrypted;
         out.extend_from_slice(&block);
     }
-    let padding = *out.last()?;
-    let kept = out.len().checked_sub(usize::from(padding))?;
+    let padding = out.last().copied().unwrap_or_default();
+    let Some(kept) = out.len().checked_sub(usize::from(padding)) else {
+        return Ok(None);
+    };
     let whole = (1..=BLOCK_BYTES).contains(&usize::from(padding))
         && out[kept..].iter().all(|byte| *byte == padding);
     out.truncate(kept);
-    whole.then_some(out)
+    Ok(whole.then_some(out))
 }
 
-fn ofb(cipher: &Cipher, text: &[u8], mut stream: Block) -> Vec<u8> {
+fn ofb(cipher: &Cipher<'_>, text: &[u8], mut stream: Block) -> Result<Vec<u8>> {
     let mut out = text.to_vec();
     for block in out.chunks_mut(BLOCK_BYTES) {
-        cipher.encrypt(&mut stream);
+        cipher.encrypt(&mut stream)?;
         for (byte, other) in block.iter_mut().zip(&stream) {
             *byte ^= other;
         }
     }
-    out
+    Ok(out)
 }
 
 /// The register is encrypted, its first bits are mixed with the text's next ones, and the encrypted
 /// bits move in.
-fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bool) -> Vec<u8> {
+fn cfb(
+    cipher: &Cipher<'_>,
+    text: &[u8],
+    mut register: Block,
+    bits: u8,
+    encrypts: bool,
+) -> Result<Vec<u8>> {
     let mut out = text.to_vec();
     match bits {
         128 => {
             for block in out.chunks_mut(BLOCK_BYTES) {
-                cipher.encrypt(&mut register);
+                cipher.encrypt(&mut register)?;
                 for (byte, other) in block.iter_mut().zip(&mut register) {
                     let given = *byte;
                     *byte ^= *other;
@@ -313,7 +346,7 @@ fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bo
         8 => {
             for byte in &mut out {
                 let mut stream = register;
-                cipher.encrypt(&mut stream);
+                cipher.encrypt(&mut stream)?;
                 let given = *byte;
                 *byte ^= stream[0];
                 register.rotate_left(1);
@@ -324,7 +357,7 @@ fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bo
             for byte in &mut out {
                 for bit in (0..8).rev() {
                     let mut stream = register;
-                    cipher.encrypt(&mut stream);
+                    cipher.encrypt(&mut stream)?;
                     let given = *byte >> bit & 1;
                     let mixed = given ^ stream[0] >> 7;
                     *byte = *byte & !(1 << bit) | mixed << bit;
@@ -335,7 +368,7 @@ fn cfb(cipher: &Cipher, text: &[u8], mut register: Block, bits: u8, encrypts: bo
             }
         }
     }
-    out
+    Ok(out)
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -355,19 +388,40 @@ fn length_of(packed: &[u8]) -> Option<(u32, &[u8])> {
     (!stream.is_empty()).then_some((u32::from_le_bytes(*length) & LENGTH_MASK, stream))
 }
 
-fn compress(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+fn compress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let text = bytes(&values[0]);
     if text.is_empty() {
         return Ok(Value::Bytes(Vec::new()));
     }
     let length = text.len() as u32 & LENGTH_MASK;
     let mut packed = length.to_le_bytes().to_vec();
-    packed.extend(compress_to_vec_zlib(text, COMPRESSION_LEVEL));
+    compress_zlib(call.context, text, &mut packed)?;
     // A CHAR column would cut a space at the end.
     if packed.last() == Some(&b' ') {
         packed.push(b'.');
     }
     Ok(Value::Bytes(packed))
+}
+
+/// Appends a zlib stream. It is made piece by piece: the statement may end in between.
+fn compress_zlib(context: &dyn EvalContext, mut text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    const PIECE_BYTES: usize = 64 << 10;
+    let flags = create_comp_flags_from_zip_params(COMPRESSION_LEVEL, 1, 0);
+    let mut compressor = CompressorOxide::new(flags);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        context.check_interrupt()?;
+        let finish = TDEFLFlush::Finish;
+        let (status, read, written) =
+            miniz_oxide::deflate::core::compress(&mut compressor, text, &mut piece, finish);
+        out.extend_from_slice(&piece[..written]);
+        text = &text[read..];
+        match status {
+            TDEFLStatus::Done => return Ok(()),
+            TDEFLStatus::Okay => {}
+            _ => return Err(Error::engine_error("a text that can't be compressed")),
+        }
+    }
 }
 
 fn uncompress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -387,11 +441,41 @@ fn uncompress(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             .warn(Level::Warning, warning.into_condition());
         return Ok(Value::Null);
     }
-    match decompress_to_vec_zlib_with_limit(stream, length as usize) {
-        Ok(text) => Ok(Value::Bytes(text)),
-        Err(_) => {
+    match decompress_zlib(call.context, stream, length as usize)? {
+        Some(text) => Ok(Value::Bytes(text)),
+        None => {
             corrupted(call);
             Ok(Value::Null)
+        }
+    }
+}
+
+/// What a zlib stream holds; `None` if it is none, or holds more than `most` bytes. It is read piece
+/// by piece: the statement may end in between.
+fn decompress_zlib(
+    context: &dyn EvalContext,
+    mut stream: &[u8],
+    most: usize,
+) -> Result<Option<Vec<u8>>> {
+    const PIECE_BYTES: usize = 1 << 20;
+    let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER
+        | inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+    let mut decompressor = Box::<DecompressorOxide>::default();
+    let (mut out, mut len) = (Vec::new(), 0);
+    loop {
+        context.check_interrupt()?;
+        out.resize(most.min(len + PIECE_BYTES), 0);
+        let (status, read, written) =
+            miniz_oxide::inflate::core::decompress(&mut decompressor, stream, &mut out, len, flags);
+        len += written;
+        stream = &stream[read..];
+        match status {
+            TINFLStatus::Done => {
+                out.truncate(len);
+                return Ok(Some(out));
+            }
+            TINFLStatus::HasMoreOutput if len < most => {}
+            _ => return Ok(None),
         }
     }
 }

@@ -15,13 +15,7 @@ pub static TABLE: &[Function] = &[
         exactly(1),
         &[ArgumentKind::Bytes],
         Returns::Text(32),
-        Eval::Strict(|_, values| {
-            use md5::Digest;
-            Ok(Value::text(to_hex(
-                &md5::Md5::digest(bytes(&values[0])),
-                false,
-            )))
-        }),
+        Eval::Strict(|call, values| digest::<md5::Md5>(call, &values[0])),
     ),
     volatile(
         "RANDOM_BYTES",
@@ -35,14 +29,14 @@ pub static TABLE: &[Function] = &[
         exactly(1),
         &[ArgumentKind::Bytes],
         Returns::Text(40),
-        Eval::Strict(sha1),
+        Eval::Strict(|call, values| digest::<sha1::Sha1>(call, &values[0])),
     ),
     pure(
         "SHA1",
         exactly(1),
         &[ArgumentKind::Bytes],
         Returns::Text(40),
-        Eval::Strict(sha1),
+        Eval::Strict(|call, values| digest::<sha1::Sha1>(call, &values[0])),
     ),
     pure(
         "SHA2",
@@ -64,22 +58,25 @@ fn random_bytes(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     Ok(Value::Bytes(out))
 }
 
-fn sha1(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    use sha1::Digest;
-    Ok(Value::text(to_hex(
-        &sha1::Sha1::digest(bytes(&values[0])),
-        false,
-    )))
+/// A digest in hexadecimal digits. That of a long text takes a while: it is made piece by piece, and
+/// the statement may end in between.
+fn digest<D: sha2::Digest>(call: &mut Call<'_>, value: &Value) -> Result<Value> {
+    const PIECE_BYTES: usize = 1 << 20;
+    let mut digest = D::new();
+    for piece in bytes(value).chunks(PIECE_BYTES) {
+        call.context.check_interrupt()?;
+        digest.update(piece);
+    }
+    Ok(Value::text(to_hex(&digest.finalize(), false)))
 }
 
-fn sha2(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    use sha2::Digest;
-    let source = bytes(&values[0]);
-    Ok(match convert::to_int(&values[1]).0 {
-        224 => Value::text(to_hex(&sha2::Sha224::digest(source), false)),
-        0 | 256 => Value::text(to_hex(&sha2::Sha256::digest(source), false)),
-        384 => Value::text(to_hex(&sha2::Sha384::digest(source), false)),
-        512 => Value::text(to_hex(&sha2::Sha512::digest(source), false)),
-        _ => Value::Null,
-    })
+fn sha2(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+    let source = &values[0];
+    match convert::to_int(&values[1]).0 {
+        224 => digest::<sha2::Sha224>(call, source),
+        0 | 256 => digest::<sha2::Sha256>(call, source),
+        384 => digest::<sha2::Sha384>(call, source),
+        512 => digest::<sha2::Sha512>(call, source),
+        _ => Ok(Value::Null),
+    }
 }

@@ -8,7 +8,7 @@ use porpoise_expr::function::{
 };
 use porpoise_types::{Charset, DataType, Value, convert};
 
-use crate::string::{STRING, Units, bytes, bytes_type, collation, long_type, string, too_long};
+use crate::string::{STRING, Units, bytes, bytes_type, collation, long_type, string};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -122,16 +122,21 @@ pub(super) fn to_hex(bytes: &[u8], upper: bool) -> String {
     } else {
         b"0123456789abcdef"
     };
-    bytes
-        .iter()
-        .flat_map(|byte| {
-            [
-                digits[usize::from(byte >> 4)],
-                digits[usize::from(byte & 15)],
-            ]
-        })
-        .map(char::from)
-        .collect()
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            out.push(char::from(digits[usize::from(digit)]));
+        }
+    }
+    out
+}
+
+/// HEX's digits of some bytes; NULL if they are too many.
+fn digits(call: &mut Call<'_>, bytes: &[u8]) -> Value {
+    match call.is_too_long(2 * bytes.len()) {
+        true => Value::Null,
+        false => Value::text(to_hex(bytes, true)),
+    }
 }
 
 fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -154,12 +159,12 @@ fn hex(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
                     charset.encode(text, &mut encoded);
                 }
             }
-            Value::text(to_hex(&encoded, true))
+            digits(call, &encoded)
         }
-        Value::Bytes(bytes) => Value::text(to_hex(bytes, true)),
+        Value::Bytes(bytes) => digits(call, bytes),
         other => {
             let text = convert::to_bytes(other, &call.arguments[0].ty);
-            Value::text(to_hex(&text, true))
+            digits(call, &text)
         }
     })
 }
@@ -227,10 +232,11 @@ fn quote(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 
 fn to_base64(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let source = bytes(&values[0]);
-    if too_long(call, source.len().saturating_mul(4) / 3, "to_base64") {
+    let len = source.len().div_ceil(3) * 4;
+    if call.is_too_long(len + len.saturating_sub(1) / BASE64_LINE_CHARS) {
         return Ok(Value::Null);
     }
-    let mut out = String::new();
+    let mut out = String::with_capacity(len);
     let mut column = 0;
     for chunk in source.chunks(3) {
         if column == BASE64_LINE_CHARS {

@@ -5,6 +5,7 @@
 //! parsed: a text becomes a JSON string, a truth value becomes `true` or `false`.
 
 use porpoise_core::error::{Error, Level, Result};
+use porpoise_expr::Pace;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
@@ -149,10 +150,12 @@ pub static TABLE: &[Function] = &[
         exactly(2),
         ANY,
         Returns::Bool,
-        Eval::Strict(|_, values| {
+        Eval::Strict(|call, values| {
             let a = document(values, 0, "json_overlaps")?;
             let b = document(values, 1, "json_overlaps")?;
-            Ok(Value::from(a.value().overlaps(b.value())))
+            let mut pace = Pace::default();
+            let mut check = || pace.walk(call.context, 1);
+            Ok(Value::from(a.value().overlaps(b.value(), &mut check)?))
         }),
     ),
     pure(
@@ -372,14 +375,20 @@ fn text(bytes: Vec<u8>) -> Value {
 }
 
 fn array(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let items: Result<Vec<JsonValue>> = (0..values.len())
-        .map(|at| value_at(call, values, at))
-        .collect();
-    made(JsonValue::Array(items?))
+    let (mut items, mut bytes) = (Vec::with_capacity(values.len()), 0);
+    for at in 0..values.len() {
+        let item = value_at(call, values, at)?;
+        bytes += item.heap_bytes();
+        if call.is_too_long(bytes) {
+            return Ok(Value::Null);
+        }
+        items.push(item);
+    }
+    made(JsonValue::Array(items))
 }
 
 fn object(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let mut members = Vec::with_capacity(values.len() / 2);
+    let (mut members, mut bytes) = (Vec::with_capacity(values.len() / 2), 0);
     for at in (0..values.len().saturating_sub(1)).step_by(2) {
         if values[at].is_null() {
             return Err(Error::json_null_key());
@@ -388,7 +397,12 @@ fn object(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             Value::Text(key) => key.clone(),
             other => convert::to_text(other, &call.arguments[at].ty).into(),
         };
-        members.push((key, value_at(call, values, at + 1)?));
+        let value = value_at(call, values, at + 1)?;
+        bytes += key.len() + value.heap_bytes();
+        if call.is_too_long(bytes) {
+            return Ok(Value::Null);
+        }
+        members.push((key, value));
     }
     made(JsonValue::object(members))
 }
@@ -436,16 +450,19 @@ fn extract(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 }
 
 /// A scalar as text. NULL for nothing, for many values, for arrays and objects.
-fn contains(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
+fn contains(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let target = document(values, 0, "json_contains")?;
     let candidate = document(values, 1, "json_contains")?;
     let found = plain_path(values, 2)?;
     let inside = found
         .map_or(vec![target.value()], |path| path.find(target.value()))
         .pop();
-    Ok(inside.map_or(Value::Null, |inside| {
-        Value::from(inside.contains(candidate.value()))
-    }))
+    let Some(inside) = inside else {
+        return Ok(Value::Null);
+    };
+    let mut pace = Pace::default();
+    let mut check = || pace.walk(call.context, 1);
+    Ok(Value::from(inside.contains(candidate.value(), &mut check)?))
 }
 
 /// `one` or `all`: whether all is wanted.

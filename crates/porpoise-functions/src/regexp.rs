@@ -162,6 +162,10 @@ pub(super) fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         out.push_str(&rest[copied..whole.start()]);
         captures.expand(&with, &mut out);
         copied = whole.end();
+        call.context.check_interrupt()?;
+        if call.is_too_long(out.len()) {
+            return Ok(Value::Null);
+        }
     }
     out.push_str(&rest[copied..]);
     Ok(Value::text(out))

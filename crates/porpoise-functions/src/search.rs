@@ -4,13 +4,14 @@
 //! [`crate::regexp`].
 
 use porpoise_core::error::Result;
+use porpoise_expr::Pace;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure,
 };
 use porpoise_types::{Value, convert};
 
 use crate::regexp;
-use crate::string::{STRING, Units, bytes, collation, long_type, string, too_long};
+use crate::string::{STRING, Units, bytes, collation, long_type, string};
 
 pub static TABLE: &[Function] = &[
     pure(
@@ -32,7 +33,7 @@ pub static TABLE: &[Function] = &[
         exactly(2),
         &[ArgumentKind::Compared],
         Returns::Int,
-        Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)))),
+        Eval::Strict(|call, values| Ok(Value::Int(locate(call, &values[0], &values[1], 1)?))),
     ),
     pure(
         "LOCATE",
@@ -45,7 +46,7 @@ pub static TABLE: &[Function] = &[
         Returns::Int,
         Eval::Strict(|call, values| {
             let from = values.get(2).map_or(1, |from| convert::to_int(from).0);
-            Ok(Value::Int(locate(call, &values[1], &values[0], from)))
+            Ok(Value::Int(locate(call, &values[1], &values[0], from)?))
         }),
     ),
     pure(
@@ -165,15 +166,15 @@ fn find_in_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 
 /// The position of one string in another, from a position on; 1 is the first. What stands there
 /// must be as many bytes long as what is looked for, and equal by the collation.
-fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> i64 {
+fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> Result<i64> {
     let units = Units::of(text);
     let length = units.len();
     if from < 1 || from as u64 > length as u64 + 1 {
-        return 0;
+        return Ok(0);
     }
     let (source, wanted) = (bytes(text), bytes(wanted));
     if wanted.is_empty() {
-        return from;
+        return Ok(from);
     }
     let collation = collation(call);
     let mut start = units.offset(from as usize - 1);
@@ -182,20 +183,23 @@ fn locate(call: &Call<'_>, text: &Value, wanted: &Value, from: i64) -> i64 {
     if let Value::Text(text) = text
         && collation.charset().max_len() == 1
     {
-        return match collation.find(source, wanted, start) {
+        let check = || call.context.check_interrupt();
+        return Ok(match collation.find(source, wanted, start, check)? {
             Some(found) => from + text[start..found.start].chars().count() as i64,
             None => 0,
-        };
+        });
     }
+    let mut pace = Pace::default();
     while let Some(window) = source.get(start..start + wanted.len()) {
         let whole = units.is_boundary(start + wanted.len());
         if window == wanted || (whole && collation.eq(window, wanted)) {
-            return position;
+            return Ok(position);
         }
+        pace.walk(call.context, wanted.len())?;
         start = units.next(start);
         position += 1;
     }
-    0
+    Ok(0)
 }
 
 fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
@@ -204,8 +208,9 @@ fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         return Ok(values[0].clone());
     }
     let mut out = Vec::with_capacity(source.len());
-    let mut at = 0;
+    let (mut at, mut pace) = (0, Pace::default());
     while at < source.len() {
+        pace.walk(call.context, from.len())?;
         if source[at..].starts_with(from) {
             out.extend_from_slice(to);
             at += from.len();
@@ -213,9 +218,7 @@ fn replace(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             out.push(source[at]);
             at += 1;
         }
-        if out.len() as u64 > call.context.vars().max_allowed_packet
-            && too_long(call, out.len(), "replace")
-        {
+        if call.is_too_long(out.len()) {
             return Ok(Value::Null);
         }
     }
@@ -229,8 +232,9 @@ fn substring_index(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
         return Ok(string(call, Vec::new()));
     }
     let mut starts = Vec::new();
-    let mut at = 0;
+    let (mut at, mut pace) = (0, Pace::default());
     while at + delimiter.len() <= source.len() {
+        pace.walk(call.context, delimiter.len())?;
         if source[at..].starts_with(delimiter) {
             starts.push(at);
             at += delimiter.len();

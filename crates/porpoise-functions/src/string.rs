@@ -3,7 +3,7 @@
 //! Positions and lengths count characters for text and bytes for binary strings: [`Units`] knows
 //! the difference. Results longer than `max_allowed_packet` are NULL with a warning.
 
-use porpoise_core::error::{Error, Level, Result};
+use porpoise_core::error::Result;
 use porpoise_expr::Expr;
 use porpoise_expr::function::{
     ArgumentKind, Call, Eval, Function, Returns, at_least, between, exactly, pure, volatile,
@@ -374,21 +374,10 @@ pub(super) fn string(call: &Call<'_>, out: Vec<u8>) -> Value {
     if call.ty.is_binary_string() {
         return Value::Bytes(out);
     }
-    Value::Text(
-        CompactString::from_utf8(&out).unwrap_or_else(|_| CompactString::from_utf8_lossy(&out)),
-    )
-}
-
-pub(super) fn too_long(call: &mut Call<'_>, length: usize, name: &str) -> bool {
-    let most = call.context.vars().max_allowed_packet;
-    if length as u64 <= most {
-        return false;
-    }
-    let warning = Error::result_truncated(name, most);
-    call.context
-        .vars_mut()
-        .warn(Level::Warning, warning.into_condition());
-    true
+    Value::Text(match String::from_utf8(out) {
+        Ok(text) => text.into(),
+        Err(error) => CompactString::from_utf8_lossy(error.as_bytes()),
+    })
 }
 
 fn long_text(collation: Collation) -> DataType {
@@ -448,13 +437,14 @@ fn char_length(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 }
 
 fn concat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
-    let mut out = Vec::with_capacity(values.iter().map(|value| bytes(value).len()).sum());
+    let len = values.iter().map(|value| bytes(value).len()).sum();
+    if call.is_too_long(len) {
+        return Ok(Value::Null);
+    }
+    let mut out = Vec::with_capacity(len);
     values
         .iter()
         .for_each(|value| out.extend_from_slice(bytes(value)));
-    if too_long(call, out.len(), "concat") {
-        return Ok(Value::Null);
-    }
     Ok(string(call, out))
 }
 
@@ -472,9 +462,9 @@ fn concat_ws(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             out.extend_from_slice(bytes(&values[0]));
         }
         out.extend_from_slice(bytes(value));
-    }
-    if too_long(call, out.len(), "concat_ws") {
-        return Ok(Value::Null);
+        if call.is_too_long(out.len()) {
+            return Ok(Value::Null);
+        }
     }
     Ok(string(call, out))
 }
@@ -505,6 +495,9 @@ fn export_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             out.extend_from_slice(separator);
         }
         out.extend_from_slice(bytes(&values[if bits >> bit & 1 == 1 { 1 } else { 2 }]));
+        if call.is_too_long(out.len()) {
+            return Ok(Value::Null);
+        }
     }
     Ok(string(call, out))
 }
@@ -556,7 +549,7 @@ fn pad(call: &mut Call<'_>, values: &[Value], left: bool) -> Result<Value> {
     if filler.len() == 0 {
         return Ok(units.empty());
     }
-    if too_long(call, wanted, if left { "lpad" } else { "rpad" }) {
+    if call.is_too_long(wanted) {
         return Ok(Value::Null);
     }
     let missing = wanted - length;
@@ -606,6 +599,9 @@ fn make_set(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
             }
             first = false;
             out.extend_from_slice(bytes(value));
+            if call.is_too_long(out.len()) {
+                return Ok(Value::Null);
+            }
         }
     }
     Ok(string(call, out))
@@ -637,7 +633,7 @@ fn substring(_: &mut Call<'_>, values: &[Value]) -> Result<Value> {
 fn repeat(call: &mut Call<'_>, values: &[Value]) -> Result<Value> {
     let times = count(&values[1]);
     let length = bytes(&values[0]).len().saturating_mul(times);
-    if too_long(call, length, "repeat") {
+    if call.is_too_long(length) {
         return Ok(Value::Null);
     }
     Ok(string(

@@ -72,6 +72,10 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
     let uptime_s = (exec.started_us - started_us).max(0) / 1_000_000;
     let mut counters = vec![
         ("Connections", exec.engine.connections().to_string()),
+        (
+            "Global_connection_memory",
+            exec.engine.variables.memory().used().to_string(),
+        ),
         ("Threads_connected", processes.len().to_string()),
         ("Threads_running", running.to_string()),
         ("Uptime", uptime_s.to_string()),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use compact_str::CompactString;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use porpoise_storage::Interrupt;
+use porpoise_storage::{Interrupt, InterruptCause};
 
 use super::{Held, Waiter};
 
@@ -156,7 +156,13 @@ impl Control {
 
     /// Ends the running statement (KILL QUERY).
     pub fn kill_query(&self) {
-        self.interrupt.set();
+        self.interrupt.set(InterruptCause::Killed);
+        self.waiter.wake();
+    }
+
+    /// Ends the running statement, whose time is up.
+    pub fn exceed_time(&self) {
+        self.interrupt.set(InterruptCause::TimeExceeded);
         self.waiter.wake();
     }
 
@@ -164,7 +170,7 @@ impl Control {
     /// it.
     pub fn kill_connection(&self) {
         self.killed.store(true, Ordering::SeqCst);
-        self.interrupt.set();
+        self.interrupt.set(InterruptCause::Killed);
         self.waiter.wake();
         if let Some(wake) = &*self.wake.lock() {
             wake();

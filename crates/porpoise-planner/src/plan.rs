@@ -17,6 +17,7 @@
 
 mod traverse;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -170,6 +171,9 @@ pub struct Query {
     pub calc_found_rows: bool,
     /// `INTO @a, @b`.
     pub into: Vec<CompactString>,
+    /// The time that the statement is given by a hint, in milliseconds; `None` where
+    /// `max_execution_time` says it.
+    pub max_execution_time_ms: Option<NonZeroU64>,
 }
 
 /// A query inside an expression.

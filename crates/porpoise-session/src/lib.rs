@@ -2,16 +2,18 @@
 //!
 //! 1. [`locked_tables`] is what LOCK TABLES has locked.
 //! 2. [`plan_cache`] keeps plans by statement, of a session and of all.
-//! 3. [`shared`] is the database, as its sessions see it.
-//! 4. [`session_state`] is a session's variables, and what it holds.
-//! 5. [`plan_locks`] takes the metadata locks that a plan needs.
-//! 6. [`active_roles`] are the roles that a session has activated.
-//! 7. [`check`] is the only maker of [`Privileged`](check::Privileged), without which nothing runs.
+//! 3. [`deadlines`] ends statements whose time is up.
+//! 4. [`shared`] is the database, as its sessions see it.
+//! 5. [`session_state`] is a session's variables, and what it holds.
+//! 6. [`plan_locks`] takes the metadata locks that a plan needs.
+//! 7. [`active_roles`] are the roles that a session has activated.
+//! 8. [`check`] is the only maker of [`Privileged`](check::Privileged), without which nothing runs.
 
 #![warn(missing_docs)]
 
 pub mod active_roles;
 pub mod check;
+pub mod deadlines;
 pub mod locked_tables;
 pub mod plan_cache;
 pub mod plan_locks;

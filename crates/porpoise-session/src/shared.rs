@@ -14,6 +14,7 @@ use porpoise_core::variables::GlobalVariables;
 use porpoise_mdl::{BlockHook, Locks};
 use porpoise_storage::Store;
 
+use crate::deadlines::Deadlines;
 use crate::plan_cache::PlanCache;
 
 /// What all sessions of a database share.
@@ -28,6 +29,8 @@ pub struct Shared {
     pub plans: PlanCache,
     /// Metadata locks, named locks, and the process list.
     pub locks: Locks,
+    /// When statements with a time limit are to end.
+    pub deadlines: Deadlines,
     /// Hosts that failed to connect, which are refused after max_connect_errors of it.
     pub hosts: HostCache,
     /// The next connection's number.

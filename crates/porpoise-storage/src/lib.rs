@@ -109,7 +109,9 @@ pub use disk::{Disk, DiskFile, DiskFolder, LockOutcome, Metadata, OpenMode, OsDi
 pub use error::{DamagedPlace, Error, LockError, Result, SpaceOwner};
 pub use group_commit::LeaderHook;
 pub use ids::{CommitTs, Lsn, SpaceId, TxnId};
-pub use locks::{ExternalWaits, Interrupt, LockMode, Locked, Wait, WaitHook, WaitPhase};
+pub use locks::{
+    ExternalWaits, Interrupt, InterruptCause, LockMode, Locked, Wait, WaitHook, WaitPhase,
+};
 pub use options::{Background, Flush, FlushPolicy, Location, Options, Work};
 pub use overlay::Savepoint;
 pub use page_checksums::StoreId;

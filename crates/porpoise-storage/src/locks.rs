@@ -29,7 +29,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -110,18 +110,31 @@ pub type ExternalWaits = Arc<dyn Fn(TxnId) -> Vec<TxnId> + Send + Sync>;
 /// Called on a thread that is about to sleep for a row lock, and again when it has woken.
 pub type WaitHook = Arc<dyn Fn(WaitPhase) + Send + Sync>;
 
+/// Why a statement is to end before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum InterruptCause {
+    /// Its time was up (`max_execution_time`).
+    TimeExceeded = 1,
+    /// Somebody wants it to end: KILL, a shutdown, or a client that is gone.
+    Killed = 2,
+}
+
 /// Ends a transaction's wait from outside (`KILL`). Once set, waits end at once with
 /// [`LockError::Interrupted`], later ones too, until it is cleared.
 #[derive(Default)]
 pub struct Interrupt {
-    is_set: AtomicBool,
+    /// An [`InterruptCause`], or [`Interrupt::NOT_SET`].
+    cause: AtomicU8,
     waiting: Mutex<Option<Arc<Waiter>>>,
 }
 
 impl Interrupt {
-    /// Ends the current wait, and all later ones.
-    pub fn set(&self) {
-        self.is_set.store(true, Ordering::SeqCst);
+    const NOT_SET: u8 = 0;
+
+    /// Ends the current wait, and all later ones. Of several causes a kill is the one that stands.
+    pub fn set(&self, cause: InterruptCause) {
+        self.cause.fetch_max(cause as u8, Ordering::SeqCst);
         if let Some(waiter) = &*self.waiting.lock() {
             waiter.wake(Outcome::Refused(LockError::Interrupted));
         }
@@ -129,12 +142,21 @@ impl Interrupt {
 
     /// Allows waits again.
     pub fn clear(&self) {
-        self.is_set.store(false, Ordering::SeqCst);
+        self.cause.store(Interrupt::NOT_SET, Ordering::SeqCst);
     }
 
     /// Whether waits end at once.
+    #[inline]
     pub fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::SeqCst)
+        self.cause.load(Ordering::SeqCst) != Interrupt::NOT_SET
+    }
+
+    /// Why waits end at once; `None` if they don't.
+    pub fn cause(&self) -> Option<InterruptCause> {
+        let cause = self.cause.load(Ordering::SeqCst);
+        [InterruptCause::TimeExceeded, InterruptCause::Killed]
+            .into_iter()
+            .find(|known| *known as u8 == cause)
     }
 }
 

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use porpoise_storage::LockMode::{Absent, Exclusive, Insert, Shared};
-use porpoise_storage::{LockError, Locked, Options, SpaceId, Store, Transaction, Wait, WaitPhase};
+use porpoise_storage::{
+    InterruptCause, LockError, Locked, Options, SpaceId, Store, Transaction, Wait, WaitPhase,
+};
 
 const SPACE: SpaceId = SpaceId(1);
 const LONG: Wait = Wait::Timeout(Duration::from_secs(20));
@@ -303,7 +305,7 @@ fn a_wait_ends_when_it_is_interrupted_and_leaves_no_trace() {
     let interrupt = Arc::clone(work.interrupt());
     let waiting = lock_elsewhere(work, b"x", Exclusive);
     until_waiting(&store, 1);
-    interrupt.set();
+    interrupt.set(InterruptCause::Killed);
     let (outcome, mut work) = waiting.recv().unwrap();
     assert_eq!(outcome, Err(LockError::Interrupted));
     assert_eq!(

@@ -36,7 +36,7 @@ mod fold;
 mod matching;
 mod uca;
 
-pub use matching::like;
+pub use matching::{like, try_like};
 
 use crate::Charset;
 use smallvec::SmallVec;
@@ -330,9 +330,18 @@ impl Collation {
     }
 
     /// Where `needle` first occurs in `text` at or after the byte `from`, comparing character by
-    /// character.
-    pub fn find(self, text: &[u8], needle: &[u8], from: usize) -> Option<Range<usize>> {
-        matching::find(self, text, needle, from)
+    /// character. Calls `check` every so often.
+    ///
+    /// # Errors
+    /// What `check` fails with.
+    pub fn find<E>(
+        self,
+        text: &[u8],
+        needle: &[u8],
+        from: usize,
+        check: impl FnMut() -> Result<(), E>,
+    ) -> Result<Option<Range<usize>>, E> {
+        matching::find(self, text, needle, from, check)
     }
 
     /// Lower case, a character for a character; bytes of `binary` have none.

@@ -58,6 +58,27 @@ pub enum JsonValue {
     },
 }
 
+impl JsonValue {
+    /// About how many bytes it takes beside its own size: texts, elements, members.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            JsonValue::String(text) => text.len(),
+            JsonValue::Opaque { bytes, .. } => bytes.len(),
+            JsonValue::Array(items) => {
+                let item = |item: &JsonValue| size_of::<JsonValue>() + item.heap_bytes();
+                items.iter().map(item).sum()
+            }
+            JsonValue::Object(members) => {
+                let member = |(name, value): &(CompactString, JsonValue)| {
+                    size_of::<(CompactString, JsonValue)>() + name.len() + value.heap_bytes()
+                };
+                members.iter().map(member).sum()
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// Invalid JSON text (error 3140/3141), at a byte offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
@@ -157,6 +178,28 @@ fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The order of an object's keys: by length, then bytes.
+/// The members of two objects. `join` makes one of what both have of a key, or of what the second
+/// has alone; `None` leaves the key out.
+fn merge_members(
+    first: Vec<(CompactString, JsonValue)>,
+    second: Vec<(CompactString, JsonValue)>,
+    join: impl Fn(Option<JsonValue>, JsonValue) -> Option<JsonValue>,
+) -> Vec<(CompactString, JsonValue)> {
+    let mut merged = Vec::with_capacity(first.len() + second.len());
+    let mut first = first.into_iter().peekable();
+    for (key, value) in second {
+        while let Some(before) = first.next_if(|(own, _)| compare_keys(own, &key).is_lt()) {
+            merged.push(before);
+        }
+        let old = first.next_if(|(own, _)| *own == key);
+        if let Some(value) = join(old.map(|(_, value)| value), value) {
+            merged.push((key, value));
+        }
+    }
+    merged.extend(first);
+    merged
+}
+
 fn compare_keys(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
@@ -372,32 +415,84 @@ impl JsonValue {
         self.compare(other).is_eq()
     }
 
-    /// `JSON_CONTAINS(self, candidate)`.
-    pub fn contains(&self, candidate: &JsonValue) -> bool {
+    /// `JSON_CONTAINS(self, candidate)`. Elements are compared each with each: `check` is called
+    /// before each comparison.
+    ///
+    /// # Errors
+    /// What `check` fails with.
+    pub fn contains<E>(
+        &self,
+        candidate: &JsonValue,
+        check: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, E> {
+        check()?;
         match (self, candidate) {
-            (JsonValue::Array(items), JsonValue::Array(wanted)) => {
-                wanted.iter().all(|w| items.iter().any(|i| i.contains(w)))
+            (JsonValue::Array(_), JsonValue::Array(wanted)) => {
+                for item in wanted {
+                    if !self.has_item(|own| own.contains(item, check))? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
             }
-            (JsonValue::Array(items), wanted) => items.iter().any(|i| i.contains(wanted)),
-            (JsonValue::Object(_), JsonValue::Object(wanted)) => wanted
-                .iter()
-                .all(|(k, w)| self.get(k).is_some_and(|v| v.contains(w))),
-            (a, b) => a.equals(b),
+            (JsonValue::Array(_), wanted) => self.has_item(|own| own.contains(wanted, check)),
+            (JsonValue::Object(_), JsonValue::Object(wanted)) => {
+                for (key, value) in wanted {
+                    match self.get(key) {
+                        Some(own) if own.contains(value, check)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                Ok(true)
+            }
+            (a, b) => Ok(a.equals(b)),
         }
     }
 
-    /// `JSON_OVERLAPS`: whether two documents have an element or a member in common.
-    pub fn overlaps(&self, other: &JsonValue) -> bool {
+    /// `JSON_OVERLAPS`: whether two documents have an element or a member in common. Calls `check`
+    /// as [`JsonValue::contains`] does.
+    ///
+    /// # Errors
+    /// What `check` fails with.
+    pub fn overlaps<E>(
+        &self,
+        other: &JsonValue,
+        check: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<bool, E> {
         match (self, other) {
-            (JsonValue::Array(a), JsonValue::Array(b)) => {
-                a.iter().any(|x| b.iter().any(|y| x.equals(y)))
+            (JsonValue::Array(_), JsonValue::Array(_)) => {
+                self.has_item(|a| other.has_item(|b| check().map(|()| a.equals(b))))
             }
-            (JsonValue::Array(a), b) | (b, JsonValue::Array(a)) => a.iter().any(|x| x.equals(b)),
-            (JsonValue::Object(a), JsonValue::Object(_)) => a
-                .iter()
-                .any(|(k, v)| other.get(k).is_some_and(|w| v.equals(w))),
-            (a, b) => a.equals(b),
+            (array @ JsonValue::Array(_), one) | (one, array @ JsonValue::Array(_)) => {
+                array.has_item(|item| check().map(|()| item.equals(one)))
+            }
+            (JsonValue::Object(members), JsonValue::Object(_)) => {
+                for (key, value) in members {
+                    check()?;
+                    if other.get(key).is_some_and(|own| value.equals(own)) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            (a, b) => Ok(a.equals(b)),
         }
+    }
+
+    /// Whether it is an array with such an element.
+    fn has_item<E>(
+        &self,
+        mut is_wanted: impl FnMut(&JsonValue) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let JsonValue::Array(items) = self else {
+            return Ok(false);
+        };
+        for item in items {
+            if is_wanted(item)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// `JSON_DEPTH`: 1 for scalars and empty containers.
@@ -424,15 +519,12 @@ impl JsonValue {
     pub fn merge_preserve(self, other: JsonValue) -> JsonValue {
         match (self, other) {
             (JsonValue::Object(a), JsonValue::Object(b)) => {
-                let mut merged = JsonValue::Object(a);
-                for (key, value) in b {
-                    let value = match merged.remove(&key) {
+                JsonValue::Object(merge_members(a, b, |old, value| {
+                    Some(match old {
                         Some(old) => old.merge_preserve(value),
                         None => value,
-                    };
-                    merged.insert(key, value);
-                }
-                merged
+                    })
+                }))
             }
             (a, b) => {
                 let mut items = a.into_items();
@@ -455,17 +547,14 @@ impl JsonValue {
         let JsonValue::Object(changes) = patch else {
             return patch;
         };
-        let mut target = match self {
-            JsonValue::Object(_) => self,
-            _ => JsonValue::Object(Vec::new()),
+        let members = match self {
+            JsonValue::Object(members) => members,
+            _ => Vec::new(),
         };
-        for (key, change) in changes {
-            let old = target.remove(&key);
-            if change != JsonValue::Null {
-                target.insert(key, old.unwrap_or(JsonValue::Null).merge_patch(change));
-            }
-        }
-        target
+        JsonValue::Object(merge_members(members, changes, |old, change| {
+            let wanted = change != JsonValue::Null;
+            wanted.then(|| old.unwrap_or(JsonValue::Null).merge_patch(change))
+        }))
     }
 
     fn member(&self, key: &str) -> Result<usize, usize> {

@@ -67,7 +67,7 @@ pub mod temporal;
 pub mod value;
 
 pub use charset::Charset;
-pub use collation::{Collation, like};
+pub use collation::{Collation, like, try_like};
 pub use convert::{ConvertContext, Loss};
 pub use data_type::{BlobSize, DataType, EnumDef, IntWidth};
 pub use decimal::{Decimal, Rounding};

@@ -54,6 +54,14 @@ impl Value {
         Value::Text(CompactString::new(s))
     }
 
+    /// About how many bytes it takes beside its own size: those of a text, or of a document.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Value::Json(json) => size_of_val(json.value()) + json.value().heap_bytes(),
+            other => other.as_bytes().map_or(0, <[u8]>::len),
+        }
+    }
+
     /// The bytes of a text or binary value, borrowed.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {

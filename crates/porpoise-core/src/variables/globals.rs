@@ -16,6 +16,7 @@ use super::kind::{Kind, unsigned};
 use super::table::{Position, VARIABLES, find};
 use super::{SessionVars, VERSION, set_names};
 use crate::error::{Error, Result};
+use crate::memory::{MemoryAccount, MemoryPool};
 
 /// The global values, and what is derived from them for readers without a lock.
 pub struct GlobalVariables {
@@ -31,6 +32,7 @@ pub struct GlobalVariables {
     connect_timeout_s: AtomicU64,
     loopback_fast_path: AtomicU64,
     max_user_connections: AtomicU64,
+    memory: Arc<MemoryPool>,
     /// When the server started, in UTC microseconds since 1970.
     pub started_us: i64,
 }
@@ -89,6 +91,7 @@ impl GlobalVariables {
             connect_timeout_s: AtomicU64::new(0),
             loopback_fast_path: AtomicU64::new(0),
             max_user_connections: AtomicU64::new(0),
+            memory: Arc::default(),
             started_us: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| since.as_micros() as i64),
@@ -107,6 +110,10 @@ impl GlobalVariables {
             .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
         self.max_user_connections
             .store(self.get_u64("max_user_connections"), Ordering::Relaxed);
+        self.memory.set_limits(
+            self.get_u64("global_connection_memory_limit"),
+            self.get_u64("statement_memory_limit"),
+        );
         self.flush
             .set(match self.get_u64("innodb_flush_log_at_trx_commit") {
                 0 => Flush::EachSecond,
@@ -211,6 +218,11 @@ impl GlobalVariables {
         self.loopback_fast_path.load(Ordering::Relaxed) != 0
     }
 
+    /// What statements' buffers take of memory in all sessions, and may take.
+    pub fn memory(&self) -> &MemoryPool {
+        &self.memory
+    }
+
     /// The state of a session that begins now, with the global values for its own, and all three
     /// character sets those of the `collation` if there is one.
     ///
@@ -225,7 +237,7 @@ impl GlobalVariables {
         if let Some((_, beginning)) = known {
             return beginning.state.for_connection(connection_id);
         }
-        let beginning = Arc::new(Beginning::new(values.clone(), collation));
+        let beginning = Arc::new(Beginning::new(values.clone(), collation, &self.memory));
         self.beginnings.rcu(|all| {
             let mut all: Vec<_> = all
                 .iter()
@@ -249,8 +261,13 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn new(globals: Arc<Vec<Value>>, collation: Option<Collation>) -> Beginning {
+    fn new(
+        globals: Arc<Vec<Value>>,
+        collation: Option<Collation>,
+        memory: &Arc<MemoryPool>,
+    ) -> Beginning {
         let mut state = SessionVars::new(0);
+        state.memory = Arc::new(MemoryAccount::new(Arc::clone(memory)));
         state.variables = globals.clone();
         for (variable, value) in VARIABLES.iter().zip(globals.iter()) {
             if let Some(apply) = variable.apply {

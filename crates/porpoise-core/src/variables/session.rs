@@ -17,6 +17,7 @@ use porpoise_types::{
 };
 
 use crate::error::{Condition, Error, Level, Result};
+use crate::memory::MemoryAccount;
 use crate::variables::{Isolation, SqlMode, StatementContext};
 
 /// What a session's statements read and change of it.
@@ -59,6 +60,8 @@ pub struct SessionVars {
     pub found_rows_flag: bool,
     /// Set by KILL and time limits; storage's waits end by it too.
     pub interrupt: Arc<Interrupt>,
+    /// What the statement's buffers take of memory, and may take.
+    pub memory: Arc<MemoryAccount>,
     /// `innodb_lock_wait_timeout`, in seconds.
     pub lock_wait_timeout_s: u64,
     /// `auto_increment_increment`: the distance of generated values.
@@ -148,6 +151,7 @@ impl SessionVars {
             diagnostics_before: Diagnostics::default(),
             found_rows_flag: false,
             interrupt: Arc::default(),
+            memory: Arc::default(),
             lock_wait_timeout_s: 50,
             auto_increment_increment: 1,
             auto_increment_offset: 1,
@@ -194,6 +198,7 @@ impl SessionVars {
             warnings: Vec::new(),
             diagnostics_before: Diagnostics::default(),
             interrupt: Arc::default(),
+            memory: Arc::new(self.memory.with_same_limits()),
             variables: self.variables.clone(),
             ..*self
         }

@@ -237,6 +237,18 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("connect_timeout", Global, int(2, YEAR_S), "10", Settable),
+    applied(
+        "connection_memory_chunk_size",
+        int(0, 536_870_912),
+        "8192",
+        |s, v| s.memory.set_chunk(unsigned(v)),
+    ),
+    applied(
+        "connection_memory_limit",
+        int(2_097_152, U64),
+        "18446744073709551615",
+        |s, v| s.memory.set_connection_limit(unsigned(v)),
+    ),
     applied("cte_max_recursion_depth", int(0, U32), "1000", |s, v| {
         s.cte_max_recursion_depth = unsigned(v)
     }),
@@ -311,6 +323,13 @@ pub static VARIABLES: &[Variable] = &[
         int(5, 255),
         "20",
         Inert,
+    ),
+    row(
+        "global_connection_memory_limit",
+        Global,
+        int(16_777_216, U64),
+        "18446744073709551615",
+        Settable,
     ),
     applied("group_concat_max_len", int(4, U64), "1024", |s, v| {
         s.group_concat_max_len = unsigned(v)
@@ -677,6 +696,9 @@ pub static VARIABLES: &[Variable] = &[
     row("ssl_cert", Global, Text, "", ReadOnly),
     row("ssl_cipher", Global, Text, "", ReadOnly),
     row("ssl_key", Global, Text, "", ReadOnly),
+    applied("statement_memory_limit", int(0, U64), "0", |s, v| {
+        s.memory.set_statement_limit(unsigned(v))
+    }),
     row(
         "stored_program_cache",
         Global,
@@ -695,6 +717,13 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("table_open_cache", Global, int(1, 524_288), "4000", Inert),
+    row(
+        "temptable_max_ram",
+        Global,
+        int(2_097_152, U64),
+        "1073741824",
+        Inert,
+    ),
     row("thread_cache_size", Global, int(0, 16_384), "9", Inert),
     row("thread_handling", Global, Text, "workers", ReadOnly),
     row(

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use porpoise_catalog::{Catalog, Table};
-use porpoise_core::error::{Error, Result};
+use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::reply::{Reply, ResultColumn};
 use porpoise_executor::{Exec, View, statement};
 use porpoise_mdl::process::Control;
@@ -14,12 +15,13 @@ use porpoise_planner as planner;
 use porpoise_planner::plan::{Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
+use porpoise_session::deadlines::Deadline;
 use porpoise_session::plan_cache::CachedPlan;
 use porpoise_session::plan_locks::lock_tables_of;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_sql::{Digest, Literals};
-use porpoise_storage::{Commit, Savepoint, Transaction};
+use porpoise_storage::{Commit, InterruptCause, Savepoint, Transaction};
 use porpoise_types::Value;
 
 use crate::session::Session;
@@ -71,7 +73,7 @@ impl Execution<'_> {
         let (mut storage, savepoint) = begin_writing(transaction, state, shared, control);
         let executed = self.run(state, shared, View::Transaction(&mut storage), reply);
         match &executed {
-            Err(error) if error.is(porpoise_core::error::ErrorKind::Deadlock) => {
+            Err(error) if error.is(ErrorKind::Deadlock) => {
                 drop(storage);
                 transaction.rollback(control);
             }
@@ -183,11 +185,41 @@ impl Session {
             columns,
         };
         let in_transaction = self.transaction.open || !self.state.autocommit;
+        let deadline = self.deadline(plan.get());
         let committed = self.execute_privileged(execution, in_transaction, reply);
+        drop(deadline);
         if !in_transaction {
             self.end_transaction();
         }
-        committed
+        committed.map_err(|error| self.name_interrupt(error))
+    }
+
+    /// Has a query interrupted when the time is up that its hint or `max_execution_time` gives it;
+    /// `None` where there is no limit. Only a SELECT has one (MySQL 8.4 manual, 7.1.8).
+    fn deadline(&self, plan: &Plan) -> Option<Deadline> {
+        let PlanKind::Query(query) = &plan.kind else {
+            return None;
+        };
+        let limit_ms = match (
+            query.max_execution_time_ms,
+            self.state.max_execution_time_ms,
+        ) {
+            (Some(hinted), _) => hinted.get(),
+            (None, 0) => return None,
+            (None, limit) => limit,
+        };
+        let limit = Duration::from_millis(limit_ms);
+        self.shared.deadlines.note(&self.control, limit)
+    }
+
+    /// The error of a statement that was interrupted, by why it was: 1317, or 3024 where its time
+    /// was up.
+    fn name_interrupt(&self, error: Error) -> Error {
+        let timed_out = self.state.interrupt.cause() == Some(InterruptCause::TimeExceeded);
+        match error.is(ErrorKind::QueryInterrupted) && timed_out {
+            true => Error::query_timeout(),
+            false => error,
+        }
     }
 
     /// Takes the metadata locks that the plan needs, and executes it.
@@ -216,7 +248,7 @@ impl Session {
             false => MdlScope::Statement(&mut statement_tables),
         };
         if let Err(error) = lock_tables_of(plan.get(), &self.state, context, &mut scope) {
-            if error.is(porpoise_core::error::ErrorKind::Deadlock) {
+            if error.is(ErrorKind::Deadlock) {
                 self.transaction.rollback(control);
             }
             return Err(error);

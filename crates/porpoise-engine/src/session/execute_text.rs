@@ -278,6 +278,13 @@ impl Session {
         if let Err(error) = outcome {
             self.state.keep_error(error.condition().clone());
             self.state.row_count = -1;
+            let closes = [
+                ErrorKind::ConnectionMemoryLimit,
+                ErrorKind::GlobalConnectionMemoryLimit,
+            ];
+            if closes.contains(&error.kind()) {
+                self.control.kill_connection();
+            }
         }
         self.state.load_source = None;
         self.control.end(self.state.statement.started_us);

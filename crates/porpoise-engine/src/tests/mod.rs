@@ -5,5 +5,6 @@ mod column_changes;
 mod database;
 mod ddl;
 mod forbidden;
+mod interrupts;
 mod metadata;
 mod show;

@@ -1,7 +1,7 @@
 //! Rows that need no table: one without columns, none, and those that VALUES lists.
 
 use porpoise_core::error::Result;
-use porpoise_expr::{Expr, SlotId};
+use porpoise_expr::{EvalContext, Expr, SlotId};
 
 use super::{Operator, project};
 use crate::Exec;
@@ -62,6 +62,7 @@ impl Operator for Values<'_> {
             return Ok(false);
         };
         self.at += 1;
+        exec.check_interrupt()?;
         project(exec, self.slot, row)?;
         Ok(true)
     }

@@ -1,6 +1,5 @@
 //! DISTINCT.
 
-use hashbrown::HashSet;
 use porpoise_core::error::Result;
 use porpoise_expr::Expr;
 use porpoise_planner::plan::Node;
@@ -8,11 +7,12 @@ use porpoise_types::KeyBuf;
 
 use super::{BoxedOperator, Operator, build, key_of};
 use crate::Exec;
+use crate::key_map::KeyMap;
 
 pub(super) struct Distinct<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [Expr],
-    seen: HashSet<Box<[u8]>>,
+    seen: KeyMap,
 }
 
 impl<'p> Distinct<'p> {
@@ -20,7 +20,7 @@ impl<'p> Distinct<'p> {
         Distinct {
             input: build(input),
             keys,
-            seen: HashSet::new(),
+            seen: KeyMap::default(),
         }
     }
 }
@@ -35,8 +35,7 @@ impl Operator for Distinct<'_> {
         let mut key = KeyBuf::new();
         while self.input.next(exec)? {
             key_of(exec, self.keys.iter().map(|expr| (expr, false)), &mut key)?;
-            if !self.seen.contains(key.as_slice()) {
-                self.seen.insert(key.as_slice().into());
+            if self.seen.insert(&exec.session.memory, &key)?.1 {
                 return Ok(true);
             }
         }

@@ -1,11 +1,11 @@
 //! GROUP BY, with ROLLUP, and its aggregates.
 
-use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::Result;
-use porpoise_expr::SlotId;
+use porpoise_core::memory::Charge;
 use porpoise_expr::aggregate::Accumulator;
 use porpoise_expr::aggregate::Aggregate;
 use porpoise_expr::key;
+use porpoise_expr::{EvalContext, SlotId};
 use porpoise_planner::plan::Group;
 use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::{BoxedOperator, Operator, build, replay};
 use crate::Exec;
 use crate::eval::Evaluate;
+use crate::key_map::KeyMap;
 use crate::row_buffer::RowBuffer;
 
 /// The running aggregates of one group.
@@ -24,16 +25,26 @@ struct GroupState {
 struct Running {
     accumulator: Box<dyn Accumulator>,
     /// Argument combinations seen, for the DISTINCT forms.
-    seen: Option<HashSet<Box<[u8]>>>,
+    seen: Option<Box<KeyMap>>,
 }
 
 impl GroupState {
+    /// About how many bytes a group takes, beside what its aggregates collect.
+    fn bytes(key: &[u8], keys: usize, aggregates: &[Aggregate]) -> usize {
+        /// An accumulator's own state, and the allocation of it.
+        const STATE_BYTES: usize = 64;
+        size_of::<GroupState>()
+            + key.len()
+            + keys * size_of::<Value>()
+            + aggregates.len() * (size_of::<Running>() + STATE_BYTES)
+    }
+
     fn new(keys: Vec<Value>, aggregates: &[Aggregate]) -> GroupState {
         let accumulators = aggregates
             .iter()
             .map(|aggregate| Running {
                 accumulator: (aggregate.function.start)(aggregate),
-                seen: aggregate.distinct.then(HashSet::new),
+                seen: aggregate.distinct.then(Box::default),
             })
             .collect();
         GroupState { keys, accumulators }
@@ -60,7 +71,7 @@ impl GroupState {
                     typed.map(|(value, expr)| (value, &expr.ty, false)),
                     &mut key,
                 );
-                if !seen.insert(key.as_slice().into()) {
+                if !seen.insert(&exec.session.memory, &key)?.1 {
                     continue;
                 }
             }
@@ -142,8 +153,9 @@ impl<'p> GroupOperator<'p> {
 
     fn hash(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut groups: Vec<GroupState> = Vec::new();
-        let mut by_key: HashMap<Box<[u8]>, usize> = HashMap::new();
+        let mut by_key = KeyMap::default();
         let mut key = KeyBuf::new();
+        let (mut charge, aggregates) = (Charge::default(), &self.group.aggregates);
         while self.input.next(exec)? {
             let mut values = Vec::with_capacity(self.group.keys.len());
             key.clear();
@@ -152,22 +164,22 @@ impl<'p> GroupOperator<'p> {
                 key::encode_values(std::iter::once((&value, &expr.ty, false)), &mut key);
                 values.push(value);
             }
-            let number = match by_key.get(key.as_slice()) {
-                Some(&number) => number,
-                None => {
-                    groups.push(GroupState::new(values, &self.group.aggregates));
-                    by_key.insert(key.as_slice().into(), groups.len() - 1);
-                    groups.len() - 1
-                }
-            };
-            groups[number].add(exec, &self.group.aggregates)?;
+            let account = &exec.session.memory;
+            let (number, is_new) = by_key.insert(account, &key)?;
+            if is_new {
+                let bytes = GroupState::bytes(&key, values.len(), aggregates);
+                charge.add(account, bytes)?;
+                groups.push(GroupState::new(values, aggregates));
+            }
+            groups[number].add(exec, aggregates)?;
         }
         if groups.is_empty() && self.group.scalar {
             groups.push(GroupState::new(Vec::new(), &self.group.aggregates));
         }
         for mut group in groups {
+            exec.check_interrupt()?;
             group.finish(exec, self.group.slot, usize::MAX, false)?;
-            self.ready.push(&exec.frame, &[self.group.slot]);
+            self.ready.push(exec, &[self.group.slot])?;
         }
         self.done = true;
         Ok(())
@@ -187,7 +199,7 @@ impl<'p> GroupOperator<'p> {
                 break;
             }
             level.finish(exec, self.group.slot, kept, self.group.rollup)?;
-            self.ready.push(&exec.frame, &[self.group.slot]);
+            self.ready.push(exec, &[self.group.slot])?;
         }
         Ok(())
     }

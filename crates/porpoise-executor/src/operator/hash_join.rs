@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::EvalContext;
 use porpoise_expr::key;
 use porpoise_expr::{Expr, SlotId};
@@ -13,36 +13,46 @@ use porpoise_types::KeyBuf;
 use super::{BoxedOperator, Operator, all_true, build};
 use crate::Exec;
 use crate::eval::Evaluate;
+use crate::key_map::KeyMap;
 use crate::row_buffer::RowBuffer;
 
 /// Rows by key.
 #[derive(Default)]
 pub struct HashTable {
     rows: RowBuffer,
+    keys: KeyMap,
     /// The first and the last row of each key.
-    ends: HashMap<Box<[u8]>, (u32, u32)>,
+    ends: Vec<(u32, u32)>,
     /// By row: the next one of its key, itself if it is the last.
     next: Vec<u32>,
+    charge: Charge,
 }
 
 impl HashTable {
-    fn add(&mut self, key: &[u8], exec: &Exec<'_>, slots: &[SlotId]) {
-        let number = self.rows.len() as u32;
-        self.rows.push(&exec.frame, slots);
-        self.next.push(number);
-        match self.ends.get_mut(key) {
-            Some((_, last)) => {
-                self.next[*last as usize] = number;
-                *last = number;
-            }
-            None => {
-                self.ends.insert(key.into(), (number, number));
-            }
+    /// Keeps the slots' current rows.
+    ///
+    /// # Errors
+    /// Where the statement would take more memory than it may.
+    fn add(&mut self, key: &[u8], exec: &Exec<'_>, slots: &[SlotId]) -> Result<()> {
+        let account = &exec.session.memory;
+        let row = self.rows.len() as u32;
+        self.rows.push(exec, slots)?;
+        self.charge.reserve(account, &mut self.next, 1)?;
+        self.next.push(row);
+        let (number, is_new) = self.keys.insert(account, key)?;
+        if is_new {
+            self.charge.reserve(account, &mut self.ends, 1)?;
+            self.ends.push((row, row));
+        } else {
+            let last = &mut self.ends[number].1;
+            self.next[*last as usize] = row;
+            *last = row;
         }
+        Ok(())
     }
 
     fn first(&self, key: &[u8]) -> Option<u32> {
-        self.ends.get(key).map(|(first, _)| *first)
+        self.keys.get(key).map(|number| self.ends[number].0)
     }
 
     fn after(&self, row: u32) -> Option<u32> {
@@ -116,7 +126,7 @@ impl HashJoin<'_> {
         self.right.open(exec)?;
         while self.right.next(exec)? {
             if let Some(key) = Self::key(exec, self.right_keys)? {
-                table.add(key.as_slice(), exec, self.right_slots);
+                table.add(key.as_slice(), exec, self.right_slots)?;
             }
         }
         Ok(table)
@@ -144,11 +154,11 @@ impl Operator for HashJoin<'_> {
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
         loop {
+            exec.check_interrupt()?;
             let Some(matches) = &mut self.matches else {
                 if !self.left.next(exec)? {
                     return Ok(false);
                 }
-                exec.check_interrupt()?;
                 let key = Self::key(exec, self.left_keys)?;
                 let next = key.and_then(|key| self.table.first(key.as_slice()));
                 self.matches = Some(Matches {

@@ -49,7 +49,7 @@ impl Operator for Materialized<'_> {
         input.open(exec)?;
         while input.next(exec)? {
             project(exec, self.slot, self.output)?;
-            rows.push(&exec.frame, &[self.slot]);
+            rows.push(exec, &[self.slot])?;
         }
         self.rows = Arc::new(rows);
         exec.materialized.insert(self.number, self.rows.clone());

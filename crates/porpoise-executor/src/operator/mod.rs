@@ -25,9 +25,10 @@ mod top_sort;
 mod virtual_table;
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
-use porpoise_expr::{Expr, SlotId};
+use porpoise_expr::{EvalContext, Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::{KeyBuf, Value};
 use smallvec::SmallVec;
@@ -176,8 +177,11 @@ pub fn all_true(conditions: &[Expr], exec: &mut Exec<'_>) -> Result<bool> {
 /// Computes expressions and encodes them into a slot.
 pub fn project(exec: &mut Exec<'_>, slot: SlotId, output: &[Expr]) -> Result<()> {
     let mut values: SmallVec<[Value; 8]> = SmallVec::with_capacity(output.len());
+    let mut charge = Charge::default();
     for expr in output {
-        values.push(expr.eval(exec)?);
+        let value = expr.eval(exec)?;
+        exec.charge_long(&value, &mut charge)?;
+        values.push(value);
     }
     exec.fill(slot, &values)
 }
@@ -202,7 +206,8 @@ fn sort_key_of(exec: &mut Exec<'_>, keys: &[SortKey], out: &mut KeyBuf) -> Resul
     key_of(exec, keys, out)
 }
 
-/// Yields a buffer's next row.
+/// Yields a buffer's next row. The rows behind an operator that discards them all are many: each is
+/// a place where the statement can be ended.
 pub(super) fn replay(
     rows: &RowBuffer,
     at: &mut usize,
@@ -212,6 +217,7 @@ pub(super) fn replay(
     if *at >= rows.len() {
         return Ok(false);
     }
+    exec.check_interrupt()?;
     rows.restore(*at, &mut exec.frame, slots);
     *at += 1;
     Ok(true)

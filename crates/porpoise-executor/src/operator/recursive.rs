@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
 use porpoise_expr::{Expr, SlotId};
@@ -12,6 +11,7 @@ use porpoise_types::KeyBuf;
 
 use super::{Operator, build, key_of, project, replay};
 use crate::Exec;
+use crate::key_map::KeyMap;
 use crate::row_buffer::RowBuffer;
 
 pub(super) struct Recursive<'p> {
@@ -47,7 +47,7 @@ impl Operator for Recursive<'_> {
         self.at = 0;
         self.rows.clear();
         let slots = [self.slot];
-        let mut seen: HashSet<Box<[u8]>> = HashSet::new();
+        let mut seen = KeyMap::default();
         let mut rounds = 0;
         let most = exec.session.cte_max_recursion_depth();
         loop {
@@ -60,13 +60,13 @@ impl Operator for Recursive<'_> {
                 if self.distinct {
                     let mut key = KeyBuf::new();
                     key_of(exec, output.iter().map(|expr| (expr, false)), &mut key)?;
-                    if !seen.insert(key.as_slice().into()) {
+                    if !seen.insert(&exec.session.memory, &key)?.1 {
                         continue;
                     }
                 }
                 project(exec, self.slot, output)?;
-                self.rows.push(&exec.frame, &slots);
-                round.push(&exec.frame, &slots);
+                self.rows.push(exec, &slots)?;
+                round.push(exec, &slots)?;
             }
             if round.is_empty() {
                 break;

@@ -1,7 +1,7 @@
 //! UNION, INTERSECT and EXCEPT.
 
-use hashbrown::{HashMap, HashSet};
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
 use porpoise_expr::EvalContext;
 use porpoise_expr::key;
 use porpoise_expr::{Expr, SlotId};
@@ -10,6 +10,7 @@ use porpoise_types::KeyBuf;
 
 use super::{BoxedOperator, Operator, build, project, replay};
 use crate::Exec;
+use crate::key_map::KeyMap;
 use crate::row_buffer::RowBuffer;
 
 /// UNION streams; INTERSECT and EXCEPT count the rows of their first input and strike off.
@@ -20,7 +21,7 @@ pub(super) struct SetOperation<'p> {
     inputs: &'p [(Node, Vec<Expr>)],
     rows: RowBuffer,
     at: usize,
-    seen: HashSet<Box<[u8]>>,
+    seen: KeyMap,
     current: Option<(usize, BoxedOperator<'p>)>,
 }
 
@@ -38,7 +39,7 @@ impl<'p> SetOperation<'p> {
             inputs,
             rows: RowBuffer::default(),
             at: 0,
-            seen: HashSet::new(),
+            seen: KeyMap::default(),
             current: None,
         }
     }
@@ -59,30 +60,36 @@ impl<'p> SetOperation<'p> {
     fn count(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut key = KeyBuf::new();
         // Each distinct row of the first input, in order, with how often it may pass.
-        let mut order: Vec<(Box<[u8]>, i64)> = Vec::new();
+        let mut rest: Vec<i64> = Vec::new();
         let mut firsts = RowBuffer::default();
-        let mut positions: HashMap<Box<[u8]>, usize> = HashMap::new();
+        let mut positions = KeyMap::default();
+        let mut charge = Charge::default();
         for (number, (node, output)) in self.inputs.iter().enumerate() {
-            let mut counts: HashMap<usize, i64> = HashMap::new();
+            let mut counts: Vec<i64> = vec![0; rest.len()];
             let mut input = build(node);
             input.open(exec)?;
             while input.next(exec)? {
                 exec.check_interrupt()?;
                 project(exec, self.slot, output)?;
                 self.slot_key(exec, &mut key);
-                match positions.get(key.as_slice()) {
-                    Some(&position) => *counts.entry(position).or_insert(0) += 1,
-                    None if number == 0 => {
-                        positions.insert(key.as_slice().into(), order.len());
-                        counts.insert(order.len(), 1);
-                        order.push((key.as_slice().into(), 0));
-                        firsts.push(&exec.frame, &[self.slot]);
+                let account = &exec.session.memory;
+                if number > 0 {
+                    if let Some(position) = positions.get(&key) {
+                        counts[position] += 1;
                     }
-                    None => {}
+                    continue;
                 }
+                let (position, is_new) = positions.insert(account, &key)?;
+                if is_new {
+                    charge.reserve(account, &mut counts, 1)?;
+                    charge.reserve(account, &mut rest, 1)?;
+                    counts.push(0);
+                    rest.push(0);
+                    firsts.push(exec, &[self.slot])?;
+                }
+                counts[position] += 1;
             }
-            for (position, (_, left)) in order.iter_mut().enumerate() {
-                let count = counts.get(&position).copied().unwrap_or(0);
+            for (left, &count) in rest.iter_mut().zip(&counts) {
                 *left = match (number, self.op, self.distinct) {
                     (0, _, true) => 1,
                     (0, _, false) => count,
@@ -99,10 +106,11 @@ impl<'p> SetOperation<'p> {
                 };
             }
         }
-        for (position, (_, left)) in order.iter().enumerate() {
-            for _ in 0..*left {
+        for (position, left) in rest.into_iter().enumerate() {
+            for _ in 0..left {
+                exec.check_interrupt()?;
                 firsts.restore(position, &mut exec.frame, &[self.slot]);
-                self.rows.push(&exec.frame, &[self.slot]);
+                self.rows.push(exec, &[self.slot])?;
             }
         }
         Ok(())
@@ -153,8 +161,7 @@ impl Operator for SetOperation<'_> {
                 return Ok(true);
             }
             self.slot_key(exec, &mut key);
-            if !self.seen.contains(key.as_slice()) {
-                self.seen.insert(key.as_slice().into());
+            if self.seen.insert(&exec.session.memory, &key)?.1 {
                 return Ok(true);
             }
         }

@@ -1,8 +1,9 @@
 //! ORDER BY.
 
-use std::ops::Range;
-
 use porpoise_core::error::Result;
+use porpoise_core::memory::{Arena, Charge, Place};
+use porpoise_core::sort;
+use porpoise_expr::EvalContext;
 use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::key;
@@ -41,11 +42,11 @@ pub(super) struct Sort<'p> {
     distinct: bool,
     slots: &'p [SlotId],
     rows: RowBuffer,
-    /// Keys, side by side.
-    key_bytes: Vec<u8>,
-    /// Where each row's key lies in them, if it was made.
-    keys_at: Vec<Range<usize>>,
+    key_bytes: Arena,
+    /// Where each row's key lies, and how long it is, if it was made.
+    keys_at: Vec<Option<(Place, u32)>>,
     order: Vec<Sortable>,
+    charge: Charge,
     at: usize,
 }
 
@@ -62,15 +63,20 @@ impl<'p> Sort<'p> {
             distinct,
             slots,
             rows: RowBuffer::default(),
-            key_bytes: Vec::new(),
+            key_bytes: Arena::default(),
             keys_at: Vec::new(),
             order: Vec::new(),
+            charge: Charge::default(),
             at: 0,
         }
     }
 }
 
 const PREFIX_BYTES: usize = size_of::<u64>();
+/// How many rows may be sorted without a look whether the statement is to end: by their prefixes,
+/// and by keys that lie elsewhere.
+const PREFIXES_RUN: usize = 1 << 18;
+const KEYS_RUN: usize = 1 << 14;
 
 impl Sort<'_> {
     fn is_of_columns(&self) -> bool {
@@ -98,48 +104,59 @@ impl Sort<'_> {
     }
 
     fn made_key(&self, row: u32) -> &[u8] {
-        let at = self.keys_at.get(row as usize).cloned().unwrap_or_default();
-        &self.key_bytes[at]
+        match self.keys_at.get(row as usize) {
+            Some(Some((place, len))) => &self.key_bytes.from(*place)[..*len as usize],
+            _ => &[],
+        }
     }
 
-    fn note_key(&mut self, row: u32, key: &[u8]) {
-        let from = self.key_bytes.len();
-        self.key_bytes.extend_from_slice(key);
+    fn note_key(&mut self, exec: &Exec<'_>, row: u32, key: &[u8]) -> Result<()> {
+        let account = &exec.session.memory;
+        let place = self.key_bytes.push(account, key)?;
         let row = row as usize;
         if self.keys_at.len() <= row {
-            self.keys_at.resize(row + 1, 0..0);
+            let more = row + 1 - self.keys_at.len();
+            self.charge.reserve(account, &mut self.keys_at, more)?;
+            self.keys_at.resize(row + 1, None);
         }
-        self.keys_at[row] = from..self.key_bytes.len();
+        self.keys_at[row] = Some((place, key.len() as u32));
+        Ok(())
     }
 
-    /// Puts rows whose prefixes are equal in order, and drops what is there twice if only distinct
-    /// rows are wanted.
+    /// Whether a row has the key of the one before it.
+    fn is_repeated(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1) else {
+            return false;
+        };
+        let (a, b) = (self.order[before], self.order[at]);
+        a.prefix == b.prefix
+            && (a.is_whole && b.is_whole || self.made_key(a.row) == self.made_key(b.row))
+    }
+
+    /// Puts rows whose prefixes are equal in order.
     fn settle_ties(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut order = std::mem::take(&mut self.order);
         let mut key = KeyBuf::new();
         let has_keys = !self.is_of_columns();
         for tied in order.chunk_by_mut(|a, b| a.prefix == b.prefix) {
+            exec.check_interrupt()?;
             if tied.len() == 1 || tied.iter().all(|row| row.is_whole) {
                 continue;
             }
             if !has_keys {
                 for row in tied.iter() {
+                    exec.check_interrupt()?;
                     self.rows
                         .restore(row.row as usize, &mut exec.frame, self.slots);
                     sort_key_of(exec, self.keys, &mut key)?;
-                    self.note_key(row.row, &key);
+                    self.note_key(exec, row.row, &key)?;
                 }
             }
             // Equal keys keep the order in which they came.
-            tied.sort_unstable_by(|a, b| {
+            let by_key = |a: &Sortable, b: &Sortable| {
                 (self.made_key(a.row).cmp(self.made_key(b.row))).then(a.row.cmp(&b.row))
-            });
-        }
-        if self.distinct {
-            order.dedup_by(|b, a| {
-                a.prefix == b.prefix
-                    && (a.is_whole && b.is_whole || self.made_key(a.row) == self.made_key(b.row))
-            });
+            };
+            sort::sort(tied, KEYS_RUN, by_key, || exec.check_interrupt())?;
         }
         self.order = order;
         Ok(())
@@ -150,8 +167,9 @@ impl Operator for Sort<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.rows.clear();
         self.key_bytes.clear();
-        self.keys_at.clear();
-        self.order.clear();
+        self.keys_at = Vec::new();
+        self.order = Vec::new();
+        self.charge.clear();
         self.at = 0;
         self.input.open(exec)?;
         let is_of_columns = self.is_of_columns();
@@ -163,30 +181,39 @@ impl Operator for Sort<'_> {
                 self.head_of_key(exec, &mut key)?
             } else {
                 sort_key_of(exec, self.keys, &mut key)?;
-                self.note_key(row, &key);
+                self.note_key(exec, row, &key)?;
                 true
             };
             let mut prefix = [0; PREFIX_BYTES];
             let len = key.len().min(PREFIX_BYTES);
             prefix[..len].copy_from_slice(&key[..len]);
+            self.charge
+                .reserve(&exec.session.memory, &mut self.order, 1)?;
             self.order.push(Sortable {
                 prefix: u64::from_be_bytes(prefix),
                 row,
                 is_whole: is_all && key.len() <= PREFIX_BYTES,
             });
-            self.rows.push(&exec.frame, self.slots);
+            self.rows.push(exec, self.slots)?;
         }
-        self.order.sort_unstable_by_key(|row| (row.prefix, row.row));
+        let by_prefix = |a: &Sortable, b: &Sortable| (a.prefix, a.row).cmp(&(b.prefix, b.row));
+        sort::sort(&mut self.order, PREFIXES_RUN, by_prefix, || {
+            exec.check_interrupt()
+        })?;
         self.settle_ties(exec)
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        let Some(row) = self.order.get(self.at) else {
-            return Ok(false);
-        };
-        self.at += 1;
-        self.rows
-            .restore(row.row as usize, &mut exec.frame, self.slots);
-        Ok(true)
+        while let Some(&row) = self.order.get(self.at) {
+            exec.check_interrupt()?;
+            self.at += 1;
+            if self.distinct && self.is_repeated(self.at - 1) {
+                continue;
+            }
+            self.rows
+                .restore(row.row as usize, &mut exec.frame, self.slots);
+            return Ok(true);
+        }
+        Ok(false)
     }
 }

@@ -3,11 +3,14 @@
 use std::collections::BinaryHeap;
 
 use porpoise_core::error::Result;
+use porpoise_core::memory::Charge;
+use porpoise_expr::EvalContext;
 use porpoise_expr::aggregate::SortKey;
 use porpoise_expr::{Expr, SlotId};
 use porpoise_planner::plan::Node;
 use porpoise_types::KeyBuf;
 
+use super::sort::Sort;
 use super::{BoxedOperator, Operator, build, count_of, sort_key_of};
 use crate::{Exec, row_buffer};
 
@@ -40,13 +43,27 @@ impl Ord for SortedRow {
     }
 }
 
-/// Keeps the first rows of an order, and no more.
+/// The first so many rows are kept in a heap; of more than that, all rows are sorted.
+const HEAP_MAX: usize = 1 << 16;
+
+impl SortedRow {
+    fn bytes(&self) -> usize {
+        size_of::<SortedRow>() + self.key.len() + self.row.len()
+    }
+}
+
+/// Keeps the first rows of an order, and no more, if they are not too many.
 pub(super) struct TopSort<'p> {
+    node: &'p Node,
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
     limit: &'p Expr,
     slots: &'p [SlotId],
     rows: Vec<SortedRow>,
+    charge: Charge,
+    /// Sorts all rows, where that is better.
+    whole: Option<Sort<'p>>,
+    most: usize,
     at: usize,
 }
 
@@ -58,11 +75,15 @@ impl<'p> TopSort<'p> {
         slots: &'p [SlotId],
     ) -> TopSort<'p> {
         TopSort {
+            node: input,
             input: build(input),
             keys,
             limit,
             slots,
             rows: Vec::new(),
+            charge: Charge::default(),
+            whole: None,
+            most: 0,
             at: 0,
         }
     }
@@ -71,8 +92,15 @@ impl<'p> TopSort<'p> {
 impl Operator for TopSort<'_> {
     fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         self.rows.clear();
+        self.charge.clear();
         self.at = 0;
         let most = usize::try_from(count_of(exec, self.limit)?).unwrap_or(usize::MAX);
+        self.most = most;
+        if most > HEAP_MAX {
+            let whole = Sort::new(self.node, self.keys, false, self.slots);
+            return self.whole.insert(whole).open(exec);
+        }
+        self.whole = None;
         self.input.open(exec)?;
         let mut heap = BinaryHeap::new();
         let (mut key, mut saved, mut number) = (KeyBuf::new(), Vec::new(), 0);
@@ -88,13 +116,17 @@ impl Operator for TopSort<'_> {
             }
             saved.clear();
             row_buffer::save(&exec.frame, self.slots, &mut saved);
-            heap.push(SortedRow {
+            let row = SortedRow {
                 key: key.as_slice().into(),
                 number,
                 row: saved.as_slice().into(),
-            });
+            };
+            self.charge.add(&exec.session.memory, row.bytes())?;
+            heap.push(row);
             if heap.len() > most {
-                heap.pop();
+                let dropped = heap.pop();
+                self.charge
+                    .sub(dropped.as_ref().map_or(0, SortedRow::bytes));
             }
         }
         self.rows = heap.into_sorted_vec();
@@ -102,10 +134,17 @@ impl Operator for TopSort<'_> {
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        let Some(row) = self.rows.get(self.at) else {
+        if self.at == self.most {
+            return Ok(false);
+        }
+        self.at += 1;
+        if let Some(whole) = &mut self.whole {
+            return whole.next(exec);
+        }
+        let Some(row) = self.rows.get(self.at - 1) else {
             return Ok(false);
         };
-        self.at += 1;
+        exec.check_interrupt()?;
         row_buffer::restore(&row.row, &mut exec.frame, self.slots);
         Ok(true)
     }

@@ -44,7 +44,7 @@ impl Operator for Virtual<'_> {
             exec.check_interrupt()?;
             exec.fill(slot, values)?;
             if all_true(filter, exec)? {
-                rows.push(&exec.frame, &[slot]);
+                rows.push(exec, &[slot])?;
             }
             Ok(())
         })

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use porpoise_core::error::{Error, Result};
+use porpoise_core::memory::Charge;
 use porpoise_expr::EvalContext;
 use porpoise_expr::aggregate::Accumulator;
 use porpoise_expr::aggregate::Aggregate;
@@ -32,54 +33,51 @@ impl FunctionInput {
     }
 }
 
-/// The results of one function for every row of a partition.
+/// The results of one function for every row of a partition. Their texts are charged.
 pub(super) fn results(
     exec: &mut Exec<'_>,
     window: &Window,
     call: &WindowCall,
     input: &FunctionInput,
     partition: &Partition,
+    charge: &mut Charge,
 ) -> Result<Vec<Value>> {
     let len = partition.len;
-    let rows = 0..len;
     let peers = |row: usize| &partition.peers[row];
     let ratio = |part: usize, whole: usize| match whole {
         0 => Value::Double(0.0),
         _ => Value::Double(part as f64 / whole as f64),
     };
     Ok(match &call.kind {
-        WindowKind::RowNumber => rows.map(|row| Value::UInt(row as u64 + 1)).collect(),
-        WindowKind::Rank => rows
-            .map(|row| Value::UInt(peers(row).start as u64 + 1))
-            .collect(),
+        WindowKind::RowNumber => each_row(exec, len, |row| Ok(Value::UInt(row as u64 + 1)))?,
+        WindowKind::Rank => each_row(exec, len, |row| {
+            Ok(Value::UInt(peers(row).start as u64 + 1))
+        })?,
         WindowKind::DenseRank => {
             let mut rank = 0;
-            rows.map(|row| {
+            each_row(exec, len, |row| {
                 rank += u64::from(peers(row).start == row);
-                Value::UInt(rank)
-            })
-            .collect()
+                Ok(Value::UInt(rank))
+            })?
         }
-        WindowKind::PercentRank => rows.map(|row| ratio(peers(row).start, len - 1)).collect(),
-        WindowKind::CumeDist => rows.map(|row| ratio(peers(row).end, len)).collect(),
-        WindowKind::Ntile => rows
-            .map(|row| match input.argument(row, 0) {
-                None | Some(Value::Null) => Ok(Value::Null),
-                Some(count) => match whole_number(count) {
-                    Some(count) if count > 0 => Ok(Value::UInt(bucket(row, len, count))),
-                    _ => Err(Error::wrong_arguments("ntile")),
-                },
-            })
-            .collect::<Result<_>>()?,
+        WindowKind::PercentRank => each_row(exec, len, |row| Ok(ratio(peers(row).start, len - 1)))?,
+        WindowKind::CumeDist => each_row(exec, len, |row| Ok(ratio(peers(row).end, len)))?,
+        WindowKind::Ntile => each_row(exec, len, |row| match input.argument(row, 0) {
+            None | Some(Value::Null) => Ok(Value::Null),
+            Some(count) => match whole_number(count) {
+                Some(count) if count > 0 => Ok(Value::UInt(bucket(row, len, count))),
+                _ => Err(Error::wrong_arguments("ntile")),
+            },
+        })?,
         WindowKind::Lag | WindowKind::Lead => {
             let back = matches!(call.kind, WindowKind::Lag);
-            rows.map(|row| value_at_distance(input, row, len, back))
-                .collect::<Result<_>>()?
+            each_row(exec, len, |row| value_at_distance(input, row, len, back))?
         }
         WindowKind::FirstValue | WindowKind::LastValue | WindowKind::NthValue => {
             let frames = Frames::new(window, call, input, partition)?;
-            rows.map(|row| value_in_frame(&call.kind, input, row, frames.of(row)))
-                .collect::<Result<_>>()?
+            each_row(exec, len, |row| {
+                value_in_frame(&call.kind, input, row, frames.of(row))
+            })?
         }
         WindowKind::Aggregate(function) => {
             let aggregate = Aggregate {
@@ -92,9 +90,23 @@ pub(super) fn results(
                 nullable: true,
             };
             let frames = Frames::new(window, call, input, partition)?;
-            aggregates(exec, &aggregate, input, &frames, len)?
+            aggregates(exec, &aggregate, input, &frames, len, charge)?
         }
     })
+}
+
+/// The result of each row, one after the other.
+fn each_row(
+    exec: &Exec<'_>,
+    len: usize,
+    mut result: impl FnMut(usize) -> Result<Value>,
+) -> Result<Vec<Value>> {
+    let mut results = Vec::with_capacity(len);
+    for row in 0..len {
+        exec.check_interrupt()?;
+        results.push(result(row)?);
+    }
+    Ok(results)
 }
 
 /// LAG and LEAD: the value some rows before or behind a row, or the default where there is no such
@@ -152,6 +164,7 @@ pub(super) fn aggregates(
     input: &FunctionInput,
     frames: &Frames<'_>,
     len: usize,
+    charge: &mut Charge,
 ) -> Result<Vec<Value>> {
     let backward = !aggregate.function.ordered
         && matches!(frames.call.frame.end, FrameBound::UnboundedFollowing);
@@ -160,6 +173,7 @@ pub(super) fn aggregates(
     let mut value = None;
     let mut out = Vec::with_capacity(len);
     let take = |exec: &mut Exec<'_>, accumulator: &mut Box<dyn Accumulator>, row: usize| {
+        exec.check_interrupt()?;
         let arguments = input.arguments.get(row).map_or(&[][..], Vec::as_slice);
         accumulator.add(exec, arguments)
     };
@@ -189,6 +203,7 @@ pub(super) fn aggregates(
             Some(value) => value,
             None => accumulator.finish(exec)?,
         };
+        charge.add(&exec.session.memory, result.heap_bytes())?;
         out.push(result.clone());
         value = Some(result);
     }

@@ -1,7 +1,11 @@
 //! `LIKE` and searching: character by character under a collation.
 
 use super::{Collation, char_at};
+use std::convert::Infallible;
 use std::ops::Range;
+
+/// After how many bytes that were compared in vain a search may be ended.
+const CHECKED_BYTES: usize = 1 << 16;
 
 /// The character at `at` under the collation: a byte of `binary`.
 #[inline]
@@ -17,6 +21,25 @@ fn next(text: &[u8], at: usize, bytes: bool) -> (u32, usize) {
 /// it literally (MySQL's is `\` unless the statement names another). Unlike `=`, trailing spaces
 /// count.
 pub fn like(text: &[u8], pattern: &[u8], escape: Option<char>, collation: Collation) -> bool {
+    let check = || Ok::<(), Infallible>(());
+    match try_like(text, pattern, escape, collation, check) {
+        Ok(matches) => matches,
+    }
+}
+
+/// As [`like`], and calls `check` every so often: a pattern that nearly matches at each character
+/// of a long text takes long.
+///
+/// # Errors
+/// What `check` fails with.
+pub fn try_like<E>(
+    text: &[u8],
+    pattern: &[u8],
+    escape: Option<char>,
+    collation: Collation,
+    mut check: impl FnMut() -> Result<(), E>,
+) -> Result<bool, E> {
+    let mut compared = 0;
     let bytes = collation.is_binary();
     let escape = escape.map_or(u32::MAX, |e| e as u32);
     let (mut t, mut p) = (0, 0);
@@ -26,7 +49,7 @@ pub fn like(text: &[u8], pattern: &[u8], escape: Option<char>, collation: Collat
     loop {
         let matched = if p == pattern.len() {
             if t == text.len() {
-                return true;
+                return Ok(true);
             }
             false
         } else {
@@ -38,7 +61,7 @@ pub fn like(text: &[u8], pattern: &[u8], escape: Option<char>, collation: Collat
                     .is_some()
             } else if wanted == b'%' as u32 {
                 if after == pattern.len() {
-                    return true;
+                    return Ok(true);
                 }
                 p = after;
                 retry = Some((p, t));
@@ -59,10 +82,15 @@ pub fn like(text: &[u8], pattern: &[u8], escape: Option<char>, collation: Collat
         };
         if !matched {
             let Some((pattern_at, text_at)) = retry else {
-                return false;
+                return Ok(false);
             };
             if text_at >= text.len() {
-                return false;
+                return Ok(false);
+            }
+            compared += 1 + t.saturating_sub(text_at);
+            if compared >= CHECKED_BYTES {
+                compared = 0;
+                check()?;
             }
             t = next(text, text_at, bytes).1;
             p = pattern_at;
@@ -84,19 +112,21 @@ fn match_one(text: &[u8], at: &mut usize, wanted: u32, bytes: bool, collation: C
     equal
 }
 
-pub(super) fn find(
+pub(super) fn find<E>(
     collation: Collation,
     text: &[u8],
     needle: &[u8],
     from: usize,
-) -> Option<Range<usize>> {
+    mut check: impl FnMut() -> Result<(), E>,
+) -> Result<Option<Range<usize>>, E> {
     let bytes = collation.is_binary();
     let mut start = from;
+    let mut compared = 0;
     while start <= text.len() {
         let (mut t, mut n) = (start, 0);
         loop {
             if n == needle.len() {
-                return Some(start..t);
+                return Ok(Some(start..t));
             }
             let (wanted, after) = next(needle, n, bytes);
             if !match_one(text, &mut t, wanted, bytes, collation) {
@@ -104,10 +134,15 @@ pub(super) fn find(
             }
             n = after;
         }
+        compared += 1 + t - start;
+        if compared >= CHECKED_BYTES {
+            compared = 0;
+            check()?;
+        }
         if start == text.len() {
             break;
         }
         start = next(text, start, bytes).1;
     }
-    None
+    Ok(None)
 }

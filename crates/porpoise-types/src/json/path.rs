@@ -6,6 +6,7 @@
 
 use super::{JsonValue, write_quoted};
 use compact_str::CompactString;
+use std::collections::HashSet;
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,11 +269,20 @@ impl JsonPath {
 
     /// Every value the path matches, in document order, each once.
     pub fn find<'a>(&self, root: &'a JsonValue) -> Vec<&'a JsonValue> {
-        let mut found = Vec::new();
-        find_below(root, &self.0, &mut found);
-        if self.0.contains(&Leg::Descend) {
-            let mut seen = std::collections::HashSet::new();
-            found.retain(|v| seen.insert(std::ptr::from_ref::<JsonValue>(v)));
+        let mut found = vec![root];
+        let mut descends = false;
+        for leg in &self.0 {
+            let mut next = Vec::new();
+            for value in found {
+                step(value, leg, &mut next);
+            }
+            descends |= *leg == Leg::Descend;
+            if descends {
+                // A value is below each of those around it.
+                let mut seen = HashSet::new();
+                next.retain(|value| seen.insert(std::ptr::from_ref::<JsonValue>(value)));
+            }
+            found = next;
         }
         found
     }
@@ -377,27 +387,18 @@ impl JsonPath {
     }
 }
 
-fn find_below<'a>(value: &'a JsonValue, legs: &[Leg], found: &mut Vec<&'a JsonValue>) {
-    let Some((leg, rest)) = legs.split_first() else {
-        found.push(value);
-        return;
-    };
+/// What one leg leads to from a value, in document order.
+fn step<'a>(value: &'a JsonValue, leg: &Leg, found: &mut Vec<&'a JsonValue>) {
     match (leg, value) {
-        (Leg::Member(key), _) => {
-            if let Some(v) = value.get(key) {
-                find_below(v, rest, found);
-            }
-        }
+        (Leg::Member(key), _) => found.extend(value.get(key)),
         (Leg::AnyMember, JsonValue::Object(members)) => {
-            members.iter().for_each(|(_, v)| find_below(v, rest, found))
+            found.extend(members.iter().map(|(_, value)| value));
         }
-        (Leg::AnyCell, JsonValue::Array(items)) => {
-            items.iter().for_each(|v| find_below(v, rest, found))
-        }
+        (Leg::AnyCell, JsonValue::Array(items)) => found.extend(items),
         (Leg::Cell(index), _) => {
             let items = elements(value);
             if let ArrayPosition::At(i) = index.position_in(items.len()) {
-                find_below(&items[i], rest, found);
+                found.push(&items[i]);
             }
         }
         (Leg::Range(from, to), _) => {
@@ -412,23 +413,23 @@ fn find_below<'a>(value: &'a JsonValue, legs: &[Leg], found: &mut Vec<&'a JsonVa
                 ArrayPosition::At(i) => i + 1,
                 ArrayPosition::BeyondEnd => items.len(),
             };
-            items
-                .get(start..end)
-                .unwrap_or_default()
-                .iter()
-                .for_each(|v| find_below(v, rest, found));
+            found.extend(items.get(start..end).unwrap_or_default());
         }
         (Leg::Descend, _) => {
-            find_below(value, rest, found);
+            found.push(value);
             match value {
-                JsonValue::Array(items) => items.iter().for_each(|v| find_below(v, legs, found)),
+                JsonValue::Array(items) => {
+                    items.iter().for_each(|value| step(value, leg, found));
+                }
                 JsonValue::Object(members) => {
-                    members.iter().for_each(|(_, v)| find_below(v, legs, found))
+                    members
+                        .iter()
+                        .for_each(|(_, value)| step(value, leg, found));
                 }
                 _ => {}
             }
         }
-        _ => {}
+        (Leg::AnyMember | Leg::AnyCell, _) => {}
     }
 }
 

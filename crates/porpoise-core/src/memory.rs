@@ -1,0 +1,499 @@
+//! How much memory statements' buffers take, and how much they may take.
+//!
+//! Whatever a statement keeps of many rows is charged: sorted rows, hash tables, groups, distinct
+//! values, derived tables, partitions of window functions, what aggregates collect. Nothing of it
+//! goes to disk, so a statement that would take more than it may fails.
+//!
+//! ```text
+//! buffer: Charge ──64 KiB at a time──► MemoryAccount ──chunks──► MemoryPool
+//!                                      of a session              of the server
+//! ```
+//!
+//! A buffer counts by itself and asks its session's account for more memory before it grows; the
+//! account asks the server's pool, which is the only thing here that sessions share. A buffer that
+//! is dropped gives everything back. Small buffers are not counted at all: a statement of few rows
+//! touches no account.
+//!
+//! | limit | refuses with |
+//! | --- | --- |
+//! | `statement_memory_limit`, a quarter of the machine's memory where it is 0 | 1037 |
+//! | half of the machine's memory for all sessions, or a larger `statement_memory_limit` | 1037 |
+//! | `connection_memory_limit` | 4082, and the connection is closed |
+//! | `global_connection_memory_limit` | 4081, and the connection is closed |
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use crate::error::{Error, Result};
+
+/// How much of each buffer isn't counted.
+const UNCOUNTED_BYTES: usize = 64 << 10;
+/// What a buffer takes of the account at a time, at least.
+const STEP_BYTES: usize = 64 << 10;
+/// The size of an arena's chunks.
+const CHUNK_BYTES: usize = 1 << 20;
+/// A vector that is larger grows by a quarter at a time; a smaller one doubles.
+const DOUBLED_BYTES_MAX: usize = 64 << 20;
+
+/// The memory that the system, or the control group that the process runs in, has: in bytes.
+pub fn machine_bytes() -> u64 {
+    /// Assumed where the system doesn't tell.
+    const UNKNOWN_BYTES: u64 = 4 << 30;
+    static BYTES: LazyLock<u64> = LazyLock::new(|| {
+        let limits = [physical_bytes(), group_bytes()];
+        let least = limits.into_iter().flatten().min();
+        least.unwrap_or(UNKNOWN_BYTES)
+    });
+    *BYTES
+}
+
+fn physical_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The least limit of the control groups (version 2) around the process.
+fn group_bytes() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let own = std::path::Path::new(own);
+    let limits = own.ancestors().filter_map(|group| {
+        let file = std::path::Path::new("/sys/fs/cgroup")
+            .join(group)
+            .join("memory.max");
+        std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    });
+    limits.min()
+}
+
+/// What the sessions of a server take together, and may take.
+#[derive(Debug)]
+pub struct MemoryPool {
+    used: AtomicU64,
+    /// `global_connection_memory_limit`.
+    connections_limit: AtomicU64,
+    /// The share of the machine that statements' buffers may have.
+    share: AtomicU64,
+}
+
+impl Default for MemoryPool {
+    fn default() -> MemoryPool {
+        MemoryPool {
+            used: AtomicU64::new(0),
+            connections_limit: AtomicU64::new(u64::MAX),
+            share: AtomicU64::new(machine_bytes() / 2),
+        }
+    }
+}
+
+impl MemoryPool {
+    /// Sets the limits: `global_connection_memory_limit`, and the global `statement_memory_limit`,
+    /// which one statement can have whatever the share of all is.
+    pub fn set_limits(&self, connections: u64, statement: u64) {
+        self.connections_limit.store(connections, Ordering::Relaxed);
+        let share = statement.max(machine_bytes() / 2);
+        self.share.store(share, Ordering::Relaxed);
+    }
+
+    /// How many bytes are taken.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let limit = self.connections_limit.load(Ordering::Relaxed);
+        let share = self.share.load(Ordering::Relaxed);
+        let refused = if used > limit {
+            Error::global_connection_memory_limit(limit, used)
+        } else if used > share {
+            Error::server_memory_limit(share)
+        } else {
+            return Ok(());
+        };
+        self.give_back(bytes);
+        Err(refused)
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a session's statement takes, and may take.
+#[derive(Debug)]
+pub struct MemoryAccount {
+    pool: Arc<MemoryPool>,
+    used: AtomicU64,
+    /// What was taken from the pool for it.
+    taken: AtomicU64,
+    /// `connection_memory_chunk_size`: how much is taken from the pool at a time.
+    chunk: AtomicU64,
+    /// `connection_memory_limit`.
+    connection_limit: AtomicU64,
+    /// `statement_memory_limit`, or what stands for 0.
+    statement_limit: AtomicU64,
+}
+
+impl Default for MemoryAccount {
+    fn default() -> MemoryAccount {
+        MemoryAccount::new(Arc::default())
+    }
+}
+
+impl MemoryAccount {
+    /// An account of a pool, with the limits that variables have by default.
+    pub fn new(pool: Arc<MemoryPool>) -> MemoryAccount {
+        MemoryAccount {
+            pool,
+            used: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            chunk: AtomicU64::new(8192),
+            connection_limit: AtomicU64::new(u64::MAX),
+            statement_limit: AtomicU64::new(machine_bytes() / 4),
+        }
+    }
+
+    /// Another session's account: the same pool and the same limits.
+    pub fn with_same_limits(&self) -> MemoryAccount {
+        let same = |limit: &AtomicU64| AtomicU64::new(limit.load(Ordering::Relaxed));
+        MemoryAccount {
+            pool: Arc::clone(&self.pool),
+            used: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            chunk: same(&self.chunk),
+            connection_limit: same(&self.connection_limit),
+            statement_limit: same(&self.statement_limit),
+        }
+    }
+
+    /// `connection_memory_chunk_size`: how much is taken from the pool at a time.
+    pub fn set_chunk(&self, bytes: u64) {
+        self.chunk.store(bytes, Ordering::Relaxed);
+    }
+
+    /// `connection_memory_limit`.
+    pub fn set_connection_limit(&self, bytes: u64) {
+        self.connection_limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// `statement_memory_limit`; 0 for a quarter of the machine's memory.
+    pub fn set_statement_limit(&self, bytes: u64) {
+        let limit = match bytes {
+            0 => machine_bytes() / 4,
+            bytes => bytes,
+        };
+        self.statement_limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// How many bytes are taken.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let admitted = self.admit(used);
+        if admitted.is_err() {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    fn admit(&self, used: u64) -> Result<()> {
+        let statement_limit = self.statement_limit.load(Ordering::Relaxed);
+        if used > statement_limit {
+            return Err(Error::statement_memory_limit(statement_limit));
+        }
+        let connection_limit = self.connection_limit.load(Ordering::Relaxed);
+        if used > connection_limit {
+            return Err(Error::connection_memory_limit(connection_limit, used));
+        }
+        let taken = self.taken.load(Ordering::Relaxed);
+        if used > taken {
+            let chunk = self.chunk.load(Ordering::Relaxed).max(1);
+            let bytes = (used - taken).div_ceil(chunk).saturating_mul(chunk);
+            self.pool.take(bytes)?;
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let used = self.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        let chunk = self.chunk.load(Ordering::Relaxed);
+        let taken = self.taken.load(Ordering::Relaxed);
+        let spare = taken.saturating_sub(used);
+        if used == 0 || spare > chunk {
+            self.taken.fetch_sub(spare, Ordering::Relaxed);
+            self.pool.give_back(spare);
+        }
+    }
+}
+
+/// The memory of one buffer, or of several that end together.
+#[derive(Debug, Default)]
+pub struct Charge {
+    account: Option<Arc<MemoryAccount>>,
+    used: usize,
+    taken: usize,
+}
+
+impl Charge {
+    /// The buffer is about to take so many bytes more.
+    ///
+    /// # Errors
+    /// 1037, 4081 and 4082 beyond a limit.
+    #[inline]
+    pub fn add(&mut self, account: &Arc<MemoryAccount>, bytes: usize) -> Result<()> {
+        let used = self.used.saturating_add(bytes);
+        if used > self.taken + UNCOUNTED_BYTES {
+            self.take(account, used - UNCOUNTED_BYTES)?;
+        }
+        self.used = used;
+        Ok(())
+    }
+
+    #[cold]
+    fn take(&mut self, account: &Arc<MemoryAccount>, counted: usize) -> Result<()> {
+        let more = (counted - self.taken).max(STEP_BYTES);
+        account.take(more as u64)?;
+        self.taken += more;
+        if self.account.is_none() {
+            self.account = Some(Arc::clone(account));
+        }
+        Ok(())
+    }
+
+    /// Makes room in a vector for so many items more, which are charged first.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub fn reserve<T>(
+        &mut self,
+        account: &Arc<MemoryAccount>,
+        items: &mut Vec<T>,
+        more: usize,
+    ) -> Result<()> {
+        match items.capacity() - items.len() >= more {
+            true => Ok(()),
+            false => self.grow(account, items, more),
+        }
+    }
+
+    #[cold]
+    fn grow<T>(
+        &mut self,
+        account: &Arc<MemoryAccount>,
+        items: &mut Vec<T>,
+        more: usize,
+    ) -> Result<()> {
+        let (before, needed) = (items.capacity(), items.len().saturating_add(more));
+        let growth = match before * size_of::<T>() > DOUBLED_BYTES_MAX {
+            true => before / 4,
+            false => before.max(4),
+        };
+        let capacity = needed.max(before + growth);
+        self.add(account, (capacity - before).saturating_mul(size_of::<T>()))?;
+        items.reserve_exact(capacity - items.len());
+        Ok(())
+    }
+
+    /// The buffer has freed so many bytes. They stay its own until it is cleared or dropped.
+    #[inline]
+    pub fn sub(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// Gives everything back: the buffer is freed.
+    pub fn clear(&mut self) {
+        if let Some(account) = self.account.take() {
+            account.give_back(self.taken as u64);
+        }
+        (self.used, self.taken) = (0, 0);
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Where bytes lie in an [`Arena`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u64);
+
+/// Many byte strings that go all at once.
+///
+/// They lie in chunks that don't move: as it grows nothing is copied, and freeing it takes no time
+/// for each string.
+#[derive(Debug, Default)]
+pub struct Arena {
+    /// Grows to a chunk's size before there are others: most arenas stay small.
+    first: Vec<u8>,
+    others: Vec<Vec<u8>>,
+    charge: Charge,
+}
+
+impl Arena {
+    /// An arena that uses a buffer's memory for its first bytes.
+    pub fn in_buffer(mut buffer: Vec<u8>) -> Arena {
+        buffer.clear();
+        Arena {
+            first: buffer,
+            ..Arena::default()
+        }
+    }
+
+    /// The first buffer, emptied; all else is freed.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        self.others = Vec::new();
+        self.charge.clear();
+        let mut buffer = std::mem::take(&mut self.first);
+        buffer.clear();
+        buffer
+    }
+
+    /// Forgets all bytes, and keeps the memory of the first ones.
+    pub fn clear(&mut self) {
+        let buffer = self.take_buffer();
+        if buffer.capacity() <= UNCOUNTED_BYTES {
+            self.first = buffer;
+        }
+    }
+
+    /// Where the next `len` bytes will lie, and the buffer that they are to be appended to.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    #[inline]
+    pub fn room(
+        &mut self,
+        account: &Arc<MemoryAccount>,
+        len: usize,
+    ) -> Result<(Place, &mut Vec<u8>)> {
+        let last = self.others.last().unwrap_or(&self.first);
+        if last.capacity() - last.len() < len {
+            self.add_room(account, len)?;
+        }
+        let number = self.others.len() as u64;
+        let chunk = self.others.last_mut().unwrap_or(&mut self.first);
+        Ok((Place(number << 32 | chunk.len() as u64), chunk))
+    }
+
+    #[cold]
+    fn add_room(&mut self, account: &Arc<MemoryAccount>, len: usize) -> Result<()> {
+        if self.others.is_empty() && self.first.len() + len <= CHUNK_BYTES {
+            return self.charge.reserve(account, &mut self.first, len);
+        }
+        let mut chunk = Vec::new();
+        let bytes = len.max(CHUNK_BYTES);
+        self.charge.reserve(account, &mut chunk, bytes)?;
+        self.others.push(chunk);
+        Ok(())
+    }
+
+    /// Keeps bytes.
+    ///
+    /// # Errors
+    /// As [`Charge::add`].
+    pub fn push(&mut self, account: &Arc<MemoryAccount>, bytes: &[u8]) -> Result<Place> {
+        let (place, chunk) = self.room(account, bytes.len())?;
+        chunk.extend_from_slice(bytes);
+        Ok(place)
+    }
+
+    /// The bytes from a place on, and what else lies behind them.
+    #[inline]
+    pub fn from(&self, place: Place) -> &[u8] {
+        let chunk = match (place.0 >> 32) as usize {
+            0 => &self.first,
+            number => &self.others[number - 1],
+        };
+        &chunk[(place.0 & u64::from(u32::MAX)) as usize..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    const MIB: usize = 1 << 20;
+
+    fn account() -> Arc<MemoryAccount> {
+        let account = MemoryAccount::new(Arc::default());
+        account.set_statement_limit(16 << 20);
+        Arc::new(account)
+    }
+
+    #[test]
+    fn small_buffers_are_not_counted_and_large_ones_until_they_go() {
+        let account = account();
+        let mut small = Charge::default();
+        small.add(&account, 1000).unwrap();
+        assert_eq!(account.used(), 0);
+        let mut large = Charge::default();
+        large.add(&account, MIB).unwrap();
+        let used = account.used() as usize;
+        assert!((MIB - UNCOUNTED_BYTES..=MIB).contains(&used), "{used}");
+        assert!(account.pool.used() >= account.used());
+        drop(large);
+        assert_eq!((account.used(), account.pool.used()), (0, 0));
+    }
+
+    #[test]
+    fn each_limit_refuses_with_its_own_error_and_takes_nothing() {
+        let account = account();
+        let mut charge = Charge::default();
+        let refused = charge.add(&account, 17 * MIB).unwrap_err();
+        assert!(refused.is(ErrorKind::StatementMemoryLimit), "{refused}");
+        account.set_connection_limit(8 << 20);
+        let refused = charge.add(&account, 9 * MIB).unwrap_err();
+        assert!(refused.is(ErrorKind::ConnectionMemoryLimit), "{refused}");
+        let beside = Arc::new(account.with_same_limits());
+        let mut others = Charge::default();
+        others.add(&beside, 5 * MIB).unwrap();
+        account.pool.set_limits(8 << 20, 0);
+        let refused = charge.add(&account, 5 * MIB).unwrap_err();
+        assert!(
+            refused.is(ErrorKind::GlobalConnectionMemoryLimit),
+            "{refused}"
+        );
+        assert_eq!(account.used(), 0);
+        drop(others);
+        charge.add(&account, 5 * MIB).unwrap();
+    }
+
+    #[test]
+    fn an_arena_gives_back_what_was_put_into_it() {
+        let account = account();
+        let mut arena = Arena::default();
+        let of = |n: usize| vec![n as u8; n * 37 % 5000];
+        let places: Vec<Place> = (0..2000)
+            .map(|n| arena.push(&account, &of(n)).unwrap())
+            .collect();
+        assert!(account.used() > 4 << 20);
+        for (n, place) in places.into_iter().enumerate() {
+            let bytes = of(n);
+            assert_eq!(arena.from(place)[..bytes.len()], bytes);
+        }
+        let long = vec![7; 3 * MIB];
+        let place = arena.push(&account, &long).unwrap();
+        assert_eq!(arena.from(place), long);
+        arena.clear();
+        assert_eq!(account.used(), 0);
+        assert!(arena.push(&account, &vec![0; 20 * MIB]).is_err());
+    }
+
+    #[test]
+    fn the_machine_has_some_memory() {
+        assert!(machine_bytes() > 64 << 20);
+    }
+}
