@@ -15,7 +15,7 @@
 //! | `thread_pool` | the threads of the event loops, and what happens when a statement has to wait |
 //! | `group_commit_delay`, `sync_thread` | commits that share a sync; a thread that syncs |
 //! | `connection` | one connection, from greeting to end |
-//! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials` | how a client logs in |
+//! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials`, `init_connect` | how a client logs in |
 //! | `connection_slots`, `account_limits`, `descriptors` | how many connections there may be |
 //! | `client_session` | the commands of a client that has logged in |
 //! | `reply_writer`, `column_definition`, `cursor`, `local_infile`, `error_packet` | replies, encoded |
@@ -41,6 +41,7 @@ mod error_packet;
 mod group_commit_delay;
 mod handshake;
 mod in_process;
+mod init_connect;
 mod io_buffers;
 mod listener;
 mod local_infile;

@@ -147,6 +147,20 @@ impl ServerState {
         }
     }
 
+    /// Whether clients may come by this way in: without TLS, TCP isn't secure.
+    ///
+    /// # Errors
+    /// 3159 if `require_secure_transport` forbids it.
+    pub fn check_transport(&self, peer: Peer) -> Result<(), Error> {
+        match peer {
+            Peer::Tcp(_) if self.engine.variables().require_secure_transport() => {
+                self.aborted_connects.fetch_add(1, Ordering::Relaxed);
+                Err(Error::secure_transport_required())
+            }
+            Peer::Tcp(_) | Peer::Unix | Peer::SameUser => Ok(()),
+        }
+    }
+
     /// Whether clients of this host may try to log in.
     ///
     /// # Errors

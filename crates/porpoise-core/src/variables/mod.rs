@@ -3,10 +3,12 @@
 //! 1. [`table`] has a row a variable. Adding a variable is adding a row.
 //! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one
 //!    that is a set of flags.
-//! 3. [`globals`] holds the global values, and hands new sessions theirs.
-//! 4. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
+//! 3. [`start_up`] takes the values that a server is started with, and tells of those that have no
+//!    effect; [`unsupported`] has the options of other servers that are no variables here.
+//! 4. [`globals`] holds the global values, and hands new sessions theirs.
+//! 5. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
 //!    statement of it.
-//! 5. Here: which of a variable's values is meant, reading it, and changing it.
+//! 6. Here: which of a variable's values is meant, reading it, and changing it.
 //!
 //! Values lie in two arrays in the table's order: the global ones, and each session's, which shares
 //! the global array it started with until its first SET. What the engine reads often is kept in a
@@ -19,19 +21,22 @@ mod isolation;
 mod kind;
 mod session;
 mod sql_mode;
+mod start_up;
 mod statement;
 mod table;
+pub mod unsupported;
 
 use std::sync::Arc;
 
 use porpoise_types::{Charset, Collation, Value, convert};
 
-pub use globals::GlobalVariables;
+pub use globals::{GlobalVariables, WriteProtection};
 pub use isolation::Isolation;
-pub use kind::Kind;
+pub use kind::{Kind, parse_size};
 use kind::{text, unsigned};
 pub use session::{Diagnostics, SessionVars, random_step};
 pub use sql_mode::SqlMode;
+pub use start_up::{OptionKind, option};
 pub use statement::StatementContext;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
 
@@ -99,7 +104,7 @@ pub fn read(
 ///
 /// # Errors
 /// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't
-/// take.
+/// take, 1235 for one that isn't implemented.
 pub fn set(
     position: Position,
     scope: Reads,
@@ -109,7 +114,7 @@ pub fn set(
 ) -> Result<()> {
     let variable = &VARIABLES[position];
     match (variable.usage, variable.scope, scope) {
-        (Use::ReadOnly, ..) => {
+        (Use::ReadOnly | Use::AtStart | Use::DefaultAtStart, ..) => {
             return Err(Error::incorrect_global_local_variable(
                 variable.name,
                 "read only",
@@ -129,7 +134,7 @@ pub fn set(
     let value = match value {
         Some(value) => variable.check(value)?,
         None if scope == Reads::Session && variable.scope == Scope::Both => globals.at(position),
-        None => variable.parse(variable.default).unwrap_or(Value::Null),
+        None => variable.default_value(),
     };
     let value = match (variable.kind, &value) {
         (Kind::Int { .. }, Value::Int(_) | Value::UInt(_)) => {
@@ -150,6 +155,11 @@ pub fn set(
         }
         _ => value,
     };
+    if variable.usage == Use::DefaultOnly && value != variable.default_value() {
+        let shown = variable.show(&value);
+        let feature = format!("{}={shown}", variable.name);
+        return Err(Error::not_supported_yet(feature));
+    }
     let before = if scope == Reads::Global {
         globals.at(position)
     } else {
