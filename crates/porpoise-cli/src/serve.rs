@@ -107,17 +107,16 @@ pub fn run(words: Vec<String>) -> ExitCode {
 
 /// Warnings and errors to stderr; `RUST_LOG` asks for more.
 pub fn start_log() {
-    start_log_to(std::io::stderr, true);
+    start_log_to(std::io::stderr);
 }
 
-fn start_log_to(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static, colours: bool) {
+fn start_log_to(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     // A second start in one process keeps the first one's.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)
-        .with_ansi(colours)
         .with_target(false)
         .compact()
         .try_init();
@@ -140,7 +139,7 @@ fn start_error_log(options: &Options, data: Option<&Path>) -> Result<String, Str
             .map_err(|error| format!("can't make {}: {error}", folder.display()))?;
     }
     let shown = path.display().to_string();
-    start_log_to(ErrorLog::open(path)?, false);
+    start_log_to(ErrorLog::open(path)?);
     Ok(shown)
 }
 
