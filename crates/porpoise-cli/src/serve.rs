@@ -371,9 +371,15 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     let pid_path = pid_path.map(|path| place(path, data.as_deref()));
     let wanted = options.get("open_files_limit").and_then(parse_size);
     let wanted = wanted.unwrap_or(0);
+    let mut variables = options.into_pairs();
+    for (name, end) in [("general_log_file", ".log"), ("slow_query_log_file", "-slow.log")] {
+        if !variables.iter().any(|(given, _)| given == name) {
+            variables.push((name.to_string(), format!("{}{end}", host_name())));
+        }
+    }
     let engine_options = EngineOptions {
         location: config.location,
-        variables: options.into_pairs(),
+        variables,
     };
     let open_files = raise_descriptor_limit(wanted);
     if open_files < wanted {
@@ -402,7 +408,7 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     if let Some(pid_file) = &pid_file {
         engine.variables().learn("pid_file", &pid_file.to_string());
     }
-    stop_on_signals(&server)?;
+    obey_signals(&server, engine.clone())?;
     announce(&server, &folder);
     server.wait();
     server.stop();
@@ -454,8 +460,9 @@ fn publish_variables<const N: usize>(
     }
 }
 
-/// SIGTERM and SIGINT stop the server; the second of them ends the process at once.
-fn stop_on_signals(server: &Server) -> Result<(), String> {
+/// SIGTERM and SIGINT stop the server; the second of them ends the process at once. SIGHUP opens
+/// the logs anew.
+fn obey_signals(server: &Server, engine: Engine) -> Result<(), String> {
     let stopper = server.stopper();
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| format!("can't watch signals: {error}"))?;
@@ -463,6 +470,7 @@ fn stop_on_signals(server: &Server) -> Result<(), String> {
         let mut asked = false;
         for signal in signals.forever() {
             if signal == SIGHUP {
+                engine.variables().reopen_logs();
                 continue;
             }
             if asked {

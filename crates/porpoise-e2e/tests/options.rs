@@ -196,3 +196,75 @@ fn init_connect_runs_for_ordinary_accounts() {
         server.connect(Route::UnixSocket, "").unwrap();
     }
 }
+
+fn read(path: &std::path::Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn the_general_log_has_what_clients_ask_for_and_no_passwords() {
+    let (server, mut root) = start(Product::Porpoise, &["--general-log-file=general"]);
+    let log = server.folder().join("data/general");
+    root.query("SELECT 'before'").unwrap();
+    assert!(!log.exists());
+    root.query("SET GLOBAL general_log = ON").unwrap();
+    root.query("SELECT 'logged'").unwrap();
+    root.query("ALTER USER low@localhost IDENTIFIED BY 'hidden'").unwrap();
+    root.query("ALTER USER low@localhost IDENTIFIED BY ''").unwrap();
+    let mut low = server.log_in(Route::UnixSocket, "low", "d").unwrap();
+    low.query("SET NAMES utf8mb4").unwrap();
+    let text = read(&log);
+    let has_line = |end: &str| text.lines().any(|line| line.ends_with(end));
+    assert!(has_line("Query\tSELECT 'logged'"), "{text}");
+    assert!(has_line("Connect\tlow@localhost on d using Socket"), "{text}");
+    assert!(has_line("Query\tALTER USER low@localhost IDENTIFIED <secret>"));
+    assert!(!text.contains("hidden") && !text.contains("before"), "{text}");
+
+    // A file that was renamed is let go of by FLUSH LOGS.
+    let renamed = log.with_extension("1");
+    std::fs::rename(&log, &renamed).unwrap();
+    root.query("FLUSH LOGS").unwrap();
+    root.query("SELECT 'afterwards'").unwrap();
+    assert!(read(&log).contains("SELECT 'afterwards'"));
+    assert!(!read(&renamed).contains("SELECT 'afterwards'"));
+    root.query("SET sql_log_off = ON").unwrap();
+    root.query("SELECT 'unlogged'").unwrap();
+    root.query("SET sql_log_off = OFF, GLOBAL general_log = OFF").unwrap();
+    root.query("SELECT 'unlogged'").unwrap();
+    assert!(!read(&log).contains("unlogged"));
+}
+
+#[test]
+fn the_slow_query_log_has_what_took_longer_than_long_query_time() {
+    let options = ["--slow-query-log", "--slow-query-log-file=slow", "--long-query-time=0.5"];
+    let (server, mut root) = start(Product::Porpoise, &options);
+    root.query("USE d").unwrap();
+    root.query("SELECT SLEEP(0.6), 'slow one'").unwrap();
+    root.query("SET long_query_time = 100").unwrap();
+    root.query("SELECT SLEEP(0.6), 'quick one'").unwrap();
+    let text = read(&server.folder().join("data/slow"));
+    let entry = text.split("# Time: ").find(|entry| entry.contains("slow one"));
+    let entry = entry.unwrap_or_else(|| panic!("{text}"));
+    assert!(entry.contains("# User@Host: root[root] @ localhost []"), "{entry}");
+    assert!(entry.contains("# Query_time: 0.") || entry.contains("# Query_time: 1."));
+    assert!(entry.contains("Rows_sent: 1\nuse d;\nSET timestamp="), "{entry}");
+    assert!(entry.ends_with(";\nSELECT SLEEP(0.6), 'slow one';\n"), "{entry}");
+    assert!(!text.contains("quick one"));
+}
+
+#[test]
+fn sessions_have_no_more_prepared_statements_than_max_prepared_stmt_count() {
+    for product in BOTH {
+        let (server, mut root) = start(product, &["--max-prepared-stmt-count=2"]);
+        let mut low = server.log_in(Route::UnixSocket, "low", "d").unwrap();
+        root.query("PREPARE a FROM 'SELECT 1'").unwrap();
+        low.query("PREPARE a FROM 'SELECT 1'").unwrap();
+        assert_eq!(error(low.query("PREPARE b FROM 'SELECT 1'")), 1461);
+        low.query("PREPARE a FROM 'SELECT 2'").unwrap();
+        root.query("DEALLOCATE PREPARE a").unwrap();
+        low.query("PREPARE b FROM 'SELECT 1'").unwrap();
+        low.reset().unwrap();
+        root.query("PREPARE a FROM 'SELECT 1'").unwrap();
+        root.query("PREPARE b FROM 'SELECT 1'").unwrap();
+    }
+}

@@ -323,6 +323,7 @@ impl Handshake {
                     collation,
                     server.clone(),
                 );
+                client.log_connect();
                 client.write_ok(writer);
                 Some(Box::new(client))
             }

@@ -17,7 +17,7 @@
 //! | `connection` | one connection, from greeting to end |
 //! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials`, `init_connect` | how a client logs in |
 //! | `connection_slots`, `account_limits`, `descriptors` | how many connections there may be |
-//! | `client_session` | the commands of a client that has logged in |
+//! | `client_session`, `query_logs` | the commands of a client that has logged in, and logs of them |
 //! | `reply_writer`, `column_definition`, `cursor`, `local_infile`, `error_packet` | replies, encoded |
 //! | `send_buffer`, `io_buffers`, `traffic` | bytes on their way, and counters of them |
 //! | `in_process` | the same for clients in the server's own process, without listeners, event loops and threads |
@@ -47,6 +47,7 @@ mod listener;
 mod local_infile;
 mod peer_credentials;
 mod placement;
+mod query_logs;
 mod ready_queue;
 mod reply_writer;
 mod send_buffer;

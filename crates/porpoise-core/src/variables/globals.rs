@@ -15,7 +15,7 @@ use porpoise_types::{Collation, Value};
 use super::kind::unsigned;
 use super::start_up::StartUp;
 use super::table::{Position, VARIABLES, find};
-use super::{SessionVars, VERSION, set_names};
+use super::{SessionVars, VERSION, companion, set_names};
 use crate::error::Result;
 
 /// Why the server refuses changes.
@@ -53,6 +53,10 @@ pub struct GlobalVariables {
     require_secure_transport: AtomicBool,
     read_only: AtomicBool,
     super_read_only: AtomicBool,
+    general_log: AtomicBool,
+    slow_query_log: AtomicBool,
+    /// How often the logs' files were to be opened anew.
+    log_generation: AtomicU64,
     max_user_connections: AtomicU64,
     /// What to tell the administrator of the start-up values: those that have no effect, and those
     /// that were out of range.
@@ -109,6 +113,9 @@ impl GlobalVariables {
             require_secure_transport: AtomicBool::new(false),
             read_only: AtomicBool::new(false),
             super_read_only: AtomicBool::new(false),
+            general_log: AtomicBool::new(false),
+            slow_query_log: AtomicBool::new(false),
+            log_generation: AtomicU64::new(0),
             max_user_connections: AtomicU64::new(0),
             start_up_warnings: warnings,
             started_us: std::time::SystemTime::now()
@@ -127,13 +134,18 @@ impl GlobalVariables {
             .store(self.get_u64("connect_timeout"), Ordering::Relaxed);
         self.loopback_fast_path
             .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
-        for (name, flag) in [
-            ("require_secure_transport", &self.require_secure_transport),
-            ("read_only", &self.read_only),
-            ("super_read_only", &self.super_read_only),
-        ] {
-            flag.store(self.get_u64(name) != 0, Ordering::Relaxed);
-        }
+        let is_on = |name| self.get_u64(name) != 0;
+        let logs = self.get_text("log_output") != "NONE";
+        self.general_log
+            .store(logs && is_on("general_log"), Ordering::Relaxed);
+        self.slow_query_log
+            .store(logs && is_on("slow_query_log"), Ordering::Relaxed);
+        self.require_secure_transport
+            .store(is_on("require_secure_transport"), Ordering::Relaxed);
+        self.read_only
+            .store(is_on("read_only"), Ordering::Relaxed);
+        self.super_read_only
+            .store(is_on("super_read_only"), Ordering::Relaxed);
         self.max_user_connections
             .store(self.get_u64("max_user_connections"), Ordering::Relaxed);
         self.flush
@@ -176,6 +188,9 @@ impl GlobalVariables {
         let _changing = self.changing.lock();
         let mut values = Vec::clone(&self.values.load());
         values[position] = value;
+        if let Some((position, value)) = companion(VARIABLES[position].name, &values[position]) {
+            values[position] = value;
+        }
         follow_read_only(&mut values, position);
         self.values.store(Arc::new(values));
         self.derive();
@@ -244,6 +259,28 @@ impl GlobalVariables {
     /// Whether clients must come by a way in on which nobody listens.
     pub fn require_secure_transport(&self) -> bool {
         self.require_secure_transport.load(Ordering::Relaxed)
+    }
+
+    /// Whether each command is to be logged.
+    #[inline]
+    pub fn general_log(&self) -> bool {
+        self.general_log.load(Ordering::Relaxed)
+    }
+
+    /// Whether statements that take long are to be logged.
+    #[inline]
+    pub fn slow_query_log(&self) -> bool {
+        self.slow_query_log.load(Ordering::Relaxed)
+    }
+
+    /// Has the files of the logs opened anew, which may have been renamed.
+    pub fn reopen_logs(&self) {
+        self.log_generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A log whose file was opened at another generation has to open it anew.
+    pub fn log_generation(&self) -> u64 {
+        self.log_generation.load(Ordering::Relaxed)
     }
 
     /// The option by which the server refuses changes of what lasts, if there is one:

@@ -188,39 +188,48 @@ pub fn set(
         apply(state, &value);
     }
     Arc::make_mut(&mut state.variables)[position] = value;
-    // A character set and its collation go together.
-    let companion = match variable.name {
-        "character_set_connection" => Some((
-            "collation_connection",
-            Charset::by_name(text(&state.variables[position]))
-                .map(|charset| charset.default_collation().name()),
-        )),
-        "collation_connection" => Some((
-            "character_set_connection",
-            Some(state.collation.charset().name()),
-        )),
-        "character_set_server" => Some((
-            "collation_server",
-            Charset::by_name(text(&state.variables[position]))
-                .map(|charset| charset.default_collation().name()),
-        )),
-        "character_set_database" => Some((
-            "collation_database",
-            Charset::by_name(text(&state.variables[position]))
-                .map(|charset| charset.default_collation().name()),
-        )),
-        _ => None,
-    };
-    if let Some((name, Some(value))) = companion
-        && let Some(position) = find(name)
-    {
-        let value = Value::text(value);
-        if let Some(apply) = VARIABLES[position].apply {
-            apply(state, &value);
-        }
-        Arc::make_mut(&mut state.variables)[position] = value;
+    if let Some((position, value)) = companion(variable.name, &state.variables[position]) {
+        store(position, value, state);
     }
     Ok(())
+}
+
+/// Gives a session a value, and has it applied.
+fn store(position: Position, value: Value, state: &mut SessionVars) {
+    // Sessions that ask for the defaults share the global values.
+    if state.variables[position] == value {
+        return;
+    }
+    if let Some(apply) = VARIABLES[position].apply {
+        apply(state, &value);
+    }
+    Arc::make_mut(&mut state.variables)[position] = value;
+}
+
+/// What follows from a value: a character set and its collation go together.
+fn companion(name: &str, value: &Value) -> Option<(Position, Value)> {
+    let collation = || Some(Charset::by_name(text(value))?.default_collation().name());
+    let charset = || Some(Collation::by_name(text(value))?.charset().name());
+    let (follower, value) = match name {
+        "character_set_connection" => ("collation_connection", collation()?),
+        "character_set_server" => ("collation_server", collation()?),
+        "collation_connection" => ("character_set_connection", charset()?),
+        "collation_server" => ("character_set_server", charset()?),
+        _ => return None,
+    };
+    Some((find(follower)?, Value::text(value)))
+}
+
+/// USE: the session's database has this collation.
+pub fn set_database_collation(collation: Collation, state: &mut SessionVars) {
+    for (name, value) in [
+        ("character_set_database", collation.charset().name()),
+        ("collation_database", collation.name()),
+    ] {
+        if let Some(position) = find(name) {
+            store(position, Value::text(value), state);
+        }
+    }
 }
 
 /// SET NAMES: the three character sets of a connection at once.
@@ -232,15 +241,7 @@ pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionVars
         ("collation_connection", collation.name()),
     ] {
         if let Some(position) = find(name) {
-            let value = Value::text(value);
-            // Sessions that ask for the defaults share the global values.
-            if state.variables[position] == value {
-                continue;
-            }
-            if let Some(apply) = VARIABLES[position].apply {
-                apply(state, &value);
-            }
-            Arc::make_mut(&mut state.variables)[position] = value;
+            store(position, Value::text(value), state);
         }
     }
 }

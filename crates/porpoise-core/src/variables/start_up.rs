@@ -8,7 +8,7 @@ use porpoise_types::Value;
 
 use super::kind::Kind;
 use super::table::{Use, VARIABLES, Variable, find};
-use super::unsupported;
+use super::{companion, unsupported};
 use crate::error::{Error, Result};
 
 /// Whether an option takes a value.
@@ -80,7 +80,10 @@ impl StartUp {
             warnings: Vec::new(),
         };
         let mut without_effect = Vec::new();
-        for (name, value) in given {
+        // A collation counts more than the default one of the character set beside it.
+        let is_charset = |name: &str| name.to_ascii_lowercase().starts_with("character");
+        let (charsets, others) = given.iter().partition::<Vec<_>, _>(|(name, _)| is_charset(name));
+        for (name, value) in charsets.into_iter().chain(others) {
             if !start_up.take(name, value)? {
                 without_effect.push(format!("{name}={value}"));
             }
@@ -117,6 +120,9 @@ impl StartUp {
                     let adjusted = variable.show(held);
                     let warning = format!("option '{name}': value {given} adjusted to {adjusted}");
                     self.warnings.push(warning);
+                }
+                if let Some((position, value)) = companion(name, &self.values[position]) {
+                    self.values[position] = value;
                 }
                 Ok(true)
             }
@@ -205,6 +211,15 @@ mod tests {
             ["option 'max_connections': value 0 adjusted to 1"]
         );
         assert_eq!(value(&start_up, "time_zone"), Value::text("+02:00"));
+        let start_up = start(&[("character_set_server", "latin1")]).unwrap();
+        let collation = value(&start_up, "collation_server");
+        assert_eq!(collation, Value::text("latin1_swedish_ci"));
+        let given = [
+            ("collation_server", "utf8mb4_general_ci"),
+            ("character_set_server", "utf8mb4"),
+        ];
+        let collation = value(&start(&given).unwrap(), "collation_server");
+        assert_eq!(collation, Value::text("utf8mb4_general_ci"));
         assert_eq!(start(&[("no_such", "1")]).err().unwrap().number(), 1193);
         assert_eq!(start(&[("port", "x")]).err().unwrap().number(), 1231);
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use hashbrown::HashMap;
 use porpoise_types::temporal::locale::Locale;
-use porpoise_types::{Charset, Collation, TimeZone, Value};
+use porpoise_types::{Charset, Collation, TimeZone, Value, convert};
 
 use super::kind::{Kind, text, unsigned};
 use super::sql_mode::SqlMode;
@@ -185,7 +185,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Kind::Charset,
         "utf8mb4",
-        Settable,
+        ReadOnly,
     ),
     row(
         "character_set_filesystem",
@@ -223,7 +223,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Kind::Collation,
         "utf8mb4_0900_ai_ci",
-        Settable,
+        ReadOnly,
     ),
     row(
         "collation_server",
@@ -313,8 +313,8 @@ pub static VARIABLES: &[Variable] = &[
         ReadOnly,
     ),
     row("ft_stopword_file", Global, Text, "(built-in)", ReadOnly),
-    row("general_log", Global, Bool, "0", DefaultOnly),
-    row("general_log_file", Global, Text, "", ReadOnly),
+    row("general_log", Global, Bool, "0", Settable),
+    row("general_log_file", Global, Text, "", Settable),
     row(
         "generated_random_password_length",
         Both,
@@ -429,17 +429,22 @@ pub static VARIABLES: &[Variable] = &[
     row("log_bin", Global, Bool, "0", DefaultAtStart),
     row("log_bin_trust_function_creators", Global, Bool, "0", Inert),
     row("log_error", Global, Text, "stderr", AtStart),
-    row("log_output", Global, Text, "FILE", ReadOnly),
-    row("log_queries_not_using_indexes", Global, Bool, "0", ReadOnly),
     row(
+        "log_output",
+        Global,
+        Choice(&["NONE", "FILE"]),
+        "FILE",
+        Settable,
+    ),
+    row("log_queries_not_using_indexes", Global, Bool, "0", Inert),
+    applied(
         "long_query_time",
-        Both,
         Kind::Real {
             min: 0.0,
             max: 31_536_000.0,
         },
         "10.000000",
-        Inert,
+        |s, v| s.long_query_time_us = (convert::to_double(v).0 * 1e6) as u64,
     ),
     row("loopback_fast_path", Global, Bool, "0", Settable),
     row("low_priority_updates", Both, Bool, "0", Inert),
@@ -652,8 +657,8 @@ pub static VARIABLES: &[Variable] = &[
     row("skip_name_resolve", Global, Bool, "1", ReadOnly),
     row("skip_networking", Global, Bool, "0", AtStart),
     row("skip_show_database", Global, Bool, "0", DefaultAtStart),
-    row("slow_query_log", Global, Bool, "0", DefaultOnly),
-    row("slow_query_log_file", Global, Text, "", ReadOnly),
+    row("slow_query_log", Global, Bool, "0", Settable),
+    row("slow_query_log_file", Global, Text, "", Settable),
     row("socket", Global, Text, "/tmp/mysql.sock", AtStart),
     row("sort_buffer_size", Both, int(32_768, U64), "262144", Inert),
     row("sql_auto_is_null", Both, Bool, "0", DefaultOnly),
@@ -661,7 +666,9 @@ pub static VARIABLES: &[Variable] = &[
     row("sql_buffer_result", Both, Bool, "0", Inert),
     row("sql_generate_invisible_primary_key", Both, Bool, "0", DefaultOnly),
     row("sql_log_bin", Session, Bool, "1", Inert),
-    row("sql_log_off", Both, Bool, "0", Inert),
+    applied("sql_log_off", Bool, "0", |s, v| {
+        s.general_log_off = unsigned(v) != 0
+    }),
     applied(
         "sql_mode",
         Kind::SqlMode,

@@ -103,10 +103,14 @@ fn other(
         }
         S::Flush { targets, .. } => {
             for target in targets {
-                if let ast::FlushTarget::Other(what) = target
-                    && what.eq_ignore_ascii_case("HOSTS")
-                {
-                    session.shared.hosts.clear();
+                if let ast::FlushTarget::Other(what) = target {
+                    match &**what {
+                        "HOSTS" => session.shared.hosts.clear(),
+                        "LOGS" | "GENERAL LOGS" | "SLOW LOGS" => {
+                            session.shared.variables.reopen_logs();
+                        }
+                        _ => {}
+                    }
                 }
                 if let ast::FlushTarget::Tables {
                     tables,
