@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::server_files::{ErrorLog, PidFile, host_name, place};
 use porpoise_engine::variables::{self, parse_size};
 use porpoise_engine::{Engine, EngineOptions};
 use porpoise_server::options::{KnownOptions, OptionError, OptionKind, Options};
 use porpoise_server::{InstanceSocket, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory;
-use crate::server_files::{ErrorLog, PidFile, host_name, place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -372,7 +372,10 @@ fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<
     let wanted = options.get("open_files_limit").and_then(parse_size);
     let wanted = wanted.unwrap_or(0);
     let mut variables = options.into_pairs();
-    for (name, end) in [("general_log_file", ".log"), ("slow_query_log_file", "-slow.log")] {
+    for (name, end) in [
+        ("general_log_file", ".log"),
+        ("slow_query_log_file", "-slow.log"),
+    ] {
         if !variables.iter().any(|(given, _)| given == name) {
             variables.push((name.to_string(), format!("{}{end}", host_name())));
         }
@@ -441,11 +444,7 @@ fn open_to_programs(folder: &Path) -> Option<Arc<InstanceSocket>> {
 }
 
 /// Has the variables of what was asked for show what there is.
-fn publish_variables<const N: usize>(
-    engine: &Engine,
-    server: &Server,
-    facts: [(&str, String); N],
-) {
+fn publish_variables<const N: usize>(engine: &Engine, server: &Server, facts: [(&str, String); N]) {
     let port = server.tcp_addresses().first().map_or(0, SocketAddr::port);
     let socket = server
         .socket_path()

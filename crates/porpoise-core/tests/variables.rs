@@ -58,7 +58,9 @@ impl Source {
         self.text.match_indices(&quoted).any(|(at, _)| {
             let before = self.text[..at].trim_end();
             let call = before.strip_suffix('(').unwrap_or_default();
-            let function = call.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next();
+            let function = call
+                .rsplit(|c: char| !c.is_alphanumeric() && c != '_')
+                .next();
             matches!(
                 function,
                 Some("get" | "get_u64" | "get_text" | "find" | "is_off" | "is_on" | "whole")
@@ -88,7 +90,10 @@ impl Source {
 /// The field of a session's variables that a row of the table keeps up to date.
 fn applied_field<'a>(table: &'a str, name: &str) -> Option<&'a str> {
     let row = table.split_once(&format!("\"{name}\","))?.1;
-    let end = row.find("\n    row(").into_iter().chain(row.find("\n    applied("));
+    let end = row
+        .find("\n    row(")
+        .into_iter()
+        .chain(row.find("\n    applied("));
     let row = &row[..end.min()?];
     let assigned = row.split_once("|s, v|")?.1.split_once(" = ")?.0;
     assigned.rsplit("s.").next().map(str::trim)
@@ -100,9 +105,15 @@ const UNREAD: &[&str] = &["max_execution_time"];
 #[test]
 fn a_variable_that_may_be_set_is_read_somewhere() {
     let sources = Source::all();
-    let table = sources.iter().find(|source| source.is("variables/table.rs"));
+    let table = sources
+        .iter()
+        .find(|source| source.is("variables/table.rs"));
     let table = &table.unwrap().text;
-    let others = || sources.iter().filter(|source| !source.is("variables/table.rs"));
+    let others = || {
+        sources
+            .iter()
+            .filter(|source| !source.is("variables/table.rs"))
+    };
     let is_read = |variable: &&Variable| {
         let name = variable.name;
         let field_is_read = applied_field(table, name)
@@ -215,14 +226,21 @@ fn document() -> String {
             shown => format!("`{shown}`"),
         };
         let (scope, kind) = (scope(variable.scope), kind(variable.usage));
-        writeln!(text, "| `{}` | {scope} | {default} | {kind} |", variable.name).unwrap();
+        writeln!(
+            text,
+            "| `{}` | {scope} | {default} | {kind} |",
+            variable.name
+        )
+        .unwrap();
     }
     let refuses = |option: &UnsupportedOption| (option.refuses)("ON");
     text.push_str(OPTIONS);
     let harmless = options().filter(|option| !refuses(option));
     text.push_str(&paragraph(harmless.map(|option| option.name)));
     text.push_str(REFUSED);
-    text.push_str(&paragraph(options().filter(refuses).map(|option| option.name)));
+    text.push_str(&paragraph(
+        options().filter(refuses).map(|option| option.name),
+    ));
     text
 }
 

@@ -32,10 +32,7 @@ pub fn create(
     if name.chars().count() > 64 {
         return Err(Error::identifier_too_long(name.as_str()));
     }
-    let of_server = convert::to_text(
-        &ddl.session.get("collation_server"),
-        &DataType::varchar(0),
-    );
+    let of_server = convert::to_text(&ddl.session.get("collation_server"), &DataType::varchar(0));
     let of_server = Collation::by_name(&of_server).unwrap_or(Collation::UTF8MB4_0900_AI_CI);
     let collation = collation(options, of_server)?;
     let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;

@@ -113,9 +113,16 @@ fn super_read_only_takes_no_changes_of_anybody() {
         root.value("SELECT CONCAT(@@read_only, @@super_read_only)"),
         "11"
     );
-    for sql in ["DELETE FROM d.t", "CREATE DATABASE e", "DROP USER low@localhost"] {
+    for sql in [
+        "DELETE FROM d.t",
+        "CREATE DATABASE e",
+        "DROP USER low@localhost",
+    ] {
         let refused = message(root.query(sql));
-        assert!(refused.contains("--super-read-only option"), "{sql}: {refused}");
+        assert!(
+            refused.contains("--super-read-only option"),
+            "{sql}: {refused}"
+        );
     }
     root.query("CREATE TEMPORARY TABLE d.own (id INT)").unwrap();
     root.query("INSERT INTO d.own VALUES (1)").unwrap();
@@ -133,7 +140,10 @@ fn read_only_waits_for_changes_and_ends_transactions_that_made_some() {
         let (server, mut root) = start(product, &[]);
         let mut low = server.log_in(Route::UnixSocket, "low", "d").unwrap();
         // The session's own transaction and locked tables are in its way.
-        for (before, after) in [("BEGIN", "COMMIT"), ("LOCK TABLES d.t READ", "UNLOCK TABLES")] {
+        for (before, after) in [
+            ("BEGIN", "COMMIT"),
+            ("LOCK TABLES d.t READ", "UNLOCK TABLES"),
+        ] {
             root.query(before).unwrap();
             assert_eq!(error(root.query("SET GLOBAL read_only = ON")), 1192);
             root.query(after).unwrap();
@@ -160,16 +170,21 @@ fn read_only_waits_for_changes_and_ends_transactions_that_made_some() {
 #[test]
 fn without_tls_a_server_that_requires_secure_transport_takes_no_tcp() {
     let (server, mut root) = start(Product::Porpoise, &["--require-secure-transport"]);
-    let refused = server.connect(Route::Tcp, "").err().map(|error| error.to_string());
+    let refused = server
+        .connect(Route::Tcp, "")
+        .err()
+        .map(|error| error.to_string());
     let words = "Connections using insecure transport are prohibited while \
                  --require_secure_transport=ON.";
     assert!(refused.is_some_and(|refused| refused.contains(words)));
     for route in [Route::UnixSocket, Route::SharedMemory] {
         server.connect(route, "").unwrap();
     }
-    root.query("SET GLOBAL require_secure_transport = OFF").unwrap();
+    root.query("SET GLOBAL require_secure_transport = OFF")
+        .unwrap();
     server.connect(Route::Tcp, "").unwrap();
-    root.query("SET GLOBAL require_secure_transport = ON").unwrap();
+    root.query("SET GLOBAL require_secure_transport = ON")
+        .unwrap();
     assert!(server.connect(Route::Tcp, "").is_err());
 }
 
@@ -185,10 +200,15 @@ fn init_connect_runs_for_ordinary_accounts() {
         // What it changes is committed.
         root.query("SET GLOBAL init_connect = 'INSERT INTO d.t VALUES (CONNECTION_ID() + 99, 0)'")
             .unwrap();
-        server.log_in(Route::UnixSocket, "low", "d").unwrap().query("DO 1").unwrap();
+        server
+            .log_in(Route::UnixSocket, "low", "d")
+            .unwrap()
+            .query("DO 1")
+            .unwrap();
         assert_eq!(root.value("SELECT COUNT(*) FROM d.t WHERE id > 99"), "1");
         // A statement that fails ends the connection.
-        root.query("SET GLOBAL init_connect = 'SELECT nonsense'").unwrap();
+        root.query("SET GLOBAL init_connect = 'SELECT nonsense'")
+            .unwrap();
         let outcome = server.log_in(Route::UnixSocket, "low", "d");
         assert!(outcome.and_then(|mut low| low.query("DO 1")).is_err());
         root.query("DO 1").unwrap();
@@ -209,16 +229,26 @@ fn the_general_log_has_what_clients_ask_for_and_no_passwords() {
     assert!(!log.exists());
     root.query("SET GLOBAL general_log = ON").unwrap();
     root.query("SELECT 'logged'").unwrap();
-    root.query("ALTER USER low@localhost IDENTIFIED BY 'hidden'").unwrap();
-    root.query("ALTER USER low@localhost IDENTIFIED BY ''").unwrap();
+    root.query("ALTER USER low@localhost IDENTIFIED BY 'hidden'")
+        .unwrap();
+    root.query("ALTER USER low@localhost IDENTIFIED BY ''")
+        .unwrap();
     let mut low = server.log_in(Route::UnixSocket, "low", "d").unwrap();
     low.query("SET NAMES utf8mb4").unwrap();
     let text = read(&log);
     let has_line = |end: &str| text.lines().any(|line| line.ends_with(end));
     assert!(has_line("Query\tSELECT 'logged'"), "{text}");
-    assert!(has_line("Connect\tlow@localhost on d using Socket"), "{text}");
-    assert!(has_line("Query\tALTER USER low@localhost IDENTIFIED <secret>"));
-    assert!(!text.contains("hidden") && !text.contains("before"), "{text}");
+    assert!(
+        has_line("Connect\tlow@localhost on d using Socket"),
+        "{text}"
+    );
+    assert!(has_line(
+        "Query\tALTER USER low@localhost IDENTIFIED <secret>"
+    ));
+    assert!(
+        !text.contains("hidden") && !text.contains("before"),
+        "{text}"
+    );
 
     // A file that was renamed is let go of by FLUSH LOGS.
     let renamed = log.with_extension("1");
@@ -229,26 +259,42 @@ fn the_general_log_has_what_clients_ask_for_and_no_passwords() {
     assert!(!read(&renamed).contains("SELECT 'afterwards'"));
     root.query("SET sql_log_off = ON").unwrap();
     root.query("SELECT 'unlogged'").unwrap();
-    root.query("SET sql_log_off = OFF, GLOBAL general_log = OFF").unwrap();
+    root.query("SET sql_log_off = OFF, GLOBAL general_log = OFF")
+        .unwrap();
     root.query("SELECT 'unlogged'").unwrap();
     assert!(!read(&log).contains("unlogged"));
 }
 
 #[test]
 fn the_slow_query_log_has_what_took_longer_than_long_query_time() {
-    let options = ["--slow-query-log", "--slow-query-log-file=slow", "--long-query-time=0.5"];
+    let options = [
+        "--slow-query-log",
+        "--slow-query-log-file=slow",
+        "--long-query-time=0.5",
+    ];
     let (server, mut root) = start(Product::Porpoise, &options);
     root.query("USE d").unwrap();
     root.query("SELECT SLEEP(0.6), 'slow one'").unwrap();
     root.query("SET long_query_time = 100").unwrap();
     root.query("SELECT SLEEP(0.6), 'quick one'").unwrap();
     let text = read(&server.folder().join("data/slow"));
-    let entry = text.split("# Time: ").find(|entry| entry.contains("slow one"));
+    let entry = text
+        .split("# Time: ")
+        .find(|entry| entry.contains("slow one"));
     let entry = entry.unwrap_or_else(|| panic!("{text}"));
-    assert!(entry.contains("# User@Host: root[root] @ localhost []"), "{entry}");
+    assert!(
+        entry.contains("# User@Host: root[root] @ localhost []"),
+        "{entry}"
+    );
     assert!(entry.contains("# Query_time: 0.") || entry.contains("# Query_time: 1."));
-    assert!(entry.contains("Rows_sent: 1\nuse d;\nSET timestamp="), "{entry}");
-    assert!(entry.ends_with(";\nSELECT SLEEP(0.6), 'slow one';\n"), "{entry}");
+    assert!(
+        entry.contains("Rows_sent: 1\nuse d;\nSET timestamp="),
+        "{entry}"
+    );
+    assert!(
+        entry.ends_with(";\nSELECT SLEEP(0.6), 'slow one';\n"),
+        "{entry}"
+    );
     assert!(!text.contains("quick one"));
 }
 

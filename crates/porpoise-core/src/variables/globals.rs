@@ -142,8 +142,7 @@ impl GlobalVariables {
             .store(logs && is_on("slow_query_log"), Ordering::Relaxed);
         self.require_secure_transport
             .store(is_on("require_secure_transport"), Ordering::Relaxed);
-        self.read_only
-            .store(is_on("read_only"), Ordering::Relaxed);
+        self.read_only.store(is_on("read_only"), Ordering::Relaxed);
         self.super_read_only
             .store(is_on("super_read_only"), Ordering::Relaxed);
         self.max_user_connections

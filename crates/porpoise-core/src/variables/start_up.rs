@@ -82,7 +82,9 @@ impl StartUp {
         let mut without_effect = Vec::new();
         // A collation counts more than the default one of the character set beside it.
         let is_charset = |name: &str| name.to_ascii_lowercase().starts_with("character");
-        let (charsets, others) = given.iter().partition::<Vec<_>, _>(|(name, _)| is_charset(name));
+        let (charsets, others) = given
+            .iter()
+            .partition::<Vec<_>, _>(|(name, _)| is_charset(name));
         for (name, value) in charsets.into_iter().chain(others) {
             if !start_up.take(name, value)? {
                 without_effect.push(format!("{name}={value}"));
@@ -116,7 +118,10 @@ impl StartUp {
             Use::Settable | Use::SetGlobal | Use::AtStart => {
                 let wrong = || Error::wrong_value_for_variable(name, given);
                 *held = parsed.ok_or_else(wrong)?;
-                if variable.parse_integer(given).is_some_and(|v| variable.clamp(v).1) {
+                if variable
+                    .parse_integer(given)
+                    .is_some_and(|v| variable.clamp(v).1)
+                {
                     let adjusted = variable.show(held);
                     let warning = format!("option '{name}': value {given} adjusted to {adjusted}");
                     self.warnings.push(warning);
@@ -199,7 +204,10 @@ mod tests {
         );
         // Facts stay what they are.
         assert_eq!(value(&start_up, "event_scheduler"), Value::text("DISABLED"));
-        assert_eq!(value(&start_up, "innodb_flush_method"), Value::text("fsync"));
+        assert_eq!(
+            value(&start_up, "innodb_flush_method"),
+            Value::text("fsync")
+        );
         assert_eq!(value(&start_up, "key_buffer_size"), Value::UInt(16 << 20));
     }
 

@@ -271,13 +271,7 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("disabled_storage_engines", Global, Text, "", ReadOnly),
-    row(
-        "disconnect_on_expired_password",
-        Global,
-        Bool,
-        "1",
-        AtStart,
-    ),
+    row("disconnect_on_expired_password", Global, Bool, "1", AtStart),
     applied("div_precision_increment", int(0, 30), "4", |s, v| {
         s.div_precision_increment = unsigned(v) as u8
     }),
@@ -298,7 +292,13 @@ pub static VARIABLES: &[Variable] = &[
         "DISABLED",
         ReadOnly,
     ),
-    row("explicit_defaults_for_timestamp", Both, Bool, "1", DefaultOnly),
+    row(
+        "explicit_defaults_for_timestamp",
+        Both,
+        Bool,
+        "1",
+        DefaultOnly,
+    ),
     row("flush", Global, Bool, "0", ReadOnly),
     applied("foreign_key_checks", Bool, "1", |s, v| {
         s.foreign_key_checks = unsigned(v) != 0
@@ -401,7 +401,13 @@ pub static VARIABLES: &[Variable] = &[
         "67108864",
         AtStart,
     ),
-    row("innodb_rollback_on_timeout", Global, Bool, "0", DefaultAtStart),
+    row(
+        "innodb_rollback_on_timeout",
+        Global,
+        Bool,
+        "0",
+        DefaultAtStart,
+    ),
     row("innodb_stats_on_metadata", Global, Bool, "0", ReadOnly),
     row("innodb_strict_mode", Both, Bool, "1", Inert),
     row("innodb_table_locks", Both, Bool, "1", Inert),
@@ -449,7 +455,13 @@ pub static VARIABLES: &[Variable] = &[
     row("loopback_fast_path", Global, Bool, "0", Settable),
     row("low_priority_updates", Both, Bool, "0", Inert),
     row("lower_case_file_system", Global, Bool, "0", ReadOnly),
-    row("lower_case_table_names", Global, int(0, 2), "0", DefaultAtStart),
+    row(
+        "lower_case_table_names",
+        Global,
+        int(0, 2),
+        "0",
+        DefaultAtStart,
+    ),
     applied(
         "max_allowed_packet",
         int(1024, 1_073_741_824),
@@ -664,7 +676,13 @@ pub static VARIABLES: &[Variable] = &[
     row("sql_auto_is_null", Both, Bool, "0", DefaultOnly),
     row("sql_big_selects", Both, Bool, "1", Inert),
     row("sql_buffer_result", Both, Bool, "0", Inert),
-    row("sql_generate_invisible_primary_key", Both, Bool, "0", DefaultOnly),
+    row(
+        "sql_generate_invisible_primary_key",
+        Both,
+        Bool,
+        "0",
+        DefaultOnly,
+    ),
     row("sql_log_bin", Session, Bool, "1", Inert),
     applied("sql_log_off", Bool, "0", |s, v| {
         s.general_log_off = unsigned(v) != 0
