@@ -31,6 +31,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text; NULL too.
     Text,
+    /// The path of a log; not that of an option file, which would take statements for options.
+    LogFile,
     /// A list of SQL modes, or their bits as a number.
     SqlMode,
     /// The name of a character set; NULL allowed for `character_set_results`.
@@ -166,6 +168,11 @@ impl Variable {
                 Value::Text(_) | Value::Null => Ok(value),
                 _ => Err(Error::wrong_type_for_variable(self.name)),
             },
+            Kind::LogFile => match &value {
+                Value::Text(path) if !is_option_file(path) => Ok(value),
+                Value::Text(_) => Err(refuse(&value)),
+                _ => Err(Error::wrong_type_for_variable(self.name)),
+            },
             Kind::SqlMode => {
                 let given = convert::to_text(&value, &DataType::varchar(0));
                 match SqlMode::parse(&given) {
@@ -229,6 +236,11 @@ pub fn parse_size(text: &str) -> Option<u64> {
         _ => (text, 0),
     };
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn is_option_file(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    path.is_empty() || path.ends_with(".cnf") || path.ends_with(".ini")
 }
 
 /// A value as a number, 0 for what is none.

@@ -185,7 +185,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Kind::Charset,
         "utf8mb4",
-        ReadOnly,
+        Inert,
     ),
     row(
         "character_set_filesystem",
@@ -223,7 +223,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Kind::Collation,
         "utf8mb4_0900_ai_ci",
-        ReadOnly,
+        Inert,
     ),
     row(
         "collation_server",
@@ -314,7 +314,13 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("ft_stopword_file", Global, Text, "(built-in)", ReadOnly),
     row("general_log", Global, Bool, "0", Settable),
-    row("general_log_file", Global, Text, "", Settable),
+    row(
+        "general_log_file",
+        Global,
+        Kind::LogFile,
+        "porpoise.log",
+        Settable,
+    ),
     row(
         "generated_random_password_length",
         Both,
@@ -670,7 +676,13 @@ pub static VARIABLES: &[Variable] = &[
     row("skip_networking", Global, Bool, "0", AtStart),
     row("skip_show_database", Global, Bool, "0", DefaultAtStart),
     row("slow_query_log", Global, Bool, "0", Settable),
-    row("slow_query_log_file", Global, Text, "", Settable),
+    row(
+        "slow_query_log_file",
+        Global,
+        Kind::LogFile,
+        "porpoise-slow.log",
+        Settable,
+    ),
     row("socket", Global, Text, "/tmp/mysql.sock", AtStart),
     row("sort_buffer_size", Both, int(32_768, U64), "262144", Inert),
     row("sql_auto_is_null", Both, Bool, "0", DefaultOnly),
