@@ -440,3 +440,29 @@ fn the_error_log_and_the_process_number_are_files() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("for error logging"));
 }
+
+#[test]
+fn an_option_file_in_the_home_that_cannot_be_read_is_passed_over() {
+    let home = tempfile::tempdir().unwrap();
+    // What root can't read either.
+    std::fs::create_dir(home.path().join(".porpoise.cnf")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_porpoise"))
+        .args(["serve", "--datadir=:memory:", "--port=0", "--socket="])
+        .env("HOME", home.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut ready, mut warning) = (String::new(), String::new());
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut ready).unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut warning).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(ready.contains("ready for connections"), "{ready}{warning}");
+    assert!(
+        warning.contains("can't be read, and is ignored"),
+        "{warning}"
+    );
+}

@@ -240,7 +240,7 @@ impl ClientSession {
             transaction_state,
             transaction_characteristics,
             state_changed,
-        } = self.session.take_state_changes();
+        } = self.session.take_tracked_changes();
         for (name, value) in &variables {
             StateChange::SystemVariable {
                 name: name.as_bytes(),

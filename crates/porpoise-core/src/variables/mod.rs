@@ -113,24 +113,7 @@ pub fn set(
     globals: &GlobalVariables,
 ) -> Result<()> {
     let variable = &VARIABLES[position];
-    match (variable.usage, variable.scope, scope) {
-        (Use::ReadOnly | Use::AtStart | Use::DefaultAtStart, ..) => {
-            return Err(Error::incorrect_global_local_variable(
-                variable.name,
-                "read only",
-            ));
-        }
-        (Use::SetGlobal, _, Reads::Session) => {
-            return Err(Error::variable_is_read_only(
-                "SESSION",
-                variable.name,
-                "GLOBAL",
-            ));
-        }
-        (_, Scope::Global, Reads::Session) => return Err(Error::global_variable(variable.name)),
-        (_, Scope::Session, Reads::Global) => return Err(Error::local_variable(variable.name)),
-        _ => {}
-    }
+    check_settable(variable, scope)?;
     let value = match value {
         Some(value) => variable.check(value)?,
         None if scope == Reads::Session && variable.scope == Scope::Both => globals.at(position),
@@ -192,6 +175,23 @@ pub fn set(
         store(position, value, state);
     }
     Ok(())
+}
+
+/// Whether SET may give a variable a value of that scope.
+fn check_settable(variable: &Variable, scope: Reads) -> Result<()> {
+    match (variable.usage, variable.scope, scope) {
+        (Use::ReadOnly | Use::AtStart | Use::DefaultAtStart, ..) => Err(
+            Error::incorrect_global_local_variable(variable.name, "read only"),
+        ),
+        (Use::SetGlobal, _, Reads::Session) => Err(Error::variable_is_read_only(
+            "SESSION",
+            variable.name,
+            "GLOBAL",
+        )),
+        (_, Scope::Global, Reads::Session) => Err(Error::global_variable(variable.name)),
+        (_, Scope::Session, Reads::Global) => Err(Error::local_variable(variable.name)),
+        _ => Ok(()),
+    }
 }
 
 /// Gives a session a value, and has it applied.

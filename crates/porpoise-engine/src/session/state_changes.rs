@@ -23,9 +23,15 @@ pub struct SessionStateChanges {
 }
 
 impl Session {
-    /// What changed since the last call, for the client to be told.
+    /// What changed since the last call.
     pub fn take_state_changes(&mut self) -> SessionStateChanges {
-        let mut changes = std::mem::take(&mut self.state_changes);
+        std::mem::take(&mut self.state_changes)
+    }
+
+    /// What changed since the last call, as far as `session_track_schema` and
+    /// `session_track_state_change` have the client told of it.
+    pub fn take_tracked_changes(&mut self) -> SessionStateChanges {
+        let mut changes = self.take_state_changes();
         let is_off = |name| self.state.get(name) == Value::Int(0);
         if changes.schema.is_some() && is_off("session_track_schema") {
             changes.schema = None;

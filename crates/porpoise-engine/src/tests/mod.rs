@@ -7,3 +7,4 @@ mod ddl;
 mod forbidden;
 mod metadata;
 mod show;
+mod variables;
