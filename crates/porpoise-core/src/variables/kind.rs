@@ -69,6 +69,10 @@ impl Variable {
                 _ => return None,
             },
             Kind::Int { .. } => self.clamp(self.parse_integer(given)?).0,
+            // Where NULL is a value of its own, this is how it is spelled.
+            Kind::Text if self.default == "NULL" && given.eq_ignore_ascii_case("NULL") => {
+                Value::Null
+            }
             Kind::Choice(choices) => match given.parse::<usize>() {
                 Ok(position) => Value::text(choices.get(position)?),
                 Err(_) => self.check(Value::text(given)).ok()?,
@@ -92,11 +96,7 @@ impl Variable {
 
     /// The value before start-up options.
     pub fn default_value(&self) -> Value {
-        match self.default {
-            "" if self.kind == Kind::Text => Value::text(""),
-            "NULL" if self.kind == Kind::Text => Value::Null,
-            default => self.parse(default).unwrap_or(Value::Null),
-        }
+        self.parse(self.default).unwrap_or(Value::Null)
     }
 
     /// An integer within the range, and whether it had to be moved.

@@ -166,6 +166,7 @@ mod tests {
             ("log-bin", "ON"),
             ("skip_show_database", "ON"),
             ("skip_grant_tables", "ON"),
+            ("ssl", "ON"),
             ("innodb_encrypt_tables", "FORCE"),
             ("plugin_load_add", "connection_control.so"),
         ] {
@@ -178,8 +179,11 @@ mod tests {
             ("lower_case_table_names", "0"),
             ("log_bin", "OFF"),
             ("ssl_ca", ""),
+            ("secure_file_priv", "null"),
         ]);
-        assert_eq!(start_up.unwrap().warnings, Vec::<String>::new());
+        let start_up = start_up.unwrap();
+        assert_eq!(start_up.warnings, Vec::<String>::new());
+        assert_eq!(value(&start_up, "secure_file_priv"), Value::Null);
     }
 
     #[test]
