@@ -10,7 +10,8 @@ use crate::abi::{PublicOptions, Text, take};
 use std::ffi::{CString, c_uint, c_ulong, c_void};
 use std::path::Path;
 
-use porpoise_server::options::{OptionKind, Options as OptionFiles, parse_size};
+use porpoise_engine::variables::parse_size;
+use porpoise_server::options::{OptionKind, Options as OptionFiles};
 
 pub const PROTOCOL_TCP: c_uint = 1;
 pub const PROTOCOL_SOCKET: c_uint = 2;
@@ -409,7 +410,10 @@ fn read(files: &[&str], groups: &[&str]) -> Result<Vec<(String, String)>, String
         .then_some(OptionKind::Value)
     };
     // A name that isn't known is another program's.
-    let known = |name: &str| Some(takes_value(name).unwrap_or(OptionKind::Switch));
+    let known = |name: &str| {
+        let kind = takes_value(name).unwrap_or(OptionKind::Switch);
+        Some((name.to_string(), kind))
+    };
     let mut options = OptionFiles::default();
     for file in files {
         options

@@ -12,6 +12,7 @@
 mod bench;
 mod recover;
 mod serve;
+mod server_files;
 mod shell;
 
 use std::ffi::OsString;

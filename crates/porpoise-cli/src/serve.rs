@@ -1,10 +1,11 @@
 //! `porpoise serve`: options, the data folder, the listeners, and a clean end.
 //!
 //! 1. Option files and the command line, the way mysqld reads them (`porpoise_server::options`).
-//! 2. The engine opens the folder; a folder that another server has open is refused, with that
+//! 2. The error log begins (`log_error`).
+//! 3. The engine opens the folder; a folder that another server has open is refused, with that
 //!    server's process.
-//! 3. The server listens. One line says that it is ready, and where.
-//! 4. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is
+//! 4. The server listens. One line says that it is ready, and where.
+//! 5. SIGTERM, SIGINT or a client's SHUTDOWN: statements end, connections close, a checkpoint is
 //!    written.
 
 use std::io::Write;
@@ -13,14 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use porpoise_engine::{Engine, EngineOptions, variables};
-use porpoise_server::options::{KnownOptions, OptionError, OptionKind, Options, parse_size};
+use crate::server_files::{ErrorLog, PidFile, host_name, place};
+use porpoise_engine::variables::{self, parse_size};
+use porpoise_engine::{Engine, EngineOptions};
+use porpoise_server::options::{KnownOptions, OptionError, OptionKind, Options};
 use porpoise_server::{InstanceSocket, Server, ServerOptions};
 use porpoise_storage::Location;
 use porpoise_transport::shared_memory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tracing_subscriber::fmt::MakeWriter;
 
 const HELP: &str = "\
 Serve a database to MySQL clients
@@ -47,35 +51,38 @@ Options:
   -?, --help                  Print this
   -V, --version               Print the version
 
-Option files: /etc/porpoise.cnf and ~/.porpoise.cnf, groups [mysqld] and [porpoise], in the format of my.cnf.
+Option files: /etc/porpoise.cnf and ~/.porpoise.cnf, in the format of my.cnf, groups [client-server], [mysqld],
+[server], [mariadb], [mariadbd] and [porpoise]. Options of MySQL and MariaDB that Porpoise has no use for do no
+harm: a warning names them.
 
 A fresh folder has one account, root@localhost. It is let in over the Unix socket when the client's user is the
 one that runs the server, or the machine's root; over TCP once it has a password.
 ";
 
-const GROUPS: &[&str] = &["mysqld", "porpoise"];
+const GROUPS: &[&str] = &[
+    "client-server",
+    "mysqld",
+    "mysqld-8.4",
+    "server",
+    "mariadb",
+    "mariadbd",
+    "porpoise",
+];
 const DEFAULT_FILES: &[&str] = &["/etc/porpoise.cnf", "~/.porpoise.cnf"];
 const DEFAULT_PORT: u64 = 3306;
+/// The value of `log_error` for a log that is no file.
+const STDERR: &str = "stderr";
 /// The longest path that a Unix socket can have.
 const SOCKET_PATH_MAX: usize = 107;
 
 /// Options that are the program's own, beside the system variables.
 const OWN_OPTIONS: &[(&str, OptionKind)] = &[
-    ("bind_address", OptionKind::Value),
-    ("datadir", OptionKind::Value),
     ("defaults_extra_file", OptionKind::Value),
     ("defaults_file", OptionKind::Value),
     ("help", OptionKind::Switch),
     ("networking", OptionKind::Switch),
     ("no_defaults", OptionKind::Switch),
-    ("port", OptionKind::Value),
     ("print_defaults", OptionKind::Switch),
-    ("shared_memory", OptionKind::Switch),
-    ("shared_memory_base_name", OptionKind::Value),
-    ("socket", OptionKind::Value),
-    ("thread_pool_size", OptionKind::Value),
-    // Scripts that start mysqld say whom to run as: here it is the user that starts the server.
-    ("user", OptionKind::Value),
     ("verbose", OptionKind::Switch),
     ("version", OptionKind::Switch),
 ];
@@ -84,7 +91,6 @@ const OWN_OPTIONS: &[(&str, OptionKind)] = &[
 const REFUSED: u8 = 1;
 
 pub fn run(words: Vec<String>) -> ExitCode {
-    start_log();
     let words = match spell_out_letters(words) {
         Ok(words) => words,
         Err(code) => return code,
@@ -92,6 +98,7 @@ pub fn run(words: Vec<String>) -> ExitCode {
     match serve(words) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
+            tracing::error!("{why}");
             eprintln!("porpoise: {why}");
             ExitCode::from(REFUSED)
         }
@@ -100,15 +107,40 @@ pub fn run(words: Vec<String>) -> ExitCode {
 
 /// Warnings and errors to stderr; `RUST_LOG` asks for more.
 pub fn start_log() {
+    start_log_to(std::io::stderr);
+}
+
+fn start_log_to(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     // A second start in one process keeps the first one's.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_target(false)
         .compact()
         .try_init();
+}
+
+/// Begins the log that `log_error` names. Returned is what the variable is to show.
+fn start_error_log(options: &Options, data: Option<&Path>) -> Result<String, String> {
+    let path = match options.get("log_error").unwrap_or(STDERR) {
+        STDERR | "OFF" => {
+            start_log();
+            return Ok(STDERR.to_string());
+        }
+        // Without a value, it is named for the machine.
+        "" | "ON" => place(&format!("{}.err", host_name()), data),
+        path => place(path, data),
+    };
+    // The log of a fresh folder begins before the database does.
+    if let Some(folder) = path.parent().filter(|folder| Some(*folder) == data) {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("can't make {}: {error}", folder.display()))?;
+    }
+    let shown = path.display().to_string();
+    start_log_to(ErrorLog::open(path)?);
+    Ok(shown)
 }
 
 /// The single letters that mysqld knows, as their long names. Help and version end the program.
@@ -136,19 +168,10 @@ fn spell_out_letters(words: Vec<String>) -> Result<Vec<String>, ExitCode> {
     Ok(long)
 }
 
-fn known(name: &str) -> Option<OptionKind> {
-    OWN_OPTIONS
-        .iter()
-        .find(|(own, _)| *own == name)
-        .map(|(_, takes)| *takes)
-        .or_else(|| {
-            let kind = variables::VARIABLES[variables::find(name)?].kind;
-            Some(if kind == variables::Kind::Bool {
-                OptionKind::Switch
-            } else {
-                OptionKind::Value
-            })
-        })
+fn known(name: &str) -> Option<(String, OptionKind)> {
+    let own = OWN_OPTIONS.iter().find(|(own, _)| *own == name).copied();
+    let (name, kind) = own.or_else(|| variables::option(name))?;
+    Some((name.to_string(), kind))
 }
 
 /// Option files first, so that the command line overrules them.
@@ -189,6 +212,16 @@ struct ServeConfig {
     base_name: String,
 }
 
+impl ServeConfig {
+    /// The data folder; `None` for a database in memory.
+    fn data(&self) -> Option<&Path> {
+        match &self.location {
+            Location::Memory => None,
+            Location::Path(path) => Some(path),
+        }
+    }
+}
+
 fn config_of(options: &mut Options) -> Result<ServeConfig, String> {
     let folder = options.get("datadir").unwrap_or("porpoise-data");
     let location = match folder {
@@ -202,7 +235,7 @@ fn config_of(options: &mut Options) -> Result<ServeConfig, String> {
     };
     let port = u16::try_from(whole("port", DEFAULT_PORT)?)
         .map_err(|_| "a port is at most 65535".to_string())?;
-    let workers = usize::try_from(whole("thread_pool_size", 0)?).unwrap_or(0);
+    let workers = usize::try_from(whole("worker_threads", 0)?).unwrap_or(0);
     let off = |value: &str| matches!(value.to_ascii_lowercase().as_str(), "off" | "0" | "false");
     let networking = !options.get("networking").is_some_and(off)
         && options.get("skip_networking").is_none_or(off);
@@ -241,16 +274,7 @@ fn config_of(options: &mut Options) -> Result<ServeConfig, String> {
         }
         fits || is_asked_for
     });
-    for name in [
-        "networking",
-        "shared_memory",
-        "shared_memory_base_name",
-        "thread_pool_size",
-        "user",
-        "print_defaults",
-    ] {
-        options.take(name);
-    }
+    options.take("networking");
     Ok(ServeConfig {
         location,
         server: ServerOptions {
@@ -319,33 +343,46 @@ pub fn raise_descriptor_limit(wanted: u64) -> u64 {
 
 fn serve(words: Vec<String>) -> Result<(), String> {
     let mut options = read_options(words, &known).map_err(|error| error.to_string())?;
-    for warning in &options.warnings {
-        tracing::warn!("{warning}");
-    }
     if options.get("print_defaults").is_some() {
         print_options(options);
         return Ok(());
     }
-    let ServeConfig {
-        location,
-        server: mut server_options,
-        base_name,
-    } = config_of(&mut options)?;
-    let folder = match &location {
-        Location::Memory => "memory".to_string(),
-        Location::Path(path) => path.display().to_string(),
-    };
-    let data = match &location {
-        Location::Memory => None,
-        Location::Path(path) => Some(path.clone()),
-    };
-    let wanted = options
-        .get("open_files_limit")
-        .and_then(parse_size)
-        .unwrap_or(0);
+    let config = config_of(&mut options)?;
+    let log_error = start_error_log(&options, config.data())?;
+    for warning in &options.warnings {
+        tracing::warn!("{warning}");
+    }
+    let served = serve_with(config, options, &log_error);
+    if let Err(why) = &served
+        && log_error != STDERR
+    {
+        tracing::error!("{why}");
+    }
+    served
+}
+
+/// Opens the database, and serves it until it is asked to stop.
+fn serve_with(config: ServeConfig, options: Options, log_error: &str) -> Result<(), String> {
+    let data = config.data().map(Path::to_path_buf);
+    let folder = data
+        .as_ref()
+        .map_or_else(|| "memory".to_string(), |path| path.display().to_string());
+    let pid_path = options.get("pid_file").filter(|path| !path.is_empty());
+    let pid_path = pid_path.map(|path| place(path, data.as_deref()));
+    let wanted = options.get("open_files_limit").and_then(parse_size);
+    let wanted = wanted.unwrap_or(0);
+    let mut variables = options.into_pairs();
+    for (name, end) in [
+        ("general_log_file", ".log"),
+        ("slow_query_log_file", "-slow.log"),
+    ] {
+        if !variables.iter().any(|(given, _)| given == name) {
+            variables.push((name.to_string(), format!("{}{end}", host_name())));
+        }
+    }
     let engine_options = EngineOptions {
-        location,
-        variables: options.into_pairs(),
+        location: config.location,
+        variables,
     };
     let open_files = raise_descriptor_limit(wanted);
     if open_files < wanted {
@@ -354,16 +391,31 @@ fn serve(words: Vec<String>) -> Result<(), String> {
         );
     }
     let engine = Engine::open(engine_options).map_err(|error| error.cause().to_string())?;
+    for warning in &engine.variables().start_up_warnings {
+        tracing::warn!("{warning}");
+    }
+    let mut server_options = config.server;
     // Programs that open the folder come here instead. It is served without them as well.
     server_options.instance_socket = data.and_then(|folder| open_to_programs(&folder));
     let server =
         Server::start(engine.clone(), &server_options).map_err(|error| error.to_string())?;
-
-    publish_variables(&engine, &server, &folder, open_files, &base_name);
-    stop_on_signals(&server)?;
+    let pid_file = pid_path.map(PidFile::write).transpose()?;
+    let facts = [
+        ("datadir", folder.clone()),
+        ("hostname", host_name()),
+        ("log_error", log_error.to_string()),
+        ("open_files_limit", open_files.to_string()),
+        ("shared_memory_base_name", config.base_name),
+    ];
+    publish_variables(&engine, &server, facts);
+    if let Some(pid_file) = &pid_file {
+        engine.variables().learn("pid_file", &pid_file.to_string());
+    }
+    obey_signals(&server, engine.clone())?;
     announce(&server, &folder);
     server.wait();
     server.stop();
+    drop(pid_file);
     engine
         .close()
         .map_err(|error| format!("can't close {folder}: {}", error.message()))
@@ -392,34 +444,24 @@ fn open_to_programs(folder: &Path) -> Option<Arc<InstanceSocket>> {
 }
 
 /// Has the variables of what was asked for show what there is.
-fn publish_variables(
-    engine: &Engine,
-    server: &Server,
-    folder: &str,
-    open_files: u64,
-    base_name: &str,
-) {
+fn publish_variables<const N: usize>(engine: &Engine, server: &Server, facts: [(&str, String); N]) {
     let port = server.tcp_addresses().first().map_or(0, SocketAddr::port);
     let socket = server
         .socket_path()
         .map_or_else(String::new, |path| path.display().to_string());
-    for (name, value) in [
+    let shared_memory = u8::from(server.shared_memory_path().is_some());
+    for (name, value) in facts.into_iter().chain([
         ("port", port.to_string()),
         ("socket", socket),
-        ("datadir", folder.to_string()),
-        ("open_files_limit", open_files.to_string()),
-        (
-            "shared_memory",
-            u8::from(server.shared_memory_path().is_some()).to_string(),
-        ),
-        ("shared_memory_base_name", base_name.to_string()),
-    ] {
+        ("shared_memory", shared_memory.to_string()),
+    ]) {
         engine.variables().learn(name, &value);
     }
 }
 
-/// SIGTERM and SIGINT stop the server; the second of them ends the process at once.
-fn stop_on_signals(server: &Server) -> Result<(), String> {
+/// SIGTERM and SIGINT stop the server; the second of them ends the process at once. SIGHUP opens
+/// the logs anew.
+fn obey_signals(server: &Server, engine: Engine) -> Result<(), String> {
     let stopper = server.stopper();
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| format!("can't watch signals: {error}"))?;
@@ -427,6 +469,7 @@ fn stop_on_signals(server: &Server) -> Result<(), String> {
         let mut asked = false;
         for signal in signals.forever() {
             if signal == SIGHUP {
+                engine.variables().reopen_logs();
                 continue;
             }
             if asked {

@@ -31,8 +31,13 @@ impl Serving {
     }
 
     fn start_in(folder: tempfile::TempDir, arguments: &[&str]) -> Serving {
+        Serving::start_with(folder, &[&["--no-defaults"], arguments].concat())
+    }
+
+    /// As `start_in`, with the option files that the arguments say.
+    fn start_with(folder: tempfile::TempDir, arguments: &[&str]) -> Serving {
         let mut child = Command::new(env!("CARGO_BIN_EXE_porpoise"))
-            .args(["serve", "--no-defaults", "--port=0"])
+            .args(["serve", "--port=0"])
             .arg(format!(
                 "--datadir={}",
                 folder.path().join("data").display()
@@ -64,6 +69,21 @@ impl Serving {
     fn connect(&self) -> Connection {
         let url = format!("mysql://root@localhost/?socket={}", self.socket());
         Connection::connect(&url.parse().unwrap()).unwrap()
+    }
+
+    /// The only value of a query.
+    fn value(&self, sql: &str) -> String {
+        let rows = self.connect().rows(sql).unwrap();
+        rows.get(0).unwrap().get(0).unwrap()
+    }
+
+    /// What it says on its standard error until it ends.
+    fn said(mut self) -> String {
+        assert!(self.terminate().success());
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        said
     }
 
     fn terminate(&mut self) -> std::process::ExitStatus {
@@ -359,4 +379,124 @@ fn suites_of_queries_are_measured_and_their_plans_written() {
         assert!(!refused.status.success());
         assert!(text(&refused.stderr).contains(complaint), "{refused:?}");
     }
+}
+
+fn option_file(name: &str) -> String {
+    format!(
+        "{}/tests/option_files/{name}.cnf",
+        env!("CARGO_MANIFEST_DIR")
+    )
+}
+
+#[test]
+fn option_files_of_mysql_and_mariadb_start_as_they_are() {
+    for (name, without_effect) in [
+        (
+            "debian-mysql-5.7",
+            &["query_cache_size=16M", "thread_stack=192K"][..],
+        ),
+        (
+            "ubuntu-mysql-8.0",
+            &["mysqlx_bind_address=127.0.0.1", "max_binlog_size=100M"],
+        ),
+        ("docker-mysql-8.4", &["user=mysql"]),
+        ("red-hat-mysql-5.7", &["symbolic_links=0"]),
+        (
+            "debian-mariadb-10.11",
+            &["plugin_load_add=provider_lz4", "expire_logs_days=10"],
+        ),
+        (
+            "tuned-mysql-8.0",
+            &["innodb_flush_method=O_DIRECT", "sort_buffer_size=4M"],
+        ),
+    ] {
+        let defaults = format!("--defaults-file={}", option_file(name));
+        // What isn't there on every machine.
+        let arguments = [&*defaults, "--log-error=stderr", "--pid-file="];
+        let serving = Serving::start_with(tempfile::tempdir().unwrap(), &arguments);
+        assert!(serving.ready.contains("ready for connections"), "{name}");
+        if name == "debian-mariadb-10.11" {
+            serving.connect().run("CREATE DATABASE d").unwrap();
+            let sql = "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA \
+                       WHERE SCHEMA_NAME = 'd'";
+            assert_eq!(serving.value(sql), "utf8mb4_general_ci");
+        }
+        let said = serving.said();
+        let told = |line: &&str| line.contains("These options have no effect in Porpoise: ");
+        assert_eq!(said.lines().filter(told).count(), 1, "{name}: {said}");
+        for option in without_effect {
+            assert!(said.contains(option), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn an_option_that_somebody_may_rely_on_refuses_the_start() {
+    for option in [
+        "lower-case-table-names=1",
+        "ssl-ca=/nonexistent",
+        "log-bin=/var/lib/mysql/bin",
+        "skip-grant-tables",
+        "gtid_mode=ON",
+        "sql_require_primary_key=1",
+    ] {
+        let word = format!("--{option}");
+        let refused = porpoise(&["serve", "--no-defaults", "--datadir=:memory:", &word]);
+        assert_eq!(refused.status.code(), Some(1), "{option}");
+        let said = text(&refused.stderr);
+        assert!(said.contains("doesn't yet support"), "{option}: {said}");
+    }
+}
+
+#[test]
+fn the_error_log_and_the_process_number_are_files() {
+    let options = ["--log-error=errors", "--pid-file=number", "--user=me"];
+    let mut serving = Serving::start(&options);
+    let place = |name: &str| serving.folder.path().join("data").join(name);
+    let (errors, number) = (place("errors"), place("number"));
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let process = serving.child.id().to_string();
+    assert_eq!(read(&number).trim(), process);
+    assert!(read(&errors).contains("have no effect in Porpoise: user=me"));
+    for (variable, path) in [("log_error", &errors), ("pid_file", &number)] {
+        let shown = serving.value(&format!("SELECT @@{variable}"));
+        assert_eq!(shown, path.display().to_string());
+    }
+    assert!(serving.terminate().success());
+    assert!(!number.exists());
+
+    let refused = porpoise(&[
+        "serve",
+        "--no-defaults",
+        "--datadir=:memory:",
+        "--log-error=/no/such/folder/errors",
+    ]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("for error logging"));
+}
+
+#[test]
+fn an_option_file_in_the_home_that_cannot_be_read_is_passed_over() {
+    let home = tempfile::tempdir().unwrap();
+    // What root can't read either.
+    std::fs::create_dir(home.path().join(".porpoise.cnf")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_porpoise"))
+        .args(["serve", "--datadir=:memory:", "--port=0", "--socket="])
+        .env("HOME", home.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut ready, mut warning) = (String::new(), String::new());
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut ready).unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut warning).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(ready.contains("ready for connections"), "{ready}{warning}");
+    assert!(
+        warning.contains("can't be read, and is ignored"),
+        "{warning}"
+    );
 }

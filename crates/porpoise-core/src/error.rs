@@ -430,6 +430,8 @@ errors! {
     UnknownStorageEngine unknown_storage_engine(name) = 1286 "42000" "Unknown storage engine '{}'";
     DeprecatedSyntax deprecated_syntax(what, instead) = 1287 "HY000" "'{}' is deprecated and will be removed in a future release. Please use {} instead";
     NonUpdatableTable non_updatable_table(table, statement) = 1288 "HY000" "The target table {} of the {} is not updatable";
+    MaxPreparedStatements max_prepared_statements(most) = 1461 "42000" "Can't create more than max_prepared_stmt_count statements (current value: {})";
+    SecureTransportRequired secure_transport_required() = 3159 "HY000" "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
     ReadOnlyOption read_only_option(option) = 1290 "HY000" "The MySQL server is running with the {} option so it cannot execute this statement";
     DuplicatedValueInType duplicated_value_in_type(column, value, kind) = 1291 "HY000" "Column '{}' has duplicated value '{}' in {}";
     TruncatedWrongValue truncated_wrong_value(kind, value) = 1292 "22007" "Incorrect {} value: '{}'";

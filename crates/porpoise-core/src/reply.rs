@@ -138,3 +138,32 @@ pub trait Reply {
         Err(Error::local_data_disabled())
     }
 }
+
+/// A reply that nobody reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread;
+
+impl Reply for Unread {
+    fn ok(&mut self, _: &Completion) -> Result<()> {
+        Ok(())
+    }
+    fn begin_rows(&mut self, _: &[ResultColumn]) -> Result<()> {
+        Ok(())
+    }
+    fn begin_row(&mut self) {}
+    fn null(&mut self) {}
+    fn int(&mut self, _: i64) {}
+    fn uint(&mut self, _: u64) {}
+    fn float(&mut self, _: f32) {}
+    fn double(&mut self, _: f64) {}
+    fn bytes(&mut self, _: &[u8]) {}
+    fn date(&mut self, _: Date) {}
+    fn datetime(&mut self, _: DateTime, _: u8) {}
+    fn time(&mut self, _: Time, _: u8) {}
+    fn end_row(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn end_rows(&mut self, _: &Completion) -> Result<()> {
+        Ok(())
+    }
+}

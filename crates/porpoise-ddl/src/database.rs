@@ -6,7 +6,7 @@ use porpoise_core::reply::Completion;
 use porpoise_expr::typing::declared::resolve_collation;
 use porpoise_mdl::Mode;
 use porpoise_sql::ast;
-use porpoise_types::Collation;
+use porpoise_types::{Collation, DataType, convert};
 
 use crate::{Ddl, Name, foreign_keys, is_built_in, lock};
 
@@ -32,7 +32,9 @@ pub fn create(
     if name.chars().count() > 64 {
         return Err(Error::identifier_too_long(name.as_str()));
     }
-    let collation = collation(options, Collation::UTF8MB4_0900_AI_CI)?;
+    let of_server = convert::to_text(&ddl.session.get("collation_server"), &DataType::varchar(0));
+    let of_server = Collation::by_name(&of_server).unwrap_or(Collation::UTF8MB4_0900_AI_CI);
+    let collation = collation(options, of_server)?;
     let _held = lock::schemas(ddl, [&name.0], Mode::Exclusive)?;
     let mut change = CatalogChange::begin(ddl.shared.definitions());
     if change.catalog().schema(name).is_some() || is_built_in(name) {

@@ -68,6 +68,7 @@ impl Engine {
             deadlines: Deadlines::default(),
             hosts: HostCache::default(),
             connection_ids: AtomicU64::new(1),
+            prepared_statements: Arc::default(),
             fronts: RwLock::default(),
         };
         let shared = Arc::new(shared);

@@ -190,10 +190,8 @@ enum Chaining {
 /// The key's length in bytes and the chaining that `block_encryption_mode` names.
 fn mode(call: &Call<'_>) -> (usize, Chaining) {
     let session = &call.context.vars();
-    let named = porpoise_core::variables::find("block_encryption_mode")
-        .and_then(|position| session.variables.get(position))
-        .map(|value| String::from_utf8_lossy(bytes(value)).into_owned())
-        .unwrap_or_default();
+    let value = session.get("block_encryption_mode");
+    let named = String::from_utf8_lossy(bytes(&value)).into_owned();
     let mut parts = named.split('-').skip(1);
     let length = match parts.next() {
         Some("192") => 24,

@@ -1,6 +1,8 @@
 //! System variables and status counters, as `performance_schema` and `information_schema` tell
 //! them.
 
+use std::sync::atomic::Ordering;
+
 use porpoise_core::variables::{Reads, Scope, VARIABLES, read};
 use porpoise_types::DateTime;
 
@@ -75,6 +77,13 @@ fn counters(exec: &Exec<'_>) -> Vec<(&'static str, String)> {
         (
             "Global_connection_memory",
             exec.engine.variables.memory().used().to_string(),
+        ),
+        (
+            "Prepared_stmt_count",
+            exec.engine
+                .prepared_statements
+                .load(Ordering::Relaxed)
+                .to_string(),
         ),
         ("Threads_connected", processes.len().to_string()),
         ("Threads_running", running.to_string()),

@@ -82,6 +82,12 @@ impl Plan {
         self.locks_rows || !matches!(self.kind, PlanKind::Query(_))
     }
 
+    /// Whether it changes rows of tables that outlive the session, or locks them exclusively.
+    pub fn changes_lasting_tables(&self) -> bool {
+        let mut tables = self.tables.iter();
+        tables.any(|(table, usage)| *usage == TableUse::Write && !table.temporary)
+    }
+
     /// Whether every table and view is still the one it was made for.
     pub fn is_current(&self, catalog: &porpoise_catalog::Catalog) -> bool {
         let mut tables = self.tables.iter().chain(&self.foreign_key_tables);

@@ -3,8 +3,9 @@
 //! Each command is one row of the `match` in [`ClientSession::dispatch_command`]. Statements run on
 //! the thread that serves the connection; the reply is in the writer when the command is over, or
 //! already on its way to the client where it was too long to be kept. [`statements`] has the
-//! commands that run statements.
+//! commands that run statements, [`logs`] what commands leave in logs.
 
+mod logs;
 mod parameter;
 mod statements;
 
@@ -142,6 +143,7 @@ impl ClientSession {
             Ok(command) => command,
             Err(error) => return self.write_command_error(&wire_error(error), writer),
         };
+        self.log_command(&command);
         let result = match command {
             Command::StmtExecute(execute) => self.execute(&execute, writer, send_buffer),
             Command::Query(query) => self.query(query.sql, writer, send_buffer),
@@ -238,7 +240,7 @@ impl ClientSession {
             transaction_state,
             transaction_characteristics,
             state_changed,
-        } = self.session.take_state_changes();
+        } = self.session.take_tracked_changes();
         for (name, value) in &variables {
             StateChange::SystemVariable {
                 name: name.as_bytes(),

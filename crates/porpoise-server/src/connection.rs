@@ -133,7 +133,8 @@ impl Connection {
     ) -> Option<Box<Connection>> {
         let mut send_buffer = SendBuffer::new(stream, traffic);
         writer.set_sequence(0);
-        if let Err(error) = server.check_host(peer) {
+        let admitted = server.check_transport(peer);
+        if let Err(error) = admitted.and_then(|()| server.check_host(peer)) {
             tracing::info!("{}: {}", peer.display(), error.message());
             write_error(writer, &error, Capabilities::empty());
             // It is refused whether it reads that or not.

@@ -33,6 +33,7 @@ use crate::auth_exchange::{
 use crate::client_session::ClientSession;
 use crate::connection_slots::ConnectionSlot;
 use crate::error_packet::write_error;
+use crate::init_connect;
 use crate::server_state::ServerState;
 use crate::stream::{Peer, Stream};
 
@@ -302,7 +303,11 @@ impl Handshake {
         } else {
             server
                 .take_account_slot(account.as_deref())
-                .and_then(|account_slot| Ok((server.engine.connect(login)?, account_slot)))
+                .and_then(|account_slot| {
+                    let mut session = server.engine.connect(login)?;
+                    init_connect::run(&server.engine, &mut session)?;
+                    Ok((session, account_slot))
+                })
         };
         match session {
             Ok((session, account_slot)) => {
@@ -318,6 +323,7 @@ impl Handshake {
                     collation,
                     server.clone(),
                 );
+                client.log_connect();
                 client.write_ok(writer);
                 Some(Box::new(client))
             }

@@ -15,9 +15,9 @@
 //! | `thread_pool` | the threads of the event loops, and what happens when a statement has to wait |
 //! | `group_commit_delay`, `sync_thread` | commits that share a sync; a thread that syncs |
 //! | `connection` | one connection, from greeting to end |
-//! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials` | how a client logs in |
+//! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials`, `init_connect` | how a client logs in |
 //! | `connection_slots`, `account_limits`, `descriptors` | how many connections there may be |
-//! | `client_session` | the commands of a client that has logged in |
+//! | `client_session`, `query_logs` | the commands of a client that has logged in, and logs of them |
 //! | `reply_writer`, `column_definition`, `cursor`, `local_infile`, `error_packet` | replies, encoded |
 //! | `send_buffer`, `io_buffers`, `traffic` | bytes on their way, and counters of them |
 //! | `in_process` | the same for clients in the server's own process, without listeners, event loops and threads |
@@ -41,11 +41,13 @@ mod error_packet;
 mod group_commit_delay;
 mod handshake;
 mod in_process;
+mod init_connect;
 mod io_buffers;
 mod listener;
 mod local_infile;
 mod peer_credentials;
 mod placement;
+mod query_logs;
 mod ready_queue;
 mod reply_writer;
 mod send_buffer;

@@ -22,26 +22,20 @@ use std::path::{Path, PathBuf};
 
 mod file;
 
-use file::{Line, OptionFileReader};
+pub use porpoise_engine::variables::OptionKind;
 
-/// Whether an option takes a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionKind {
-    /// `--name=value` or `--name value`.
-    Value,
-    /// `--name`, `--name=ON`, `--skip-name`.
-    Switch,
-}
+use file::{Line, OptionFileReader};
 
 /// Which options there are.
 pub trait KnownOptions {
-    /// The kind of the option of this name, `None` if there is none. The name is in lower case, and
-    /// has underscores as variables do.
-    fn kind(&self, name: &str) -> Option<OptionKind>;
+    /// What the option of this name is called, which may be another name, and whether it takes a
+    /// value; `None` if there is no such option. Names are in lower case, and have underscores as
+    /// variables do.
+    fn find(&self, name: &str) -> Option<(String, OptionKind)>;
 }
 
-impl<F: Fn(&str) -> Option<OptionKind>> KnownOptions for F {
-    fn kind(&self, name: &str) -> Option<OptionKind> {
+impl<F: Fn(&str) -> Option<(String, OptionKind)>> KnownOptions for F {
+    fn find(&self, name: &str) -> Option<(String, OptionKind)> {
         self(name)
     }
 }
@@ -187,8 +181,8 @@ impl Options {
             match resolve(&name, known) {
                 Some((name, OptionForm::Off)) => self.given.push((name, "OFF".to_string())),
                 Some((name, OptionForm::On)) => {
-                    self.given
-                        .push((name, value.unwrap_or_else(|| "ON".to_string())));
+                    let value = value.unwrap_or_else(|| "ON".to_string());
+                    self.given.push((name, value));
                 }
                 Some((name, OptionForm::Value)) => {
                     let value = match value {
@@ -224,15 +218,11 @@ enum OptionForm {
 
 /// The option a name stands for: itself, or switched on or off by a prefix.
 fn resolve(name: &str, known: &dyn KnownOptions) -> Option<(String, OptionForm)> {
-    if let Some(kind) = known.kind(name) {
-        return Some((
-            name.to_string(),
-            if kind == OptionKind::Switch {
-                OptionForm::On
-            } else {
-                OptionForm::Value
-            },
-        ));
+    if let Some((name, kind)) = known.find(name) {
+        return Some(match kind {
+            OptionKind::Switch => (name, OptionForm::On),
+            OptionKind::Value => (name, OptionForm::Value),
+        });
     }
     for (prefix, form) in [
         ("skip_", OptionForm::Off),
@@ -240,25 +230,12 @@ fn resolve(name: &str, known: &dyn KnownOptions) -> Option<(String, OptionForm)>
         ("enable_", OptionForm::On),
     ] {
         if let Some(rest) = name.strip_prefix(prefix)
-            && known.kind(rest) == Some(OptionKind::Switch)
+            && let Some((name, OptionKind::Switch)) = known.find(rest)
         {
-            return Some((rest.to_string(), form));
+            return Some((name, form));
         }
     }
     None
-}
-
-/// A number with one of MySQL's suffixes, K, M, G, T, P or E, of either case, or without: powers of
-/// 1024. `None` if it is no number, or doesn't fit.
-pub fn parse_size(text: &str) -> Option<u64> {
-    let (digits, shift) = match text.char_indices().last() {
-        Some((at, letter)) if letter.is_ascii_alphabetic() => {
-            let power = "kmgtpe".find(letter.to_ascii_lowercase())? as u32 + 1;
-            (&text[..at], 10 * power)
-        }
-        _ => (text, 0),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]
@@ -266,16 +243,16 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn known(name: &str) -> Option<OptionKind> {
-        match name {
-            "max_connections" | "socket" | "datadir" | "innodb_buffer_pool_size" | "port" => {
-                Some(OptionKind::Value)
-            }
-            "skip_name_resolve" | "innodb_file_per_table" | "local_infile" => {
-                Some(OptionKind::Switch)
-            }
-            _ => None,
-        }
+    fn known(name: &str) -> Option<(String, OptionKind)> {
+        const KNOWN: &[(&str, OptionKind)] = &[
+            ("max_connections", OptionKind::Value),
+            ("socket", OptionKind::Value),
+            ("port", OptionKind::Value),
+            ("skip_name_resolve", OptionKind::Switch),
+            ("local_infile", OptionKind::Switch),
+        ];
+        let (name, kind) = KNOWN.iter().find(|(known, _)| *known == name)?;
+        Some((name.to_string(), *kind))
     }
 
     fn arguments(words: &[&str]) -> Result<Vec<(String, String)>, OptionError> {
@@ -456,15 +433,5 @@ mod tests {
             assert_eq!(options.get("port"), None);
             assert!(options.warnings[0].starts_with("World-writable config file '"));
         }
-    }
-
-    #[test]
-    fn suffixes_are_powers_of_1024() {
-        assert_eq!(parse_size("16K"), Some(16 << 10));
-        assert_eq!(parse_size("1g"), Some(1 << 30));
-        assert_eq!(parse_size("12"), Some(12));
-        assert_eq!(parse_size("1x"), None);
-        assert_eq!(parse_size("99999999999E"), None);
-        assert_eq!(parse_size(""), None);
     }
 }

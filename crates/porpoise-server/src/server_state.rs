@@ -15,6 +15,7 @@ use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::descriptors::{self, DescriptorRequest, SpareDescriptor};
 use crate::group_commit_delay::GroupCommitDelay;
 use crate::placement::MigrationPolicy;
+use crate::query_logs::QueryLogs;
 use crate::stream::Peer;
 use crate::sync_thread::{SyncTasks, SyncThread};
 use crate::thread_pool::ThreadPool;
@@ -41,6 +42,7 @@ pub(crate) struct ServerState {
     /// Of connections that no worker has yet.
     pub traffic: Arc<TrafficCounters>,
     account_limits: AccountLimits,
+    pub query_logs: QueryLogs,
     pub aborted_clients: AtomicU64,
     pub aborted_connects: AtomicU64,
     /// Clients that were refused because all slots were taken.
@@ -70,6 +72,7 @@ impl ServerState {
             stop_request: StopRequest::default(),
             traffic: Arc::default(),
             account_limits: AccountLimits::default(),
+            query_logs: QueryLogs::default(),
             aborted_clients: AtomicU64::new(0),
             aborted_connects: AtomicU64::new(0),
             refused_full: AtomicU64::new(0),
@@ -144,6 +147,20 @@ impl ServerState {
         self.aborted_connects.fetch_add(1, Ordering::Relaxed);
         if let Some(address) = peer.remote_ip() {
             self.engine.hosts().record_refusal(address, why);
+        }
+    }
+
+    /// Whether clients may come by this way in: without TLS, TCP isn't secure.
+    ///
+    /// # Errors
+    /// 3159 if `require_secure_transport` forbids it.
+    pub fn check_transport(&self, peer: Peer) -> Result<(), Error> {
+        match peer {
+            Peer::Tcp(_) if self.engine.variables().require_secure_transport() => {
+                self.aborted_connects.fetch_add(1, Ordering::Relaxed);
+                Err(Error::secure_transport_required())
+            }
+            Peer::Tcp(_) | Peer::Unix | Peer::SameUser => Ok(()),
         }
     }
 

@@ -59,6 +59,14 @@ impl Peer {
         self.ip().filter(|ip| !ip.is_loopback())
     }
 
+    /// By what means it comes, as the general log says.
+    pub fn means(&self) -> &'static str {
+        match self {
+            Peer::Unix | Peer::SameUser => "Socket",
+            Peer::Tcp(_) => "TCP/IP",
+        }
+    }
+
     /// What the process list shows: the host, and the port for TCP.
     pub fn display(&self) -> String {
         match self {

@@ -7,6 +7,7 @@
 //! | a privilege on a column | 1143 |
 //! | a privilege of the server's administration | 1227 |
 //! | a right of a view's definer or invoker | 1356 |
+//! | the right to change anything on a server with `read_only` | 1290 |
 //!
 //! What runs a plan, or a statement that has none, takes it as a [`Privileged`], and only this
 //! module makes those: [`plan`] from what the binder noted of every table and view that was named
@@ -22,6 +23,7 @@ use porpoise_accounts::{Accounts, Grants};
 use porpoise_catalog::View;
 use porpoise_core::error::{Error, ErrorKind, Result};
 use porpoise_core::privilege::{Privilege, Set, level};
+use porpoise_core::variables::{GlobalVariables, WriteProtection};
 use porpoise_planner::access::{Access, Accesses, Authority, PlanError};
 use porpoise_planner::plan::Plan;
 use porpoise_sql::ast;
@@ -133,11 +135,57 @@ pub fn check_schema_visible(state: &SessionState, schema: &str) -> Result<()> {
     }
 }
 
-/// Whether the session may kill others' (CONNECTION_ADMIN).
-pub fn may_kill(state: &SessionState) -> bool {
+/// Whether the session may change what outlives it (1290): `read_only` and `super_read_only`, MySQL
+/// 8.4 manual, 7.1.8. Temporary tables are not what this is asked of.
+#[inline]
+pub fn check_writable(state: &SessionState, globals: &GlobalVariables) -> Result<()> {
+    match globals.write_protection() {
+        None => Ok(()),
+        Some(WriteProtection::ReadOnly) if is_connection_admin(state) => Ok(()),
+        Some(protection) => Err(Error::read_only_option(protection.option())),
+    }
+}
+
+/// Whether a statement without a plan changes what outlives the session: definitions and accounts,
+/// but not temporary tables.
+pub fn changes_what_lasts(state: &SessionState, statement: &ast::Statement) -> bool {
+    use ast::Statement as S;
+    let check = StatementCheck { state };
+    let any_lasts =
+        |names: &[ast::ObjectName]| names.iter().any(|name| check.lasting(name).is_some());
+    match statement {
+        S::CreateTable(create) => !create.temporary,
+        S::CreateTableLike { temporary, .. } => !temporary,
+        S::DropTable {
+            temporary, tables, ..
+        } => !temporary && any_lasts(tables),
+        S::AlterTable(alter) => check.lasting(&alter.table).is_some(),
+        S::CreateIndex { table, .. } | S::DropIndex { table, .. } | S::Truncate(table) => {
+            check.lasting(table).is_some()
+        }
+        S::LockTables(locks) => locks
+            .iter()
+            .any(|lock| lock.write && check.lasting(&lock.table).is_some()),
+        S::CreateDatabase { .. } | S::AlterDatabase { .. } | S::DropDatabase { .. } => true,
+        S::DropView { .. } | S::RenameTable(_) | S::CreateView(_) | S::DropStored { .. } => true,
+        S::CreateUser(_) | S::AlterUser(_) | S::DropUser { .. } | S::RenameUser(_) => true,
+        S::CreateRole { .. } | S::DropRole { .. } | S::SetDefaultRole { .. } => true,
+        S::SetPassword { .. } | S::Grant(_) | S::Revoke(_) => true,
+        S::Begin { read_only, .. } => *read_only == Some(false),
+        _ => false,
+    }
+}
+
+/// Whether the session's account has CONNECTION_ADMIN, or SUPER.
+pub fn is_connection_admin(state: &SessionState) -> bool {
     grants(state).is_none_or(|grants| {
         grants.global.has(Privilege::Super) || grants.has_dynamic("CONNECTION_ADMIN")
     })
+}
+
+/// Whether the session may kill others' (CONNECTION_ADMIN).
+pub fn may_kill(state: &SessionState) -> bool {
+    is_connection_admin(state)
 }
 
 /// Whether the session may set global variables (1227).

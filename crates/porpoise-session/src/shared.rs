@@ -35,6 +35,8 @@ pub struct Shared {
     pub hosts: HostCache,
     /// The next connection's number.
     pub connection_ids: AtomicU64,
+    /// How many statements are prepared, in all sessions.
+    pub prepared_statements: Arc<AtomicU64>,
     /// The servers in front of the engine, by number.
     pub fronts: RwLock<Vec<(u64, Front)>>,
     /// Keeps definitions in storage.

@@ -217,6 +217,9 @@ impl Options {
             let cause = error.cause().to_owned();
             error.with_message(cause)
         })?;
+        for warning in &engine.variables().start_up_warnings {
+            tracing::warn!("{warning}");
+        }
         engine.variables().learn("datadir", name);
         Ok(Arc::new(Instance {
             engine,

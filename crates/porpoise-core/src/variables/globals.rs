@@ -4,7 +4,7 @@
 //! read without a look in the array ([`GlobalVariables::derive`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use compact_str::CompactString;
@@ -12,11 +12,31 @@ use parking_lot::Mutex;
 use porpoise_storage::{Flush, FlushPolicy};
 use porpoise_types::{Collation, Value};
 
-use super::kind::{Kind, unsigned};
+use super::kind::unsigned;
+use super::start_up::StartUp;
 use super::table::{Position, VARIABLES, find};
-use super::{SessionVars, VERSION, set_names};
-use crate::error::{Error, Result};
+use super::{SessionVars, VERSION, companion, set_names};
+use crate::error::Result;
 use crate::memory::{MemoryAccount, MemoryPool};
+
+/// Why the server refuses changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteProtection {
+    /// `read_only`: accounts with CONNECTION_ADMIN may change what they like.
+    ReadOnly,
+    /// `super_read_only`: nobody may.
+    SuperReadOnly,
+}
+
+impl WriteProtection {
+    /// The option, as error 1290 names it.
+    pub fn option(self) -> &'static str {
+        match self {
+            WriteProtection::ReadOnly => "--read-only",
+            WriteProtection::SuperReadOnly => "--super-read-only",
+        }
+    }
+}
 
 /// The global values, and what is derived from them for readers without a lock.
 pub struct GlobalVariables {
@@ -31,8 +51,18 @@ pub struct GlobalVariables {
     max_connections_most: AtomicU64,
     connect_timeout_s: AtomicU64,
     loopback_fast_path: AtomicU64,
+    require_secure_transport: AtomicBool,
+    read_only: AtomicBool,
+    super_read_only: AtomicBool,
+    general_log: AtomicBool,
+    slow_query_log: AtomicBool,
+    /// How often the logs' files were to be opened anew.
+    log_generation: AtomicU64,
     max_user_connections: AtomicU64,
     memory: Arc<MemoryPool>,
+    /// What to tell the administrator of the start-up values: those that have no effect, and those
+    /// that were out of range.
+    pub start_up_warnings: Vec<String>,
     /// When the server started, in UTC microseconds since 1970.
     pub started_us: i64,
 }
@@ -41,16 +71,13 @@ impl GlobalVariables {
     /// Defaults, and the start-up values over them. Names may be written with dashes.
     ///
     /// # Errors
-    /// 1193 for an unknown name, 1231 for a value it doesn't take.
+    /// 1193 for an unknown name, 1231 for a value it doesn't take, 1235 for one that isn't
+    /// implemented and that somebody may rely on.
     pub fn new(start_up: &[(String, String)]) -> Result<GlobalVariables> {
-        let mut values: Vec<Value> = VARIABLES
-            .iter()
-            .map(|variable| match variable.default {
-                "" if variable.kind == Kind::Text => Value::text(""),
-                "NULL" if variable.kind == Kind::Text => Value::Null,
-                default => variable.parse(default).unwrap_or(Value::Null),
-            })
-            .collect();
+        let StartUp {
+            mut values,
+            warnings,
+        } = StartUp::new(start_up)?;
         let mut put = |name: &str, value: Value| {
             if let Some(position) = find(name) {
                 values[position] = value;
@@ -66,13 +93,8 @@ impl GlobalVariables {
             "system_time_zone",
             Value::text(std::env::var("TZ").unwrap_or_else(|_| "UTC".to_owned())),
         );
-        for (name, given) in start_up {
-            let name = name.replace('-', "_").to_ascii_lowercase();
-            let position = find(&name).ok_or_else(|| Error::unknown_system_variable(&name))?;
-            let value = VARIABLES[position]
-                .parse(given)
-                .ok_or_else(|| Error::wrong_value_for_variable(&name, given))?;
-            values[position] = value;
+        if let Some(position) = find("super_read_only") {
+            follow_read_only(&mut values, position);
         }
         // As many clients may wait to be let in as may be in.
         if let Some(position) = find("back_log")
@@ -90,8 +112,15 @@ impl GlobalVariables {
             max_connections_most: AtomicU64::new(u64::MAX),
             connect_timeout_s: AtomicU64::new(0),
             loopback_fast_path: AtomicU64::new(0),
+            require_secure_transport: AtomicBool::new(false),
+            read_only: AtomicBool::new(false),
+            super_read_only: AtomicBool::new(false),
+            general_log: AtomicBool::new(false),
+            slow_query_log: AtomicBool::new(false),
+            log_generation: AtomicU64::new(0),
             max_user_connections: AtomicU64::new(0),
             memory: Arc::default(),
+            start_up_warnings: warnings,
             started_us: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| since.as_micros() as i64),
@@ -108,6 +137,17 @@ impl GlobalVariables {
             .store(self.get_u64("connect_timeout"), Ordering::Relaxed);
         self.loopback_fast_path
             .store(self.get_u64("loopback_fast_path"), Ordering::Relaxed);
+        let is_on = |name| self.get_u64(name) != 0;
+        let logs = self.get_text("log_output") != "NONE";
+        self.general_log
+            .store(logs && is_on("general_log"), Ordering::Relaxed);
+        self.slow_query_log
+            .store(logs && is_on("slow_query_log"), Ordering::Relaxed);
+        self.require_secure_transport
+            .store(is_on("require_secure_transport"), Ordering::Relaxed);
+        self.read_only.store(is_on("read_only"), Ordering::Relaxed);
+        self.super_read_only
+            .store(is_on("super_read_only"), Ordering::Relaxed);
         self.max_user_connections
             .store(self.get_u64("max_user_connections"), Ordering::Relaxed);
         self.memory.set_limits(
@@ -154,6 +194,10 @@ impl GlobalVariables {
         let _changing = self.changing.lock();
         let mut values = Vec::clone(&self.values.load());
         values[position] = value;
+        if let Some((position, value)) = companion(VARIABLES[position].name, &values[position]) {
+            values[position] = value;
+        }
+        follow_read_only(&mut values, position);
         self.values.store(Arc::new(values));
         self.derive();
     }
@@ -223,6 +267,46 @@ impl GlobalVariables {
         &self.memory
     }
 
+    /// Whether clients must come by a way in on which nobody listens.
+    pub fn require_secure_transport(&self) -> bool {
+        self.require_secure_transport.load(Ordering::Relaxed)
+    }
+
+    /// Whether each command is to be logged.
+    #[inline]
+    pub fn general_log(&self) -> bool {
+        self.general_log.load(Ordering::Relaxed)
+    }
+
+    /// Whether statements that take long are to be logged.
+    #[inline]
+    pub fn slow_query_log(&self) -> bool {
+        self.slow_query_log.load(Ordering::Relaxed)
+    }
+
+    /// Has the files of the logs opened anew, which may have been renamed.
+    pub fn reopen_logs(&self) {
+        self.log_generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A log whose file was opened at another generation has to open it anew.
+    pub fn log_generation(&self) -> u64 {
+        self.log_generation.load(Ordering::Relaxed)
+    }
+
+    /// The option by which the server refuses changes of what lasts, if there is one:
+    /// `super_read_only` refuses everybody's, `read_only` those of ordinary accounts.
+    #[inline]
+    pub fn write_protection(&self) -> Option<WriteProtection> {
+        if !self.read_only.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(match self.super_read_only.load(Ordering::Relaxed) {
+            true => WriteProtection::SuperReadOnly,
+            false => WriteProtection::ReadOnly,
+        })
+    }
+
     /// The state of a session that begins now, with the global values for its own, and all three
     /// character sets those of the `collation` if there is one.
     ///
@@ -250,6 +334,20 @@ impl GlobalVariables {
             all
         });
         beginning.state.for_connection(connection_id)
+    }
+}
+
+/// `super_read_only` is `read_only` and more: switching the one on, or the other off, switches both.
+fn follow_read_only(values: &mut [Value], changed: Position) {
+    let (Some(read_only), Some(super_read_only)) = (find("read_only"), find("super_read_only"))
+    else {
+        return;
+    };
+    if changed == super_read_only && unsigned(&values[super_read_only]) != 0 {
+        values[read_only] = Value::Int(1);
+    }
+    if changed == read_only && unsigned(&values[read_only]) == 0 {
+        values[super_read_only] = Value::Int(0);
     }
 }
 

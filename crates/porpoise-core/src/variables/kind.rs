@@ -31,6 +31,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text; NULL too.
     Text,
+    /// The path of a log; not that of an option file, which would take statements for options.
+    LogFile,
     /// A list of SQL modes, or their bits as a number.
     SqlMode,
     /// The name of a character set; NULL allowed for `character_set_results`.
@@ -66,29 +68,35 @@ impl Variable {
                 "0" | "off" | "false" | "no" => Value::Int(0),
                 _ => return None,
             },
-            Kind::Int { .. } => {
-                let (digits, factor) = match given.as_bytes().last()? {
-                    b'k' | b'K' => (&given[..given.len() - 1], 1 << 10),
-                    b'm' | b'M' => (&given[..given.len() - 1], 1 << 20),
-                    b'g' | b'G' => (&given[..given.len() - 1], 1 << 30),
-                    _ => (given, 1u64),
-                };
-                self.clamp(
-                    digits
-                        .parse::<i64>()
-                        .ok()
-                        .map_or_else(
-                            || digits.parse::<u64>().map(i128::from),
-                            |v| Ok(i128::from(v)),
-                        )
-                        .ok()?
-                        .checked_mul(i128::from(factor))?,
-                )
-                .0
+            Kind::Int { .. } => self.clamp(self.parse_integer(given)?).0,
+            // Where NULL is a value of its own, this is how it is spelled.
+            Kind::Text if self.default == "NULL" && given.eq_ignore_ascii_case("NULL") => {
+                Value::Null
             }
+            Kind::Choice(choices) => match given.parse::<usize>() {
+                Ok(position) => Value::text(choices.get(position)?),
+                Err(_) => self.check(Value::text(given)).ok()?,
+            },
             Kind::Real { min, max } => Value::Double(given.parse::<f64>().ok()?.clamp(min, max)),
             _ => self.check(Value::text(given)).ok()?,
         })
+    }
+
+    /// The number that a start-up option gives an integer variable; `None` if it is no number, or
+    /// the variable takes none.
+    pub(super) fn parse_integer(&self, given: &str) -> Option<i128> {
+        if !matches!(self.kind, Kind::Int { .. }) {
+            return None;
+        }
+        match given.strip_prefix('-') {
+            Some(magnitude) => parse_size(magnitude).map(|value| -i128::from(value)),
+            None => parse_size(given).map(i128::from),
+        }
+    }
+
+    /// The value before start-up options.
+    pub fn default_value(&self) -> Value {
+        self.parse(self.default).unwrap_or(Value::Null)
     }
 
     /// An integer within the range, and whether it had to be moved.
@@ -107,7 +115,10 @@ impl Variable {
 
     /// Turns a value into one the variable can hold, or says 1231 or 1232. Integers are not clamped
     /// here.
-    pub(super) fn check(&self, value: Value) -> Result<Value> {
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check(&self, value: Value) -> Result<Value> {
         let refuse = |value: &Value| {
             let shown = if value.is_null() {
                 "NULL".to_owned()
@@ -155,6 +166,11 @@ impl Variable {
             },
             Kind::Text => match value {
                 Value::Text(_) | Value::Null => Ok(value),
+                _ => Err(Error::wrong_type_for_variable(self.name)),
+            },
+            Kind::LogFile => match &value {
+                Value::Text(path) if !is_option_file(path) => Ok(value),
+                Value::Text(_) => Err(refuse(&value)),
                 _ => Err(Error::wrong_type_for_variable(self.name)),
             },
             Kind::SqlMode => {
@@ -209,6 +225,24 @@ impl Variable {
     }
 }
 
+/// A number with one of MySQL's suffixes, K, M, G, T, P or E, of either case, or without: powers of
+/// 1024. `None` if it is no number, or doesn't fit.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, letter)) if letter.is_ascii_alphabetic() => {
+            let power = "kmgtpe".find(letter.to_ascii_lowercase())? as u32 + 1;
+            (&text[..at], 10 * power)
+        }
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn is_option_file(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    path.is_empty() || path.ends_with(".cnf") || path.ends_with(".ini")
+}
+
 /// A value as a number, 0 for what is none.
 pub(super) fn unsigned(value: &Value) -> u64 {
     convert::to_uint(value).0
@@ -219,5 +253,20 @@ pub(super) fn text(value: &Value) -> &str {
     match value {
         Value::Text(text) => text,
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_are_powers_of_1024() {
+        assert_eq!(parse_size("16K"), Some(16 << 10));
+        assert_eq!(parse_size("1g"), Some(1 << 30));
+        assert_eq!(parse_size("12"), Some(12));
+        assert_eq!(parse_size("1x"), None);
+        assert_eq!(parse_size("99999999999E"), None);
+        assert_eq!(parse_size(""), None);
     }
 }

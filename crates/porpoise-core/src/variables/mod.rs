@@ -3,10 +3,12 @@
 //! 1. [`table`] has a row a variable. Adding a variable is adding a row.
 //! 2. [`kind`] knows what values a row takes and how they are shown; [`sql_mode`] those of the one
 //!    that is a set of flags.
-//! 3. [`globals`] holds the global values, and hands new sessions theirs.
-//! 4. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
+//! 3. [`start_up`] takes the values that a server is started with, and tells of those that have no
+//!    effect; [`unsupported`] has the options of other servers that are no variables here.
+//! 4. [`globals`] holds the global values, and hands new sessions theirs.
+//! 5. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
 //!    statement of it.
-//! 5. Here: which of a variable's values is meant, reading it, and changing it.
+//! 6. Here: which of a variable's values is meant, reading it, and changing it.
 //!
 //! Values lie in two arrays in the table's order: the global ones, and each session's, which shares
 //! the global array it started with until its first SET. What the engine reads often is kept in a
@@ -19,19 +21,22 @@ mod isolation;
 mod kind;
 mod session;
 mod sql_mode;
+mod start_up;
 mod statement;
 mod table;
+pub mod unsupported;
 
 use std::sync::Arc;
 
 use porpoise_types::{Charset, Collation, Value, convert};
 
-pub use globals::GlobalVariables;
+pub use globals::{GlobalVariables, WriteProtection};
 pub use isolation::Isolation;
-pub use kind::Kind;
+pub use kind::{Kind, parse_size};
 use kind::{text, unsigned};
 pub use session::{Diagnostics, SessionVars, random_step};
 pub use sql_mode::SqlMode;
+pub use start_up::{OptionKind, option};
 pub use statement::StatementContext;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
 
@@ -99,7 +104,7 @@ pub fn read(
 ///
 /// # Errors
 /// 1228, 1229 for the wrong scope, 1238 for a read-only variable, 1231, 1232 for a value it doesn't
-/// take.
+/// take, 1235 for one that isn't implemented.
 pub fn set(
     position: Position,
     scope: Reads,
@@ -108,28 +113,11 @@ pub fn set(
     globals: &GlobalVariables,
 ) -> Result<()> {
     let variable = &VARIABLES[position];
-    match (variable.usage, variable.scope, scope) {
-        (Use::ReadOnly, ..) => {
-            return Err(Error::incorrect_global_local_variable(
-                variable.name,
-                "read only",
-            ));
-        }
-        (Use::SetGlobal, _, Reads::Session) => {
-            return Err(Error::variable_is_read_only(
-                "SESSION",
-                variable.name,
-                "GLOBAL",
-            ));
-        }
-        (_, Scope::Global, Reads::Session) => return Err(Error::global_variable(variable.name)),
-        (_, Scope::Session, Reads::Global) => return Err(Error::local_variable(variable.name)),
-        _ => {}
-    }
+    check_settable(variable, scope)?;
     let value = match value {
         Some(value) => variable.check(value)?,
         None if scope == Reads::Session && variable.scope == Scope::Both => globals.at(position),
-        None => variable.parse(variable.default).unwrap_or(Value::Null),
+        None => variable.default_value(),
     };
     let value = match (variable.kind, &value) {
         (Kind::Int { .. }, Value::Int(_) | Value::UInt(_)) => {
@@ -150,6 +138,11 @@ pub fn set(
         }
         _ => value,
     };
+    if variable.usage == Use::DefaultOnly && value != variable.default_value() {
+        let shown = variable.show(&value);
+        let feature = format!("{}={shown}", variable.name);
+        return Err(Error::not_supported_yet(feature));
+    }
     let before = if scope == Reads::Global {
         globals.at(position)
     } else {
@@ -178,39 +171,65 @@ pub fn set(
         apply(state, &value);
     }
     Arc::make_mut(&mut state.variables)[position] = value;
-    // A character set and its collation go together.
-    let companion = match variable.name {
-        "character_set_connection" => Some((
-            "collation_connection",
-            Charset::by_name(text(&state.variables[position]))
-                .map(|charset| charset.default_collation().name()),
-        )),
-        "collation_connection" => Some((
-            "character_set_connection",
-            Some(state.collation.charset().name()),
-        )),
-        "character_set_server" => Some((
-            "collation_server",
-            Charset::by_name(text(&state.variables[position]))
-                .map(|charset| charset.default_collation().name()),
-        )),
-        "character_set_database" => Some((
-            "collation_database",
-            Charset::by_name(text(&state.variables[position]))
-                .map(|charset| charset.default_collation().name()),
-        )),
-        _ => None,
-    };
-    if let Some((name, Some(value))) = companion
-        && let Some(position) = find(name)
-    {
-        let value = Value::text(value);
-        if let Some(apply) = VARIABLES[position].apply {
-            apply(state, &value);
-        }
-        Arc::make_mut(&mut state.variables)[position] = value;
+    if let Some((position, value)) = companion(variable.name, &state.variables[position]) {
+        store(position, value, state);
     }
     Ok(())
+}
+
+/// Whether SET may give a variable a value of that scope.
+fn check_settable(variable: &Variable, scope: Reads) -> Result<()> {
+    match (variable.usage, variable.scope, scope) {
+        (Use::ReadOnly | Use::AtStart | Use::DefaultAtStart, ..) => Err(
+            Error::incorrect_global_local_variable(variable.name, "read only"),
+        ),
+        (Use::SetGlobal, _, Reads::Session) => Err(Error::variable_is_read_only(
+            "SESSION",
+            variable.name,
+            "GLOBAL",
+        )),
+        (_, Scope::Global, Reads::Session) => Err(Error::global_variable(variable.name)),
+        (_, Scope::Session, Reads::Global) => Err(Error::local_variable(variable.name)),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a session a value, and has it applied.
+fn store(position: Position, value: Value, state: &mut SessionVars) {
+    // Sessions that ask for the defaults share the global values.
+    if state.variables[position] == value {
+        return;
+    }
+    if let Some(apply) = VARIABLES[position].apply {
+        apply(state, &value);
+    }
+    Arc::make_mut(&mut state.variables)[position] = value;
+}
+
+/// What follows from a value: a character set and its collation go together.
+fn companion(name: &str, value: &Value) -> Option<(Position, Value)> {
+    let collation = || Some(Charset::by_name(text(value))?.default_collation().name());
+    let charset = || Some(Collation::by_name(text(value))?.charset().name());
+    let (follower, value) = match name {
+        "character_set_connection" => ("collation_connection", collation()?),
+        "character_set_server" => ("collation_server", collation()?),
+        "collation_connection" => ("character_set_connection", charset()?),
+        "collation_server" => ("character_set_server", charset()?),
+        _ => return None,
+    };
+    Some((find(follower)?, Value::text(value)))
+}
+
+/// USE: the session's database has this collation.
+pub fn set_database_collation(collation: Collation, state: &mut SessionVars) {
+    for (name, value) in [
+        ("character_set_database", collation.charset().name()),
+        ("collation_database", collation.name()),
+    ] {
+        if let Some(position) = find(name) {
+            store(position, Value::text(value), state);
+        }
+    }
 }
 
 /// SET NAMES: the three character sets of a connection at once.
@@ -222,15 +241,7 @@ pub fn set_names(charset: Charset, collation: Collation, state: &mut SessionVars
         ("collation_connection", collation.name()),
     ] {
         if let Some(position) = find(name) {
-            let value = Value::text(value);
-            // Sessions that ask for the defaults share the global values.
-            if state.variables[position] == value {
-                continue;
-            }
-            if let Some(apply) = VARIABLES[position].apply {
-                apply(state, &value);
-            }
-            Arc::make_mut(&mut state.variables)[position] = value;
+            store(position, Value::text(value), state);
         }
     }
 }

@@ -88,6 +88,10 @@ pub struct SessionVars {
     pub default_week_format: u8,
     /// `max_error_count`: how many warnings are kept.
     pub max_error_count: usize,
+    /// `long_query_time`, in microseconds: statements that take longer are in the slow query log.
+    pub long_query_time_us: u64,
+    /// `sql_log_off`: the general log is not told of this session.
+    pub general_log_off: bool,
     /// 0: no limit.
     pub max_execution_time_ms: u64,
     /// `wait_timeout`: after how long without a statement the server closes the connection.
@@ -165,6 +169,8 @@ impl SessionVars {
             client_charset: Charset::Utf8mb4,
             default_week_format: 0,
             max_error_count: 1024,
+            long_query_time_us: 10_000_000,
+            general_log_off: false,
             max_execution_time_ms: 0,
             wait_timeout_s: 28_800,
             interactive_timeout_s: 28_800,
@@ -297,6 +303,13 @@ impl SessionVars {
             no_zero_in_date: self.sql_mode.no_zero_in_date(),
             allow_invalid_dates: self.sql_mode.allow_invalid_dates(),
         }
+    }
+
+    /// The session's value of a system variable that nothing else keeps; NULL if there is none of
+    /// that name.
+    pub fn get(&self, name: &str) -> Value {
+        let value = super::find(name).and_then(|position| self.variables.get(position));
+        value.cloned().unwrap_or(Value::Null)
     }
 
     /// The value of `@name`; NULL if it was never set.

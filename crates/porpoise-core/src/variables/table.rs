@@ -1,13 +1,13 @@
 //! The table: a row a variable, in the order of their names.
 //!
-//! A row tells name, scope, kind of value, default, whether it may be changed, and what a change
-//! does to a session. What a kind of value takes is said in [`super::kind`].
+//! A row tells name, scope, kind of value, default, what a value that is given to it does
+//! ([`Use`]), and what a change does to a session. What a kind of value takes is said in [`super::kind`].
 
 use std::sync::LazyLock;
 
 use hashbrown::HashMap;
 use porpoise_types::temporal::locale::Locale;
-use porpoise_types::{Charset, Collation, TimeZone, Value};
+use porpoise_types::{Charset, Collation, TimeZone, Value, convert};
 
 use super::kind::{Kind, text, unsigned};
 use super::sql_mode::SqlMode;
@@ -24,17 +24,27 @@ pub enum Scope {
     Both,
 }
 
-/// What may be done to a variable while the server runs.
+/// What a value that somebody gives to a variable does: what it claims to do, or what a warning or
+/// an error says. Nothing is taken silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It does what the manual says.
+    /// It works, by SET and at start.
     Settable,
-    /// The global value alone; sessions show what holds for them.
+    /// As `Settable`, but only the global value may be set; sessions show what holds for them.
     SetGlobal,
-    /// Set at start, or never.
+    /// It works at start. SET is refused (1238).
+    AtStart,
+    /// It shows what is so. SET is refused (1238); another value at start changes nothing, and a
+    /// warning says so.
     ReadOnly,
-    /// It may be set, for compatibility, but nothing here depends on it: a warning says so.
+    /// Nothing depends on it, and nobody is harmed by that: a value is kept and shown, with a
+    /// warning that it has no effect.
     Inert,
+    /// Only its default is implemented, and somebody may rely on another value: that is refused,
+    /// by SET (1235) as at start.
+    DefaultOnly,
+    /// As `DefaultOnly`, of a variable that MySQL too takes at start alone: SET is refused (1238).
+    DefaultAtStart,
 }
 
 /// A row of the table.
@@ -47,7 +57,7 @@ pub struct Variable {
     pub kind: Kind,
     /// The value before start-up options, spelled as one.
     pub default: &'static str,
-    /// Whether it may be set, and whether that does something.
+    /// Whether it may be set, and what that does.
     pub usage: Use,
     /// Puts a session's new value where the engine reads it.
     pub(super) apply: Option<fn(&mut SessionVars, &Value)>,
@@ -98,7 +108,7 @@ const fn int(min: i64, max: u64) -> Kind {
 
 use Kind::{Bool, Choice, Text};
 use Scope::{Both, Global, Session};
-use Use::{Inert, ReadOnly, SetGlobal, Settable};
+use Use::{AtStart, DefaultAtStart, DefaultOnly, Inert, ReadOnly, SetGlobal, Settable};
 
 const U32: u64 = u32::MAX as u64;
 const U64: u64 = u64::MAX;
@@ -114,7 +124,7 @@ pub static VARIABLES: &[Variable] = &[
             s.activates_all_roles = unsigned(v) != 0
         })
     },
-    row("authentication_policy", Global, Text, "*,,", Inert),
+    row("authentication_policy", Global, Text, "*,,", DefaultOnly),
     applied("auto_increment_increment", int(1, 65_535), "1", |s, v| {
         s.auto_increment_increment = unsigned(v)
     }),
@@ -124,10 +134,10 @@ pub static VARIABLES: &[Variable] = &[
     applied("autocommit", Bool, "1", |s, v| {
         s.autocommit = unsigned(v) != 0
     }),
-    row("back_log", Global, int(AUTOSIZED, 65_535), "-1", ReadOnly),
+    row("back_log", Global, int(AUTOSIZED, 65_535), "-1", AtStart),
     row("basedir", Global, Text, "/usr/", ReadOnly),
     row("big_tables", Both, Bool, "0", Inert),
-    row("bind_address", Global, Text, "127.0.0.1", ReadOnly),
+    row("bind_address", Global, Text, "127.0.0.1", AtStart),
     row(
         "block_encryption_mode",
         Both,
@@ -175,7 +185,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Kind::Charset,
         "utf8mb4",
-        Settable,
+        Inert,
     ),
     row(
         "character_set_filesystem",
@@ -213,7 +223,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Kind::Collation,
         "utf8mb4_0900_ai_ci",
-        Settable,
+        Inert,
     ),
     row(
         "collation_server",
@@ -227,7 +237,7 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Choice(&["NO_CHAIN", "CHAIN", "RELEASE"]),
         "NO_CHAIN",
-        Inert,
+        DefaultOnly,
     ),
     row(
         "concurrent_insert",
@@ -252,13 +262,13 @@ pub static VARIABLES: &[Variable] = &[
     applied("cte_max_recursion_depth", int(0, U32), "1000", |s, v| {
         s.cte_max_recursion_depth = unsigned(v)
     }),
-    row("datadir", Global, Text, "", ReadOnly),
+    row("datadir", Global, Text, "", AtStart),
     row(
         "default_collation_for_utf8mb4",
         Both,
         Kind::Collation,
         "utf8mb4_0900_ai_ci",
-        Inert,
+        DefaultOnly,
     ),
     row("default_storage_engine", Both, Text, "InnoDB", Inert),
     row("default_tmp_storage_engine", Both, Text, "InnoDB", Inert),
@@ -273,13 +283,7 @@ pub static VARIABLES: &[Variable] = &[
         Inert,
     ),
     row("disabled_storage_engines", Global, Text, "", ReadOnly),
-    row(
-        "disconnect_on_expired_password",
-        Global,
-        Bool,
-        "1",
-        ReadOnly,
-    ),
+    row("disconnect_on_expired_password", Global, Bool, "1", AtStart),
     applied("div_precision_increment", int(0, 30), "4", |s, v| {
         s.div_precision_increment = unsigned(v) as u8
     }),
@@ -289,7 +293,7 @@ pub static VARIABLES: &[Variable] = &[
         Global,
         Choice(&["OFF", "ON", "WARN"]),
         "OFF",
-        ReadOnly,
+        DefaultOnly,
     ),
     row("eq_range_index_dive_limit", Both, int(0, U32), "200", Inert),
     row("error_count", Session, int(0, U32), "0", ReadOnly),
@@ -300,7 +304,13 @@ pub static VARIABLES: &[Variable] = &[
         "DISABLED",
         ReadOnly,
     ),
-    row("explicit_defaults_for_timestamp", Both, Bool, "1", ReadOnly),
+    row(
+        "explicit_defaults_for_timestamp",
+        Both,
+        Bool,
+        "1",
+        DefaultOnly,
+    ),
     row("flush", Global, Bool, "0", ReadOnly),
     applied("foreign_key_checks", Bool, "1", |s, v| {
         s.foreign_key_checks = unsigned(v) != 0
@@ -315,8 +325,14 @@ pub static VARIABLES: &[Variable] = &[
         ReadOnly,
     ),
     row("ft_stopword_file", Global, Text, "(built-in)", ReadOnly),
-    row("general_log", Global, Bool, "0", ReadOnly),
-    row("general_log_file", Global, Text, "", ReadOnly),
+    row("general_log", Global, Bool, "0", Settable),
+    row(
+        "general_log_file",
+        Global,
+        Kind::LogFile,
+        "porpoise.log",
+        Settable,
+    ),
     row(
         "generated_random_password_length",
         Both,
@@ -340,11 +356,11 @@ pub static VARIABLES: &[Variable] = &[
         Global,
         Choice(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]),
         "OFF",
-        ReadOnly,
+        DefaultOnly,
     ),
     row("gtid_next", Session, Text, "AUTOMATIC", ReadOnly),
     row("gtid_purged", Global, Text, "", ReadOnly),
-    row("have_compress", Global, Text, "NO", ReadOnly),
+    row("have_compress", Global, Text, "YES", ReadOnly),
     row("have_dynamic_loading", Global, Text, "NO", ReadOnly),
     row("have_geometry", Global, Text, "NO", ReadOnly),
     row("have_openssl", Global, Text, "DISABLED", ReadOnly),
@@ -362,15 +378,15 @@ pub static VARIABLES: &[Variable] = &[
         "86400",
         Inert,
     ),
-    row("init_connect", Global, Text, "", ReadOnly),
-    row("init_file", Global, Text, "", ReadOnly),
+    row("init_connect", Global, Text, "", Settable),
+    row("init_file", Global, Text, "", DefaultAtStart),
     row("innodb_autoinc_lock_mode", Global, int(0, 2), "2", ReadOnly),
     row(
         "innodb_buffer_pool_size",
         Global,
         int(5_242_880, U64),
         "37748736",
-        ReadOnly,
+        AtStart,
     ),
     row(
         "innodb_default_row_format",
@@ -402,15 +418,21 @@ pub static VARIABLES: &[Variable] = &[
         ReadOnly,
     ),
     row("innodb_print_all_deadlocks", Global, Bool, "0", ReadOnly),
-    row("innodb_read_only", Global, Bool, "0", ReadOnly),
+    row("innodb_read_only", Global, Bool, "0", DefaultAtStart),
     row(
         "innodb_redo_log_capacity",
         Global,
         int(8_388_608, U64),
         "67108864",
-        ReadOnly,
+        AtStart,
     ),
-    row("innodb_rollback_on_timeout", Global, Bool, "0", ReadOnly),
+    row(
+        "innodb_rollback_on_timeout",
+        Global,
+        Bool,
+        "0",
+        DefaultAtStart,
+    ),
     row("innodb_stats_on_metadata", Global, Bool, "0", ReadOnly),
     row("innodb_strict_mode", Both, Bool, "1", Inert),
     row("innodb_table_locks", Both, Bool, "1", Inert),
@@ -435,25 +457,36 @@ pub static VARIABLES: &[Variable] = &[
         s.metadata_lock_timeout_s = unsigned(v)
     }),
     row("locked_in_memory", Global, Bool, "0", ReadOnly),
-    row("log_bin", Global, Bool, "0", ReadOnly),
+    row("log_bin", Global, Bool, "0", DefaultAtStart),
     row("log_bin_trust_function_creators", Global, Bool, "0", Inert),
-    row("log_error", Global, Text, "stderr", ReadOnly),
-    row("log_output", Global, Text, "FILE", ReadOnly),
-    row("log_queries_not_using_indexes", Global, Bool, "0", ReadOnly),
+    row("log_error", Global, Text, "stderr", AtStart),
     row(
+        "log_output",
+        Global,
+        Choice(&["NONE", "FILE"]),
+        "FILE",
+        Settable,
+    ),
+    row("log_queries_not_using_indexes", Global, Bool, "0", Inert),
+    applied(
         "long_query_time",
-        Both,
         Kind::Real {
             min: 0.0,
             max: 31_536_000.0,
         },
         "10.000000",
-        Inert,
+        |s, v| s.long_query_time_us = (convert::to_double(v).0 * 1e6) as u64,
     ),
     row("loopback_fast_path", Global, Bool, "0", Settable),
     row("low_priority_updates", Both, Bool, "0", Inert),
     row("lower_case_file_system", Global, Bool, "0", ReadOnly),
-    row("lower_case_table_names", Global, int(0, 2), "0", ReadOnly),
+    row(
+        "lower_case_table_names",
+        Global,
+        int(0, 2),
+        "0",
+        DefaultAtStart,
+    ),
     applied(
         "max_allowed_packet",
         int(1024, 1_073_741_824),
@@ -544,7 +577,7 @@ pub static VARIABLES: &[Variable] = &[
     }),
     row("new", Both, Bool, "0", Inert),
     row("old_alter_table", Both, Bool, "0", Inert),
-    row("open_files_limit", Global, int(0, U64), "1048576", ReadOnly),
+    row("open_files_limit", Global, int(0, U64), "1048576", AtStart),
     row("optimizer_prune_level", Both, int(0, 1), "1", Inert),
     row("optimizer_search_depth", Both, int(0, 62), "62", Inert),
     row(
@@ -561,20 +594,20 @@ pub static VARIABLES: &[Variable] = &[
         "enabled=off,one_line=off",
         Inert,
     ),
-    row("password_history", Global, int(0, U32), "0", ReadOnly),
-    row("password_require_current", Global, Bool, "0", ReadOnly),
+    row("password_history", Global, int(0, U32), "0", DefaultOnly),
+    row("password_require_current", Global, Bool, "0", DefaultOnly),
     row(
         "password_reuse_interval",
         Global,
         int(0, U32),
         "0",
-        ReadOnly,
+        DefaultOnly,
     ),
     row("performance_schema", Global, Bool, "1", ReadOnly),
     row("persisted_globals_load", Global, Bool, "1", ReadOnly),
-    row("pid_file", Global, Text, "", ReadOnly),
+    row("pid_file", Global, Text, "", AtStart),
     row("plugin_dir", Global, Text, "", ReadOnly),
-    row("port", Global, int(0, 65_535), "3306", ReadOnly),
+    row("port", Global, int(0, 65_535), "3306", AtStart),
     row(
         "preload_buffer_size",
         Both,
@@ -609,7 +642,7 @@ pub static VARIABLES: &[Variable] = &[
         "131072",
         Inert,
     ),
-    row("read_only", Global, Bool, "0", ReadOnly),
+    row("read_only", Global, Bool, "0", Settable),
     row(
         "read_rnd_buffer_size",
         Both,
@@ -617,12 +650,12 @@ pub static VARIABLES: &[Variable] = &[
         "262144",
         Inert,
     ),
-    row("require_secure_transport", Global, Bool, "0", ReadOnly),
+    row("require_secure_transport", Global, Bool, "0", Settable),
     applied("restrict_fk_on_non_standard_key", Bool, "1", |s, v| {
         s.restrict_fk_on_non_standard_key = unsigned(v) != 0
     }),
-    row("secure_file_priv", Global, Text, "NULL", ReadOnly),
-    row("server_id", Global, int(0, U32), "1", ReadOnly),
+    row("secure_file_priv", Global, Text, "NULL", AtStart),
+    row("server_id", Global, int(0, U32), "1", Inert),
     row("server_uuid", Global, Text, "", ReadOnly),
     row(
         "session_track_gtids",
@@ -645,10 +678,10 @@ pub static VARIABLES: &[Variable] = &[
         Both,
         Choice(&["OFF", "STATE", "CHARACTERISTICS"]),
         "OFF",
-        Settable,
+        DefaultOnly,
     ),
-    row("shared_memory", Global, Bool, "0", ReadOnly),
-    row("shared_memory_base_name", Global, Text, "MYSQL", ReadOnly),
+    row("shared_memory", Global, Bool, "0", AtStart),
+    row("shared_memory_base_name", Global, Text, "MYSQL", AtStart),
     row("show_create_table_verbosity", Both, Bool, "0", Inert),
     row(
         "show_gipk_in_create_table_and_information_schema",
@@ -659,18 +692,32 @@ pub static VARIABLES: &[Variable] = &[
     ),
     row("skip_external_locking", Global, Bool, "1", ReadOnly),
     row("skip_name_resolve", Global, Bool, "1", ReadOnly),
-    row("skip_networking", Global, Bool, "0", ReadOnly),
-    row("skip_show_database", Global, Bool, "0", ReadOnly),
-    row("slow_query_log", Global, Bool, "0", ReadOnly),
-    row("slow_query_log_file", Global, Text, "", ReadOnly),
-    row("socket", Global, Text, "/tmp/mysql.sock", ReadOnly),
+    row("skip_networking", Global, Bool, "0", AtStart),
+    row("skip_show_database", Global, Bool, "0", DefaultAtStart),
+    row("slow_query_log", Global, Bool, "0", Settable),
+    row(
+        "slow_query_log_file",
+        Global,
+        Kind::LogFile,
+        "porpoise-slow.log",
+        Settable,
+    ),
+    row("socket", Global, Text, "/tmp/mysql.sock", AtStart),
     row("sort_buffer_size", Both, int(32_768, U64), "262144", Inert),
-    row("sql_auto_is_null", Both, Bool, "0", Inert),
+    row("sql_auto_is_null", Both, Bool, "0", DefaultOnly),
     row("sql_big_selects", Both, Bool, "1", Inert),
     row("sql_buffer_result", Both, Bool, "0", Inert),
-    row("sql_generate_invisible_primary_key", Both, Bool, "0", Inert),
+    row(
+        "sql_generate_invisible_primary_key",
+        Both,
+        Bool,
+        "0",
+        DefaultOnly,
+    ),
     row("sql_log_bin", Session, Bool, "1", Inert),
-    row("sql_log_off", Both, Bool, "0", Inert),
+    applied("sql_log_off", Bool, "0", |s, v| {
+        s.general_log_off = unsigned(v) != 0
+    }),
     applied(
         "sql_mode",
         Kind::SqlMode,
@@ -680,8 +727,8 @@ pub static VARIABLES: &[Variable] = &[
     applied("sql_notes", Bool, "1", |s, v| {
         s.sql_notes = unsigned(v) != 0
     }),
-    applied("sql_quote_show_create", Bool, "1", |_, _| ()),
-    row("sql_require_primary_key", Both, Bool, "0", Inert),
+    row("sql_quote_show_create", Both, Bool, "1", Inert),
+    row("sql_require_primary_key", Both, Bool, "0", DefaultOnly),
     applied("sql_safe_updates", Bool, "0", |s, v| {
         s.sql_safe_updates = unsigned(v) != 0
     }),
@@ -692,10 +739,10 @@ pub static VARIABLES: &[Variable] = &[
         |s, v| s.sql_select_limit = unsigned(v),
     ),
     row("sql_warnings", Both, Bool, "0", Inert),
-    row("ssl_ca", Global, Text, "", ReadOnly),
-    row("ssl_cert", Global, Text, "", ReadOnly),
+    row("ssl_ca", Global, Text, "", DefaultAtStart),
+    row("ssl_cert", Global, Text, "", DefaultAtStart),
     row("ssl_cipher", Global, Text, "", ReadOnly),
-    row("ssl_key", Global, Text, "", ReadOnly),
+    row("ssl_key", Global, Text, "", DefaultAtStart),
     applied("statement_memory_limit", int(0, U64), "0", |s, v| {
         s.memory.set_statement_limit(unsigned(v))
     }),
@@ -706,7 +753,7 @@ pub static VARIABLES: &[Variable] = &[
         "256",
         Inert,
     ),
-    row("super_read_only", Global, Bool, "0", ReadOnly),
+    row("super_read_only", Global, Bool, "0", Settable),
     row("sync_binlog", Global, int(0, U32), "1", Inert),
     row("system_time_zone", Global, Text, "UTC", ReadOnly),
     row(
@@ -789,7 +836,7 @@ pub static VARIABLES: &[Variable] = &[
     }),
     row("warning_count", Session, int(0, U32), "0", ReadOnly),
     row("windowing_use_high_precision", Both, Bool, "1", Inert),
-    row("worker_threads", Global, int(0, 1024), "0", ReadOnly),
+    row("worker_threads", Global, int(0, 1024), "0", AtStart),
     row("xa_detach_on_prepare", Both, Bool, "1", Inert),
 ];
 

@@ -9,7 +9,7 @@ use porpoise_ddl::account::{self as account, is_account_statement};
 use porpoise_ddl::{self as ddl, Ddl, maintain};
 use porpoise_infoschema::show::{self, ShowResult, no_routine};
 use porpoise_mdl as mdl;
-use porpoise_session::check::Privileged;
+use porpoise_session::check::{self, Privileged};
 use porpoise_sql::ast;
 use porpoise_storage::Commit;
 
@@ -24,6 +24,10 @@ pub(super) fn administer(
     reply: &mut dyn Reply,
 ) -> Result<Option<Commit>> {
     let statement = statement.get();
+    let changes = check::changes_what_lasts(&session.state, statement);
+    if changes {
+        check::check_writable(&session.state, &session.shared.variables)?;
+    }
     if commits_implicitly(statement)
         && let Some(commit) = session.commit()?
     {
@@ -35,6 +39,10 @@ pub(super) fn administer(
         true => Some(session.state.begin_change(&shared.locks, &control)?),
         false => None,
     };
+    if changes {
+        // It may have waited while `read_only` was switched on.
+        check::check_writable(&session.state, &shared.variables)?;
+    }
     let mut completion = if ddl::is_ddl(statement) {
         ddl::execute(&shared, &mut session.state, sql, statement)?
     } else if is_account_statement(statement) {
@@ -95,10 +103,14 @@ fn other(
         }
         S::Flush { targets, .. } => {
             for target in targets {
-                if let ast::FlushTarget::Other(what) = target
-                    && what.eq_ignore_ascii_case("HOSTS")
-                {
-                    session.shared.hosts.clear();
+                if let ast::FlushTarget::Other(what) = target {
+                    match &**what {
+                        "HOSTS" => session.shared.hosts.clear(),
+                        "LOGS" | "GENERAL LOGS" | "SLOW LOGS" => {
+                            session.shared.variables.reopen_logs();
+                        }
+                        _ => {}
+                    }
                 }
                 if let ast::FlushTarget::Tables {
                     tables,

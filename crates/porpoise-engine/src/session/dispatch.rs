@@ -38,6 +38,9 @@ impl Session {
                 consistent_snapshot,
                 read_only,
             } => {
+                if check::changes_what_lasts(&self.state, statement) {
+                    check::check_writable(&self.state, &self.shared.variables)?;
+                }
                 // What SET TRANSACTION said is for the transaction that begins, not for one that
                 // ends here.
                 if self.transaction.open || self.transaction.storage.is_some() {
@@ -134,6 +137,12 @@ impl Session {
     /// Whether the session may end other accounts' connections (CONNECTION_ADMIN).
     pub fn may_kill(&self) -> bool {
         check::may_kill(&self.state)
+    }
+
+    /// Whether `init_connect` is not for this session: it is an administrator's, or one that may
+    /// only change its password.
+    pub fn is_spared_init_connect(&self) -> bool {
+        self.state.must_change_password || check::is_connection_admin(&self.state)
     }
 
     /// AND CHAIN and RELEASE.

@@ -237,6 +237,11 @@ impl Session {
             true => Some(self.state.begin_change(&shared.locks, control)?),
             false => None,
         };
+        if writes && plan.changes_lasting_tables() {
+            // Here nobody can switch `read_only` on, as that waits for changes that have begun.
+            check::check_writable(&self.state, &shared.variables)?;
+            self.transaction.changes_lasting_tables |= in_transaction;
+        }
         // A statement that is a transaction by itself releases its tables when it ends.
         let mut statement_tables = StatementTables::none(control);
         let context = MdlContext {

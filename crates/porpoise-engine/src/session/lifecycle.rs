@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use porpoise_core::error::{Error, Result};
+use porpoise_core::variables;
 use porpoise_mdl::process::Control;
 use porpoise_session::check;
 use porpoise_session::plan_cache::SessionPlans;
@@ -85,6 +86,10 @@ impl Session {
         let Some(schema) = catalog.schema_name(name) else {
             return Err(Error::unknown_database(name));
         };
+        let collation = catalog.schema(name).map(|entry| entry.schema.collation);
+        if let Some(collation) = collation {
+            variables::set_database_collation(collation, &mut self.state);
+        }
         self.state.schema = Some(schema.clone());
         self.control.set_schema(Some(schema.clone()));
         self.state_changes.schema = Some(schema);

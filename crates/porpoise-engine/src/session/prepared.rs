@@ -5,7 +5,7 @@
 //! statement cache under the text and the types.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{Reply, ResultColumn};
@@ -14,6 +14,7 @@ use porpoise_planner as planner;
 use porpoise_planner::plan::{Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::plan_cache::{CachedPlan, PlanKey};
+use porpoise_session::shared::Shared;
 use porpoise_sql::{Modes, ast};
 use porpoise_storage::Commit;
 use porpoise_types::{DataType, Value};
@@ -35,7 +36,29 @@ pub struct Prepared {
     pub warnings: u16,
 }
 
+/// One of the prepared statements that all sessions may have together.
+struct Place(Arc<AtomicU64>);
+
+impl Place {
+    /// Takes a place (1461 if `max_prepared_stmt_count` are taken).
+    fn take(shared: &Shared) -> Result<Place> {
+        let most = shared.variables.get_u64("max_prepared_stmt_count");
+        let place = Place(Arc::clone(&shared.prepared_statements));
+        match place.0.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(place),
+            false => Err(Error::max_prepared_statements(most)),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 pub(crate) struct PreparedStatement {
+    _place: Place,
     statement: Arc<ast::Statement>,
     sql: Arc<[u8]>,
     placeholders: usize,
@@ -97,6 +120,7 @@ impl Session {
         let id = self.next_statement_id;
         self.next_statement_id = self.next_statement_id.wrapping_add(1).max(1);
         let statement = PreparedStatement {
+            _place: Place::take(&self.shared)?,
             statement: Arc::new(parsed.statement),
             sql: sql.into(),
             placeholders,
@@ -249,6 +273,11 @@ impl Session {
     /// How many parameters a prepared statement has.
     pub fn parameter_count(&self, id: u32) -> Option<usize> {
         self.prepared.get(&id).map(|prepared| prepared.placeholders)
+    }
+
+    /// The text of a prepared statement.
+    pub fn prepared_text(&self, id: u32) -> Option<&[u8]> {
+        self.prepared.get(&id).map(|prepared| &*prepared.sql)
     }
 
     /// How many statements are prepared.

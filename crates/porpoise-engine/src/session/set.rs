@@ -2,6 +2,7 @@
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::{self, Isolation, Reads};
+use porpoise_mdl::{self as mdl, MdlTicket};
 use porpoise_sql::ast::{self, VariableScope};
 use porpoise_types::{Charset, Collation, DataType, Value};
 
@@ -139,6 +140,10 @@ impl Session {
         } else {
             porpoise_session::check::check_set_session(&self.state, &name)?;
         }
+        let _quiet = match scope {
+            Reads::Global => self.wait_for_changes_to_end(position, value.as_ref())?,
+            Reads::Session => None,
+        };
         let was_autocommit = self.state.autocommit;
         let shared = &self.shared;
         variables::set(position, scope, value, &mut self.state, &shared.variables)?;
@@ -157,6 +162,32 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Before `read_only` or `super_read_only` is switched on: waits until every statement that
+    /// changes something has ended, and every commit. Meanwhile, and while the locks returned are
+    /// held, none begins. (MySQL 8.4 manual, 7.1.8, `read_only`.)
+    ///
+    /// # Errors
+    /// 1192 for a session that has a transaction or locked tables, which it would wait for.
+    fn wait_for_changes_to_end(
+        &self,
+        position: variables::Position,
+        value: Option<&Value>,
+    ) -> Result<Option<[MdlTicket; 2]>> {
+        let variable = &variables::VARIABLES[position];
+        let is_protection = matches!(variable.name, "read_only" | "super_read_only");
+        let switches_on = |value: &Value| variable.check(value.clone()) == Ok(Value::Int(1));
+        if !is_protection || !value.is_some_and(switches_on) {
+            return Ok(None);
+        }
+        if self.transaction.open || !self.state.locked_tables.is_empty() {
+            return Err(Error::locked_or_in_transaction());
+        }
+        if self.state.global_read_lock.is_some() {
+            return Ok(None);
+        }
+        mdl::take_global_read_lock(self.state.requester(&self.shared.locks)).map(Some)
     }
 
     fn set_transaction(

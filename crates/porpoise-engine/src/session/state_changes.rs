@@ -2,6 +2,7 @@
 //! manual, 7.1.18, "Server Tracking of Client Session State").
 
 use compact_str::CompactString;
+use porpoise_types::{DataType, Value, convert};
 
 use crate::session::Session;
 
@@ -22,16 +23,34 @@ pub struct SessionStateChanges {
 }
 
 impl Session {
-    /// What changed since the last call, for the client to be told.
+    /// What changed since the last call.
     pub fn take_state_changes(&mut self) -> SessionStateChanges {
         std::mem::take(&mut self.state_changes)
     }
 
+    /// What changed since the last call, as far as `session_track_schema` and
+    /// `session_track_state_change` have the client told of it.
+    pub fn take_tracked_changes(&mut self) -> SessionStateChanges {
+        let mut changes = self.take_state_changes();
+        let is_off = |name| self.state.get(name) == Value::Int(0);
+        if changes.schema.is_some() && is_off("session_track_schema") {
+            changes.schema = None;
+        }
+        if changes.state_changed && is_off("session_track_state_change") {
+            changes.state_changed = false;
+        }
+        changes
+    }
+
     /// Notes that a system variable was set.
     pub(crate) fn track_variable(&mut self, name: &str, value: &str) {
-        self.state_changes
-            .variables
-            .push((name.into(), value.into()));
         self.state_changes.state_changed = true;
+        let tracked = self.state.get("session_track_system_variables");
+        let tracked = convert::to_text(&tracked, &DataType::varchar(0));
+        let mut tracked = tracked.split(',').map(str::trim);
+        if tracked.any(|tracked| tracked == "*" || tracked.eq_ignore_ascii_case(name)) {
+            let change = (name.into(), value.into());
+            self.state_changes.variables.push(change);
+        }
     }
 }

@@ -16,6 +16,7 @@ use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::Isolation;
 use porpoise_mdl::HeldTables;
 use porpoise_mdl::process::Control;
+use porpoise_session::check;
 use porpoise_session::session_state::SessionState;
 use porpoise_session::shared::Shared;
 use porpoise_storage::{Commit, Savepoint, Transaction};
@@ -31,6 +32,8 @@ pub(crate) struct TransactionState {
     pub read_only: bool,
     pub storage: Option<Transaction>,
     pub isolation: Isolation,
+    /// It has changed more than temporary tables.
+    pub changes_lasting_tables: bool,
     savepoints: Vec<(CompactString, Savepoint)>,
     pub tables: HeldTables<TableState>,
 }
@@ -49,6 +52,7 @@ impl TransactionState {
     /// Ends it by a commit. `None` where there was nothing to commit.
     pub fn commit(&mut self, control: &Control) -> Result<Option<Commit>> {
         self.open = false;
+        self.changes_lasting_tables = false;
         self.savepoints.clear();
         let committed = match self.storage.take() {
             Some(transaction) if transaction.has_writes() => {
@@ -62,6 +66,7 @@ impl TransactionState {
 
     pub fn rollback(&mut self, control: &Control) {
         self.open = false;
+        self.changes_lasting_tables = false;
         self.savepoints.clear();
         self.storage = None;
         self.tables.release(control);
@@ -109,13 +114,22 @@ fn begin(shared: &Shared, state: &SessionState) -> Transaction {
 
 impl Session {
     /// Commits the transaction: COMMIT, and before statements that commit implicitly. A transaction
-    /// that has written waits while another session has the global read lock.
+    /// that has written waits while another session has the global read lock, and is rolled back if
+    /// `read_only` was switched on since (1290).
     pub(crate) fn commit(&mut self) -> Result<Option<Commit>> {
         let writes = self.transaction.storage.as_ref();
         let changing = match writes.is_some_and(porpoise_storage::Transaction::has_writes) {
             true => Some(self.state.begin_commit(&self.shared.locks, &self.control)?),
             false => None,
         };
+        if changing.is_some() && self.transaction.changes_lasting_tables {
+            let writable = check::check_writable(&self.state, &self.shared.variables);
+            if let Err(error) = writable {
+                drop(changing);
+                self.rollback();
+                return Err(error);
+            }
+        }
         let commit = self.transaction.commit(&self.control);
         drop(changing);
         self.end_transaction();

@@ -8,3 +8,4 @@ mod forbidden;
 mod interrupts;
 mod metadata;
 mod show;
+mod variables;

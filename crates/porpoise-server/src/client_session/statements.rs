@@ -58,10 +58,14 @@ impl ClientSession {
         loop {
             let format = self.format(RowFormat::Text);
             let mut reply = ReplyWriter::new(writer, send_buffer, format);
+            let timing = self.begin_timing();
+            let outcome = self.session.query(rest, &mut reply);
+            let length = outcome.as_ref().map_or(rest.len(), |ran| ran.rest);
+            self.end_timing(timing, || rest[..length.min(rest.len())].to_vec());
             let StatementOutcome {
                 rest: after,
                 commit,
-            } = match self.session.query(rest, &mut reply) {
+            } = match outcome {
                 Ok(ran) => ran,
                 Err(error) => {
                     reply.abandon();
@@ -123,6 +127,15 @@ impl ClientSession {
         Ok(CommandOutcome::default())
     }
 
+    /// The statement that a client wants to be executed.
+    pub(super) fn statement_id(&self, execute: &Execute<'_>) -> u32 {
+        if execute.statement == Execute::LAST_PREPARED {
+            self.prepared.last
+        } else {
+            execute.statement
+        }
+    }
+
     /// COM_STMT_EXECUTE.
     pub(super) fn execute(
         &mut self,
@@ -130,11 +143,7 @@ impl ClientSession {
         writer: &mut PacketWriter,
         send_buffer: &mut SendBuffer,
     ) -> Result<CommandOutcome> {
-        let id = if execute.statement == Execute::LAST_PREPARED {
-            self.prepared.last
-        } else {
-            execute.statement
-        };
+        let id = self.statement_id(execute);
         let format = self.format(RowFormat::Binary);
         let charset = self.session.state.client_charset;
         let statement = self.prepared.get_mut(id, "mysqld_stmt_execute")?;
@@ -157,7 +166,10 @@ impl ClientSession {
         if execute.cursor.contains(CursorFlags::READ_ONLY) {
             reply = reply.into_cursor();
         }
-        match self.session.execute(id, &self.values, &mut reply) {
+        let timing = self.begin_timing();
+        let outcome = self.session.execute(id, &self.values, &mut reply);
+        self.end_timing(timing, || self.prepared_text(execute));
+        match outcome {
             Ok(ran) => {
                 let state = self.state_changes();
                 let status = self.status();

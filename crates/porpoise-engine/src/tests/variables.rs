@@ -1,0 +1,97 @@
+//! System variables by SET: what each row of their table promises.
+
+use porpoise_core::variables::{Kind, Scope, Use, VARIABLES, Variable};
+
+use super::database::Db;
+
+/// A value that a variable takes, and that isn't its default.
+fn other_value(variable: &Variable) -> String {
+    let default = variable.show(&variable.default_value());
+    match variable.kind {
+        Kind::Bool => if default == "ON" { "OFF" } else { "ON" }.to_string(),
+        Kind::Int { min, max } => {
+            let other = [u64::try_from(min).unwrap_or(1), max, 1].into_iter();
+            let mut other = other.map(|value| value.to_string());
+            other.find(|value| *value != default).unwrap()
+        }
+        Kind::Real { max, .. } => format!("{max:.1}"),
+        Kind::Choice(choices) => {
+            let mut others = choices.iter().filter(|choice| **choice != default);
+            format!("'{}'", others.next().unwrap())
+        }
+        Kind::SqlMode => "''".to_string(),
+        Kind::Charset => "'latin1'".to_string(),
+        Kind::Collation => "'utf8mb4_bin'".to_string(),
+        Kind::TimeZone => "'+01:00'".to_string(),
+        Kind::Locale => "'de_DE'".to_string(),
+        Kind::Text | Kind::LogFile => "'other'".to_string(),
+    }
+}
+
+#[test]
+fn no_variable_takes_a_value_silently() {
+    for variable in VARIABLES {
+        let mut db = Db::new();
+        let scope = match (variable.scope, variable.usage) {
+            (Scope::Global, _) | (_, Use::SetGlobal) => "GLOBAL",
+            (Scope::Session | Scope::Both, _) => "SESSION",
+        };
+        let (name, value) = (variable.name, other_value(variable));
+        let set = format!("SET {scope} {name} = {value}");
+        match variable.usage {
+            Use::Settable | Use::SetGlobal => {
+                let warnings = db.run(&set).warnings;
+                assert_eq!(warnings, 0, "{set}: {:?}", db.rows("SHOW WARNINGS"));
+            }
+            Use::Inert => {
+                db.run(&set);
+                let warning = db.rows("SHOW WARNINGS").join("");
+                assert!(warning.contains("has no effect"), "{set}: {warning}");
+            }
+            Use::AtStart | Use::ReadOnly | Use::DefaultAtStart => db.fails(&set, 1238),
+            Use::DefaultOnly => {
+                db.fails(&set, 1235);
+                assert_eq!(db.run(&format!("SET {scope} {name} = DEFAULT")).warnings, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn clients_are_told_of_the_changes_that_they_track() {
+    let mut db = Db::new();
+    db.session.take_tracked_changes();
+    db.run("SET time_zone = '+01:00', sql_notes = 0");
+    db.run("USE d");
+    let changes = db.session.take_tracked_changes();
+    assert_eq!(changes.variables, [("time_zone".into(), "+01:00".into())]);
+    assert_eq!(changes.schema.as_deref(), Some("d"));
+    assert!(!changes.state_changed);
+
+    db.run("SET session_track_schema = OFF, session_track_state_change = ON");
+    db.run("SET session_track_system_variables = '*'");
+    db.session.take_tracked_changes();
+    db.run("SET sql_notes = 1");
+    db.run("USE d");
+    let changes = db.session.take_tracked_changes();
+    assert_eq!(changes.variables, [("sql_notes".into(), "ON".into())]);
+    assert_eq!(changes.schema, None);
+    assert!(changes.state_changed);
+}
+
+#[test]
+fn read_only_is_part_of_super_read_only() {
+    let mut db = Db::new();
+    let both = "SELECT @@read_only, @@super_read_only";
+    db.run("SET GLOBAL super_read_only = ON");
+    assert_eq!(db.rows(both), ["1|1"]);
+    db.fails("CREATE TABLE t (id INT)", 1290);
+    db.fails("START TRANSACTION READ WRITE", 1290);
+    db.run("SET GLOBAL super_read_only = OFF");
+    assert_eq!(db.rows(both), ["1|0"]);
+    // A session without an account may do everything.
+    db.run("CREATE TABLE t (id INT)");
+    db.run("SET GLOBAL super_read_only = ON");
+    db.run("SET GLOBAL read_only = OFF");
+    assert_eq!(db.rows(both), ["0|0"]);
+}

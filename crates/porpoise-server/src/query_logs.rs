@@ -1,0 +1,224 @@
+//! The general log, of what clients ask for, and the slow query log, of what took long: files in
+//! MySQL's formats.
+//!
+//! Whether there are any is asked of the global variables before each command. While a log is off
+//! that is all that it costs. A statement that gives an account a password is cut off before the
+//! password.
+//!
+//! A log's file is opened anew after FLUSH LOGS, and when its name is set: so it can be renamed.
+//!
+//! Source: MySQL 8.4 Reference Manual, 7.4.3 "The General Query Log" and 7.4.5 "The Slow Query Log".
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use porpoise_engine::variables::GlobalVariables;
+use porpoise_types::{DataType, DateTime, Value, convert};
+
+/// What is said in place of a password.
+const SECRET: &[u8] = b" <secret>";
+
+/// The two logs of a server.
+pub(crate) struct QueryLogs {
+    general: LogFile,
+    slow: LogFile,
+}
+
+/// A statement that took long.
+pub(crate) struct SlowStatement<'a> {
+    pub connection: u64,
+    pub user: &'a str,
+    pub host: &'a str,
+    pub schema: Option<&'a str>,
+    pub sql: &'a [u8],
+    pub took: Duration,
+    pub rows_sent: u64,
+}
+
+impl Default for QueryLogs {
+    fn default() -> QueryLogs {
+        QueryLogs {
+            general: LogFile::new("Time                 Id Command    Argument"),
+            slow: LogFile::new(""),
+        }
+    }
+}
+
+impl QueryLogs {
+    /// Tells the general log of a command.
+    pub fn command(
+        &self,
+        globals: &GlobalVariables,
+        connection: u64,
+        command: &str,
+        argument: &[u8],
+    ) {
+        let time = shown_time(now_us());
+        let mut line = format!("{time}\t{connection:5} {command}\t").into_bytes();
+        line.extend(without_password(argument));
+        line.push(b'\n');
+        let path = globals.get_text("general_log_file");
+        self.general.write(globals, &path, &line);
+    }
+
+    /// Tells the slow query log of a statement that has just ended.
+    pub fn slow(&self, globals: &GlobalVariables, statement: &SlowStatement<'_>) {
+        let now_us = now_us();
+        let &SlowStatement {
+            connection,
+            user,
+            host,
+            schema,
+            sql,
+            took,
+            rows_sent,
+        } = statement;
+        let mut entry = format!(
+            "# Time: {}\n# User@Host: {user}[{user}] @ {host} []  Id: {connection:5}\n\
+             # Query_time: {:.6}  Lock_time: 0.000000 Rows_sent: {rows_sent}\n",
+            shown_time(now_us),
+            took.as_secs_f64(),
+        )
+        .into_bytes();
+        if let Some(schema) = schema {
+            entry.extend(format!("use {schema};\n").as_bytes());
+        }
+        let began_s = (now_us - took.as_micros() as i64) / 1_000_000;
+        entry.extend(format!("SET timestamp={began_s};\n").as_bytes());
+        entry.extend(without_password(sql));
+        entry.extend(b";\n");
+        let path = globals.get_text("slow_query_log_file");
+        self.slow.write(globals, &path, &entry);
+    }
+}
+
+/// One log's file.
+struct LogFile {
+    /// The last line of its head.
+    columns: &'static str,
+    open: Mutex<OpenFile>,
+}
+
+/// The file that a log goes to now.
+#[derive(Default)]
+struct OpenFile {
+    path: PathBuf,
+    generation: u64,
+    /// `None` before the first line, and after an error.
+    file: Option<File>,
+}
+
+impl LogFile {
+    fn new(columns: &'static str) -> LogFile {
+        LogFile {
+            columns,
+            open: Mutex::default(),
+        }
+    }
+
+    /// Writes an entry to the file at a path, which may be relative to the data folder.
+    fn write(&self, globals: &GlobalVariables, path: &str, entry: &[u8]) {
+        let path = Path::new(&*globals.get_text("datadir")).join(path);
+        let generation = globals.log_generation();
+        let mut open = self.open.lock();
+        if open.path != path || open.generation != generation {
+            let file = self.open_at(&path, globals);
+            let file = file.map_err(|error| report(&path, &error)).ok();
+            *open = OpenFile {
+                path,
+                generation,
+                file,
+            };
+        }
+        // After an error it waits for another name, or FLUSH LOGS: the error is told once.
+        if let Some(file) = &mut open.file
+            && let Err(error) = file.write_all(entry)
+        {
+            report(&open.path, &error);
+            open.file = None;
+        }
+    }
+
+    fn open_at(&self, path: &Path, globals: &GlobalVariables) -> io::Result<File> {
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let port = globals.get_u64("port");
+        let socket = globals.get_text("socket");
+        let version = crate::SERVER_VERSION;
+        let columns = self.columns;
+        let newline = if columns.is_empty() { "" } else { "\n" };
+        let head = format!(
+            "porpoise, Version: {version}. started with:\n\
+             Tcp port: {port}  Unix socket: {socket}\n{columns}{newline}"
+        );
+        file.write_all(head.as_bytes())?;
+        Ok(file)
+    }
+}
+
+fn report(path: &Path, error: &io::Error) {
+    tracing::error!("can't write the log '{}': {error}", path.display());
+}
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as i64)
+}
+
+/// A moment as `log_timestamps=UTC` shows it.
+fn shown_time(utc_us: i64) -> String {
+    let moment = DateTime::from_unix_micros(utc_us).unwrap_or_default();
+    let text = convert::to_text(&Value::DateTime(moment), &DataType::DateTime { fsp: 6 });
+    format!("{}Z", text.replacen(' ', "T", 1))
+}
+
+/// A statement, cut off behind IDENTIFIED and SET PASSWORD, where passwords stand.
+fn without_password(sql: &[u8]) -> Vec<u8> {
+    let mut before: &[u8] = b"";
+    let mut end = 0;
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    while let Some(begin) = sql[end..].iter().position(is_word) {
+        let begin = end + begin;
+        let length = sql[begin..].iter().position(|byte| !is_word(byte));
+        end = length.map_or(sql.len(), |length| begin + length);
+        let word = &sql[begin..end];
+        let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if is(word, "IDENTIFIED") || (is(word, "PASSWORD") && is(before, "SET")) {
+            return [&sql[..end], SECRET].concat();
+        }
+        before = word;
+    }
+    sql.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_logged() {
+        for (sql, logged) in [
+            ("SELECT password FROM users", "SELECT password FROM users"),
+            (
+                "create user a identified by 'x', b identified by 'y'",
+                "create user a identified <secret>",
+            ),
+            ("SET PASSWORD = 'x'", "SET PASSWORD <secret>"),
+            (
+                "SELECT 1; SET\n password FOR a = 'x'",
+                "SELECT 1; SET\n password <secret>",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(without_password(sql.as_bytes()), logged.as_bytes());
+        }
+    }
+
+    #[test]
+    fn moments_are_shown_in_utc_with_microseconds() {
+        assert_eq!(shown_time(0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(shown_time(1_500_000), "1970-01-01T00:00:01.500000Z");
+    }
+}
