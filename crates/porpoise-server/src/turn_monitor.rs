@@ -1,0 +1,170 @@
+//! Takes event loops away from threads whose statements take long.
+//!
+//! ```text
+//!   every TICK, for each worker:   its thread has the loop, or is at another statement than before ──► nothing
+//!                                  it is at the same statement as LOOKS_MAX looks ago ──► another thread takes the loop
+//! ```
+//!
+//! A worker's thread counts what it serves, on its own cache line, and this thread looks at the
+//! count: so a statement needs no look at a clock. While all workers sleep, the monitor does, too;
+//! the first that wakes wakes it.
+//!
+//! What a statement does doesn't matter: it may compute, write a long result, copy a table, or wait
+//! where nothing tells of it, as for a latch of the storage or for the disk. Nor does a worker's
+//! other clients' time depend on how many commands one of them has sent at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use parking_lot::Mutex;
+
+use crate::thread_pool::ThreadPool;
+use crate::thread_priority;
+use crate::worker::{Phase, Worker};
+
+/// The time from one look at the workers to the next.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A statement that is found at so many looks beside the first has run for two to three ticks.
+const LOOKS_MAX: u32 = 2;
+
+/// How long all workers must have slept before the monitor does.
+const IDLE_TICKS_MAX: u32 = 50;
+
+/// The time from one look at the threads that have no loop to the next.
+const APART_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The monitor, as other threads see it.
+#[derive(Default)]
+pub(crate) struct TurnMonitor {
+    /// It sleeps until a worker wakes it.
+    is_asleep: AtomicBool,
+    is_ending: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    handle: std::sync::OnceLock<Thread>,
+}
+
+impl TurnMonitor {
+    /// Begins to look at these workers.
+    pub fn start(&self, workers: Vec<Arc<Worker>>, pool: Arc<ThreadPool>) -> io::Result<()> {
+        let builder = thread::Builder::new().name("turn_monitor".to_string());
+        let thread = builder.spawn(move || Watch::new(workers).run(&pool))?;
+        // It is started once.
+        let _ = self.handle.set(thread.thread().clone());
+        *self.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// A worker has slept, and is awake again.
+    pub fn worker_awoke(&self) {
+        // The worker says that it is awake, then looks whether the monitor sleeps; the monitor does
+        // the opposite. With sequentially consistent order one of the two sees what the other did.
+        if self.is_asleep.load(Ordering::SeqCst)
+            && self.is_asleep.swap(false, Ordering::SeqCst)
+            && let Some(thread) = self.handle.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Ends the monitor.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        let Some(thread) = self.thread.lock().take() else {
+            return;
+        };
+        thread.thread().unpark();
+        if thread.join().is_err() {
+            tracing::error!("the thread that looks after turns has panicked");
+        }
+    }
+}
+
+/// A worker, and what the last looks at it told.
+struct Watched {
+    worker: Arc<Worker>,
+    phase: Phase,
+    /// Looks that found this phase, beside the first.
+    looks: u32,
+}
+
+impl Watched {
+    /// Looks at the worker, and has another thread take its loop over if it is time.
+    fn look(&mut self) {
+        let phase = self.worker.phase();
+        if mem::replace(&mut self.phase, phase) != phase || !phase.is_released() {
+            self.looks = 0;
+            return;
+        }
+        self.looks += 1;
+        if self.looks >= LOOKS_MAX && self.worker.take_over(phase) {
+            self.looks = 0;
+        }
+    }
+}
+
+struct Watch {
+    workers: Vec<Watched>,
+    idle_ticks: u32,
+    apart_next: Instant,
+}
+
+impl Watch {
+    fn new(workers: Vec<Arc<Worker>>) -> Watch {
+        let watched = workers.into_iter().map(|worker| Watched {
+            phase: worker.phase(),
+            worker,
+            looks: 0,
+        });
+        Watch {
+            workers: watched.collect(),
+            idle_ticks: 0,
+            apart_next: Instant::now(),
+        }
+    }
+
+    fn run(mut self, pool: &ThreadPool) {
+        let monitor = &pool.turn_monitor;
+        while !monitor.is_ending.load(Ordering::SeqCst) {
+            self.sleep(monitor);
+            self.workers.iter_mut().for_each(Watched::look);
+            let now = Instant::now();
+            if now >= self.apart_next {
+                self.apart_next = now + APART_INTERVAL;
+                let apart = pool.apart();
+                let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
+                thread_priority::weigh(&priorities, now);
+            }
+        }
+    }
+
+    /// Sleeps for a tick, or until a worker wakes, if all have slept for long.
+    fn sleep(&mut self, monitor: &TurnMonitor) {
+        self.idle_ticks = if self.all_asleep() {
+            self.idle_ticks + 1
+        } else {
+            0
+        };
+        if self.idle_ticks < IDLE_TICKS_MAX {
+            thread::park_timeout(TICK);
+            return;
+        }
+        self.idle_ticks = 0;
+        monitor.is_asleep.store(true, Ordering::SeqCst);
+        while self.all_asleep()
+            && monitor.is_asleep.load(Ordering::SeqCst)
+            && !monitor.is_ending.load(Ordering::SeqCst)
+        {
+            thread::park();
+        }
+        monitor.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn all_asleep(&self) -> bool {
+        let mut workers = self.workers.iter();
+        workers.all(|watched| watched.worker.inbox.is_asleep())
+    }
+}
