@@ -13,7 +13,8 @@
 //!
 //! Some experiments are their own: [`locks`], reader-writer locks against each other, without any
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
-//! that does nothing ([`replay`]) beside the real ones. [`Peer`] is a MariaDB to measure beside.
+//! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
+//! beside statements that compute for long. [`Peer`] is a MariaDB to measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -33,6 +34,7 @@
 pub mod bench;
 pub mod ceiling;
 pub mod connect;
+pub mod fairness;
 mod histogram;
 pub mod locks;
 mod peer;

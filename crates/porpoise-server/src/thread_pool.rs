@@ -34,7 +34,7 @@ use crate::connection::Connection;
 use crate::io_buffers::IoBuffers;
 use crate::thread_priority::ThreadPriority;
 use crate::turn_monitor::TurnMonitor;
-use crate::worker::{self, Worker};
+use crate::worker::{self, Phase, Worker};
 
 /// Idle threads that are kept; others end when they have nothing to do.
 const STANDBYS_MAX: usize = 16;
@@ -43,10 +43,10 @@ const STANDBYS_MAX: usize = 16;
 const STACK_BYTES: usize = 8 << 20;
 
 thread_local! {
-    /// This thread runs a loop, and has let go of it.
-    static RELEASED: Cell<bool> = const { Cell::new(false) };
-    /// This thread, and the worker whose loop it runs, or ran last.
-    static RUNNING: RefCell<Option<(Arc<Worker>, Arc<PoolThread>)>> = const { RefCell::new(None) };
+    /// This thread runs a loop, and has let go of it in this phase.
+    static RELEASED: Cell<Option<Phase>> = const { Cell::new(None) };
+    /// The worker whose loop this thread runs, or ran last.
+    static RUNNING: RefCell<Option<Arc<Worker>>> = const { RefCell::new(None) };
 }
 
 /// The threads of one server.
@@ -147,7 +147,7 @@ impl ThreadPool {
         while let Some(work) = self.next_work() {
             match work {
                 Work::Loop(worker) => {
-                    RUNNING.set(Some((worker.clone(), thread.clone())));
+                    RUNNING.set(Some(worker.clone()));
                     worker.run(&thread, &mut buffers);
                     RUNNING.set(None);
                 }
@@ -220,19 +220,19 @@ impl ThreadPool {
     }
 }
 
-/// Says that this thread has let go of its loop, or is about to take it again. Tells what was said
-/// last: false if the loop was handed over meanwhile.
-pub(crate) fn note_released(is_released: bool) -> bool {
-    RELEASED.replace(is_released)
+/// Says in which phase of its worker this thread has let go of the loop; `None`: it is about to
+/// take it again. Tells what was said last: `None` if the loop was handed over meanwhile.
+pub(crate) fn note_released(phase: Option<Phase>) -> Option<Phase> {
+    RELEASED.replace(phase)
 }
 
 /// This thread is about to wait: another one continues its loop. Costs nothing on a thread that has
 /// none.
 pub(crate) fn hand_over_loop() {
-    if note_released(false) {
-        RUNNING.with_borrow(|running| {
-            if let Some((worker, thread)) = running {
-                worker.hand_over(thread);
+    if let Some(phase) = note_released(None) {
+        RUNNING.with_borrow(|worker| {
+            if let Some(worker) = worker {
+                worker.pass_on(phase);
             }
         });
     }

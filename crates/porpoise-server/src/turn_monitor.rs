@@ -100,8 +100,8 @@ impl Watched {
             return;
         }
         self.looks += 1;
-        if self.looks >= LOOKS_MAX && self.worker.take_over(phase) {
-            self.looks = 0;
+        if self.looks >= LOOKS_MAX {
+            self.worker.pass_on(phase);
         }
     }
 }

@@ -81,7 +81,7 @@ const ACCEPTS_PER_TURN: usize = 8;
 /// ```text
 ///   thread 1   ─ runs the loop ─┐release ── serves a connection ────────────┐reclaim: has lost it
 ///                               └─ loop: nobody's ─┐                        └─ sends the connection back
-///   thread 2                                       └take_over, run ─ runs the loop ─ …
+///   thread 2                                       └pass_on, run ─ runs the loop ─ …
 /// ```
 pub(crate) struct Worker {
     /// Odd while the thread that runs the loop has let go of it; another number each time. Changed
@@ -142,7 +142,7 @@ impl Worker {
             while let Some((token, mut connection)) = held.event_loop.next_to_serve(buffers) {
                 self.release(held);
                 let next = serve(&mut connection, buffers);
-                held = match self.reclaim(thread) {
+                held = match self.reclaim() {
                     Reclaimed::Own(held) => held,
                     Reclaimed::HandedOver => return give_back(token, connection, next),
                     Reclaimed::TakenOver => {
@@ -161,7 +161,7 @@ impl Worker {
             if let Found::CommitsToSync(sync) = found {
                 self.release(held);
                 let synced = sync.run(&self.server);
-                let Reclaimed::Own(again) = self.reclaim(thread) else {
+                let Reclaimed::Own(again) = self.reclaim() else {
                     return;
                 };
                 held = again;
@@ -176,58 +176,56 @@ impl Worker {
 
     /// Lets go of the loop, which any thread may take over from here on.
     fn release(&self, held: MutexGuard<'_, LoopState>) {
-        self.advance();
-        thread_pool::note_released(true);
+        thread_pool::note_released(Some(self.advance()));
         drop(held);
     }
 
     /// Takes the loop again, unless another thread has it.
-    fn reclaim(&self, thread: &Arc<PoolThread>) -> Reclaimed<'_> {
-        if !thread_pool::note_released(false) {
+    fn reclaim(&self) -> Reclaimed<'_> {
+        let Some(phase) = thread_pool::note_released(None) else {
             return Reclaimed::HandedOver;
+        };
+        match self.lock_in(phase) {
+            Some(held) => {
+                self.advance();
+                Reclaimed::Own(held)
+            }
+            None => Reclaimed::TakenOver,
         }
-        let held = self.state.lock();
-        if !held.is_run_by(thread) {
-            return Reclaimed::TakenOver;
-        }
-        self.advance();
-        Reclaimed::Own(held)
     }
 
     /// Only for who holds the lock.
-    fn advance(&self) {
-        let next = self.phase.load(Ordering::Relaxed).wrapping_add(1);
-        self.phase.store(next, Ordering::Relaxed);
+    fn advance(&self) -> Phase {
+        let next = Phase(self.phase.load(Ordering::Relaxed) + 1);
+        self.phase.store(next.0, Ordering::Release);
+        next
+    }
+
+    /// The loop, if it is in that phase still, in which its thread has let go of it. Doesn't wait
+    /// for a thread that runs the loop.
+    fn lock_in(&self, phase: Phase) -> Option<MutexGuard<'_, LoopState>> {
+        while self.phase() == phase {
+            if let Some(held) = self.state.try_lock() {
+                return (self.phase() == phase).then_some(held);
+            }
+            // Somebody is about to take it over, or about to find that it is too late for that.
+            std::thread::yield_now();
+        }
+        None
     }
 
     // ── For other threads, and one that waits ────────────────────────────────────────────────
 
     pub fn phase(&self) -> Phase {
-        Phase(self.phase.load(Ordering::Relaxed))
-    }
-
-    /// The thread that runs the loop is about to wait: another one goes on with it.
-    pub fn hand_over(self: &Arc<Worker>, thread: &Arc<PoolThread>) {
-        let held = self.state.lock();
-        if held.is_run_by(thread) {
-            self.pass_on(held);
-        }
+        Phase(self.phase.load(Ordering::Acquire))
     }
 
     /// Has another thread go on with the loop, if it is in that phase still, in which its thread
     /// has let go of it.
-    pub fn take_over(self: &Arc<Worker>, phase: Phase) -> bool {
-        let Some(held) = self.state.try_lock() else {
-            return false;
+    pub fn pass_on(self: &Arc<Worker>, phase: Phase) {
+        let Some(mut held) = self.lock_in(phase) else {
+            return;
         };
-        let is_same = phase.is_released() && self.phase() == phase;
-        if is_same {
-            self.pass_on(held);
-        }
-        is_same
-    }
-
-    fn pass_on(self: &Arc<Worker>, mut held: MutexGuard<'_, LoopState>) {
         let pool = &self.server.thread_pool;
         // Under the lock: before the thread can find out that it has no loop any more.
         if let Some(runner) = held.runner.take() {
@@ -236,13 +234,6 @@ impl Worker {
         self.advance();
         drop(held);
         pool.run(self.clone());
-    }
-}
-
-impl LoopState {
-    fn is_run_by(&self, thread: &Arc<PoolThread>) -> bool {
-        let runner = self.runner.as_ref();
-        runner.is_some_and(|runner| Arc::ptr_eq(runner, thread))
     }
 }
 
@@ -340,8 +331,7 @@ impl EventLoop {
     fn next_to_serve(&mut self, buffers: &mut IoBuffers) -> Option<(Token, Box<Connection>)> {
         while let Some(token) = self.next_ready() {
             self.is_first = false;
-            buffers.holds_replies =
-                !self.ready.is_empty() || !self.held_replies.tokens.is_empty();
+            buffers.holds_replies = !self.ready.is_empty() || !self.held_replies.tokens.is_empty();
             let Some(connection) = self.check_out(token) else {
                 continue;
             };

@@ -2,10 +2,12 @@
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
-//! beside its ratio to TCP's. [`locks`], [`connect`] and [`ceiling`] are experiments of their own.
+//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`] and [`fairness`] are experiments
+//! of their own.
 
 mod ceiling;
 mod connect;
+mod fairness;
 mod locks;
 mod peer;
 mod serving;
@@ -83,6 +85,8 @@ enum Experiment {
     /// Measure how near Porpoise is to a server that does nothing, which replays recorded replies,
     /// beside MariaDB
     Ceiling(ceiling::CeilingOptions),
+    /// Measure what clients that ask for little get beside statements that compute for long
+    Fairness(fairness::FairnessOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -92,6 +96,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Locks(options)) => locks::measure(options),
         Some(Experiment::Connect(options)) => connect::measure(options),
         Some(Experiment::Ceiling(options)) => ceiling::measure(options),
+        Some(Experiment::Fairness(options)) => fairness::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

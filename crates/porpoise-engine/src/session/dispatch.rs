@@ -49,7 +49,9 @@ impl Session {
                     self.transaction.read_only = *read_only;
                 }
                 if *consistent_snapshot {
-                    self.transaction.storage(&self.shared, &self.state).read_view();
+                    self.transaction
+                        .storage(&self.shared, &self.state)
+                        .read_view();
                 }
             }
             S::Commit(completion) => {
@@ -63,7 +65,8 @@ impl Session {
             S::Savepoint(name) => {
                 if self.transaction.open || !self.state.autocommit {
                     self.transaction.open = true;
-                    self.transaction.set_savepoint(name, &self.shared, &self.state);
+                    self.transaction
+                        .set_savepoint(name, &self.shared, &self.state);
                 }
             }
             S::RollbackTo(name) => self.transaction.rollback_to(name)?,

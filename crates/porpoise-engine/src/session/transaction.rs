@@ -10,7 +10,6 @@
 //! A statement that fails takes back its own writes only; a deadlock rolls back the whole
 //! transaction.
 
-
 use compact_str::CompactString;
 use porpoise_catalog::TableState;
 use porpoise_core::error::{Error, Result};
