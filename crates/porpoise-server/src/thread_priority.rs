@@ -1,16 +1,20 @@
 //! How much of the processors the threads get that compute apart from the event loops.
 //!
-//! The system shares a core out by weight: 1,024 for an ordinary thread, a fifth less with each
-//! step of its niceness. All threads that compute together weigh no more than [`SHARE`] of what an
-//! ordinary thread for each core would. So however many there are, the loops and their clients keep
-//! most of each core, and get it as soon as they have something to do; what these leave is the
-//! computing threads', all of it.
-//!
 //! ```text
-//!   a statement leaves the loop ─ FIRST_CHECK ─► on a core, or waits for one? ── yes ──► weighed with the others
-//!                                                      │ no: it waits for a lock, a client, a disk
-//!                                                      └──► looked at again, after twice the time
+//!   a statement has left the loop ──► on a core, or waits for one? ── yes ──► weighed with the others
+//!                                           │ no: it waits for a lock, a client, a disk
+//!                                           └──► looked at again, after twice the time
 //! ```
+//!
+//! The system shares a core out by weight: 1,024 for an ordinary thread, a fifth less with each
+//! step of its niceness. A few threads that compute together weigh [`SHARE`] of what an ordinary
+//! thread for each core would. So the loops and their clients keep most of each core; what these
+//! leave is the computing threads', all of it.
+//!
+//! Many that compute are of the class that the system runs when it has nothing else to do. They
+//! would be no heavier together if they were nicer; but a thread of that class leaves its core to
+//! an ordinary one at once, while others keep it to the end of their time slice, several ms. In
+//! that time a loop would wait, and with many such threads it would always find one on its core.
 //!
 //! A process that isn't privileged can lower a thread's priority and not raise it again. There the
 //! thread ends with its statement.
@@ -19,8 +23,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How long a statement must have run apart before its thread is looked at.
-const FIRST_CHECK: Duration = Duration::from_millis(10);
+/// The time from leaving the loop to the second look at a thread.
+const FIRST_INTERVAL: Duration = Duration::from_millis(10);
 /// The longest time between two looks at a thread.
 const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(640);
 
@@ -30,8 +34,20 @@ const SHARE: f64 = 0.3;
 /// The weight of a thread by that of one whose niceness is one less.
 const WEIGHT_STEP: f64 = 0.8;
 
-/// The greatest niceness there is.
-const NICENESS_MAX: i32 = 19;
+/// So many threads for each core compute as nice ones; more run when a core is idle.
+const NICE_A_CORE: usize = 2;
+
+/// How low a thread's priority is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// As when it was started.
+    #[default]
+    Ordinary,
+    /// By so many steps nicer.
+    Nicer(i32),
+    /// Runs when a core has nothing else to do.
+    Idle,
+}
 
 /// The priority of one thread.
 pub(crate) struct ThreadPriority {
@@ -44,8 +60,7 @@ pub(crate) struct ThreadPriority {
 #[derive(Default)]
 struct State {
     apart: Option<Apart>,
-    /// By how much it is nicer than it was.
-    lowered: i32,
+    level: Level,
 }
 
 /// A thread that has no loop.
@@ -68,8 +83,8 @@ impl ThreadPriority {
     /// Its statement runs apart from here on.
     pub fn begin_apart(&self) {
         self.state.lock().apart = Some(Apart {
-            next_check: Instant::now() + FIRST_CHECK,
-            interval: FIRST_CHECK,
+            next_check: Instant::now(),
+            interval: FIRST_INTERVAL / 2,
             is_computing: false,
         });
     }
@@ -78,10 +93,20 @@ impl ThreadPriority {
     pub fn end_apart(&self) -> bool {
         let mut state = self.state.lock();
         state.apart = None;
-        if state.lowered > 0 && system::set_niceness(self.id, self.base) {
-            state.lowered = 0;
+        if state.level != Level::Ordinary && self.set(Level::Ordinary) {
+            state.level = Level::Ordinary;
         }
-        state.lowered == 0
+        state.level == Level::Ordinary
+    }
+
+    fn set(&self, level: Level) -> bool {
+        match level {
+            Level::Ordinary => {
+                system::set_idle_class(self.id, false) && system::set_niceness(self.id, self.base)
+            }
+            Level::Nicer(steps) => system::set_niceness(self.id, self.base + steps),
+            Level::Idle => system::set_idle_class(self.id, true),
+        }
     }
 
     /// Looks what it does, if it is time. True if it computes.
@@ -98,33 +123,34 @@ impl ThreadPriority {
         apart.is_computing
     }
 
-    /// Lowers it by so many steps, if it isn't lower, and still computes.
-    fn lower(&self, steps: i32) {
+    /// Lowers it to this level, if it isn't lower, and still computes.
+    fn lower(&self, level: Level) {
         let mut state = self.state.lock();
         let computes = state.apart.as_ref().is_some_and(|apart| apart.is_computing);
-        if computes && state.lowered < steps && system::set_niceness(self.id, self.base + steps) {
-            state.lowered = steps;
+        if computes && state.level < level && self.set(level) {
+            state.level = level;
         }
     }
 }
 
-/// Weighs the threads that have no loop.
-pub(crate) fn weigh(apart: &[&ThreadPriority], now: Instant) {
+/// Weighs the threads that have no loop. Tells how many of them compute.
+pub(crate) fn weigh(apart: &[&ThreadPriority], cores: usize, now: Instant) -> usize {
     let mut computing = apart.to_vec();
     computing.retain(|priority| priority.computes(now));
-    if computing.is_empty() {
-        return;
+    if !computing.is_empty() {
+        let level = level(computing.len(), cores);
+        computing.iter().for_each(|priority| priority.lower(level));
     }
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let steps = steps(computing.len(), cores);
-    computing.iter().for_each(|priority| priority.lower(steps));
+    computing.len()
 }
 
-/// By how many steps each of so many threads is to be nicer.
-fn steps(computing: usize, cores: usize) -> i32 {
+/// How low the priority of each of so many threads is to be.
+fn level(computing: usize, cores: usize) -> Level {
+    if computing > NICE_A_CORE * cores {
+        return Level::Idle;
+    }
     let weight_of_each = SHARE * cores as f64 / computing.max(cores) as f64;
-    let steps = (weight_of_each.ln() / WEIGHT_STEP.ln()).ceil();
-    (steps as i32).min(NICENESS_MAX)
+    Level::Nicer((weight_of_each.ln() / WEIGHT_STEP.ln()).ceil() as i32)
 }
 
 /// What the system is asked.
@@ -144,6 +170,20 @@ mod system {
 
     pub fn set_niceness(id: ThreadId, niceness: i32) -> bool {
         setpriority_process(Some(id), niceness).is_ok()
+    }
+
+    /// Puts it into the class of threads that run when a core has nothing else to do, or into the
+    /// ordinary one.
+    pub fn set_idle_class(id: ThreadId, is_idle: bool) -> bool {
+        let class = if is_idle {
+            libc::SCHED_IDLE
+        } else {
+            libc::SCHED_OTHER
+        };
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameters are read during the call alone. The thread is this one's own
+        // process', and lives; a priority touches no memory of it in any case.
+        unsafe { libc::sched_setscheduler(id.as_raw_nonzero().get(), class, &parameters) == 0 }
     }
 
     /// It is on a core, or waits for one.
@@ -172,6 +212,10 @@ mod system {
         false
     }
 
+    pub fn set_idle_class(_: ThreadId, _: bool) -> bool {
+        false
+    }
+
     pub fn is_runnable(_: ThreadId) -> bool {
         false
     }
@@ -182,17 +226,65 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_threads_compute_the_nicer_each_is() {
-        let steps_of = |computing| steps(computing, 2);
-        let few = steps_of(1);
-        assert!(few > 0 && few < 10, "{few}");
-        assert_eq!(steps_of(2), few);
-        assert!(steps_of(8) > few);
-        assert_eq!(steps_of(200), NICENESS_MAX);
-        for computing in 3..60 {
-            let weight = WEIGHT_STEP.powi(steps_of(computing)) * computing as f64;
-            let is_least = steps_of(computing) == NICENESS_MAX;
-            assert!(weight <= 2.0 * SHARE || is_least, "{computing}: {weight}");
+    fn the_more_threads_compute_the_less_each_weighs() {
+        let Level::Nicer(steps) = level(1, 2) else {
+            panic!("{:?}", level(1, 2));
+        };
+        assert!((1..10).contains(&steps), "{steps}");
+        assert_eq!(level(2, 2), Level::Nicer(steps));
+        assert!(level(4, 2) > level(2, 2));
+        assert_eq!(level(5, 2), Level::Idle);
+        for computing in 3..=NICE_A_CORE * 2 {
+            let Level::Nicer(steps) = level(computing, 2) else {
+                panic!("{computing}");
+            };
+            let weight = WEIGHT_STEP.powi(steps) * computing as f64;
+            assert!(weight <= 2.0 * SHARE, "{computing}: {weight}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_computes_is_lowered_and_one_that_waits_is_not() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let stop = Arc::new(AtomicBool::new(false));
+        let begin = |computes: bool| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let (wait, waits) = std::sync::mpsc::channel::<()>();
+            let stop = stop.clone();
+            let thread = std::thread::spawn(move || {
+                let priority = Arc::new(ThreadPriority::of_this_thread());
+                priority.begin_apart();
+                tell.send(priority).unwrap();
+                while computes && !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                // It fails when the other end is dropped.
+                let _ = waits.recv();
+            });
+            (told.recv().unwrap(), wait, thread)
+        };
+        let (computing, computing_end, first) = begin(true);
+        let (waiting, waiting_end, second) = begin(false);
+        // The one that waits gets there soon.
+        while system::is_runnable(waiting.id) {
+            std::thread::yield_now();
+        }
+        assert_eq!(weigh(&[&computing, &waiting], 2, Instant::now()), 1);
+        assert_eq!(waiting.state.lock().level, Level::Ordinary);
+        assert_eq!(computing.state.lock().level, level(1, 2));
+        assert!(system::niceness(computing.id) > computing.base);
+        computing.lower(Level::Idle);
+        assert_eq!(computing.state.lock().level, Level::Idle);
+        // Whether it can be raised again is up to the process' privileges.
+        let is_raised = computing.end_apart();
+        assert_eq!(system::niceness(computing.id) == computing.base, is_raised);
+        assert!(waiting.end_apart());
+        stop.store(true, Ordering::Relaxed);
+        drop((computing_end, waiting_end));
+        first.join().unwrap();
+        second.join().unwrap();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   every TICK, for each worker:   its thread has the loop, or is at another statement than before ──► nothing
-//!                                  it is at the same statement as LOOKS_MAX looks ago ──► another thread takes the loop
+//!                                  it is at the same statement as LOOKS looks ago ──► another thread takes the loop
 //! ```
 //!
 //! A worker's thread counts what it serves, on its own cache line, and this thread looks at the
@@ -29,7 +29,10 @@ use crate::worker::{Phase, Worker};
 const TICK: Duration = Duration::from_millis(1);
 
 /// A statement that is found at so many looks beside the first has run for two to three ticks.
-const LOOKS_MAX: u32 = 2;
+const LOOKS: u32 = 2;
+
+/// The same where statements compute already, on all cores: more of them are likely.
+const LOOKS_IN_CROWD: u32 = 1;
 
 /// How long all workers must have slept before the monitor does.
 const IDLE_TICKS_MAX: u32 = 50;
@@ -92,17 +95,20 @@ struct Watched {
 }
 
 impl Watched {
-    /// Looks at the worker, and has another thread take its loop over if it is time.
-    fn look(&mut self) {
+    /// Looks at the worker, and has another thread take its loop over if it was found in the same
+    /// phase so many times before. True if it has.
+    fn look(&mut self, looks: u32) -> bool {
         let phase = self.worker.phase();
         if mem::replace(&mut self.phase, phase) != phase || !phase.is_released() {
             self.looks = 0;
-            return;
+            return false;
         }
         self.looks += 1;
-        if self.looks >= LOOKS_MAX {
+        let is_long = self.looks >= looks;
+        if is_long {
             self.worker.pass_on(phase);
         }
+        is_long
     }
 }
 
@@ -127,16 +133,25 @@ impl Watch {
     }
 
     fn run(mut self, pool: &ThreadPool) {
-        let monitor = &pool.turn_monitor;
-        while !monitor.is_ending.load(Ordering::SeqCst) {
-            self.sleep(monitor);
-            self.workers.iter_mut().for_each(Watched::look);
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+        let mut computing = 0;
+        while !pool.turn_monitor.is_ending.load(Ordering::SeqCst) {
+            self.sleep(&pool.turn_monitor);
+            let looks = if computing >= cores {
+                LOOKS_IN_CROWD
+            } else {
+                LOOKS
+            };
+            let mut is_apart_due = false;
+            for watched in &mut self.workers {
+                is_apart_due |= watched.look(looks);
+            }
             let now = Instant::now();
-            if now >= self.apart_next {
+            if is_apart_due || now >= self.apart_next {
                 self.apart_next = now + APART_INTERVAL;
                 let apart = pool.apart();
                 let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
-                thread_priority::weigh(&priorities, now);
+                computing = thread_priority::weigh(&priorities, cores, now);
             }
         }
     }
