@@ -152,7 +152,7 @@ impl ThreadPool {
                     RUNNING.set(None);
                 }
                 Work::Turn(token, connection) => {
-                    self.set_apart(&thread);
+                    self.set_apart(&thread, false);
                     worker::serve_apart(token, connection, &mut buffers);
                 }
             }
@@ -184,8 +184,8 @@ impl ThreadPool {
     // ── Threads without a loop ───────────────────────────────────────────────────────────────
 
     /// The thread is in the middle of a statement, and has no loop any more.
-    pub fn set_apart(&self, thread: &Arc<PoolThread>) {
-        thread.priority.begin_apart();
+    pub fn set_apart(&self, thread: &Arc<PoolThread>, is_computing: bool) {
+        thread.priority.begin_apart(is_computing);
         self.state.lock().apart.push(thread.clone());
     }
 
@@ -232,7 +232,7 @@ pub(crate) fn hand_over_loop() {
     if let Some(phase) = note_released(None) {
         RUNNING.with_borrow(|worker| {
             if let Some(worker) = worker {
-                worker.pass_on(phase);
+                worker.pass_on(phase, false);
             }
         });
     }

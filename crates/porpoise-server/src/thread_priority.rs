@@ -1,8 +1,8 @@
 //! How much of the processors the threads get that compute apart from the event loops.
 //!
 //! ```text
-//!   a statement has left the loop ──► on a core, or waits for one? ── yes ──► weighed with the others
-//!                                           │ no: it waits for a lock, a client, a disk
+//!   a statement has left the loop ──► has its thread run for COMPUTES_MIN since? ── yes ──► weighed with the others
+//!                                           │ no: it waits for a lock, a client, a disk, or for a core
 //!                                           └──► looked at again, after twice the time
 //! ```
 //!
@@ -23,8 +23,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The time from leaving the loop to the second look at a thread.
-const FIRST_INTERVAL: Duration = Duration::from_millis(10);
+/// A thread that has run for so long since it lost its loop computes.
+const COMPUTES_MIN: Duration = Duration::from_millis(1);
+
+/// The time from leaving the loop to the first look at a thread.
+const FIRST_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest time between two looks at a thread.
 const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(640);
 
@@ -67,6 +70,11 @@ struct State {
 struct Apart {
     next_check: Instant,
     interval: Duration,
+    /// How long it had run when it lost its loop.
+    cpu_time_before: Duration,
+    /// It has computed, whatever it does now.
+    has_computed: bool,
+    /// It has computed, and was on a core, or waited for one, at the last check.
     is_computing: bool,
 }
 
@@ -80,13 +88,26 @@ impl ThreadPriority {
         }
     }
 
-    /// Its statement runs apart from here on.
-    pub fn begin_apart(&self) {
+    /// How long it has run on a core so far, where the system tells.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        system::cpu_time(self.id)
+    }
+
+    /// Its statement runs apart from here on; `is_computing`: it was seen to.
+    pub fn begin_apart(&self, is_computing: bool) {
         self.state.lock().apart = Some(Apart {
-            next_check: Instant::now(),
-            interval: FIRST_INTERVAL / 2,
-            is_computing: false,
+            next_check: Instant::now() + FIRST_INTERVAL,
+            interval: FIRST_INTERVAL,
+            cpu_time_before: self.cpu_time().unwrap_or_default(),
+            has_computed: is_computing,
+            is_computing,
         });
+    }
+
+    /// Its statement runs apart, and has computed.
+    pub fn is_computing(&self) -> bool {
+        let state = self.state.lock();
+        state.apart.as_ref().is_some_and(|apart| apart.has_computed)
     }
 
     /// Its statement is done: it gets its priority back. False if it can't.
@@ -118,7 +139,10 @@ impl ThreadPriority {
         if now >= apart.next_check {
             apart.interval = (apart.interval * 2).min(CHECK_INTERVAL_MAX);
             apart.next_check = now + apart.interval;
-            apart.is_computing = system::is_runnable(self.id);
+            let cpu_time = self.cpu_time().unwrap_or_default();
+            let ran = cpu_time.saturating_sub(apart.cpu_time_before);
+            apart.has_computed |= ran >= COMPUTES_MIN;
+            apart.is_computing = apart.has_computed && system::is_runnable(self.id);
         }
         apart.is_computing
     }
@@ -153,9 +177,20 @@ fn level(computing: usize, cores: usize) -> Level {
     Level::Nicer((weight_of_each.ln() / WEIGHT_STEP.ln()).ceil() as i32)
 }
 
+/// The processor time that this thread has spent.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        spent.tv_sec.try_into().unwrap_or(0),
+        spent.tv_nsec.try_into().unwrap_or(0),
+    )
+}
+
 /// What the system is asked.
 #[cfg(target_os = "linux")]
 mod system {
+    use std::time::Duration;
+
     use rustix::process::{Pid, getpriority_process, setpriority_process};
 
     pub type ThreadId = Pid;
@@ -186,6 +221,22 @@ mod system {
         unsafe { libc::sched_setscheduler(id.as_raw_nonzero().get(), class, &parameters) == 0 }
     }
 
+    /// How long a thread has run. Its clock's number is made of the thread's as
+    /// `pthread_getcpuclockid` makes it.
+    pub fn cpu_time(id: ThreadId) -> Option<Duration> {
+        /// The clock is a thread's, and counts the time that it runs.
+        const THREAD_RUNS: libc::clockid_t = 4 | 2;
+        let clock = (!id.as_raw_nonzero().get() << 3) | THREAD_RUNS;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the system writes the time, which is this function's own.
+        let told = unsafe { libc::clock_gettime(clock, &mut time) };
+        let seconds = u64::try_from(time.tv_sec).ok().filter(|_| told == 0)?;
+        Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+    }
+
     /// It is on a core, or waits for one.
     pub fn is_runnable(id: ThreadId) -> bool {
         let path = format!("/proc/self/task/{}/stat", id.as_raw_nonzero());
@@ -200,6 +251,8 @@ mod system {
 /// Elsewhere threads have no priorities of their own.
 #[cfg(not(target_os = "linux"))]
 mod system {
+    use std::time::Duration;
+
     pub type ThreadId = ();
 
     pub fn this_thread() -> ThreadId {}
@@ -218,6 +271,10 @@ mod system {
 
     pub fn is_runnable(_: ThreadId) -> bool {
         false
+    }
+
+    pub fn cpu_time(_: ThreadId) -> Option<Duration> {
+        None
     }
 }
 
@@ -256,7 +313,7 @@ mod tests {
             let stop = stop.clone();
             let thread = std::thread::spawn(move || {
                 let priority = Arc::new(ThreadPriority::of_this_thread());
-                priority.begin_apart();
+                priority.begin_apart(false);
                 tell.send(priority).unwrap();
                 while computes && !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
@@ -268,11 +325,12 @@ mod tests {
         };
         let (computing, computing_end, first) = begin(true);
         let (waiting, waiting_end, second) = begin(false);
-        // The one that waits gets there soon.
-        while system::is_runnable(waiting.id) {
+        while computing.cpu_time() < Some(COMPUTES_MIN * 2) {
             std::thread::yield_now();
         }
-        assert_eq!(weigh(&[&computing, &waiting], 2, Instant::now()), 1);
+        let later = Instant::now() + CHECK_INTERVAL_MAX;
+        assert_eq!(weigh(&[&computing, &waiting], 2, later), 1);
+        assert!(computing.is_computing() && !waiting.is_computing());
         assert_eq!(waiting.state.lock().level, Level::Ordinary);
         assert_eq!(computing.state.lock().level, level(1, 2));
         assert!(system::niceness(computing.id) > computing.base);

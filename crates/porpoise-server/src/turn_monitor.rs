@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   every TICK, for each worker:   its thread has the loop, or is at another statement than before ──► nothing
-//!                                  it is at the same statement as LOOKS looks ago ──► another thread takes the loop
+//!                                  it is at the same statement for TURN_MAX ──► another thread takes the loop
 //! ```
 //!
 //! A worker's thread counts what it serves, on its own cache line, and this thread looks at the
@@ -28,17 +28,15 @@ use crate::worker::{Phase, Worker};
 /// The time from one look at the workers to the next.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A statement that is found at so many looks beside the first has run for two to three ticks.
-const LOOKS: u32 = 2;
+/// For how long a thread is found at the same statement before another one takes the loop.
+const TURN_MAX: Duration = Duration::from_micros(1500);
 
-/// The same where statements compute already, on all cores: more of them are likely.
-const LOOKS_IN_CROWD: u32 = 1;
+/// The same where statements compute already, on all cores: more of them are likely, and the
+/// monitor gets a core late.
+const TURN_IN_CROWD_MAX: Duration = Duration::ZERO;
 
 /// How long all workers must have slept before the monitor does.
 const IDLE_TICKS_MAX: u32 = 50;
-
-/// The time from one look at the threads that have no loop to the next.
-const APART_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The monitor, as other threads see it.
 #[derive(Default)]
@@ -90,32 +88,35 @@ impl TurnMonitor {
 struct Watched {
     worker: Arc<Worker>,
     phase: Phase,
-    /// Looks that found this phase, beside the first.
-    looks: u32,
+    /// When a look found this phase again for the first time, and how long its thread has run.
+    again: Option<(Instant, Option<Duration>)>,
 }
 
 impl Watched {
     /// Looks at the worker, and has another thread take its loop over if it was found in the same
-    /// phase so many times before. True if it has.
-    fn look(&mut self, looks: u32) -> bool {
+    /// phase for so long.
+    fn look(&mut self, now: Instant, turn_max: Duration) {
         let phase = self.worker.phase();
         if mem::replace(&mut self.phase, phase) != phase || !phase.is_released() {
-            self.looks = 0;
-            return false;
+            self.again = None;
+            return;
         }
-        self.looks += 1;
-        let is_long = self.looks >= looks;
-        if is_long {
-            self.worker.pass_on(phase);
+        let cpu_time = || self.worker.runner()?.priority.cpu_time();
+        let (since, cpu_time_before) = *self.again.get_or_insert_with(|| (now, cpu_time()));
+        let passed = now.saturating_duration_since(since);
+        if passed < turn_max {
+            return;
         }
-        is_long
+        // A thread that gets no core, or waits for something, doesn't compute.
+        let ran = cpu_time_before.and_then(|before| cpu_time()?.checked_sub(before));
+        let is_computing = !passed.is_zero() && ran.is_some_and(|ran| ran >= passed / 2);
+        self.worker.pass_on(phase, is_computing);
     }
 }
 
 struct Watch {
     workers: Vec<Watched>,
     idle_ticks: u32,
-    apart_next: Instant,
 }
 
 impl Watch {
@@ -123,12 +124,11 @@ impl Watch {
         let watched = workers.into_iter().map(|worker| Watched {
             phase: worker.phase(),
             worker,
-            looks: 0,
+            again: None,
         });
         Watch {
             workers: watched.collect(),
             idle_ticks: 0,
-            apart_next: Instant::now(),
         }
     }
 
@@ -137,22 +137,18 @@ impl Watch {
         let mut computing = 0;
         while !pool.turn_monitor.is_ending.load(Ordering::SeqCst) {
             self.sleep(&pool.turn_monitor);
-            let looks = if computing >= cores {
-                LOOKS_IN_CROWD
+            let turn_max = if computing >= cores {
+                TURN_IN_CROWD_MAX
             } else {
-                LOOKS
+                TURN_MAX
             };
-            let mut is_apart_due = false;
-            for watched in &mut self.workers {
-                is_apart_due |= watched.look(looks);
-            }
             let now = Instant::now();
-            if is_apart_due || now >= self.apart_next {
-                self.apart_next = now + APART_INTERVAL;
-                let apart = pool.apart();
-                let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
-                computing = thread_priority::weigh(&priorities, cores, now);
+            for watched in &mut self.workers {
+                watched.look(now, turn_max);
             }
+            let apart = pool.apart();
+            let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
+            computing = thread_priority::weigh(&priorities, cores, now);
         }
     }
 

@@ -54,6 +54,7 @@ use crate::listener::Listener;
 use crate::ready_queue::ReadyQueue;
 use crate::server_state::ServerState;
 use crate::thread_pool::{self, PoolThread};
+use crate::thread_priority::thread_cpu_time;
 
 use acceptor::{Acceptor, NothingToAccept};
 use connections::{ConnectionTable, SlotState};
@@ -70,7 +71,7 @@ const EVENTS_MAX: usize = 256;
 /// The longest time that replies wait for the other replies of their turn.
 const HOLD_MAX: Duration = Duration::from_micros(200);
 
-/// A connection whose last statements took longer is served by a thread of its own the next time.
+/// A connection whose last statements took more of a processor is served by a thread of its own the next time.
 const LONG_MIN: Duration = Duration::from_millis(1);
 
 /// Clients that a worker accepts before it serves those it has.
@@ -87,15 +88,11 @@ pub(crate) struct Worker {
     /// Odd while the thread that runs the loop has let go of it; another number each time. Changed
     /// by whoever holds the lock.
     phase: AtomicU64,
-    state: Mutex<LoopState>,
+    event_loop: Mutex<EventLoop>,
+    /// `None` while the loop waits for a thread.
+    runner: Mutex<Option<Arc<PoolThread>>>,
     pub server: Arc<ServerState>,
     pub inbox: Arc<WorkerInbox>,
-}
-
-struct LoopState {
-    event_loop: EventLoop,
-    /// `None` while the loop waits for a thread.
-    runner: Option<Arc<PoolThread>>,
 }
 
 /// What a look at a [`Worker`] from another thread tells.
@@ -111,7 +108,7 @@ impl Phase {
 
 /// Who has a loop after its thread has let go of it.
 enum Reclaimed<'a> {
-    Own(MutexGuard<'a, LoopState>),
+    Own(MutexGuard<'a, EventLoop>),
     /// Another thread, as this one has said that it waits.
     HandedOver,
     /// Another thread, as this one took too long.
@@ -124,40 +121,38 @@ impl Worker {
             phase: AtomicU64::new(0),
             server: event_loop.server.clone(),
             inbox: event_loop.inbox.clone(),
-            state: Mutex::new(LoopState {
-                event_loop,
-                runner: None,
-            }),
+            event_loop: Mutex::new(event_loop),
+            runner: Mutex::new(None),
         })
     }
 
     /// Runs the loop until the server ends, or until another thread has it.
     pub fn run(self: &Arc<Worker>, thread: &Arc<PoolThread>, buffers: &mut IoBuffers) {
-        let mut held = self.state.lock();
-        held.runner = Some(thread.clone());
+        let mut held = self.event_loop.lock();
+        *self.runner.lock() = Some(thread.clone());
         // Of the turn in which the loop was handed over.
-        held.event_loop.send_held();
+        held.send_held();
         loop {
-            held.event_loop.begin_turn();
-            while let Some((token, mut connection)) = held.event_loop.next_to_serve(buffers) {
+            held.begin_turn();
+            while let Some((token, mut connection)) = held.next_to_serve(buffers) {
                 self.release(held);
                 let next = serve(&mut connection, buffers);
                 held = match self.reclaim() {
                     Reclaimed::Own(held) => held,
                     Reclaimed::HandedOver => return give_back(token, connection, next),
                     Reclaimed::TakenOver => {
-                        connection.takes_long = true;
+                        connection.takes_long = thread.priority.is_computing();
                         return give_back(token, connection, next);
                     }
                 };
-                held.event_loop.served(token, connection, next);
+                held.served(token, connection, next);
             }
-            held.event_loop.send_held();
-            if held.event_loop.has_ended() {
+            held.send_held();
+            if held.has_ended() {
                 return;
             }
             let from = Instant::now();
-            let mut found = held.event_loop.look_for_work(from);
+            let mut found = held.look_for_work(from);
             if let Found::CommitsToSync(sync) = found {
                 self.release(held);
                 let synced = sync.run(&self.server);
@@ -165,17 +160,17 @@ impl Worker {
                     return;
                 };
                 held = again;
-                found = held.event_loop.record_sync(sync, synced);
+                found = held.record_sync(sync, synced);
             }
             if matches!(found, Found::Nothing) {
-                held.event_loop.wait(from);
+                held.wait(from);
             }
-            held.event_loop.expire();
+            held.expire();
         }
     }
 
     /// Lets go of the loop, which any thread may take over from here on.
-    fn release(&self, held: MutexGuard<'_, LoopState>) {
+    fn release(&self, held: MutexGuard<'_, EventLoop>) {
         thread_pool::note_released(Some(self.advance()));
         drop(held);
     }
@@ -203,9 +198,9 @@ impl Worker {
 
     /// The loop, if it is in that phase still, in which its thread has let go of it. Doesn't wait
     /// for a thread that runs the loop.
-    fn lock_in(&self, phase: Phase) -> Option<MutexGuard<'_, LoopState>> {
+    fn lock_in(&self, phase: Phase) -> Option<MutexGuard<'_, EventLoop>> {
         while self.phase() == phase {
-            if let Some(held) = self.state.try_lock() {
+            if let Some(held) = self.event_loop.try_lock() {
                 return (self.phase() == phase).then_some(held);
             }
             // Somebody is about to take it over, or about to find that it is too late for that.
@@ -220,16 +215,21 @@ impl Worker {
         Phase(self.phase.load(Ordering::Acquire))
     }
 
+    /// The thread that runs the loop, or has let go of it.
+    pub fn runner(&self) -> Option<Arc<PoolThread>> {
+        self.runner.lock().clone()
+    }
+
     /// Has another thread go on with the loop, if it is in that phase still, in which its thread
-    /// has let go of it.
-    pub fn pass_on(self: &Arc<Worker>, phase: Phase) {
-        let Some(mut held) = self.lock_in(phase) else {
+    /// has let go of it. `is_computing`: that thread was seen to.
+    pub fn pass_on(self: &Arc<Worker>, phase: Phase, is_computing: bool) {
+        let Some(held) = self.lock_in(phase) else {
             return;
         };
         let pool = &self.server.thread_pool;
         // Under the lock: before the thread can find out that it has no loop any more.
-        if let Some(runner) = held.runner.take() {
-            pool.set_apart(&runner);
+        if let Some(runner) = self.runner.lock().take() {
+            pool.set_apart(&runner, is_computing);
         }
         self.advance();
         drop(held);
@@ -250,9 +250,9 @@ fn give_back(token: Token, mut connection: Box<Connection>, mut next: NextState)
 
 /// Serves a connection on a thread that has no loop.
 pub(crate) fn serve_apart(token: Token, mut connection: Box<Connection>, buffers: &mut IoBuffers) {
-    let began = Instant::now();
+    let began = thread_cpu_time();
     let next = serve(&mut connection, buffers);
-    connection.takes_long = began.elapsed() >= LONG_MIN;
+    connection.takes_long = thread_cpu_time().saturating_sub(began) >= LONG_MIN;
     give_back(token, connection, next);
 }
 
