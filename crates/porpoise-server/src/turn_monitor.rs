@@ -31,9 +31,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// For how long a thread is found at the same statement before another one takes the loop.
 const TURN_MAX: Duration = Duration::from_micros(1500);
 
-/// The same where statements compute already, on all cores: more of them are likely, and the
-/// monitor gets a core late.
-const TURN_IN_CROWD_MAX: Duration = Duration::ZERO;
+/// The same where statements compute already, on all cores: more of them are likely.
+const TURN_IN_CROWD_MAX: Duration = Duration::from_micros(500);
 
 /// How long all workers must have slept before the monitor does.
 const IDLE_TICKS_MAX: u32 = 50;
@@ -88,8 +87,9 @@ impl TurnMonitor {
 struct Watched {
     worker: Arc<Worker>,
     phase: Phase,
-    /// When a look found this phase again for the first time, and how long its thread has run.
-    again: Option<(Instant, Option<Duration>)>,
+    /// When a look found this phase for the first time, and how long its thread had run then.
+    since: Instant,
+    cpu_time_before: Option<Duration>,
 }
 
 impl Watched {
@@ -97,20 +97,28 @@ impl Watched {
     /// phase for so long.
     fn look(&mut self, now: Instant, turn_max: Duration) {
         let phase = self.worker.phase();
-        if mem::replace(&mut self.phase, phase) != phase || !phase.is_released() {
-            self.again = None;
+        if !phase.is_released() {
+            self.phase = phase;
             return;
         }
-        let cpu_time = || self.worker.runner()?.priority.cpu_time();
-        let (since, cpu_time_before) = *self.again.get_or_insert_with(|| (now, cpu_time()));
-        let passed = now.saturating_duration_since(since);
+        if mem::replace(&mut self.phase, phase) != phase {
+            self.since = now;
+            self.cpu_time_before = self.cpu_time();
+            return;
+        }
+        let passed = now.saturating_duration_since(self.since);
         if passed < turn_max {
             return;
         }
         // A thread that gets no core, or waits for something, doesn't compute.
-        let ran = cpu_time_before.and_then(|before| cpu_time()?.checked_sub(before));
-        let is_computing = !passed.is_zero() && ran.is_some_and(|ran| ran >= passed / 2);
+        let before = self.cpu_time_before;
+        let ran = before.and_then(|before| self.cpu_time()?.checked_sub(before));
+        let is_computing = ran.is_some_and(|ran| ran >= passed / 4);
         self.worker.pass_on(phase, is_computing);
+    }
+
+    fn cpu_time(&self) -> Option<Duration> {
+        self.worker.runner()?.priority.cpu_time()
     }
 }
 
@@ -124,7 +132,8 @@ impl Watch {
         let watched = workers.into_iter().map(|worker| Watched {
             phase: worker.phase(),
             worker,
-            again: None,
+            since: Instant::now(),
+            cpu_time_before: None,
         });
         Watch {
             workers: watched.collect(),
