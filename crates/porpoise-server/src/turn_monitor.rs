@@ -43,6 +43,7 @@ pub(crate) struct TurnMonitor {
     /// It sleeps until a worker wakes it.
     is_asleep: AtomicBool,
     is_ending: AtomicBool,
+    is_crowded: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     handle: std::sync::OnceLock<Thread>,
 }
@@ -56,6 +57,12 @@ impl TurnMonitor {
         let _ = self.handle.set(thread.thread().clone());
         *self.thread.lock() = Some(thread);
         Ok(())
+    }
+
+    /// More statements compute than there are cores: a thread that yields its core gets it back
+    /// late, where one that sleeps gets it as soon as it wakes.
+    pub fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
     }
 
     /// A worker has slept, and is awake again.
@@ -158,6 +165,11 @@ impl Watch {
             let apart = pool.apart();
             let priorities: Vec<_> = apart.iter().map(|thread| &thread.priority).collect();
             computing = thread_priority::weigh(&priorities, cores, now);
+            let is_crowded = computing > cores;
+            if pool.turn_monitor.is_crowded() != is_crowded {
+                let told = &pool.turn_monitor.is_crowded;
+                told.store(is_crowded, Ordering::Relaxed);
+            }
         }
     }
 

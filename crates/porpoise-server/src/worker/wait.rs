@@ -122,7 +122,8 @@ impl EventLoop {
     }
 
     fn wait_for_rings(&mut self) {
-        if !self.spin_for_rings() && !self.arm_rings(true) {
+        let is_crowded = self.server.thread_pool.turn_monitor.is_crowded();
+        if (is_crowded || !self.spin_for_rings()) && !self.arm_rings(true) {
             self.sleep();
             self.rings.spin.woke();
         }
@@ -134,7 +135,8 @@ impl EventLoop {
         // Both the worker and its client have slept for the disk. If this thread sleeps again, the
         // system wakes the client here, at the next reply, rather than on the other core: that
         // saves an interrupt, which is more than spinning can win.
-        let budget = match std::mem::take(&mut self.commit_sync.synced_alone) {
+        let is_crowded = self.server.thread_pool.turn_monitor.is_crowded();
+        let budget = match std::mem::take(&mut self.commit_sync.synced_alone) || is_crowded {
             true => Duration::ZERO,
             false => self.socket_spin.budget(),
         };
