@@ -275,11 +275,15 @@ impl Connection {
     pub fn is_active(&self, next: &NextState) -> bool {
         self.partial_packet.is_some() && !matches!(next, NextState::Again)
             || self.send_buffer.has_unsent()
-            || match &self.phase {
-                Phase::Handshake(_) => true,
-                Phase::Session(client) => client.is_in_transaction(),
-                Phase::AwaitingReuse | Phase::Over => false,
-            }
+            || matches!(self.phase, Phase::Handshake(_))
+            || self.is_in_transaction()
+    }
+
+    pub fn is_in_transaction(&self) -> bool {
+        match &self.phase {
+            Phase::Session(client) => client.is_in_transaction(),
+            Phase::Handshake(_) | Phase::AwaitingReuse | Phase::Over => false,
+        }
     }
 
     /// It logs in, or all that is left to do is to end it.

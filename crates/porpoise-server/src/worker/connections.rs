@@ -51,7 +51,7 @@ pub(super) struct Slot {
     pub sync_interval: u32,
     /// When it was last seen in the middle of something.
     pub last_active: LastActive,
-    /// When it last began something, that wasn't over with its turn.
+    /// What it last began was a transaction that wasn't over with its turn.
     pub begins_transactions: bool,
 }
 
@@ -291,6 +291,7 @@ impl EventLoop {
     ) {
         let due = connection.deadline(self.now);
         let is_active = connection.is_active(&next);
+        let is_in_transaction = connection.is_in_transaction();
         if connection.is_ring() && !matches!(next, NextState::Committing(_)) {
             self.poll_ring_of(token);
         }
@@ -303,7 +304,7 @@ impl EventLoop {
         again |= std::mem::take(&mut slot.missed_event);
         let awaiting_reuse = usize::from(slot.awaiting_reuse);
         if slot.last_active.is_none() {
-            slot.begins_transactions = is_active;
+            slot.begins_transactions = is_in_transaction;
         }
         self.ready.active.record(&mut slot.last_active, is_active);
         self.connections.awaiting_reuse += awaiting_reuse;
