@@ -172,14 +172,9 @@ pub fn run(targets: &[Target], plan: &BenchPlan) -> Result<Report, Error> {
             for round in 0..plan.rounds {
                 for (target, measured) in targets.iter().zip(&mut rounds) {
                     let seed = plan.seed.wrapping_add(round as u64);
-                    measured.push(run_once(
-                        target,
-                        plan,
-                        workload,
-                        clients,
-                        seed,
-                        &mut progress,
-                    )?);
+                    let (measurement, _) =
+                        run_once(target, plan, workload, clients, seed, &mut progress)?;
+                    measured.push(measurement);
                 }
             }
             report
@@ -301,14 +296,15 @@ impl Counted {
     }
 }
 
-fn run_once(
+/// Runs a workload on a target for one round. What its transactions took is returned beside.
+pub(crate) fn run_once(
     target: &Target,
     plan: &BenchPlan,
     workload: Workload,
     clients: usize,
     seed: u64,
     progress: &mut Progress,
-) -> Result<Measurement, Error> {
+) -> Result<(Measurement, Histogram), Error> {
     let jobs = plan.jobs.unwrap_or(clients).min(clients);
     let round = Round {
         start: Barrier::new(jobs + 1),
@@ -383,7 +379,7 @@ fn run_once(
     for counted in counted {
         sum.add(&counted.map_err(target.failed(&running))?);
     }
-    Ok(Measurement {
+    let measurement = Measurement {
         workload,
         target: target.name.clone(),
         clients,
@@ -392,7 +388,8 @@ fn run_once(
         queries_per_second: sum.queries as f64 / measured.as_secs_f64(),
         latency_p95: sum.latencies.percentile(0.95),
         errors: sum.errors,
-    })
+    };
+    Ok((measurement, sum.latencies))
 }
 
 /// A client in the midst of a transaction.

@@ -13,9 +13,10 @@
 //!
 //! Some experiments are their own: [`locks`], reader-writer locks against each other, without any
 //! server; and [`connect`], clients that come and go, over every way in. [`ceiling`] sets a server
-//! that does nothing ([`replay`]) beside the real ones. [`queries`] has suites of analytical queries,
-//! which are run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and
-//! joins of a database of films. [`Peer`] is a MariaDB to measure beside.
+//! that does nothing ([`replay`]) beside the real ones. [`fairness`] has clients ask for little
+//! beside statements that compute for long. [`queries`] has suites of analytical queries, which are
+//! run one at a time and whose answers are compared: TPC-H, the Star Schema Benchmark, and joins of a
+//! database of films. [`Peer`] is a MariaDB to measure beside.
 //!
 //! ```no_run
 //! use porpoise_lab::{BenchPlan, Target, Workload, bench};
@@ -35,6 +36,7 @@
 pub mod bench;
 pub mod ceiling;
 pub mod connect;
+pub mod fairness;
 mod histogram;
 pub mod locks;
 mod peer;

@@ -105,6 +105,9 @@ pub(crate) struct Connection {
     packets: u32,
     /// It is no short-lived connection.
     is_settled: bool,
+    /// Its last statements kept the event loop waiting, until another thread took that over: the
+    /// next ones don't run on the loop's thread.
+    pub takes_long: bool,
     began: Instant,
 }
 
@@ -167,6 +170,7 @@ impl Connection {
             is_closing: false,
             packets: 0,
             is_settled: false,
+            takes_long: false,
             began: Instant::now(),
         }))
     }
@@ -267,20 +271,28 @@ impl Connection {
         self.send_buffer.stream.is_ring()
     }
 
-    /// It is in the middle of something: a login, a packet, a reply, a transaction.
-    pub fn is_active(&self) -> bool {
-        self.partial_packet.is_some()
+    /// It is in the middle of something: a login, a packet, a reply, a transaction. What it has in
+    /// hand after its turn (`next`) are commands sent ahead, not a packet that comes in.
+    pub fn is_active(&self, next: &NextState) -> bool {
+        self.partial_packet.is_some() && !matches!(next, NextState::Again)
             || self.send_buffer.has_unsent()
-            || match &self.phase {
-                Phase::Handshake(_) => true,
-                Phase::Session(client) => client.is_in_transaction(),
-                Phase::AwaitingReuse | Phase::Over => false,
-            }
+            || matches!(self.phase, Phase::Handshake(_))
+            || self.is_in_transaction()
     }
 
-    /// All that is left to do is to end it.
-    pub fn is_ending(&self) -> bool {
-        self.peer_closed || self.expired || self.is_killed()
+    pub fn is_in_transaction(&self) -> bool {
+        match &self.phase {
+            Phase::Session(client) => client.is_in_transaction(),
+            Phase::Handshake(_) | Phase::AwaitingReuse | Phase::Over => false,
+        }
+    }
+
+    /// It logs in, or all that is left to do is to end it.
+    pub fn is_urgent(&self) -> bool {
+        self.peer_closed
+            || self.expired
+            || self.is_killed()
+            || matches!(self.phase, Phase::Handshake(_))
     }
 
     /// Its ring holds what it waits for.

@@ -12,7 +12,8 @@
 //! | `worker` | the event loop that serves thousands of connections with a few threads |
 //! | `ready_queue`, `timers` | which connection is served next; deadlines |
 //! | `placement` | which worker has a connection |
-//! | `thread_pool` | the threads of the event loops, and what happens when a statement has to wait |
+//! | `thread_pool` | the threads of the event loops, and what happens when a statement waits or takes long |
+//! | `turn_monitor`, `thread_priority` | who finds that one takes long; how much of the cores such statements get |
 //! | `group_commit_delay`, `sync_thread` | commits that share a sync; a thread that syncs |
 //! | `connection` | one connection, from greeting to end |
 //! | `handshake`, `auth_exchange`, `auth_cache`, `peer_credentials`, `init_connect` | how a client logs in |
@@ -57,8 +58,10 @@ mod status;
 mod stream;
 mod sync_thread;
 mod thread_pool;
+mod thread_priority;
 mod timers;
 mod traffic;
+mod turn_monitor;
 mod worker;
 
 pub use in_process::{InProcessServer, InProcessStream, LocalInfileReader};

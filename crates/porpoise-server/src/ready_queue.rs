@@ -3,8 +3,9 @@
 //! ```text
 //!   in the middle of something ──────────► high priority, in the order they came
 //!   (a login, a packet, a transaction)
+//!   statements by themselves ────────────► the same
 //!
-//!   about to begin something ──► while fewer than ACTIVE_MAX are active ──► after them
+//!   about to begin a transaction ► while fewer than ACTIVE_MAX are active ──► after them
 //!                          └───► otherwise one in a turn in which no other connection was ready,
 //!                                or after it has waited for PRIORITY_KICKUP
 //! ```
@@ -19,8 +20,8 @@
 //!
 //! No client starves: whenever no active connection is ready, another one begins, and a connection
 //! that has waited for long is served before all others. Statements that are transactions by
-//! themselves begin and end in one turn and delay nobody: without transactions of several
-//! statements, or with few, connections are served in the order they came.
+//! themselves begin and end in one turn and delay nobody: they wait for no transactions. Which of
+//! the two a client is about to send, its last beginning tells.
 //!
 //! A turn is of the connections that were ready when it began. A client that has sent statements
 //! ahead, in a transaction or not, is ready again at once, and is served again after the others

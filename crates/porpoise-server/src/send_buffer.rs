@@ -16,6 +16,7 @@ use porpoise_protocol::frame::PacketWriter;
 use crate::placement::Placement;
 use crate::stream::Stream;
 use crate::thread_pool;
+use crate::thread_priority::thread_cpu_time;
 use crate::traffic::TrafficCounters;
 
 /// How often a statement that waits for its client checks whether it was killed.
@@ -210,13 +211,4 @@ impl SendBuffer {
             _ => Ok(()),
         }
     }
-}
-
-/// The processor time that this thread has spent.
-fn thread_cpu_time() -> Duration {
-    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(
-        spent.tv_sec.try_into().unwrap_or(0),
-        spent.tv_nsec.try_into().unwrap_or(0),
-    )
 }

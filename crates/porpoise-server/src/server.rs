@@ -15,7 +15,7 @@ use crate::placement::MigrationPolicy;
 use crate::server_state::{ServerState, StopRequest, notify_sync_pending};
 use crate::status::status_variables;
 use crate::thread_pool;
-use crate::worker::{EventLoop, WorkerMessage};
+use crate::worker::{EventLoop, Worker, WorkerMessage};
 
 /// Where a server is to be reached, and with how many threads it serves.
 #[derive(Clone, Debug, Default)]
@@ -193,6 +193,7 @@ impl Server {
         if !self.state.thread_pool.end(GRACE + INTERRUPTED_END_MAX) {
             tracing::warn!("some statements did not end in time");
         }
+        self.state.thread_pool.turn_monitor.end();
         self.state.sync_thread.end();
         self.state.engine.detach(self.front);
     }
@@ -226,9 +227,13 @@ fn start_workers(
     let rings = rings || state.engine.variables().loopback_fast_path();
     state.allocate_descriptors(count, rings);
     let listeners: Arc<[Listener]> = listeners.into();
+    let mut workers = Vec::new();
     for (poll, inbox) in polls {
         let event_loop = EventLoop::with_listeners(state.clone(), poll, inbox, listeners.clone())?;
-        state.thread_pool.run(event_loop);
+        workers.push(Worker::new(event_loop));
     }
+    let pool = &state.thread_pool;
+    pool.turn_monitor.start(workers.clone(), pool.clone())?;
+    workers.into_iter().for_each(|worker| pool.run(worker));
     Ok(())
 }

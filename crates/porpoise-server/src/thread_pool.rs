@@ -1,28 +1,40 @@
-//! Threads that run event loops, and what happens when one of them must wait.
+//! Threads that run event loops, and what happens when one of them waits or takes long.
 //!
 //! A statement runs on the thread that runs the loop. Before it waits (for a row lock, a metadata
 //! lock, a slow reader) it calls [`hand_over_loop`]: a standby thread continues the loop, and the
-//! waiting thread keeps only its own statement.
+//! waiting thread keeps only its own statement. The same happens to a statement that takes long,
+//! without its doing: the [`TurnMonitor`] has another thread take the loop over.
 //!
 //! ```text
 //!   thread 1   loop ── statement ── must wait ── … ── wakes ── replies ── returns its connection
 //!                                     │ loop
-//!   thread 2   standby ───────────────┴──────► loop ── statement ── statement ── …
+//!   thread 2   standby ───────────────┴──────► loop ── statement ─────────────────── … ── replies
+//!                                                          │ takes long: 2 ms
+//!   thread 3   standby ────────────────────────────────────┴──────► loop ── statement ── …
 //! ```
 //!
-//! So a loop never waits for anything but its sockets, and a statement that doesn't wait (nearly
-//! all of them) costs no hand-over: the loop is parked in a thread-local while a statement runs,
-//! and reclaimed after it.
+//! So a loop never waits for anything but its sockets, and a statement that neither waits nor takes
+//! long (nearly all of them) costs no hand-over: its thread lets go of the loop
+//! ([`Worker`](crate::worker::Worker)) while the statement runs, and takes it again after it.
+//!
+//! A thread without a loop is *apart*. The next statement of its connection begins apart at once,
+//! as it will likely take long, too ([`ThreadPool::serve_apart`]). There are at most as many threads
+//! apart as there are connections, each in the middle of a statement. Those that compute yield to
+//! the threads with loops ([`crate::thread_priority`]).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mio::Token;
 use parking_lot::{Condvar, Mutex};
 
+use crate::connection::Connection;
 use crate::io_buffers::IoBuffers;
-use crate::worker::EventLoop;
+use crate::thread_priority::ThreadPriority;
+use crate::turn_monitor::TurnMonitor;
+use crate::worker::{self, Phase, Worker};
 
 /// Idle threads that are kept; others end when they have nothing to do.
 const STANDBYS_MAX: usize = 16;
@@ -31,8 +43,10 @@ const STANDBYS_MAX: usize = 16;
 const STACK_BYTES: usize = 8 << 20;
 
 thread_local! {
-    /// The loop this thread runs, while one of its statements is running.
-    static LOOP: Cell<Option<Box<EventLoop>>> = const { Cell::new(None) };
+    /// This thread runs a loop, and has let go of it in this phase.
+    static RELEASED: Cell<Option<Phase>> = const { Cell::new(None) };
+    /// The worker whose loop this thread runs, or ran last.
+    static RUNNING: RefCell<Option<Arc<Worker>>> = const { RefCell::new(None) };
 }
 
 /// The threads of one server.
@@ -41,18 +55,32 @@ pub(crate) struct ThreadPool {
     state: Mutex<State>,
     wanted: Condvar,
     ended: Condvar,
+    pub turn_monitor: TurnMonitor,
 }
 
 #[derive(Default)]
 struct State {
-    /// Loops that need a thread.
-    loops: VecDeque<Box<EventLoop>>,
-    /// Threads that wait for a loop.
+    /// What needs a thread.
+    work: VecDeque<Work>,
+    /// Threads that wait for work.
     standbys: usize,
     threads: usize,
+    /// Those in the middle of a statement, and without a loop.
+    apart: Vec<Arc<PoolThread>>,
     /// Threads that were started so far.
     created: u64,
     ending: bool,
+}
+
+enum Work {
+    Loop(Arc<Worker>),
+    /// One turn of a connection whose statements take long.
+    Turn(Token, Box<Connection>),
+}
+
+/// A thread of the pool.
+pub(crate) struct PoolThread {
+    pub priority: ThreadPriority,
 }
 
 /// Counts of a pool's threads.
@@ -66,10 +94,23 @@ pub(crate) struct ThreadCounts {
 
 impl ThreadPool {
     /// Finds a thread for a loop: a standby, or a new one.
-    pub fn run(self: &Arc<ThreadPool>, event_loop: Box<EventLoop>) {
+    pub fn run(self: &Arc<ThreadPool>, worker: Arc<Worker>) {
+        self.find_thread(Work::Loop(worker));
+    }
+
+    /// Serves a connection on a thread that has no loop.
+    pub fn serve_apart(self: &Arc<ThreadPool>, token: Token, connection: Box<Connection>) {
+        self.find_thread(Work::Turn(token, connection));
+    }
+
+    fn find_thread(self: &Arc<ThreadPool>, work: Work) {
         let mut state = self.state.lock();
-        state.loops.push_back(event_loop);
-        if state.standbys >= state.loops.len() {
+        match work {
+            // The others wait for one statement, a loop's connections all wait for it.
+            Work::Loop(_) => state.work.push_front(work),
+            Work::Turn(..) => state.work.push_back(work),
+        }
+        if state.standbys >= state.work.len() {
             drop(state);
             self.wanted.notify_one();
             return;
@@ -81,9 +122,9 @@ impl ThreadPool {
         let spawned = std::thread::Builder::new()
             .name("worker".to_string())
             .stack_size(STACK_BYTES)
-            .spawn(move || pool.run_loops());
+            .spawn(move || pool.work());
         if let Err(error) = spawned {
-            // The loop stays queued: the thread that is about to wait, or any other, takes it when
+            // The work stays queued: the thread that is about to wait, or any other, takes it when
             // its statement has ended.
             tracing::error!("can't start a thread: {error}");
             self.state.lock().threads -= 1;
@@ -98,21 +139,38 @@ impl ThreadPool {
         }
     }
 
-    fn run_loops(self: Arc<ThreadPool>) {
+    fn work(self: Arc<ThreadPool>) {
+        let thread = Arc::new(PoolThread {
+            priority: ThreadPriority::of_this_thread(),
+        });
         let mut buffers = IoBuffers::default();
-        while let Some(event_loop) = self.next_loop() {
-            event_loop.run(&mut buffers);
+        while let Some(work) = self.next_work() {
+            match work {
+                Work::Loop(worker) => {
+                    RUNNING.set(Some(worker.clone()));
+                    worker.run(&thread, &mut buffers);
+                    RUNNING.set(None);
+                }
+                Work::Turn(token, connection) => {
+                    self.set_apart(&thread, false);
+                    worker::serve_apart(token, connection, &mut buffers);
+                }
+            }
             buffers.reset();
+            // A thread whose priority can't be raised again is of no more use.
+            if !self.end_apart(&thread) {
+                break;
+            }
         }
         self.state.lock().threads -= 1;
         self.ended.notify_all();
     }
 
-    fn next_loop(&self) -> Option<Box<EventLoop>> {
+    fn next_work(&self) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
-            if let Some(event_loop) = state.loops.pop_front() {
-                return Some(event_loop);
+            if let Some(work) = state.work.pop_front() {
+                return Some(work);
             }
             if state.ending || state.standbys >= STANDBYS_MAX {
                 return None;
@@ -121,6 +179,30 @@ impl ThreadPool {
             self.wanted.wait(&mut state);
             state.standbys -= 1;
         }
+    }
+
+    // ── Threads without a loop ───────────────────────────────────────────────────────────────
+
+    /// The thread is in the middle of a statement, and has no loop any more.
+    pub fn set_apart(&self, thread: &Arc<PoolThread>, is_computing: bool) {
+        thread.priority.begin_apart(is_computing);
+        self.state.lock().apart.push(thread.clone());
+    }
+
+    /// The thread's statement is done. False if it can't be as prompt as other threads any more.
+    fn end_apart(&self, thread: &Arc<PoolThread>) -> bool {
+        let mut state = self.state.lock();
+        let at = state.apart.iter().position(|one| Arc::ptr_eq(one, thread));
+        if let Some(at) = at {
+            state.apart.swap_remove(at);
+        }
+        drop(state);
+        thread.priority.end_apart()
+    }
+
+    /// The threads that have no loop.
+    pub fn apart(&self) -> Vec<Arc<PoolThread>> {
+        self.state.lock().apart.clone()
     }
 
     /// Ends the standby threads and waits for all others to end; false if some didn't in time.
@@ -138,21 +220,20 @@ impl ThreadPool {
     }
 }
 
-/// Parks the loop while a statement runs on this thread.
-pub(crate) fn park_loop(event_loop: Box<EventLoop>) {
-    LOOP.set(Some(event_loop));
-}
-
-/// Takes the parked loop back; `None` if the statement waited, and another thread runs the loop
-/// now.
-pub(crate) fn reclaim_loop() -> Option<Box<EventLoop>> {
-    LOOP.take()
+/// Says in which phase of its worker this thread has let go of the loop; `None`: it is about to
+/// take it again. Tells what was said last: `None` if the loop was handed over meanwhile.
+pub(crate) fn note_released(phase: Option<Phase>) -> Option<Phase> {
+    RELEASED.replace(phase)
 }
 
 /// This thread is about to wait: another one continues its loop. Costs nothing on a thread that has
 /// none.
 pub(crate) fn hand_over_loop() {
-    if let Some(event_loop) = LOOP.take() {
-        event_loop.thread_pool().run(event_loop);
+    if let Some(phase) = note_released(None) {
+        RUNNING.with_borrow(|worker| {
+            if let Some(worker) = worker {
+                worker.pass_on(phase, false);
+            }
+        });
     }
 }

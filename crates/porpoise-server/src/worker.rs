@@ -22,9 +22,12 @@
 //! client, who would interrupt this thread or, worse, the other core, once for each reply.
 //!
 //! A connection is in its slot, or checked out: being served by the thread that runs this loop, or
-//! by one that had to hand the loop over because its statement waits ([`crate::thread_pool`]). That
+//! by one that has none, because its statement waits or takes long ([`crate::thread_pool`]). That
 //! thread sends the connection back by message. While it is checked out, its socket is still
-//! watched, so that the death of a client is noticed at once, whatever its statement waits for.
+//! watched, so that the death of a client is noticed at once, whatever its statement does.
+//!
+//! [`Worker`] is the loop and whose it is: the thread that runs it lets go of it while it serves a
+//! connection or syncs the log, and takes it again afterwards, unless another thread has it then.
 //!
 //! A commit that is not yet on disk keeps its connection in the slot, with its reply held back,
 //! until a message says that it is durable.
@@ -39,24 +42,26 @@ mod wait;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::connection::{Connection, NextState};
 use crate::io_buffers::IoBuffers;
 use crate::listener::Listener;
 use crate::ready_queue::ReadyQueue;
 use crate::server_state::ServerState;
-use crate::thread_pool::{self, ThreadPool};
+use crate::thread_pool::{self, PoolThread};
+use crate::thread_priority::thread_cpu_time;
 
 use acceptor::{Acceptor, NothingToAccept};
 use connections::{ConnectionTable, SlotState};
 pub(crate) use inbox::{WorkerInbox, WorkerMessage};
 use rings::PolledRings;
 use socket_spin::SocketSpin;
-use wait::CommitSync;
+use wait::{CommitSync, Found};
 
 const WAKE: Token = Token(usize::MAX);
 /// Listeners' tokens lie below [`WAKE`], connections' from 0 up.
@@ -66,8 +71,190 @@ const EVENTS_MAX: usize = 256;
 /// The longest time that replies wait for the other replies of their turn.
 const HOLD_MAX: Duration = Duration::from_micros(200);
 
+/// A connection whose last statements took more of a processor is served by a thread of its own the next time.
+const LONG_MIN: Duration = Duration::from_millis(1);
+
 /// Clients that a worker accepts before it serves those it has.
 const ACCEPTS_PER_TURN: usize = 8;
+
+/// An event loop, and the thread that runs it.
+///
+/// ```text
+///   thread 1   ─ runs the loop ─┐release ── serves a connection ────────────┐reclaim: has lost it
+///                               └─ loop: nobody's ─┐                        └─ sends the connection back
+///   thread 2                                       └pass_on, run ─ runs the loop ─ …
+/// ```
+pub(crate) struct Worker {
+    /// Odd while the thread that runs the loop has let go of it; another number each time. Changed
+    /// by whoever holds the lock.
+    phase: AtomicU64,
+    event_loop: Mutex<EventLoop>,
+    /// `None` while the loop waits for a thread.
+    runner: Mutex<Option<Arc<PoolThread>>>,
+    pub server: Arc<ServerState>,
+    pub inbox: Arc<WorkerInbox>,
+}
+
+/// What a look at a [`Worker`] from another thread tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Phase(u64);
+
+impl Phase {
+    /// The worker's thread has let go of the loop: it serves a connection, or syncs the log.
+    pub fn is_released(self) -> bool {
+        self.0 % 2 == 1
+    }
+}
+
+/// Who has a loop after its thread has let go of it.
+enum Reclaimed<'a> {
+    Own(MutexGuard<'a, EventLoop>),
+    /// Another thread, as this one has said that it waits.
+    HandedOver,
+    /// Another thread, as this one took too long.
+    TakenOver,
+}
+
+impl Worker {
+    pub fn new(event_loop: EventLoop) -> Arc<Worker> {
+        Arc::new(Worker {
+            phase: AtomicU64::new(0),
+            server: event_loop.server.clone(),
+            inbox: event_loop.inbox.clone(),
+            event_loop: Mutex::new(event_loop),
+            runner: Mutex::new(None),
+        })
+    }
+
+    /// Runs the loop until the server ends, or until another thread has it.
+    pub fn run(self: &Arc<Worker>, thread: &Arc<PoolThread>, buffers: &mut IoBuffers) {
+        let mut held = self.event_loop.lock();
+        *self.runner.lock() = Some(thread.clone());
+        // Of the turn in which the loop was handed over.
+        held.send_held();
+        loop {
+            held.begin_turn();
+            while let Some((token, mut connection)) = held.next_to_serve(buffers) {
+                self.release(held);
+                let next = serve(&mut connection, buffers);
+                held = match self.reclaim() {
+                    Reclaimed::Own(held) => held,
+                    Reclaimed::HandedOver => return give_back(token, connection, next),
+                    Reclaimed::TakenOver => {
+                        connection.takes_long = thread.priority.is_computing();
+                        return give_back(token, connection, next);
+                    }
+                };
+                held.served(token, connection, next);
+            }
+            held.send_held();
+            if held.has_ended() {
+                return;
+            }
+            let from = Instant::now();
+            let mut found = held.look_for_work(from);
+            if let Found::CommitsToSync(sync) = found {
+                self.release(held);
+                let synced = sync.run(&self.server);
+                let Reclaimed::Own(again) = self.reclaim() else {
+                    return;
+                };
+                held = again;
+                found = held.record_sync(sync, synced);
+            }
+            if matches!(found, Found::Nothing) {
+                held.wait(from);
+            }
+            held.expire();
+        }
+    }
+
+    /// Lets go of the loop, which any thread may take over from here on.
+    fn release(&self, held: MutexGuard<'_, EventLoop>) {
+        thread_pool::note_released(Some(self.advance()));
+        drop(held);
+    }
+
+    /// Takes the loop again, unless another thread has it.
+    fn reclaim(&self) -> Reclaimed<'_> {
+        let Some(phase) = thread_pool::note_released(None) else {
+            return Reclaimed::HandedOver;
+        };
+        match self.lock_in(phase) {
+            Some(held) => {
+                self.advance();
+                Reclaimed::Own(held)
+            }
+            None => Reclaimed::TakenOver,
+        }
+    }
+
+    /// Only for who holds the lock.
+    fn advance(&self) -> Phase {
+        let next = Phase(self.phase.load(Ordering::Relaxed) + 1);
+        self.phase.store(next.0, Ordering::Release);
+        next
+    }
+
+    /// The loop, if it is in that phase still, in which its thread has let go of it. Doesn't wait
+    /// for a thread that runs the loop.
+    fn lock_in(&self, phase: Phase) -> Option<MutexGuard<'_, EventLoop>> {
+        while self.phase() == phase {
+            if let Some(held) = self.event_loop.try_lock() {
+                return (self.phase() == phase).then_some(held);
+            }
+            // Somebody is about to take it over, or about to find that it is too late for that.
+            std::thread::yield_now();
+        }
+        None
+    }
+
+    // ── For other threads, and one that waits ────────────────────────────────────────────────
+
+    pub fn phase(&self) -> Phase {
+        Phase(self.phase.load(Ordering::Acquire))
+    }
+
+    /// The thread that runs the loop, or has let go of it.
+    pub fn runner(&self) -> Option<Arc<PoolThread>> {
+        self.runner.lock().clone()
+    }
+
+    /// Has another thread go on with the loop, if it is in that phase still, in which its thread
+    /// has let go of it. `is_computing`: that thread was seen to.
+    pub fn pass_on(self: &Arc<Worker>, phase: Phase, is_computing: bool) {
+        let Some(held) = self.lock_in(phase) else {
+            return;
+        };
+        let pool = &self.server.thread_pool;
+        // Under the lock: before the thread can find out that it has no loop any more.
+        if let Some(runner) = self.runner.lock().take() {
+            pool.set_apart(&runner, is_computing);
+        }
+        self.advance();
+        drop(held);
+        pool.run(self.clone());
+    }
+}
+
+/// A connection was served by a thread that has no loop, or has it no more: returns it to its
+/// worker.
+fn give_back(token: Token, mut connection: Box<Connection>, mut next: NextState) {
+    // The turn that the reply would be held back for is over.
+    if matches!(next, NextState::ReplyHeld) {
+        next = connection.send_held();
+    }
+    let inbox = connection.inbox().clone();
+    inbox.send(WorkerMessage::StatementDone(token, connection, next));
+}
+
+/// Serves a connection on a thread that has no loop.
+pub(crate) fn serve_apart(token: Token, mut connection: Box<Connection>, buffers: &mut IoBuffers) {
+    let began = thread_cpu_time();
+    let next = serve(&mut connection, buffers);
+    connection.takes_long = thread_cpu_time().saturating_sub(began) >= LONG_MIN;
+    give_back(token, connection, next);
+}
 
 pub(crate) struct EventLoop {
     server: Arc<ServerState>,
@@ -83,6 +270,8 @@ pub(crate) struct EventLoop {
     commit_sync: CommitSync,
     /// The server stops: when statements are interrupted.
     stopping: Option<Instant>,
+    /// No connection was served in this turn yet.
+    is_first: bool,
     now: Instant,
 }
 
@@ -107,10 +296,10 @@ impl EventLoop {
         poll: Poll,
         inbox: Arc<WorkerInbox>,
         listeners: Arc<[Listener]>,
-    ) -> io::Result<Box<EventLoop>> {
+    ) -> io::Result<EventLoop> {
         let traffic = inbox.traffic.clone();
         let acceptor = Acceptor::open(server.clone(), listeners, traffic, poll.registry())?;
-        Ok(Box::new(EventLoop {
+        Ok(EventLoop {
             server,
             inbox,
             poll,
@@ -126,68 +315,53 @@ impl EventLoop {
             socket_spin: SocketSpin::default(),
             commit_sync: CommitSync::default(),
             stopping: None,
+            is_first: true,
             now: Instant::now(),
-        }))
+        })
     }
 
-    pub fn thread_pool(&self) -> Arc<ThreadPool> {
-        self.server.thread_pool.clone()
+    fn begin_turn(&mut self) {
+        self.read_messages();
+        self.ready.begin_turn();
+        self.is_first = true;
     }
 
-    /// Runs until the server ends or until a statement has to wait; then another thread has the
-    /// loop.
-    pub fn run(mut self: Box<Self>, buffers: &mut IoBuffers) {
-        // Of the turn in which the loop was handed over.
-        self.send_held();
-        loop {
-            self.read_messages();
-            self.ready.begin_turn();
-            let mut is_first = true;
-            while let Some(token) = self.next_ready(is_first) {
-                is_first = false;
-                buffers.holds_replies =
-                    !self.ready.is_empty() || !self.held_replies.tokens.is_empty();
-                let Some(mut connection) = self.check_out(token) else {
-                    continue;
-                };
-                self.record_served(token);
-                thread_pool::park_loop(self);
-                let mut next = serve(&mut connection, buffers);
-                match thread_pool::reclaim_loop() {
-                    Some(back) => self = back,
-                    None => {
-                        // The turn that the reply would be held back for is over.
-                        if matches!(next, NextState::ReplyHeld) {
-                            next = connection.send_held();
-                        }
-                        let inbox = connection.inbox().clone();
-                        inbox.send(WorkerMessage::StatementDone(token, connection, next));
-                        return;
-                    }
-                }
-                if matches!(next, NextState::ReplyHeld) {
-                    self.record_held(token);
-                }
-                self.check_in(token, connection, next);
-                let held = &self.held_replies;
-                if !held.tokens.is_empty() && held.since.elapsed() > HOLD_MAX {
-                    self.send_held();
-                }
+    /// The next connection of this turn, checked out. One whose statements take long is given to a
+    /// thread of its own.
+    fn next_to_serve(&mut self, buffers: &mut IoBuffers) -> Option<(Token, Box<Connection>)> {
+        while let Some(token) = self.next_ready() {
+            self.is_first = false;
+            buffers.holds_replies = !self.ready.is_empty() || !self.held_replies.tokens.is_empty();
+            let Some(connection) = self.check_out(token) else {
+                continue;
+            };
+            self.record_served(token);
+            if connection.takes_long {
+                self.server.thread_pool.serve_apart(token, connection);
+                continue;
             }
+            return Some((token, connection));
+        }
+        None
+    }
+
+    /// A connection was served by the thread that runs this loop.
+    fn served(&mut self, token: Token, connection: Box<Connection>, next: NextState) {
+        if matches!(next, NextState::ReplyHeld) {
+            self.record_held(token);
+        }
+        self.check_in(token, connection, next);
+        let held = &self.held_replies;
+        if !held.tokens.is_empty() && held.since.elapsed() > HOLD_MAX {
             self.send_held();
-            if self.has_ended() {
-                return;
-            }
-            self.wait();
-            self.expire();
         }
     }
 
-    fn next_ready(&mut self, is_first: bool) -> Option<Token> {
+    fn next_ready(&mut self) -> Option<Token> {
         if self.stopping.is_some() {
             return self.ready.pop_any();
         }
-        self.ready.pop(is_first, self.now)
+        self.ready.pop(self.is_first, self.now)
     }
 
     fn record_served(&mut self, token: Token) {

@@ -2,11 +2,12 @@
 //!
 //! A database in a temporary folder, sysbench's OLTP table, a server in this process, and the
 //! read-write mix over every way in, the embedded one included; then one table of figures, each
-//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`] and [`queries`] are experiments of
-//! their own.
+//! beside its ratio to TCP's. [`locks`], [`connect`], [`ceiling`], [`fairness`] and [`queries`] are
+//! experiments of their own.
 
 mod ceiling;
 mod connect;
+mod fairness;
 mod locks;
 mod peer;
 mod queries;
@@ -92,6 +93,8 @@ enum Experiment {
     /// Measure 92 joins of 4 to 14 tables whose columns are skewed and tied to each other, the same
     /// way
     Joins(queries::QueriesOptions),
+    /// Measure what clients that ask for little get beside statements that compute for long
+    Fairness(fairness::FairnessOptions),
 }
 
 pub fn run(options: &BenchOptions) -> ExitCode {
@@ -104,6 +107,7 @@ pub fn run(options: &BenchOptions) -> ExitCode {
         Some(Experiment::Tpch(options)) => queries::measure_tpch(options),
         Some(Experiment::Ssb(options)) => queries::measure_ssb(options),
         Some(Experiment::Joins(options)) => queries::measure_joins(options),
+        Some(Experiment::Fairness(options)) => fairness::measure(options),
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use porpoise_protocol::frame::{PacketReader, PacketWriter};
 use porpoise_protocol::handshake::REUSE_REQUEST;
@@ -17,6 +17,10 @@ use super::{Connection, LOGIN_BYTES_MAX, NextState, PacketOutcome, Phase};
 
 /// Commands served in a row before other connections have their turn.
 const COMMANDS_PER_TURN_MAX: usize = 32;
+
+/// How long commands are served in a row, if the client has sent several at once. It doesn't end a
+/// command that takes longer.
+const TURN_MAX: Duration = Duration::from_micros(500);
 
 /// A reply that is longer is sent at once: it is worth a system call of its own.
 const HELD_REPLY_BYTES_MAX: usize = 16 << 10;
@@ -60,11 +64,16 @@ impl Connection {
 
     fn serve_packets(&mut self, buffers: &mut IoBuffers) -> NextState {
         let mut commands = 0;
+        // When the second command began: a client that sends one at a time costs no look at a
+        // clock.
+        let mut second_began: Option<Instant> = None;
         // The last read took everything that had come.
         let mut drained = false;
         loop {
             loop {
-                if commands >= COMMANDS_PER_TURN_MAX {
+                if commands >= COMMANDS_PER_TURN_MAX
+                    || second_began.is_some_and(|began| began.elapsed() >= TURN_MAX)
+                {
                     return NextState::Again;
                 }
                 let packet = match buffers.reader.next_packet() {
@@ -72,6 +81,9 @@ impl Connection {
                     Ok(None) => break,
                     Err(error) => return self.refuse_packet(error, &mut buffers.writer),
                 };
+                if commands == 1 {
+                    second_began = Some(Instant::now());
+                }
                 commands += 1;
                 self.packets = self.packets.saturating_add(1);
                 self.count(|traffic| &traffic.commands, 1);
@@ -272,6 +284,7 @@ impl Connection {
         self.phase = Phase::Handshake(Box::new(handshake));
         self.packets = 0;
         self.is_settled = false;
+        self.takes_long = false;
         self.began = Instant::now();
         PacketOutcome::Reply
     }

@@ -283,7 +283,7 @@ mod tests {
 
     /// A loop of a server with one connection slot, which another worker has taken between the
     /// loop's look at it and its `accept`; and the client that was accepted.
-    fn accepted_too_late() -> (Box<EventLoop>, ConnectionSlot, TcpStream) {
+    fn accepted_too_late() -> (EventLoop, ConnectionSlot, TcpStream) {
         let engine = Engine::open(EngineOptions {
             location: Location::Memory,
             variables: vec![("max_connections".into(), "1".into())],

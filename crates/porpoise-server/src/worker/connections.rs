@@ -51,6 +51,8 @@ pub(super) struct Slot {
     pub sync_interval: u32,
     /// When it was last seen in the middle of something.
     pub last_active: LastActive,
+    /// What it last began was a transaction that wasn't over with its turn.
+    pub begins_transactions: bool,
 }
 
 impl Slot {
@@ -67,6 +69,7 @@ impl Slot {
             awaiting_reuse: false,
             sync_interval: 0,
             last_active: None,
+            begins_transactions: false,
         }
     }
 
@@ -198,7 +201,9 @@ impl EventLoop {
             SlotState::Resident(connection) if !slot.reply_held => {
                 if !slot.queued {
                     slot.queued = true;
-                    let is_high_priority = slot.last_active.is_some() || connection.is_ending();
+                    let is_high_priority = slot.last_active.is_some()
+                        || !slot.begins_transactions
+                        || connection.is_urgent();
                     self.ready.push(token, is_high_priority, self.now);
                 }
             }
@@ -285,7 +290,8 @@ impl EventLoop {
         mut again: bool,
     ) {
         let due = connection.deadline(self.now);
-        let is_active = connection.is_active();
+        let is_active = connection.is_active(&next);
+        let is_in_transaction = connection.is_in_transaction();
         if connection.is_ring() && !matches!(next, NextState::Committing(_)) {
             self.poll_ring_of(token);
         }
@@ -297,6 +303,9 @@ impl EventLoop {
         slot.reply_held = matches!(next, NextState::Committing(_) | NextState::ReplyHeld);
         again |= std::mem::take(&mut slot.missed_event);
         let awaiting_reuse = usize::from(slot.awaiting_reuse);
+        if slot.last_active.is_none() {
+            slot.begins_transactions = is_in_transaction;
+        }
         self.ready.active.record(&mut slot.last_active, is_active);
         self.connections.awaiting_reuse += awaiting_reuse;
         let index = index_of(token);

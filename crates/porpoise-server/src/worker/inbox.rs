@@ -14,7 +14,7 @@ use crate::traffic::TrafficCounters;
 pub(crate) enum WorkerMessage {
     /// Take over a connection that another worker had.
     Adopt(Box<Connection>),
-    /// A statement that waited on a thread of its own is done: its connection comes back.
+    /// A statement on a thread without the loop is done: its connection comes back.
     StatementDone(Token, Box<Connection>, NextState),
     /// The connection's commit is on disk, or never will be.
     CommitDurable(Token, porpoise_storage::Result<()>),
@@ -81,6 +81,11 @@ impl WorkerInbox {
     pub fn take(&self) -> Vec<WorkerMessage> {
         let mut messages = self.messages.lock();
         messages.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The worker sleeps, and nobody has woken it yet.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::SeqCst)
     }
 
     /// Says whether the worker is about to sleep, or is awake again. After saying that it is about

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Token};
 
+use crate::server_state::ServerState;
+
 use super::connections::SlotState;
 use super::{EventLoop, FIRST_LISTENER, WAKE};
 
@@ -53,10 +55,43 @@ impl CommitSync {
     }
 }
 
+/// What a worker finds when all that was ready is served.
+pub(super) enum Found {
+    /// A connection that is ready, or a message.
+    Work,
+    /// Commits that are to be synced on this thread first.
+    CommitsToSync(OwnSync),
+    Nothing,
+}
+
+/// A sync that the worker's own thread does.
+pub(super) struct OwnSync {
+    /// There is other work, for after it.
+    found: bool,
+    /// It is for the only client that the worker has served lately.
+    is_alone: bool,
+}
+
+/// Whether it was this thread that synced, rather than one that was at it already.
+pub(super) struct Synced(bool);
+
+impl OwnSync {
+    /// Syncs the commits that wait, without the loop.
+    pub fn run(&self, server: &ServerState) -> Synced {
+        let began = Instant::now();
+        let led = server.engine.sync_pending();
+        let took = began.elapsed();
+        let led = led && took > SYNC_TIME_MIN;
+        if led {
+            server.group_commit_delay.record_sync(took);
+        }
+        Synced(led)
+    }
+}
+
 impl EventLoop {
-    /// Waits until a connection is ready, a message has come, or a deadline is over.
-    pub(super) fn wait(&mut self) {
-        let from = Instant::now();
+    /// Polls once, when all that was ready is served. `from`: now.
+    pub(super) fn look_for_work(&mut self, from: Instant) -> Found {
         self.now = from;
         self.ready.active.advance(from);
         self.arm_silent_rings();
@@ -71,11 +106,14 @@ impl EventLoop {
             self.poll_sockets(Some(Duration::ZERO));
         }
         if has_commits {
-            found = self.sync_commits(found);
+            return self.sync_commits(found);
         }
-        if found {
-            return;
-        }
+        if found { Found::Work } else { Found::Nothing }
+    }
+
+    /// Waits until a connection is ready, a message has come, or a deadline is over; the worker ran
+    /// out of work at `from`.
+    pub(super) fn wait(&mut self, from: Instant) {
         if self.rings.is_empty() {
             self.wait_for_sockets(from);
         } else {
@@ -84,7 +122,8 @@ impl EventLoop {
     }
 
     fn wait_for_rings(&mut self) {
-        if !self.spin_for_rings() && !self.arm_rings(true) {
+        let is_crowded = self.server.thread_pool.turn_monitor.is_crowded();
+        if (is_crowded || !self.spin_for_rings()) && !self.arm_rings(true) {
             self.sleep();
             self.rings.spin.woke();
         }
@@ -96,7 +135,8 @@ impl EventLoop {
         // Both the worker and its client have slept for the disk. If this thread sleeps again, the
         // system wakes the client here, at the next reply, rather than on the other core: that
         // saves an interrupt, which is more than spinning can win.
-        let budget = match std::mem::take(&mut self.commit_sync.synced_alone) {
+        let is_crowded = self.server.thread_pool.turn_monitor.is_crowded();
+        let budget = match std::mem::take(&mut self.commit_sync.synced_alone) || is_crowded {
             true => Duration::ZERO,
             false => self.socket_spin.budget(),
         };
@@ -119,29 +159,29 @@ impl EventLoop {
 
     // ── Commits ──────────────────────────────────────────────────────────────────────────────
 
-    /// Has the commits synced that wait for it, or delays that; `found`: there is other work. True
-    /// if there is now.
-    fn sync_commits(&mut self, found: bool) -> bool {
+    /// Has the commits synced that wait for it, or delays that; `found`: there is other work.
+    fn sync_commits(&mut self, found: bool) -> Found {
         // Commits that come at once share the sync; under steady load it isn't put off for ever.
         let may_wait = self.commit_sync.turns_unsynced < TURNS_UNSYNCED_MAX;
         if found && (may_wait || self.should_delay_sync()) {
             self.commit_sync.turns_unsynced += 1;
-            return true;
+            return Found::Work;
         }
         while !found && self.should_delay_sync() {
             rustix::thread::sched_yield();
-            if self.poll_rings()
-                || self.poll_sockets(Some(Duration::ZERO))
-                || !self.inbox.is_empty()
-            {
-                return true;
+            if self.has_work() {
+                return Found::Work;
             }
         }
-        self.sync_or_hand_over();
-        found
-            || !self.inbox.is_empty()
-            || self.poll_rings()
-            || self.poll_sockets(Some(Duration::ZERO))
+        match self.request_sync(found) {
+            Some(own) => Found::CommitsToSync(own),
+            None if found || self.has_work() => Found::Work,
+            None => Found::Nothing,
+        }
+    }
+
+    fn has_work(&mut self) -> bool {
+        !self.inbox.is_empty() || self.poll_rings() || self.poll_sockets(Some(Duration::ZERO))
     }
 
     /// Commits of other clients are likely to come before a sync of those that wait would be worth
@@ -153,9 +193,9 @@ impl EventLoop {
             .should_delay(Instant::now(), pending)
     }
 
-    /// Syncs on this thread, or has the sync thread do it if other connections have something to do
-    /// meanwhile.
-    fn sync_or_hand_over(&mut self) {
+    /// Has the sync thread sync if other connections have something to do meanwhile; otherwise this
+    /// thread is to do it.
+    fn request_sync(&mut self, found: bool) -> Option<OwnSync> {
         let commit_sync = &mut self.commit_sync;
         commit_sync.turns_unsynced = 0;
         let waiting = self.inbox.commits.load(Ordering::SeqCst);
@@ -165,15 +205,24 @@ impl EventLoop {
         let is_short = self.server.group_commit_delay.sync_time() < HAND_OVER_MIN;
         let is_own = others < OTHERS_MIN || is_short && !self.rings.is_empty();
         if !is_own && self.server.request_sync() {
-            return;
+            return None;
         }
-        let began = Instant::now();
-        let led = self.server.engine.sync_pending();
+        Some(OwnSync {
+            found,
+            is_alone: waiting == 1 && others == 0,
+        })
+    }
+
+    /// This worker's thread has synced, and has the loop again.
+    pub(super) fn record_sync(&mut self, sync: OwnSync, Synced(led): Synced) -> Found {
         self.now = Instant::now();
-        let took = self.now - began;
-        if led && took > SYNC_TIME_MIN {
-            self.server.group_commit_delay.record_sync(took);
-            commit_sync.synced_alone = waiting == 1 && others == 0;
+        if led {
+            self.commit_sync.synced_alone = sync.is_alone;
+        }
+        if sync.found || self.has_work() {
+            Found::Work
+        } else {
+            Found::Nothing
         }
     }
 
@@ -190,6 +239,7 @@ impl EventLoop {
             self.sleep_or_idle(timeout.into_iter().flatten().min());
         }
         self.inbox.set_asleep(false);
+        self.server.thread_pool.turn_monitor.worker_awoke();
         self.now = Instant::now();
     }
 

@@ -1,0 +1,348 @@
+//! How much of the processors the threads get that compute apart from the event loops.
+//!
+//! ```text
+//!   a statement has left the loop ──► has its thread run for COMPUTES_MIN since? ── yes ──► weighed with the others
+//!                                           │ no: it waits for a lock, a client, a disk, or for a core
+//!                                           └──► looked at again, after twice the time
+//! ```
+//!
+//! The system shares a core out by weight: 1,024 for an ordinary thread, a fifth less with each
+//! step of its niceness. A few threads that compute together weigh [`SHARE`] of what an ordinary
+//! thread for each core would. So the loops and their clients keep most of each core; what these
+//! leave is the computing threads', all of it.
+//!
+//! Many that compute are of the class that the system runs when it has nothing else to do. They
+//! would be no heavier together if they were nicer; but a thread of that class leaves its core to
+//! an ordinary one at once, while others keep it to the end of their time slice, several ms. In
+//! that time a loop would wait, and with many such threads it would always find one on its core.
+//!
+//! A process that isn't privileged can lower a thread's priority and not raise it again. There the
+//! thread ends with its statement.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// A thread that has run for so long since it lost its loop computes.
+const COMPUTES_MIN: Duration = Duration::from_millis(1);
+
+/// The time from leaving the loop to the first look at a thread.
+const FIRST_INTERVAL: Duration = Duration::from_millis(1);
+/// The longest time between two looks at a thread.
+const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(640);
+
+/// The weight of all threads that compute, by that of an ordinary thread for each core.
+const SHARE: f64 = 0.3;
+
+/// The weight of a thread by that of one whose niceness is one less.
+const WEIGHT_STEP: f64 = 0.8;
+
+/// So many threads for each core compute as nice ones; more run when a core is idle.
+const NICE_A_CORE: usize = 2;
+
+/// How low a thread's priority is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// As when it was started.
+    #[default]
+    Ordinary,
+    /// By so many steps nicer.
+    Nicer(i32),
+    /// Runs when a core has nothing else to do.
+    Idle,
+}
+
+/// The priority of one thread.
+pub(crate) struct ThreadPriority {
+    id: system::ThreadId,
+    /// Its niceness when it was started.
+    base: i32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    apart: Option<Apart>,
+    level: Level,
+}
+
+/// A thread that has no loop.
+struct Apart {
+    next_check: Instant,
+    interval: Duration,
+    /// How long it had run when it lost its loop.
+    cpu_time_before: Duration,
+    /// It has computed, whatever it does now.
+    has_computed: bool,
+    /// It has computed, and was on a core, or waited for one, at the last check.
+    is_computing: bool,
+}
+
+impl ThreadPriority {
+    pub fn of_this_thread() -> ThreadPriority {
+        let id = system::this_thread();
+        ThreadPriority {
+            base: system::niceness(id),
+            id,
+            state: Mutex::default(),
+        }
+    }
+
+    /// How long it has run on a core so far, where the system tells.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        system::cpu_time(self.id)
+    }
+
+    /// Its statement runs apart from here on; `is_computing`: it was seen to.
+    pub fn begin_apart(&self, is_computing: bool) {
+        self.state.lock().apart = Some(Apart {
+            next_check: Instant::now() + FIRST_INTERVAL,
+            interval: FIRST_INTERVAL,
+            cpu_time_before: self.cpu_time().unwrap_or_default(),
+            has_computed: is_computing,
+            is_computing,
+        });
+    }
+
+    /// Its statement runs apart, and has computed.
+    pub fn is_computing(&self) -> bool {
+        let state = self.state.lock();
+        state.apart.as_ref().is_some_and(|apart| apart.has_computed)
+    }
+
+    /// Its statement is done: it gets its priority back. False if it can't.
+    pub fn end_apart(&self) -> bool {
+        let mut state = self.state.lock();
+        state.apart = None;
+        if state.level != Level::Ordinary && self.set(Level::Ordinary) {
+            state.level = Level::Ordinary;
+        }
+        state.level == Level::Ordinary
+    }
+
+    fn set(&self, level: Level) -> bool {
+        match level {
+            Level::Ordinary => {
+                system::set_idle_class(self.id, false) && system::set_niceness(self.id, self.base)
+            }
+            Level::Nicer(steps) => system::set_niceness(self.id, self.base + steps),
+            Level::Idle => system::set_idle_class(self.id, true),
+        }
+    }
+
+    /// Looks what it does, if it is time. True if it computes.
+    fn computes(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        let Some(apart) = &mut state.apart else {
+            return false;
+        };
+        if now >= apart.next_check {
+            apart.interval = (apart.interval * 2).min(CHECK_INTERVAL_MAX);
+            apart.next_check = now + apart.interval;
+            let cpu_time = self.cpu_time().unwrap_or_default();
+            let ran = cpu_time.saturating_sub(apart.cpu_time_before);
+            apart.has_computed |= ran >= COMPUTES_MIN;
+            apart.is_computing = apart.has_computed && system::is_runnable(self.id);
+        }
+        apart.is_computing
+    }
+
+    /// Lowers it to this level, if it isn't lower, and still computes.
+    fn lower(&self, level: Level) {
+        let mut state = self.state.lock();
+        let computes = state.apart.as_ref().is_some_and(|apart| apart.is_computing);
+        if computes && state.level < level && self.set(level) {
+            state.level = level;
+        }
+    }
+}
+
+/// Weighs the threads that have no loop. Tells how many of them compute.
+pub(crate) fn weigh(apart: &[&ThreadPriority], cores: usize, now: Instant) -> usize {
+    let mut computing = apart.to_vec();
+    computing.retain(|priority| priority.computes(now));
+    if !computing.is_empty() {
+        let level = level(computing.len(), cores);
+        computing.iter().for_each(|priority| priority.lower(level));
+    }
+    computing.len()
+}
+
+/// How low the priority of each of so many threads is to be.
+fn level(computing: usize, cores: usize) -> Level {
+    if computing > NICE_A_CORE * cores {
+        return Level::Idle;
+    }
+    let weight_of_each = SHARE * cores as f64 / computing.max(cores) as f64;
+    Level::Nicer((weight_of_each.ln() / WEIGHT_STEP.ln()).ceil() as i32)
+}
+
+/// The processor time that this thread has spent.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        spent.tv_sec.try_into().unwrap_or(0),
+        spent.tv_nsec.try_into().unwrap_or(0),
+    )
+}
+
+/// What the system is asked.
+#[cfg(target_os = "linux")]
+mod system {
+    use std::time::Duration;
+
+    use rustix::process::{Pid, getpriority_process, setpriority_process};
+
+    pub type ThreadId = Pid;
+
+    pub fn this_thread() -> ThreadId {
+        rustix::thread::gettid()
+    }
+
+    pub fn niceness(id: ThreadId) -> i32 {
+        getpriority_process(Some(id)).unwrap_or(0)
+    }
+
+    pub fn set_niceness(id: ThreadId, niceness: i32) -> bool {
+        setpriority_process(Some(id), niceness).is_ok()
+    }
+
+    /// Puts it into the class of threads that run when a core has nothing else to do, or into the
+    /// ordinary one.
+    pub fn set_idle_class(id: ThreadId, is_idle: bool) -> bool {
+        let class = if is_idle {
+            libc::SCHED_IDLE
+        } else {
+            libc::SCHED_OTHER
+        };
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameters are read during the call alone. The thread is this one's own
+        // process', and lives; a priority touches no memory of it in any case.
+        unsafe { libc::sched_setscheduler(id.as_raw_nonzero().get(), class, &parameters) == 0 }
+    }
+
+    /// How long a thread has run. Its clock's number is made of the thread's as
+    /// `pthread_getcpuclockid` makes it.
+    pub fn cpu_time(id: ThreadId) -> Option<Duration> {
+        /// The clock is a thread's, and counts the time that it runs.
+        const THREAD_RUNS: libc::clockid_t = 4 | 2;
+        let clock = (!id.as_raw_nonzero().get() << 3) | THREAD_RUNS;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the system writes the time, which is this function's own.
+        let told = unsafe { libc::clock_gettime(clock, &mut time) };
+        let seconds = u64::try_from(time.tv_sec).ok().filter(|_| told == 0)?;
+        Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+    }
+
+    /// It is on a core, or waits for one.
+    pub fn is_runnable(id: ThreadId) -> bool {
+        let path = format!("/proc/self/task/{}/stat", id.as_raw_nonzero());
+        // The name in parentheses may hold anything; the state is what follows.
+        std::fs::read_to_string(path).is_ok_and(|stat| {
+            let after_name = stat.rsplit_once(") ").map(|(_, rest)| rest);
+            after_name.is_some_and(|rest| rest.starts_with('R'))
+        })
+    }
+}
+
+/// Elsewhere threads have no priorities of their own.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::time::Duration;
+
+    pub type ThreadId = ();
+
+    pub fn this_thread() -> ThreadId {}
+
+    pub fn niceness(_: ThreadId) -> i32 {
+        0
+    }
+
+    pub fn set_niceness(_: ThreadId, _: i32) -> bool {
+        false
+    }
+
+    pub fn set_idle_class(_: ThreadId, _: bool) -> bool {
+        false
+    }
+
+    pub fn is_runnable(_: ThreadId) -> bool {
+        false
+    }
+
+    pub fn cpu_time(_: ThreadId) -> Option<Duration> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_threads_compute_the_less_each_weighs() {
+        let Level::Nicer(steps) = level(1, 2) else {
+            panic!("{:?}", level(1, 2));
+        };
+        assert!((1..10).contains(&steps), "{steps}");
+        assert_eq!(level(2, 2), Level::Nicer(steps));
+        assert!(level(4, 2) > level(2, 2));
+        assert_eq!(level(5, 2), Level::Idle);
+        for computing in 3..=NICE_A_CORE * 2 {
+            let Level::Nicer(steps) = level(computing, 2) else {
+                panic!("{computing}");
+            };
+            let weight = WEIGHT_STEP.powi(steps) * computing as f64;
+            assert!(weight <= 2.0 * SHARE, "{computing}: {weight}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_computes_is_lowered_and_one_that_waits_is_not() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let stop = Arc::new(AtomicBool::new(false));
+        let begin = |computes: bool| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let (wait, waits) = std::sync::mpsc::channel::<()>();
+            let stop = stop.clone();
+            let thread = std::thread::spawn(move || {
+                let priority = Arc::new(ThreadPriority::of_this_thread());
+                priority.begin_apart(false);
+                tell.send(priority).unwrap();
+                while computes && !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                // It fails when the other end is dropped.
+                let _ = waits.recv();
+            });
+            (told.recv().unwrap(), wait, thread)
+        };
+        let (computing, computing_end, first) = begin(true);
+        let (waiting, waiting_end, second) = begin(false);
+        while computing.cpu_time() < Some(COMPUTES_MIN * 2) {
+            std::thread::yield_now();
+        }
+        let later = Instant::now() + CHECK_INTERVAL_MAX;
+        assert_eq!(weigh(&[&computing, &waiting], 2, later), 1);
+        assert!(computing.is_computing() && !waiting.is_computing());
+        assert_eq!(waiting.state.lock().level, Level::Ordinary);
+        assert_eq!(computing.state.lock().level, level(1, 2));
+        assert!(system::niceness(computing.id) > computing.base);
+        computing.lower(Level::Idle);
+        assert_eq!(computing.state.lock().level, Level::Idle);
+        // Whether it can be raised again is up to the process' privileges.
+        let is_raised = computing.end_apart();
+        assert_eq!(system::niceness(computing.id) == computing.base, is_raised);
+        assert!(waiting.end_apart());
+        stop.store(true, Ordering::Relaxed);
+        drop((computing_end, waiting_end));
+        first.join().unwrap();
+        second.join().unwrap();
+    }
+}
