@@ -320,8 +320,12 @@ impl Charge {
 }
 
 impl Drop for Charge {
+    #[inline]
     fn drop(&mut self) {
-        self.clear();
+        // Of a small buffer nothing was taken.
+        if self.account.is_some() {
+            self.clear();
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use porpoise_core::error::{Condition, Error, Level, Result};
 use porpoise_core::memory::Charge;
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::{compare, comparison};
-use porpoise_expr::function::{Call, Eval};
+use porpoise_expr::function::{Call, Eval, Function};
 use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind, SlotId};
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
@@ -231,38 +231,7 @@ impl Evaluate for Expr {
             ExprKind::Call {
                 function,
                 arguments,
-            } => {
-                let (eval, strict) = match function.eval {
-                    Eval::Lazy(eval) => {
-                        return eval(&mut Call {
-                            function,
-                            context: exec,
-                            arguments,
-                            ty: &self.ty,
-                        });
-                    }
-                    Eval::Strict(eval) => (eval, true),
-                    Eval::Values(eval) => (eval, false),
-                };
-                let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
-                let mut charge = Charge::default();
-                for argument in arguments {
-                    let value = argument.eval(exec)?;
-                    if strict && value.is_null() {
-                        return Ok(Value::Null);
-                    }
-                    exec.charge_long(&value, &mut charge)?;
-                    values.push(value);
-                }
-                let mut call = Call {
-                    function,
-                    context: exec,
-                    arguments,
-                    ty: &self.ty,
-                };
-                let result = eval(&mut call, &values)?;
-                call.bounded(result)
-            }
+            } => call(exec, function, arguments, &self.ty),
             ExprKind::Row(_) => Err(Error::operand_columns(1)),
             ExprKind::Subquery { number, kind } => exec.subquery(*number, kind),
             ExprKind::Aggregate(_) => Err(Error::invalid_group_function_use()),
@@ -272,6 +241,46 @@ impl Evaluate for Expr {
     fn eval_condition(&self, exec: &mut Exec<'_>) -> Result<bool> {
         Ok(convert::to_bool(&self.eval(exec)?) == Some(true))
     }
+}
+
+/// Calls a function. Apart from [`Expr::eval`](Evaluate::eval), whose frame on the stack stays small.
+#[inline(never)]
+fn call(
+    exec: &mut Exec<'_>,
+    function: &'static Function,
+    arguments: &[Expr],
+    ty: &DataType,
+) -> Result<Value> {
+    let (eval, strict) = match function.eval {
+        Eval::Lazy(eval) => {
+            return eval(&mut Call {
+                function,
+                context: exec,
+                arguments,
+                ty,
+            });
+        }
+        Eval::Strict(eval) => (eval, true),
+        Eval::Values(eval) => (eval, false),
+    };
+    let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(arguments.len());
+    let mut charge = Charge::default();
+    for argument in arguments {
+        let value = argument.eval(exec)?;
+        if strict && value.is_null() {
+            return Ok(Value::Null);
+        }
+        exec.charge_long(&value, &mut charge)?;
+        values.push(value);
+    }
+    let mut call = Call {
+        function,
+        context: exec,
+        arguments,
+        ty,
+    };
+    let result = eval(&mut call, &values)?;
+    call.bounded(result)
 }
 
 #[inline]
