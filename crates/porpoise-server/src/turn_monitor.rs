@@ -1,7 +1,7 @@
 //! Takes event loops away from threads whose statements take long.
 //!
 //! ```text
-//!   every TICK, for each worker:   its thread has the loop, or is at another statement than before ──► nothing
+//!   every tick, for each worker:   its thread has the loop, or is at another statement than before ──► nothing
 //!                                  it is at the same statement for TURN_MAX ──► another thread takes the loop
 //! ```
 //!
@@ -26,7 +26,11 @@ use crate::thread_priority;
 use crate::worker::{Phase, Worker};
 
 /// The time from one look at the workers to the next.
-const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(2);
+
+/// The same while no worker that is awake has more than one connection: nobody waits for another
+/// one's statement, but for a client that logs in. Each look interrupts a thread that spins.
+const LONE_TICK: Duration = Duration::from_millis(20);
 
 /// For how long a thread is found at the same statement before another one takes the loop.
 const TURN_MAX: Duration = Duration::from_micros(1500);
@@ -181,7 +185,7 @@ impl Watch {
             0
         };
         if self.idle_ticks < IDLE_TICKS_MAX {
-            thread::park_timeout(TICK);
+            thread::park_timeout(self.tick());
             return;
         }
         self.idle_ticks = 0;
@@ -193,6 +197,17 @@ impl Watch {
             thread::park();
         }
         monitor.is_asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn tick(&self) -> Duration {
+        let is_shared = |watched: &Watched| {
+            let inbox = &watched.worker.inbox;
+            inbox.connections.load(Ordering::Relaxed) > 1 && !inbox.is_asleep()
+        };
+        match self.workers.iter().any(is_shared) {
+            true => TICK,
+            false => LONE_TICK,
+        }
     }
 
     fn all_asleep(&self) -> bool {
