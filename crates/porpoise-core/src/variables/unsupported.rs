@@ -358,7 +358,6 @@ const VALUES: &[&str] = &[
     "table_open_cache_instances",
     "tablespace_definition_cache",
     "temptable_max_mmap",
-    "temptable_max_ram",
     "thread_concurrency",
     "thread_pool_idle_timeout",
     "thread_pool_max_threads",
