@@ -9,7 +9,7 @@
 //!   thread 1   loop ── statement ── must wait ── … ── wakes ── replies ── returns its connection
 //!                                     │ loop
 //!   thread 2   standby ───────────────┴──────► loop ── statement ─────────────────── … ── replies
-//!                                                          │ takes long: 2 ms
+//!                                                          │ takes long: 4 ms
 //!   thread 3   standby ────────────────────────────────────┴──────► loop ── statement ── …
 //! ```
 //!
