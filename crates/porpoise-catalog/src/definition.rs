@@ -96,6 +96,8 @@ pub struct TableState {
 pub struct TableSample {
     /// About how many rows the table had when the sample was taken.
     pub table_rows: u64,
+    /// The version of the table's rows that it was taken of: another one has other columns.
+    pub layout: Option<Arc<RowLayout>>,
     /// How many rows the sample has.
     pub rows: usize,
     /// Their values, by column; none of columns that hold long values. TIMESTAMPs are in UTC.

@@ -34,12 +34,15 @@ pub fn of_table(store: &Store, table: &Table) -> Option<Arc<TableSample>> {
     let rows = store.approximate_len(table.space);
     if let Some(sample) = &*table.state.sample.load() {
         let (less, more) = (rows.min(sample.table_rows), rows.max(sample.table_rows));
-        if more as f64 <= less as f64 * CHANGE_MAX + 1.0 {
+        let layout = sample.layout.as_ref();
+        let is_of_version = layout.is_some_and(|layout| Arc::ptr_eq(layout, &table.layout));
+        if is_of_version && more as f64 <= less as f64 * CHANGE_MAX + 1.0 {
             return (sample.rows > 0).then(|| sample.clone());
         }
     }
     let mut sample = TableSample {
         table_rows: rows,
+        layout: Some(table.layout.clone()),
         columns: table.columns.iter().map(|_| Vec::new()).collect(),
         distinct: table.columns.iter().map(|_| OnceLock::new()).collect(),
         ..TableSample::default()
