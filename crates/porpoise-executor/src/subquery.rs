@@ -24,14 +24,20 @@ use crate::{Exec, operator};
 enum SubplanResult {
     Value(Value),
     Exists(bool),
-    Rows {
-        rows: Vec<Vec<Value>>,
-        /// Encoded single values, for `=`: a look-up instead of a search.
-        set: HashSet<Box<[u8]>>,
-        has_null: bool,
-        /// For the rows and the set.
-        _charge: Charge,
-    },
+    Rows(Rows),
+}
+
+/// The rows that an operand is compared with.
+#[derive(Default)]
+struct Rows {
+    /// How many there are.
+    count: usize,
+    /// For `=`: the rows without NULL, encoded, for a look-up instead of a search.
+    set: HashSet<Box<[u8]>>,
+    /// The rows that a look-up can't find: for `=` those with a NULL, and all where the operand
+    /// may be a row with NULLs; else all.
+    searched: Vec<Vec<Value>>,
+    charge: Charge,
 }
 
 /// What a row takes beside its values, and an encoded value beside its bytes.
@@ -46,11 +52,12 @@ impl SubplanResult {
         match self {
             SubplanResult::Value(value) => Some(of_value(value)),
             SubplanResult::Exists(_) => Some(size_of::<SubplanResult>()),
-            SubplanResult::Rows { rows, .. } if rows.len() <= KEPT_ROWS_MAX => {
-                // The set holds the values once more.
-                Some(rows.iter().flatten().map(of_value).sum::<usize>() * 2)
+            SubplanResult::Rows(rows) if rows.count <= KEPT_ROWS_MAX => {
+                let searched = rows.searched.iter().flatten().map(of_value).sum::<usize>();
+                let looked_up = rows.set.iter().map(|key| key.len() + size_of_val(key));
+                Some(searched + looked_up.sum::<usize>() + size_of::<SubplanResult>())
             }
-            SubplanResult::Rows { .. } => None,
+            SubplanResult::Rows(_) => None,
         }
     }
 }
@@ -123,20 +130,9 @@ impl<'a> Exec<'a> {
             (SubplanResult::Exists(found), SubqueryKind::Exists { negated }) => {
                 Ok(truth(found != negated))
             }
-            (
-                SubplanResult::Rows {
-                    rows,
-                    set,
-                    has_null,
-                    ..
-                },
-                SubqueryKind::Quantified {
-                    operand,
-                    op,
-                    all,
-                    domains,
-                },
-            ) => self.quantified(rows, set, *has_null, operand, *op, *all, domains),
+            (SubplanResult::Rows(rows), SubqueryKind::Quantified { .. }) => {
+                self.quantified(rows, kind)
+            }
             _ => Err(Error::engine_error("a subquery's result of another kind")),
         }
     }
@@ -231,85 +227,122 @@ impl<'a> Exec<'a> {
                 Ok(SubplanResult::Value(value))
             }
             SubqueryKind::Exists { .. } => Ok(SubplanResult::Exists(input.next(self)?)),
-            SubqueryKind::Quantified { .. } => {
-                let (mut rows, mut set, mut has_null) = (Vec::new(), HashSet::new(), false);
-                let mut charge = Charge::default();
+            SubqueryKind::Quantified { operand, .. } => {
+                let may_be_null = operands_of(operand).iter().any(|part| part.nullable);
+                let keeps_all = !is_looked_up(kind) || (may_be_null && subplan.output.len() > 1);
+                let mut rows = Rows::default();
                 while input.next(self)? {
-                    let mut row = Vec::with_capacity(subplan.output.len());
-                    for output in &subplan.output {
-                        row.push(output.eval(self)?);
-                    }
-                    if let ([value], [output]) = (&row[..], &subplan.output[..]) {
-                        has_null |= value.is_null();
-                        let mut key = KeyBuf::new();
-                        key::encode_values(std::iter::once((value, &output.ty, false)), &mut key);
-                        set.insert(key.as_slice().into());
-                    }
-                    let values = row
-                        .iter()
-                        .map(|value| size_of_val(value) + value.heap_bytes());
-                    let bytes = values.sum::<usize>() * 2 + ROW_BYTES;
-                    charge.add(&self.session.memory, bytes)?;
-                    rows.push(row);
+                    self.add_row(&mut rows, subplan, keeps_all, is_looked_up(kind))?;
                 }
-                Ok(SubplanResult::Rows {
-                    rows,
-                    set,
-                    has_null,
-                    _charge: charge,
-                })
+                Ok(SubplanResult::Rows(rows))
             }
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn quantified(
+    /// Keeps a subquery's current row.
+    fn add_row(
         &mut self,
-        rows: &[Vec<Value>],
-        set: &HashSet<Box<[u8]>>,
-        has_null: bool,
-        operand: &Expr,
-        op: Comparison,
-        all: bool,
-        domains: &[Domain],
-    ) -> Result<Value> {
-        if rows.is_empty() {
-            return Ok(truth(all));
+        rows: &mut Rows,
+        subplan: &Subplan,
+        keeps_all: bool,
+        is_looked_up: bool,
+    ) -> Result<()> {
+        rows.count += 1;
+        let mut row = Vec::with_capacity(subplan.output.len());
+        for output in &subplan.output {
+            row.push(output.eval(self)?);
         }
-        let operands: Vec<&Expr> = match &operand.kind {
-            ExprKind::Row(elements) => elements.iter().collect(),
-            _ => vec![operand],
+        let has_null = row.iter().any(Value::is_null);
+        if is_looked_up && !has_null {
+            let mut key = KeyBuf::new();
+            let columns = row.iter().zip(&subplan.output);
+            key::encode_values(columns.map(|(value, c)| (value, &c.ty, false)), &mut key);
+            let key = key.as_slice();
+            if !rows.set.contains(key) {
+                let bytes = key.len() + ROW_BYTES;
+                rows.charge.add(&self.session.memory, bytes)?;
+                rows.set.insert(key.into());
+            }
+        }
+        // One row of a single NULL says what a thousand would.
+        let is_told = has_null && row.len() == 1 && !rows.searched.is_empty();
+        if keeps_all || (has_null && !is_told) {
+            let values = row.iter().map(|v| size_of_val(v) + v.heap_bytes());
+            let bytes = values.sum::<usize>() + ROW_BYTES;
+            rows.charge.add(&self.session.memory, bytes)?;
+            rows.searched.push(row);
+        }
+        Ok(())
+    }
+
+    /// The value of a comparison with ANY or ALL of a subquery's rows.
+    fn quantified(&mut self, rows: &Rows, kind: &SubqueryKind) -> Result<Value> {
+        let SubqueryKind::Quantified {
+            operand,
+            op,
+            all,
+            domains,
+        } = kind
+        else {
+            return Err(Error::engine_error(
+                "a subquery's rows without a comparison",
+            ));
         };
+        if rows.count == 0 {
+            return Ok(truth(*all));
+        }
+        let operands = operands_of(operand);
         let mut left = Vec::with_capacity(operands.len());
-        for operand in &operands {
+        for operand in operands {
             left.push(operand.eval(self)?);
         }
-        // `= ANY` and `<> ALL` of one column: equal values have equal keys.
-        if let ([value], true) = (
-            &left[..],
-            matches!((op, all), (Comparison::Eq, false) | (Comparison::Ne, true)),
-        ) {
-            if value.is_null() {
+        if is_looked_up(kind) {
+            if left.iter().all(Value::is_null) {
                 return Ok(Value::Null);
             }
-            let mut key = KeyBuf::new();
-            key::encode_values(std::iter::once((value, &operands[0].ty, false)), &mut key);
-            return Ok(match (set.contains(key.as_slice()), has_null) {
-                (true, _) => truth(!all),
-                (false, true) => Value::Null,
-                (false, false) => truth(all),
-            });
+            if !left.iter().any(Value::is_null) {
+                let mut key = KeyBuf::new();
+                let values = left.iter().zip(operands);
+                key::encode_values(values.map(|(value, o)| (value, &o.ty, false)), &mut key);
+                if rows.set.contains(key.as_slice()) {
+                    return Ok(truth(!all));
+                }
+            }
         }
         let mut unknown = false;
-        for row in rows {
+        for row in &rows.searched {
             self.check_interrupt()?;
-            match row_comparison(&left, row, op, domains) {
+            match row_comparison(&left, row, *op, domains) {
                 None => unknown = true,
-                Some(is) if is != all => return Ok(truth(!all)),
+                Some(is) if is != *all => return Ok(truth(!all)),
                 Some(_) => {}
             }
         }
-        Ok(if unknown { Value::Null } else { truth(all) })
+        Ok(if unknown { Value::Null } else { truth(*all) })
+    }
+}
+
+/// Whether equal rows decide, which have equal keys: `= ANY` and `<> ALL`.
+fn is_looked_up(kind: &SubqueryKind) -> bool {
+    matches!(
+        kind,
+        SubqueryKind::Quantified {
+            op: Comparison::Eq,
+            all: false,
+            ..
+        } | SubqueryKind::Quantified {
+            op: Comparison::Ne,
+            all: true,
+            ..
+        }
+    )
+}
+
+/// What a subquery's columns are compared with.
+fn operands_of(operand: &Expr) -> &[Expr] {
+    match &operand.kind {
+        ExprKind::Row(elements) => elements,
+        _ => std::slice::from_ref(operand),
     }
 }
 

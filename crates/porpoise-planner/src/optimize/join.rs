@@ -160,6 +160,12 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
     search::best_order(binder, &units, &conditions, &SlotSet::default()).rows
 }
 
+/// What a join costs each time it is executed with `outer` slots filled.
+pub fn cost(binder: &Binder<'_>, tree: &JoinTree, conditions: Vec<Expr>, outer: &SlotSet) -> f64 {
+    let (units, conditions) = take_apart(binder, tree, conditions, false);
+    search::best_order(binder, &units, &conditions, outer).cost
+}
+
 /// Conditions that read some slots, and those that don't.
 fn split(binder: &Binder<'_>, conditions: Vec<Expr>, slots: &SlotSet) -> (Vec<Expr>, Vec<Expr>) {
     if conditions.iter().all(|condition| {

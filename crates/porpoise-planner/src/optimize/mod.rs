@@ -347,12 +347,10 @@ fn from(
     }
     pushdown::into_derived(binder, &mut tree, &mut conditions);
     prepare(binder, &mut tree)?;
+    let tree = outer::simplify(binder, tree, &mut conditions);
     let tree = semijoin::convert(binder, tree, &mut conditions)?;
     let mut tree = outer::simplify(binder, tree, &mut conditions);
     disjunction::simplify(binder, &mut tree, &mut conditions);
-    let mut to_exists = |condition: &mut Expr| semijoin::to_exists(binder, condition, true);
-    conditions.iter_mut().for_each(&mut to_exists);
-    tree.for_each_on_mut(&mut to_exists);
     let has_subquery = |expr: &Expr| expr.has_subquery();
     if conditions.iter().any(has_subquery) || tree.any_on(&mut |on| on.has_subquery()) {
         let plain = conditions
@@ -360,6 +358,9 @@ fn from(
             .filter(|condition| !condition.has_subquery());
         let plain: Vec<Expr> = plain.cloned().collect();
         binder.block_rows = join::estimate(binder, &tree, &plain);
+        let mut to_exists = |condition: &mut Expr| semijoin::to_exists(binder, condition, true);
+        conditions.iter_mut().for_each(&mut to_exists);
+        tree.for_each_on_mut(&mut to_exists);
     }
     plan_subqueries_of(binder, &mut conditions)?;
     let mut failed = Ok(());

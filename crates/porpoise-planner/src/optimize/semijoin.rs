@@ -5,7 +5,11 @@
 //! | `EXISTS (correlated)` | semi-join: the row once, if anything matches |
 //! | `NOT EXISTS (correlated)` | anti-join: the row, if nothing matches |
 //! | `x IN (SELECT y …)` | semi-join on `x = y`; or, where few y meet an index on x, a join with the distinct y |
-//! | `x NOT IN (correlated)` | anti-join, where neither x nor y can be NULL |
+//! | `x NOT IN (SELECT y …)` | anti-join, where neither x nor y can be NULL |
+//!
+//! `EXISTS (… AND y = x)` that depends on the row in nothing else is `x IN (SELECT y …)`. A
+//! semi-join that finds one row at most, by a unique key, is an inner join, which may stand anywhere
+//! in the order. So are found the conditions of ON and of merged derived tables and views.
 //!
 //! Other subqueries are evaluated as expressions: an uncorrelated one once, its result kept as a
 //! set. Of a correlated `x IN (SELECT y …)` only the rows with `y = x` are looked for, as in
@@ -13,8 +17,10 @@
 
 use std::sync::Arc;
 
+use compact_str::CompactString;
 use porpoise_core::error::Result;
 use porpoise_expr::typing;
+use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SubqueryKind};
 
 use crate::bind::Binder;
@@ -22,7 +28,8 @@ use crate::optimize::order::InterestingOrder;
 use crate::optimize::{self, access, expr_slots, free_slots, join, outer};
 use crate::plan::RowLock;
 use crate::query::{
-    Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, WithNode,
+    Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
+    WithNode,
 };
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
@@ -33,10 +40,10 @@ pub fn convert(
     mut tree: JoinTree,
     conditions: &mut Vec<Expr>,
 ) -> Result<JoinTree> {
-    if !conditions
-        .iter()
-        .any(|condition| matches!(condition.kind, ExprKind::Subquery { .. }))
-    {
+    if tree.any_on(&mut is_subquery) {
+        tree = with_own_converted(binder, tree, conditions)?;
+    }
+    if !conditions.iter().any(is_subquery) {
         return Ok(tree);
     }
     let mut kept = Vec::with_capacity(conditions.len());
@@ -57,18 +64,13 @@ pub fn convert(
             kept.push(condition);
             continue;
         };
-        if !correlated
-            && join.kind == LogicalJoin::Semi
+        if join.kind == LogicalJoin::Semi
+            && !correlated
             && drives(binder, &tree, &kept, &join.operands, &bound)
         {
             let (source, columns) = distinct_source(binder, bound)?;
             kept.extend(join.equalities(columns));
-            tree = JoinTree::Join {
-                left: Box::new(tree),
-                right: Box::new(JoinTree::Leaf(Box::new(source))),
-                kind: LogicalJoin::Inner,
-                on: Vec::new(),
-            };
+            tree = inner_join(tree, source);
             continue;
         }
         if !is_simple(&bound) {
@@ -76,34 +78,280 @@ pub fn convert(
             kept.push(condition);
             continue;
         }
-        let Query {
-            body: Body::Select(block),
-            columns,
-            ..
-        } = bound
-        else {
-            kept.push(condition);
-            continue;
-        };
-        let Block {
-            from,
-            conditions: mut on,
-            ..
-        } = *block;
-        let kind = join.kind;
-        on.extend(join.equalities(columns.into_iter().map(|column| column.expr)));
-        let mut right = from;
-        optimize::prepare(binder, &mut right)?;
-        let right = convert(binder, right, &mut on)?;
-        tree = JoinTree::Join {
-            left: Box::new(tree),
-            right: Box::new(right),
-            kind,
-            on,
-        };
+        tree = joined(binder, tree, join, bound, &mut kept)?;
     }
     *conditions = kept;
     Ok(tree)
+}
+
+fn is_subquery(condition: &Expr) -> bool {
+    matches!(condition.kind, ExprKind::Subquery { .. })
+}
+
+fn inner_join(left: JoinTree, right: Source) -> JoinTree {
+    JoinTree::Join {
+        left: Box::new(left),
+        right: Box::new(JoinTree::Leaf(Box::new(right))),
+        kind: LogicalJoin::Inner,
+        on: Vec::new(),
+    }
+}
+
+/// Adds the conditions on subqueries that a tree holds itself, in merged derived tables and ON, to
+/// those of WHERE. On the side of an outer join that may be missing they are converted there.
+fn with_own_converted(
+    binder: &mut Binder<'_>,
+    tree: JoinTree,
+    conditions: &mut Vec<Expr>,
+) -> Result<JoinTree> {
+    let mut lift = |own: Vec<Expr>| -> Vec<Expr> {
+        let (lifted, own): (Vec<Expr>, Vec<Expr>) = own.into_iter().partition(is_subquery);
+        conditions.extend(lifted);
+        own
+    };
+    Ok(match tree {
+        JoinTree::One | JoinTree::Leaf(_) => tree,
+        JoinTree::Filtered {
+            tree,
+            conditions: own,
+        } => {
+            let own = lift(own);
+            let tree = with_own_converted(binder, *tree, conditions)?;
+            JoinTree::Filtered {
+                tree: Box::new(tree),
+                conditions: own,
+            }
+        }
+        JoinTree::Join {
+            left,
+            right,
+            kind: kind @ (LogicalJoin::Inner | LogicalJoin::Straight),
+            on,
+        } => {
+            let on = lift(on);
+            let left = with_own_converted(binder, *left, conditions)?;
+            let right = with_own_converted(binder, *right, conditions)?;
+            JoinTree::Join {
+                left: Box::new(left),
+                right: Box::new(right),
+                kind,
+                on,
+            }
+        }
+        JoinTree::Join {
+            left,
+            right,
+            kind,
+            on,
+        } => {
+            let left = with_own_converted(binder, *left, conditions)?;
+            let of_left = outer::source_slots(&left);
+            let is_of_right =
+                |condition: &Expr| !expr_slots(binder, condition).intersects(&of_left);
+            let (mut own, on): (Vec<Expr>, Vec<Expr>) = on
+                .into_iter()
+                .partition(|condition| is_subquery(condition) && is_of_right(condition));
+            let mut right = convert(binder, *right, &mut own)?;
+            if !own.is_empty() {
+                right = JoinTree::Filtered {
+                    tree: Box::new(right),
+                    conditions: own,
+                };
+            }
+            JoinTree::Join {
+                left: Box::new(left),
+                right: Box::new(right),
+                kind,
+                on,
+            }
+        }
+    })
+}
+
+/// Joins the tables of a subquery of joins and filters to those of the query.
+fn joined(
+    binder: &mut Binder<'_>,
+    tree: JoinTree,
+    join: SubqueryJoin,
+    subquery: Query,
+    conditions: &mut Vec<Expr>,
+) -> Result<JoinTree> {
+    let Query { body, columns, .. } = subquery;
+    let Body::Select(block) = body else {
+        return Ok(tree);
+    };
+    let Block {
+        from,
+        conditions: mut on,
+        ..
+    } = *block;
+    let kind = join.kind;
+    on.extend(join.equalities(columns.into_iter().map(|column| column.expr)));
+    let mut right = from;
+    optimize::prepare(binder, &mut right)?;
+    let mut right = convert(binder, right, &mut on)?;
+    if kind == LogicalJoin::Semi {
+        if is_found_once(binder, &right, &on) {
+            conditions.append(&mut on);
+            return Ok(JoinTree::Join {
+                left: Box::new(tree),
+                right: Box::new(right),
+                kind: LogicalJoin::Inner,
+                on,
+            });
+        }
+        let own = outer::source_slots(&right);
+        let of_outer = outer::source_slots(&tree);
+        if let Some(pairs) = pairs_of_sides(binder, &on, &own, &of_outer) {
+            let (outer_sides, columns): (Vec<Expr>, Vec<Expr>) = pairs
+                .iter()
+                .map(|pair| (pair.outer.clone(), pair.own.clone()))
+                .unzip();
+            let is_pair = |condition: &Expr| expr_slots(binder, condition).intersects(&of_outer);
+            let (equalities, local): (Vec<Expr>, Vec<Expr>) =
+                on.into_iter().partition(|condition| is_pair(condition));
+            let mut query = distinct_candidate(right, local, columns);
+            if drives(binder, &tree, conditions, &outer_sides, &query) {
+                let (source, columns) = distinct_source(binder, query)?;
+                let of_pairs = pairs.into_iter().zip(columns);
+                conditions
+                    .extend(of_pairs.map(|(pair, column)| equal(pair.outer, column, pair.domain)));
+                return Ok(inner_join(tree, source));
+            }
+            let Body::Select(block) = &mut query.body else {
+                return Ok(tree);
+            };
+            right = std::mem::replace(&mut block.from, JoinTree::One);
+            on = std::mem::take(&mut block.conditions);
+            on.extend(equalities);
+        }
+    }
+    Ok(JoinTree::Join {
+        left: Box::new(tree),
+        right: Box::new(right),
+        kind,
+        on,
+    })
+}
+
+/// A subquery's rows without what they have to equal of the outer query.
+fn distinct_candidate(from: JoinTree, conditions: Vec<Expr>, columns: Vec<Expr>) -> Query {
+    let column = |expr| OutputColumn {
+        expr,
+        name: CompactString::default(),
+        name_span: None,
+        origin: None,
+    };
+    Query {
+        body: Body::Select(Box::new(Block {
+            from,
+            conditions,
+            group: None,
+            having: Vec::new(),
+            windows: Vec::new(),
+            distinct: false,
+            straight: false,
+        })),
+        columns: columns.into_iter().map(column).collect(),
+        order: Vec::new(),
+        limit: None,
+        offset: None,
+    }
+}
+
+/// An equality of something of the outer query with something of the subquery.
+struct Pair {
+    outer: Expr,
+    own: Expr,
+    domain: Domain,
+}
+
+/// The equalities by which alone a subquery's rows depend on the outer query's. `None`: they depend
+/// on more, or on nothing.
+fn pairs_of_sides(
+    binder: &Binder<'_>,
+    conditions: &[Expr],
+    own: &SlotSet,
+    outer: &SlotSet,
+) -> Option<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for condition in conditions {
+        if !expr_slots(binder, condition).intersects(outer) {
+            continue;
+        }
+        let ExprKind::Compare {
+            op: Comparison::Eq,
+            domain,
+            left,
+            right,
+        } = &condition.kind
+        else {
+            return None;
+        };
+        if matches!(left.kind, ExprKind::Row(_)) || condition.has_subquery() {
+            return None;
+        }
+        let (of_left, of_right) = (expr_slots(binder, left), expr_slots(binder, right));
+        let is_of = |slots: &SlotSet, one: &SlotSet, other: &SlotSet| {
+            slots.intersects(one) && !slots.intersects(other)
+        };
+        let (outer_side, own_side) = if is_of(&of_left, outer, own) && is_of(&of_right, own, outer)
+        {
+            (left, right)
+        } else if is_of(&of_right, outer, own) && is_of(&of_left, own, outer) {
+            (right, left)
+        } else {
+            return None;
+        };
+        let (outer_side, own_side) =
+            key_pair((**outer_side).clone(), (**own_side).clone(), *domain);
+        pairs.push(Pair {
+            outer: outer_side,
+            own: own_side,
+            domain: *domain,
+        });
+    }
+    (!pairs.is_empty()).then_some(pairs)
+}
+
+/// Whether a subquery has one row at most for each row of the outer query, so that it can be joined
+/// as any table: the conditions fix a unique key of the one table that it reads.
+fn is_found_once(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> bool {
+    let JoinTree::Leaf(source) = tree else {
+        return false;
+    };
+    let SourceKind::Table(table) = &source.kind else {
+        return false;
+    };
+    let own = SlotSet::one(source.slot);
+    let fixes = |condition: &Expr, column: usize| {
+        let ExprKind::Compare {
+            op: Comparison::Eq,
+            domain,
+            left,
+            right,
+        } = &condition.kind
+        else {
+            return false;
+        };
+        let is_column = |expr: &Expr| {
+            expr.as_column() == Some((source.slot, column))
+                && Domain::of(&table.columns[column].ty) == *domain
+        };
+        let is_known =
+            |expr: &Expr| !expr_slots(binder, expr).intersects(&own) && !expr.is_volatile();
+        (is_column(left) && is_known(right)) || (is_column(right) && is_known(left))
+    };
+    source.lock == RowLock::None
+        && table.indexes.iter().any(|index| {
+            index.is_unique()
+                && index.parts.iter().all(|part| {
+                    part.prefix.is_none()
+                        && conditions
+                            .iter()
+                            .any(|condition| fixes(condition, part.column))
+                })
+        })
 }
 
 /// The join that a condition on a subquery is.
@@ -136,8 +384,7 @@ impl SubqueryJoin {
                 op: Comparison::Ne,
                 all: true,
                 domains,
-            } if correlated
-                && is_simple(query)
+            } if is_simple(query)
                 && !operand.nullable
                 && query.columns.iter().all(|column| !column.expr.nullable) =>
             {
@@ -205,7 +452,6 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
     if (nullable && !in_condition)
         || !is_simple(bound)
         || operands.iter().any(|x| x.has_subquery() || x.is_volatile())
-        || free_slots(binder, bound).is_empty()
     {
         return;
     }
@@ -217,6 +463,9 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
             false => equal(x, y.clone(), *domain),
         })
         .collect();
+    if free_slots(binder, bound).is_empty() && !is_cheaper_by_row(binder, bound, &looked_for) {
+        return;
+    }
     if let Some(Some(Query {
         body: Body::Select(block),
         ..
@@ -228,6 +477,35 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
         expr.kind = ExprKind::Subquery { number, kind };
         expr.nullable = false;
     }
+}
+
+/// Whether to look for the rows of an uncorrelated subquery that an operand equals, for each row of
+/// the outer query, costs less than to read them all once.
+fn is_cheaper_by_row(binder: &Binder<'_>, query: &Query, looked_for: &[Expr]) -> bool {
+    let Body::Select(block) = &query.body else {
+        return false;
+    };
+    let mut is_known = true;
+    block.from.for_each_source(&mut |source| {
+        is_known &= matches!(source.kind, SourceKind::Table(_));
+    });
+    if !is_known || block.conditions.iter().any(Expr::has_subquery) {
+        return false;
+    }
+    let whole = join::cost(
+        binder,
+        &block.from,
+        block.conditions.clone(),
+        &SlotSet::default(),
+    );
+    let mut filled = SlotSet::default();
+    for condition in looked_for {
+        filled.add(&expr_slots(binder, condition));
+    }
+    filled.remove(&outer::source_slots(&block.from));
+    let conditions = block.conditions.iter().chain(looked_for).cloned();
+    let by_row = join::cost(binder, &block.from, conditions.collect(), &filled);
+    binder.executions * binder.block_rows.max(1.0) * by_row < whole
 }
 
 /// Whether `x <> y` is not true.
@@ -361,6 +639,7 @@ pub fn is_null_side(tree: &JoinTree, slot: porpoise_expr::SlotId) -> bool {
 
 /// A derived table of a query's distinct rows.
 fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source, Vec<Expr>)> {
+    let free = free_slots(binder, &query);
     if query.limit.is_none() {
         query.order.clear();
     }
@@ -394,7 +673,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
         },
         materialize: binder.materializations - 1,
         rows,
-        free: SlotSet::default(),
+        free,
     };
     let source = Source {
         slot,

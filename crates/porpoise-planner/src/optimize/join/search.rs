@@ -48,7 +48,7 @@ pub struct Order {
     pub rows: f64,
     /// Slots that the units fill.
     available: SlotSet,
-    cost: f64,
+    pub cost: f64,
 }
 
 impl Default for Order {
