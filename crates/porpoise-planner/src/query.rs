@@ -16,11 +16,12 @@ use porpoise_expr::{Expr, SlotId};
 use porpoise_sql::ast::Span;
 
 use crate::access::AccessColumn;
+use crate::optimize::split::Split;
 use crate::plan::{JsonTable, Node, RowLock, SetOperator, WindowCall};
 use crate::slot_set::SlotSet;
 
 /// A query with its ORDER BY and LIMIT.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Query {
     pub body: Body,
     pub columns: Vec<OutputColumn>,
@@ -29,7 +30,7 @@ pub struct Query {
     pub offset: Option<Expr>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Body {
     Select(Box<Block>),
     Values {
@@ -59,7 +60,7 @@ pub enum Body {
 }
 
 /// SELECT … FROM … WHERE … GROUP BY … HAVING.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Block {
     pub from: JoinTree,
     /// WHERE, split at AND.
@@ -73,7 +74,7 @@ pub struct Block {
     pub straight: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Grouping {
     pub slot: SlotId,
     pub keys: Vec<Expr>,
@@ -81,7 +82,7 @@ pub struct Grouping {
     pub rollup: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Window {
     pub slot: SlotId,
     pub partition: Vec<Expr>,
@@ -111,7 +112,7 @@ pub struct Origin {
     pub access: Option<AccessColumn>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum JoinTree {
     /// No FROM.
     One,
@@ -140,7 +141,7 @@ pub enum LogicalJoin {
 }
 
 /// A relation in FROM.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     pub slot: SlotId,
     pub kind: SourceKind,
@@ -148,7 +149,7 @@ pub struct Source {
     pub lock: RowLock,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum SourceKind {
     Table(Arc<Table>),
     Virtual(&'static VirtualTable),
@@ -161,6 +162,8 @@ pub enum SourceKind {
         materialize: usize,
         rows: f64,
         free: SlotSet,
+        /// How it may be computed instead, for some rows of other tables.
+        splits: Vec<Split>,
     },
     /// A reference to a common table that is computed once.
     Common {

@@ -16,18 +16,21 @@ mod search;
 
 use std::sync::Arc;
 
+use porpoise_core::error::Result;
 use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Expr, ExprKind};
 
 use crate::bind::Binder;
 use crate::optimize::join::search::{Method, Order};
 use crate::optimize::order::InterestingOrder;
-use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer};
+use crate::optimize::{self, Joined, access, expr_slots, filtered, is_false, outer, rows_of};
+
 use crate::plan::slots_of;
 use crate::plan::{JoinKind, Node};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
+pub use search::HASH_PUT;
 
 struct Unit<'t> {
     tree: &'t JoinTree,
@@ -116,12 +119,12 @@ pub fn plan(
     outer: &SlotSet,
     straight: bool,
     wanted: &InterestingOrder,
-) -> Joined {
+) -> Result<Joined> {
     if conditions.iter().any(is_false) {
-        return Joined {
+        return Ok(Joined {
             node: Node::Empty,
             in_order: true,
-        };
+        });
     }
     // One table is the usual case. If it is read again and again, a hash table may be better.
     if let JoinTree::Leaf(source) = tree
@@ -130,10 +133,10 @@ pub fn plan(
         let slots = SlotSet::one(source.slot);
         let (here, before) = split(binder, conditions, &slots);
         let (node, in_order) = build_source(binder, source, here, outer, wanted);
-        return Joined {
+        return Ok(Joined {
             node: guarded(before, node),
             in_order,
-        };
+        });
     }
     let (units, conditions) = take_apart(binder, tree, conditions, straight);
     let all: SlotSet = units
@@ -143,12 +146,12 @@ pub fn plan(
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
     let order = search::best_order(binder, &units, &conditions, outer);
-    let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted);
+    let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted)?;
     let before = before.into_iter().map(|condition| condition.expr).collect();
-    Joined {
+    Ok(Joined {
         node: guarded(before, node),
         in_order,
-    }
+    })
 }
 
 /// How many rows a join yields.
@@ -160,10 +163,17 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
     search::best_order(binder, &units, &conditions, &SlotSet::default()).rows
 }
 
-/// What a join costs each time it is executed with `outer` slots filled.
-pub fn cost(binder: &Binder<'_>, tree: &JoinTree, conditions: Vec<Expr>, outer: &SlotSet) -> f64 {
+/// What a join costs each time it is executed with `outer` slots filled, in reads of a row in key
+/// order, and how many rows it yields.
+pub fn cost(
+    binder: &Binder<'_>,
+    tree: &JoinTree,
+    conditions: Vec<Expr>,
+    outer: &SlotSet,
+) -> (f64, f64) {
     let (units, conditions) = take_apart(binder, tree, conditions, false);
-    search::best_order(binder, &units, &conditions, outer).cost
+    let order = search::best_order(binder, &units, &conditions, outer);
+    (order.cost, order.rows)
 }
 
 /// Conditions that read some slots, and those that don't.
@@ -325,7 +335,7 @@ fn build(
     order: &Order,
     outer: &SlotSet,
     wanted: &InterestingOrder,
-) -> (Node, bool) {
+) -> Result<(Node, bool)> {
     let mut node: Option<Node> = None;
     let mut in_order = false;
     let mut available = SlotSet::default();
@@ -352,21 +362,29 @@ fn build(
             node => node,
         };
         let Some(left) = left else {
-            let (first, ordered) = build_tree(binder, unit.tree, exprs(here), outer, wanted);
+            let (first, ordered) = match method {
+                Method::Split(split) => {
+                    (build_split(binder, unit, split, exprs(here), 1.0)?, false)
+                }
+                _ => build_tree(binder, unit.tree, exprs(here), outer, wanted)?,
+            };
             in_order = ordered;
             node = Some(first);
             available.add(&unit.slots);
             continue;
         };
         let joined = match method {
-            Method::Loop => {
-                let (right, _) = build_tree(
-                    binder,
-                    unit.tree,
-                    exprs(here),
-                    &before,
-                    &InterestingOrder::default(),
-                );
+            Method::Loop | Method::Split(_) => {
+                let right = match method {
+                    Method::Split(split) => {
+                        let executions = rows_of(&left);
+                        build_split(binder, unit, split, exprs(here), executions)?
+                    }
+                    _ => {
+                        let wanted = InterestingOrder::default();
+                        build_tree(binder, unit.tree, exprs(here), &before, &wanted)?.0
+                    }
+                };
                 Node::NestedLoop {
                     left: Box::new(left),
                     right: Box::new(right),
@@ -376,12 +394,12 @@ fn build(
             }
             Method::Hash => {
                 let (probing, filled) = (available.clone(), outer.clone());
-                hash_join(binder, unit, left, here, &probing, &filled, None)
+                hash_join(binder, unit, left, here, &probing, &filled, None)?
             }
             Method::KeptHash => {
                 binder.materializations += 1;
                 let kept = Some(binder.materializations - 1);
-                hash_join(binder, unit, left, here, &before, &SlotSet::default(), kept)
+                hash_join(binder, unit, left, here, &before, &SlotSet::default(), kept)?
             }
         };
         if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
@@ -400,16 +418,8 @@ fn build(
     }
     let node = node.unwrap_or(Node::One);
     // Nothing is left unless an order was not complete.
-    (
-        filtered(
-            node,
-            conditions
-                .into_iter()
-                .map(|condition| condition.expr)
-                .collect(),
-        ),
-        in_order,
-    )
+    let left = conditions.into_iter().map(|condition| condition.expr);
+    Ok((filtered(node, left.collect()), in_order))
 }
 
 /// Joins a unit to the rows of `left` by the equalities with slots in `probing`. Conditions that
@@ -423,7 +433,7 @@ fn hash_join(
     probing: &SlotSet,
     filled: &SlotSet,
     kept: Option<usize>,
-) -> Node {
+) -> Result<Node> {
     let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
     let (mut own, mut condition) = (Vec::new(), Vec::new());
     let alone = unit.slots.union(filled);
@@ -437,9 +447,9 @@ fn hash_join(
             condition.push(candidate.expr);
         }
     }
-    let (right, _) = build_tree(binder, unit.tree, own, filled, &InterestingOrder::default());
+    let (right, _) = build_tree(binder, unit.tree, own, filled, &InterestingOrder::default())?;
     let right_slots = slots_of(&right);
-    Node::HashJoin {
+    Ok(Node::HashJoin {
         left: Box::new(left),
         right: Box::new(right),
         kind: unit.kind,
@@ -448,7 +458,7 @@ fn hash_join(
         condition,
         right_slots,
         kept,
-    }
+    })
 }
 
 /// A tree's node under conditions that all can be checked inside it.
@@ -458,14 +468,42 @@ fn build_tree(
     conditions: Vec<Expr>,
     before: &SlotSet,
     wanted: &InterestingOrder,
-) -> (Node, bool) {
+) -> Result<(Node, bool)> {
     match tree {
-        JoinTree::Leaf(source) => build_source(binder, source, conditions, before, wanted),
+        JoinTree::Leaf(source) => Ok(build_source(binder, source, conditions, before, wanted)),
         tree => {
-            let joined = plan(binder, tree, conditions, before, false, wanted);
-            (joined.node, joined.in_order)
+            let joined = plan(binder, tree, conditions, before, false, wanted)?;
+            Ok((joined.node, joined.in_order))
         }
     }
+}
+
+/// A derived table's node that computes what some rows of other tables need of it.
+fn build_split(
+    binder: &mut Binder<'_>,
+    unit: &Unit<'_>,
+    split: usize,
+    conditions: Vec<Expr>,
+    executions: f64,
+) -> Result<Node> {
+    let JoinTree::Leaf(source) = unit.tree else {
+        return Ok(Node::Empty);
+    };
+    let SourceKind::Planned { splits, .. } = &source.kind else {
+        return Ok(Node::Empty);
+    };
+    let query = splits[split].query.clone();
+    let executions = binder.executions * executions;
+    let (input, output) =
+        optimize::for_executions(binder, executions, |binder| optimize::query(binder, query))?;
+    let node = Node::Derived {
+        slot: source.slot,
+        input: Box::new(input),
+        output,
+        materialize: None,
+        correlated: true,
+    };
+    Ok(filtered(node, conditions))
 }
 
 /// A relation's node, and whether its rows come in the wanted order.

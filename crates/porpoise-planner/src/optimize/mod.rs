@@ -28,6 +28,7 @@ mod pushdown;
 mod ranges;
 mod sargs;
 mod semijoin;
+pub mod split;
 
 use std::sync::Arc;
 
@@ -346,7 +347,15 @@ fn from(
         });
     }
     pushdown::into_derived(binder, &mut tree, &mut conditions);
+    let splits = split::splits(binder, &tree, &conditions);
     prepare(binder, &mut tree)?;
+    tree.for_each_source_mut(&mut |source| {
+        if let SourceKind::Planned { splits: of, .. } = &mut source.kind
+            && let Some((_, offered)) = splits.iter().find(|(slot, _)| *slot == source.slot)
+        {
+            of.clone_from(offered);
+        }
+    });
     let tree = outer::simplify(binder, tree, &mut conditions);
     let tree = semijoin::convert(binder, tree, &mut conditions)?;
     let mut tree = outer::simplify(binder, tree, &mut conditions);
@@ -372,9 +381,7 @@ fn from(
     failed?;
     equality::propagate(&mut conditions);
     let outer = outer_slots(binder, &tree, &conditions);
-    Ok(join::plan(
-        binder, &tree, conditions, &outer, straight, wanted,
-    ))
+    join::plan(binder, &tree, conditions, &outer, straight, wanted)
 }
 
 /// The slots that conditions on a join tree read and that are filled already: those of enclosing
@@ -420,6 +427,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
                 materialize: binder.materializations - 1,
                 rows,
                 free,
+                splits: Vec::new(),
             }
         }
         SourceKind::Common { number } => {
@@ -449,6 +457,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
                     materialize: *materialize,
                     rows: *rows,
                     free: free.clone(),
+                    splits: Vec::new(),
                 },
                 None => SourceKind::Common { number },
             }

@@ -20,6 +20,7 @@ use porpoise_expr::{Domain, Expr, ExprKind, SlotId};
 use crate::bind::Binder;
 use crate::optimize::{equality, expr_slots, semijoin};
 use crate::query::{Block, Body, Grouping, JoinTree, OutputColumn, Query, SourceKind};
+use crate::slot_set::SlotSet;
 
 /// Moves the conditions of WHERE that can be into the derived tables of a join tree, before these
 /// are planned.
@@ -104,6 +105,30 @@ fn push(query: &mut Query, slot: SlotId, condition: &Expr) -> bool {
     }
 }
 
+/// Adds a condition on the columns of a query's result, where it says which rows the query has to
+/// read, not only which of its groups count. The condition may read other tables, too.
+pub fn push_below_groups(query: &mut Query, slot: SlotId, condition: &Expr) -> bool {
+    if !is_alike_for_equals(condition) {
+        return false;
+    }
+    let Some(condition) = over_columns(condition, slot, &query.columns) else {
+        return false;
+    };
+    match &mut query.body {
+        Body::Select(block) => match &block.group {
+            Some(group) => match over_keys(&condition, group) {
+                Some(condition) if block.windows.is_empty() => {
+                    block.conditions.push(condition);
+                    true
+                }
+                _ => false,
+            },
+            None => push_into_block(block, condition),
+        },
+        _ => false,
+    }
+}
+
 fn push_into_block(block: &mut Block, condition: Expr) -> bool {
     match (&block.group, &block.windows[..]) {
         (None, []) => block.conditions.push(condition),
@@ -112,9 +137,13 @@ fn push_into_block(block: &mut Block, condition: Expr) -> bool {
             None => block.having.push(condition),
         },
         (None, windows) => {
+            let mut own = SlotSet::default();
+            block.from.for_each_slot(&mut |slot| own.insert(slot));
             let is_partitioned = |expr: &Expr| {
                 let has = |partition: &[Expr]| partition.iter().any(|p| p.same_as(expr, &[]));
+                let is_of_others = |(slot, _)| !own.contains(slot);
                 windows.iter().all(|window| has(&window.partition))
+                    || expr.as_column().is_some_and(is_of_others)
             };
             if !reads_only(&condition, &is_partitioned) {
                 return false;

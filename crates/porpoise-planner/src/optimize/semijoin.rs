@@ -492,7 +492,7 @@ fn is_cheaper_by_row(binder: &Binder<'_>, query: &Query, looked_for: &[Expr]) ->
     if !is_known || block.conditions.iter().any(Expr::has_subquery) {
         return false;
     }
-    let whole = join::cost(
+    let (whole, _) = join::cost(
         binder,
         &block.from,
         block.conditions.clone(),
@@ -504,7 +504,7 @@ fn is_cheaper_by_row(binder: &Binder<'_>, query: &Query, looked_for: &[Expr]) ->
     }
     filled.remove(&outer::source_slots(&block.from));
     let conditions = block.conditions.iter().chain(looked_for).cloned();
-    let by_row = join::cost(binder, &block.from, conditions.collect(), &filled);
+    let (by_row, _) = join::cost(binder, &block.from, conditions.collect(), &filled);
     binder.executions * binder.block_rows.max(1.0) * by_row < whole
 }
 
@@ -674,6 +674,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
         materialize: binder.materializations - 1,
         rows,
         free,
+        splits: Vec::new(),
     };
     let source = Source {
         slot,

@@ -14,6 +14,7 @@ use porpoise_expr::{Comparison, Expr, ExprKind};
 use crate::bind::Binder;
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
+use crate::optimize::split::Split;
 use crate::optimize::{access, expr_slots};
 use crate::plan::{JoinKind, RowLock};
 use crate::query::{JoinTree, SourceKind};
@@ -25,7 +26,7 @@ const SEARCH_MAX: usize = 10;
 /// Beyond, so many units are tried as the first.
 const STARTS: usize = 5;
 /// Putting a row into a hash table, and looking one up.
-const HASH_PUT: f64 = 2.0;
+pub const HASH_PUT: f64 = 2.0;
 const HASH_GET: f64 = 1.5;
 /// Opening an operator again.
 const OPEN: f64 = 1.0;
@@ -36,6 +37,8 @@ const PASS: f64 = 0.2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Loop,
+    /// The same, with the split of this number of a derived table.
+    Split(usize),
     Hash,
     /// The hash table is kept for the query's next execution.
     KeptHash,
@@ -150,6 +153,17 @@ impl<'a, 't> Candidate<'a, 't> {
         }
     }
 
+    /// How the unit may be computed for some rows of other units, if it is a derived table.
+    fn splits(&self) -> &[Split] {
+        match self.unit.tree {
+            JoinTree::Leaf(source) => match &source.kind {
+                SourceKind::Planned { splits, .. } => splits,
+                _ => &[],
+            },
+            _ => &[],
+        }
+    }
+
     /// Whether a condition connects it with what is joined already, or needs nothing of that.
     fn is_connected(&self, available: &SlotSet) -> bool {
         self.reads.intersects(available)
@@ -217,7 +231,8 @@ impl Search<'_, '_> {
         let candidate = &self.candidates[number];
         let before = order.available.union(self.outer);
         let (open, passed) = self.open_cost(candidate, &before);
-        let mut method = (Method::Loop, order.rows * (open + OPEN));
+        let made = self.made_cost(candidate);
+        let mut method = (Method::Loop, made + order.rows * (open + OPEN));
         let mut consider = |other: Method, cost: Option<f64>| {
             if let Some(cost) = cost.filter(|cost| *cost < method.1) {
                 method = (other, cost);
@@ -225,13 +240,21 @@ impl Search<'_, '_> {
         };
         if !order.steps.is_empty() {
             let cost = self.hash_cost(order, candidate, &order.available, self.outer, 1.0);
-            consider(Method::Hash, cost);
+            consider(Method::Hash, cost.map(|cost| cost + made));
         }
         let executions = self.binder.executions;
         if executions > 1.0 && !self.outer.is_empty() && candidate.is_independent {
             let none = SlotSet::default();
             let cost = self.hash_cost(order, candidate, &before, &none, executions);
-            consider(Method::KeptHash, cost);
+            consider(Method::KeptHash, cost.map(|cost| cost + made));
+        }
+        for (number, split) in candidate.splits().iter().enumerate() {
+            if split.reads.is_subset(&before) {
+                consider(
+                    Method::Split(number),
+                    Some(order.rows * (split.cost + OPEN)),
+                );
+            }
         }
         let rows = match candidate.unit.kind {
             JoinKind::Inner => order.rows * passed,
@@ -262,6 +285,15 @@ impl Search<'_, '_> {
             rows: step.rows,
             cost: step.cost,
         }
+    }
+
+    /// What it costs to compute a derived table that may be split instead, in each execution.
+    fn made_cost(&self, candidate: &Candidate<'_, '_>) -> f64 {
+        let made = candidate
+            .splits()
+            .first()
+            .map_or(0.0, |split| split.whole_cost);
+        made / self.binder.executions
     }
 
     /// What a hash join of a unit to an order's rows costs in each execution of the query, by
