@@ -456,6 +456,8 @@ pub enum Node {
         /// The right side is the same whatever the enclosing query's rows: the hash table is made
         /// once for the statement, and kept under this number.
         kept: Option<usize>,
+        /// The planner's guess of the rows that it yields.
+        rows: f64,
     },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),

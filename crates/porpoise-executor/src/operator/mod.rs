@@ -120,6 +120,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             condition,
             right_slots,
             kept,
+            ..
         } => Box::new(HashJoin::new(
             [left, right],
             *kind,

@@ -504,14 +504,20 @@ impl Choice<'_> {
 
     /// The path's cost with that of the sort that it doesn't spare; less where LIMIT ends it early.
     fn total_cost(&self, path: &Path) -> f64 {
-        match (self.wanted.keys.is_empty(), path.in_order) {
-            (false, true) if self.wanted.limited => {
-                path.cost * (20.0 / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
+        match (self.wanted.keys.is_empty(), path.in_order, self.wanted.rows) {
+            (false, true, Some(rows)) => {
+                path.cost * (rows / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
             }
-            (false, false) => path.cost + path.passed * path.passed.max(2.0).log2() * SORT,
+            (false, false, rows) => path.cost + sort_cost(path.passed, rows),
             _ => path.cost,
         }
     }
+}
+
+/// What it costs to sort rows of which so many are asked for.
+pub fn sort_cost(rows: f64, asked: Option<f64>) -> f64 {
+    let kept = asked.map_or(rows, |asked| asked.min(rows));
+    rows * kept.max(2.0).log2() * SORT
 }
 
 fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {

@@ -99,11 +99,14 @@ pub fn select(
     let wanted = match &group {
         Some(group) => order_for_grouping(group),
         None if windows.is_empty() => {
-            InterestingOrder::of_sort(&order, limit.is_some() && !binder.calc_found_rows)
+            let limit = limit
+                .as_ref()
+                .filter(|_| !binder.calc_found_rows && !distinct);
+            InterestingOrder::of_sort(&order, limit, offset.as_ref())
         }
         None => InterestingOrder::default(),
     };
-    let wanted_order = wanted.whole && group.is_none() && !wanted.keys.is_empty();
+    let wanted_order = wanted.whole && group.is_none() && !wanted.sort.is_empty();
     let joined = from(binder, tree, conditions, straight, &wanted)?;
     let mut in_order = wanted_order && joined.in_order;
     let mut node = joined.node;
@@ -165,7 +168,8 @@ fn order_for_grouping(group: &Grouping) -> InterestingOrder {
                 .map(|(slot, column)| (slot, column, false))
                 .collect(),
             whole: group.rollup,
-            limited: false,
+            rows: None,
+            sort: Vec::new(),
         },
         _ => InterestingOrder::default(),
     }

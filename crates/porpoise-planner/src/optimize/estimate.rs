@@ -29,19 +29,11 @@ pub fn rows_of(node: &Node) -> f64 {
         }
         Node::NestedLoop {
             left, right, kind, ..
-        }
-        | Node::HashJoin {
-            left, right, kind, ..
         } => match kind {
-            JoinKind::Inner | JoinKind::Left => {
-                let factor = match node {
-                    Node::HashJoin { .. } => (rows_of(right) * 0.1).max(1.0),
-                    _ => rows_of(right),
-                };
-                rows_of(left) * factor
-            }
+            JoinKind::Inner | JoinKind::Left => rows_of(left) * rows_of(right),
             JoinKind::Semi | JoinKind::Anti => (rows_of(left) * 0.5).max(1.0),
         },
+        Node::HashJoin { rows, .. } => *rows,
         Node::Group(group) if group.scalar => 1.0,
         Node::Group(group) => (rows_of(&group.input) * 0.1).max(1.0),
         Node::Distinct { input, .. }
@@ -64,7 +56,8 @@ pub fn rows_of(node: &Node) -> f64 {
     }
 }
 
-fn limit_value(limit: &Expr) -> Option<f64> {
+/// How many rows LIMIT lets pass, if that is known.
+pub fn limit_value(limit: &Expr) -> Option<f64> {
     match &limit.kind {
         ExprKind::Literal(Value::Int(v)) => Some(*v as f64),
         ExprKind::Literal(Value::UInt(v)) => Some(*v as f64),

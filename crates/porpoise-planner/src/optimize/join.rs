@@ -21,7 +21,8 @@ use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Expr, ExprKind};
 
 use crate::bind::Binder;
-use crate::optimize::join::search::{Method, Order};
+use crate::optimize::block::sorted;
+use crate::optimize::join::search::{Method, Order, Taken};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{self, Joined, access, expr_slots, filtered, is_false, outer, rows_of};
 
@@ -145,7 +146,7 @@ pub fn plan(
     let (conditions, before): (Vec<Condition>, Vec<Condition>) = conditions
         .into_iter()
         .partition(|condition| condition.slots.intersects(&all));
-    let order = search::best_order(binder, &units, &conditions, outer);
+    let order = search::best_order_for_result(binder, &units, &conditions, outer, wanted);
     let (node, in_order) = build(binder, &units, conditions, &order, outer, wanted)?;
     let before = before.into_iter().map(|condition| condition.expr).collect();
     Ok(Joined {
@@ -339,7 +340,12 @@ fn build(
     let mut node: Option<Node> = None;
     let mut in_order = false;
     let mut available = SlotSet::default();
-    for &(number, method) in &order.steps {
+    for &Taken {
+        number,
+        method,
+        rows,
+    } in &order.steps
+    {
         let unit = &units[number];
         let before = available.union(outer);
         let with = before.union(&unit.slots);
@@ -366,10 +372,22 @@ fn build(
                 Method::Split(split) => {
                     (build_split(binder, unit, split, exprs(here), 1.0)?, false)
                 }
-                _ => build_tree(binder, unit.tree, exprs(here), outer, wanted)?,
+                _ => {
+                    let unordered = InterestingOrder::default();
+                    let wanted = match &order.first_wanted {
+                        Some(wanted) => wanted,
+                        None if wanted.sort.is_empty() => wanted,
+                        None => &unordered,
+                    };
+                    build_tree(binder, unit.tree, exprs(here), outer, wanted)?
+                }
             };
-            in_order = ordered;
-            node = Some(first);
+            let is_sorted = order.first_wanted.is_some() && !ordered;
+            in_order = ordered || is_sorted;
+            node = Some(match is_sorted {
+                true => sorted(binder, first, wanted.sort.clone(), None, None),
+                false => first,
+            });
             available.add(&unit.slots);
             continue;
         };
@@ -393,13 +411,21 @@ fn build(
                 }
             }
             Method::Hash => {
-                let (probing, filled) = (available.clone(), outer.clone());
-                hash_join(binder, unit, left, here, &probing, &filled, None)?
+                let table = Hashed {
+                    probing: &available,
+                    filled: outer,
+                    kept: None,
+                };
+                hash_join(binder, unit, left, here, table, rows)?
             }
             Method::KeptHash => {
                 binder.materializations += 1;
-                let kept = Some(binder.materializations - 1);
-                hash_join(binder, unit, left, here, &before, &SlotSet::default(), kept)?
+                let table = Hashed {
+                    probing: &before,
+                    filled: &SlotSet::default(),
+                    kept: Some(binder.materializations - 1),
+                };
+                hash_join(binder, unit, left, here, table, rows)?
             }
         };
         if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
@@ -422,18 +448,32 @@ fn build(
     Ok((filtered(node, left.collect()), in_order))
 }
 
-/// Joins a unit to the rows of `left` by the equalities with slots in `probing`. Conditions that
-/// read the unit alone, and slots that are `filled` before the table is made, are checked below the
-/// join.
+/// A hash table, as a join uses it.
+struct Hashed<'a> {
+    /// What is looked up in it reads these slots.
+    probing: &'a SlotSet,
+    /// These are filled before it is made.
+    filled: &'a SlotSet,
+    /// The number under which it is kept for the statement.
+    kept: Option<usize>,
+}
+
+/// Joins a unit to the rows of `left` by the equalities with slots that are probed with. Conditions
+/// that read the unit alone, and slots that are filled before the table is made, are checked below
+/// the join, which yields about so many rows.
 fn hash_join(
     binder: &mut Binder<'_>,
     unit: &Unit<'_>,
     left: Node,
     conditions: Vec<Condition>,
-    probing: &SlotSet,
-    filled: &SlotSet,
-    kept: Option<usize>,
+    table: Hashed<'_>,
+    rows: f64,
 ) -> Result<Node> {
+    let Hashed {
+        probing,
+        filled,
+        kept,
+    } = table;
     let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
     let (mut own, mut condition) = (Vec::new(), Vec::new());
     let alone = unit.slots.union(filled);
@@ -458,6 +498,7 @@ fn hash_join(
         condition,
         right_slots,
         kept,
+        rows,
     })
 }
 

@@ -30,7 +30,8 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
     let wanted = InterestingOrder {
         keys: vec![(slot, column, last)],
         whole: true,
-        limited: true,
+        rows: Some(1.0),
+        sort: Vec::new(),
     };
     let everything = IndexRanges::all();
     let (access, reverse) = match &scan.access {

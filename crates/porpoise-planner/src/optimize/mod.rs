@@ -146,7 +146,7 @@ pub fn rows(
     limit: Option<&Expr>,
 ) -> Result<Node> {
     plan_subqueries_of(binder, order.iter_mut().map(|key| &mut key.expr))?;
-    let wanted = InterestingOrder::of_sort(&order, limit.is_some());
+    let wanted = InterestingOrder::of_sort(&order, limit, None);
     let joined = from(
         binder,
         block.from,
@@ -188,21 +188,16 @@ pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         // Which rows come first changes nothing.
         bound.order.clear();
     }
+    if exists && bound.limit.is_none() {
+        bound.limit = Some(Expr::literal(Value::Int(1), DataType::BIGINT));
+    }
     let outer_columns = outer_columns(binder, &bound, &free);
     let executions = match free.is_empty() {
         true => 1.0,
         false => binder.executions * binder.block_rows.max(1.0),
     };
     let planned = for_executions(binder, executions, |binder| query(binder, bound));
-    let (mut node, output) = planned?;
-    if exists && !matches!(node, Node::Limit { .. }) {
-        let one = Expr::literal(Value::Int(1), DataType::BIGINT);
-        node = Node::Limit {
-            input: Box::new(node),
-            offset: None,
-            count: Some(Box::new(one)),
-        };
-    }
+    let (node, output) = planned?;
     binder
         .subplans
         .resize_with(binder.subqueries.len(), || None);

@@ -2,9 +2,10 @@
 //! 10.2.1.16).
 
 use porpoise_catalog::{Index, IndexKind, Table};
-use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::SortKey;
+use porpoise_expr::{Expr, SlotId};
 
+use crate::optimize::estimate::limit_value;
 use crate::optimize::ranges::IndexRanges;
 
 /// An order that would spare a sort.
@@ -15,25 +16,43 @@ pub struct InterestingOrder {
     /// All keys, in this order and direction (ORDER BY); else any order that keeps equal keys
     /// together (GROUP BY).
     pub whole: bool,
-    /// LIMIT: few of the rows will be asked for.
-    pub limited: bool,
+    /// LIMIT: how many rows will be asked for, about. `None`: all.
+    pub rows: Option<f64>,
+    /// ORDER BY, whatever its keys are.
+    pub sort: Vec<SortKey>,
 }
 
+/// How many rows a LIMIT is taken to ask for that is not known yet.
+const ROWS_OF_LIMIT: f64 = 20.0;
+
 impl InterestingOrder {
-    /// ORDER BY, if all its keys are columns.
-    pub fn of_sort(order: &[SortKey], limited: bool) -> InterestingOrder {
+    /// ORDER BY with LIMIT.
+    pub fn of_sort(
+        order: &[SortKey],
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+    ) -> InterestingOrder {
+        let rows_of = |limit: &Expr| limit_value(limit).unwrap_or(ROWS_OF_LIMIT);
+        let rows = limit.map(|limit| rows_of(limit) + offset.map_or(0.0, rows_of));
+        let sort = order.iter().filter(|key| !key.expr.is_constant());
         let key = |key: &SortKey| {
             let (slot, column) = key.expr.as_column()?;
             Some((slot, column, key.descending))
         };
         let keys: Option<Vec<_>> = order.iter().map(key).collect();
-        match keys {
-            Some(keys) if !keys.is_empty() => InterestingOrder {
-                keys,
-                whole: true,
-                limited,
-            },
-            _ => InterestingOrder::default(),
+        InterestingOrder {
+            keys: keys.unwrap_or_default(),
+            whole: true,
+            rows,
+            sort: sort.cloned().collect(),
+        }
+    }
+
+    /// The same, where so many of a relation's rows make one of the result.
+    pub fn for_each(&self, rows_of_result: f64) -> InterestingOrder {
+        InterestingOrder {
+            rows: self.rows.map(|rows| (rows / rows_of_result).max(1.0)),
+            ..self.clone()
         }
     }
 }

@@ -44,14 +44,34 @@ pub enum Method {
     KeptHash,
 }
 
+/// A unit of an order.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    pub number: usize,
+    pub method: Method,
+    /// How many rows there are with this unit joined.
+    pub rows: f64,
+}
+
 /// Units joined one after the other.
 #[derive(Clone, Debug)]
 pub struct Order {
-    pub steps: Vec<(usize, Method)>,
+    pub steps: Vec<Taken>,
     pub rows: f64,
     /// Slots that the units fill.
     available: SlotSet,
     pub cost: f64,
+    /// What of the cost comes before the first row.
+    startup: f64,
+    /// The first unit's rows are read in this order, or sorted where no index gives it.
+    pub first_wanted: Option<InterestingOrder>,
+}
+
+impl Order {
+    /// What it costs to have a part of its rows, 0 to 1.
+    fn cost_of_part(&self, part: f64) -> f64 {
+        self.startup + (self.cost - self.startup) * part
+    }
 }
 
 impl Default for Order {
@@ -62,6 +82,8 @@ impl Default for Order {
             available: SlotSet::default(),
             rows: 1.0,
             cost: 0.0,
+            startup: 0.0,
+            first_wanted: None,
         }
     }
 }
@@ -69,6 +91,49 @@ impl Default for Order {
 /// What opening a tree costs, and how many rows come, by tree and by the slots filled before that
 /// conditions on it read: as far as it was worked out.
 type Costs = RefCell<HashMap<(*const JoinTree, SlotSet), (f64, f64)>>;
+
+/// The cheapest order found for a result that is sorted, and of which LIMIT may ask for few rows: one
+/// that begins with the table that is sorted by may spare the sort of all rows, and one without hash
+/// tables comes to its first rows sooner.
+pub fn best_order_for_result(
+    binder: &Binder<'_>,
+    units: &[Unit<'_>],
+    conditions: &[Condition],
+    outer: &SlotSet,
+    wanted: &InterestingOrder,
+) -> Order {
+    let costs = Costs::default();
+    let search = Search::new(binder, units, conditions, outer, &costs);
+    let order = search.best();
+    if !wanted.whole || (wanted.sort.is_empty() && wanted.rows.is_none()) {
+        return order;
+    }
+    let part = match wanted.rows {
+        Some(asked) => (asked / order.rows.max(1.0)).min(1.0),
+        None => 1.0,
+    };
+    if wanted.sort.is_empty() {
+        let quick = Search { part, ..search }.best();
+        return match quick.cost_of_part(part) < order.cost_of_part(part) {
+            true => quick,
+            false => order,
+        };
+    }
+    let sorted_cost = order.cost + access::sort_cost(order.rows, wanted.rows);
+    let Some(first) = search.first_in_order(wanted, order.rows) else {
+        return order;
+    };
+    let in_order = Search {
+        part,
+        first: Some(first),
+        ..search
+    }
+    .best();
+    match in_order.cost_of_part(part) < sorted_cost {
+        true => in_order,
+        false => order,
+    }
+}
 
 /// The cheapest order found.
 pub fn best_order(
@@ -87,25 +152,7 @@ fn best_order_of_some(
     outer: &SlotSet,
     costs: &Costs,
 ) -> Order {
-    let mut local = SlotSet::default();
-    units.iter().for_each(|unit| local.add(&unit.slots));
-    let candidates = units
-        .iter()
-        .map(|unit| Candidate::new(binder, unit, conditions));
-    let search = Search {
-        binder,
-        candidates: candidates.collect(),
-        outer,
-        costs,
-        trials: Trials::default(),
-        local,
-    };
-    if units.len() <= SEARCH_MAX
-        && let Some(order) = search.exhaustive()
-    {
-        return order;
-    }
-    search.greedy()
+    Search::new(binder, units, conditions, outer, costs).best()
 }
 
 /// A unit, with what the search asks of it.
@@ -164,6 +211,16 @@ impl<'a, 't> Candidate<'a, 't> {
         }
     }
 
+    /// The conditions that can be checked when some slots are filled before.
+    fn ready(&self, filled: &SlotSet) -> Vec<&'a Expr> {
+        let with = self.unit.slots.union(filled);
+        let conditions = self.conditions.iter();
+        conditions
+            .filter(|condition| condition.slots.is_subset(&with))
+            .map(|condition| &condition.expr)
+            .collect()
+    }
+
     /// Whether a condition connects it with what is joined already, or needs nothing of that.
     fn is_connected(&self, available: &SlotSet) -> bool {
         self.reads.intersects(available)
@@ -190,6 +247,17 @@ struct Step {
     number: usize,
     method: Method,
     cost: f64,
+    startup: f64,
+    rows: f64,
+}
+
+/// A unit that stands first, so that the rows come in the wanted order.
+#[derive(Clone)]
+struct First {
+    number: usize,
+    wanted: InterestingOrder,
+    cost: f64,
+    startup: f64,
     rows: f64,
 }
 
@@ -201,9 +269,93 @@ struct Search<'a, 't> {
     trials: Trials,
     /// The slots of all units.
     local: SlotSet,
+    /// Which part of the rows will be asked for.
+    part: f64,
+    /// The unit that has to be the first.
+    first: Option<First>,
 }
 
-impl Search<'_, '_> {
+impl<'a, 't> Search<'a, 't> {
+    fn new(
+        binder: &'a Binder<'a>,
+        units: &'a [Unit<'t>],
+        conditions: &'a [Condition],
+        outer: &'a SlotSet,
+        costs: &'a Costs,
+    ) -> Search<'a, 't> {
+        let mut local = SlotSet::default();
+        units.iter().for_each(|unit| local.add(&unit.slots));
+        let candidates = units
+            .iter()
+            .map(|unit| Candidate::new(binder, unit, conditions));
+        Search {
+            binder,
+            candidates: candidates.collect(),
+            outer,
+            costs,
+            trials: Trials::default(),
+            local,
+            part: 1.0,
+            first: None,
+        }
+    }
+
+    fn best(&self) -> Order {
+        if self.candidates.len() <= SEARCH_MAX
+            && let Some(order) = self.exhaustive()
+        {
+            return order;
+        }
+        self.greedy()
+    }
+
+    /// The unit whose rows are sorted by, if it may stand first: read by an index that has the
+    /// order, or sorted before the others are joined. `rows`: of the whole result.
+    fn first_in_order(&self, wanted: &InterestingOrder, rows: f64) -> Option<First> {
+        let mut sorted_by = SlotSet::default();
+        for key in &wanted.sort {
+            if key.expr.is_volatile() || key.expr.has_subquery() {
+                return None;
+            }
+            sorted_by.add(&expr_slots(self.binder, &key.expr));
+        }
+        let is_sorted_by = |number: &usize| {
+            let unit = self.candidates[*number].unit;
+            unit.kind == JoinKind::Inner && sorted_by.is_subset(&unit.slots)
+        };
+        let mut ready = self.next_units(&Order::default(), |_| false).into_iter();
+        let number = ready.find(is_sorted_by)?;
+        let candidate = &self.candidates[number];
+        let (open, passed) = self.open_cost(candidate, self.outer);
+        let sort = access::sort_cost(passed, None);
+        let wanted = wanted.for_each(rows / passed.max(1.0));
+        let mut first = First {
+            number,
+            cost: open + sort,
+            startup: open + sort,
+            rows: passed,
+            wanted,
+        };
+        if let JoinTree::Leaf(source) = candidate.unit.tree
+            && let SourceKind::Table(table) = &source.kind
+        {
+            let conditions = candidate.ready(self.outer);
+            let path = access::best(
+                self.binder,
+                source,
+                table,
+                &conditions,
+                self.outer,
+                &first.wanted,
+                &self.trials,
+            );
+            if path.in_order && !first.wanted.keys.is_empty() {
+                (first.cost, first.startup, first.rows) = (path.cost, 0.0, path.passed);
+            }
+        }
+        Some(first)
+    }
+
     /// Whether all units that must come before a unit are joined.
     fn is_ready(&self, unit: &Unit<'_>, available: &SlotSet) -> bool {
         let mut after = unit.after.iter();
@@ -213,6 +365,11 @@ impl Search<'_, '_> {
     /// The units that may come next: those that something connects with the order, if there are
     /// any.
     fn next_units(&self, order: &Order, is_placed: impl Fn(usize) -> bool) -> Vec<usize> {
+        if let Some(first) = &self.first
+            && order.steps.is_empty()
+        {
+            return vec![first.number];
+        }
         let numbers = 0..self.candidates.len();
         let is_ready = |number: &usize| {
             let unit = self.candidates[*number].unit;
@@ -228,32 +385,48 @@ impl Search<'_, '_> {
 
     /// Joins one more unit by the cheapest method.
     fn step(&self, order: &Order, number: usize) -> Step {
+        if let Some(first) = &self.first
+            && order.steps.is_empty()
+        {
+            return Step {
+                number,
+                method: Method::Loop,
+                cost: first.cost,
+                startup: first.startup,
+                rows: first.rows,
+            };
+        }
         let candidate = &self.candidates[number];
         let before = order.available.union(self.outer);
         let (open, passed) = self.open_cost(candidate, &before);
         let made = self.made_cost(candidate);
-        let mut method = (Method::Loop, made + order.rows * (open + OPEN));
-        let mut consider = |other: Method, cost: Option<f64>| {
-            if let Some(cost) = cost.filter(|cost| *cost < method.1) {
-                method = (other, cost);
+        // What comes before the first row, and with each.
+        let mut method = (Method::Loop, made, order.rows * (open + OPEN));
+        let total = |startup: f64, each: f64| startup + each * self.part;
+        let mut consider = |other: Method, costs: Option<(f64, f64)>| {
+            if let Some((startup, each)) = costs
+                && total(startup, each) < total(method.1, method.2)
+            {
+                method = (other, startup, each);
             }
         };
         if !order.steps.is_empty() {
             let cost = self.hash_cost(order, candidate, &order.available, self.outer, 1.0);
-            consider(Method::Hash, cost.map(|cost| cost + made));
+            consider(Method::Hash, cost.map(|(table, each)| (table + made, each)));
         }
         let executions = self.binder.executions;
         if executions > 1.0 && !self.outer.is_empty() && candidate.is_independent {
             let none = SlotSet::default();
             let cost = self.hash_cost(order, candidate, &before, &none, executions);
-            consider(Method::KeptHash, cost.map(|cost| cost + made));
+            consider(
+                Method::KeptHash,
+                cost.map(|(table, each)| (table + made, each)),
+            );
         }
         for (number, split) in candidate.splits().iter().enumerate() {
             if split.reads.is_subset(&before) {
-                consider(
-                    Method::Split(number),
-                    Some(order.rows * (split.cost + OPEN)),
-                );
+                let each = order.rows * (split.cost + OPEN);
+                consider(Method::Split(number), Some((0.0, each)));
             }
         }
         let rows = match candidate.unit.kind {
@@ -265,7 +438,8 @@ impl Search<'_, '_> {
         Step {
             number,
             method: method.0,
-            cost: order.cost + method.1 + rows * PASS,
+            cost: order.cost + method.1 + method.2 + rows * PASS,
+            startup: order.startup + method.1,
             rows,
         }
     }
@@ -274,7 +448,11 @@ impl Search<'_, '_> {
         let unit = self.candidates[step.number].unit;
         let mut steps = Vec::with_capacity(order.steps.len() + 1);
         steps.extend_from_slice(&order.steps);
-        steps.push((step.number, step.method));
+        steps.push(Taken {
+            number: step.number,
+            method: step.method,
+            rows: step.rows,
+        });
         let available = match unit.kind {
             JoinKind::Inner | JoinKind::Left => order.available.union(&unit.slots),
             JoinKind::Semi | JoinKind::Anti => order.available.clone(),
@@ -284,6 +462,8 @@ impl Search<'_, '_> {
             available,
             rows: step.rows,
             cost: step.cost,
+            startup: step.startup,
+            first_wanted: self.first.as_ref().map(|first| first.wanted.clone()),
         }
     }
 
@@ -297,8 +477,8 @@ impl Search<'_, '_> {
     }
 
     /// What a hash join of a unit to an order's rows costs in each execution of the query, by
-    /// equalities with the slots in `probing`, when the table is made once for so many executions
-    /// with the slots in `filled` at hand. `None` without such an equality.
+    /// equalities with the slots in `probing`: to make the table, once for so many executions with
+    /// the slots in `filled` at hand, and to look all rows up. `None` without such an equality.
     fn hash_cost(
         &self,
         order: &Order,
@@ -306,7 +486,7 @@ impl Search<'_, '_> {
         probing: &SlotSet,
         filled: &SlotSet,
         executions: f64,
-    ) -> Option<f64> {
+    ) -> Option<(f64, f64)> {
         let slots = &candidate.unit.slots;
         let mut conditions = candidate.conditions.iter();
         if candidate.reads_inside.intersects(probing)
@@ -316,7 +496,7 @@ impl Search<'_, '_> {
         }
         let (open, read) = self.open_cost(candidate, filled);
         let made = (open + read * HASH_PUT) / executions;
-        Some(made + order.rows * HASH_GET)
+        Some((made, order.rows * HASH_GET))
     }
 
     /// What opening a unit and reading it to its end costs, and how many rows come, when some slots
@@ -330,12 +510,7 @@ impl Search<'_, '_> {
         if let Some(known) = self.costs.borrow().get(&key) {
             return *known;
         }
-        let with = candidate.unit.slots.union(filled);
-        let conditions = candidate.conditions.iter();
-        let conditions: Vec<&Expr> = conditions
-            .filter(|condition| condition.slots.is_subset(&with))
-            .map(|condition| &condition.expr)
-            .collect();
+        let conditions = candidate.ready(filled);
         let cost = match tree {
             JoinTree::One => (0.0, 1.0),
             JoinTree::Leaf(source) => match &source.kind {
@@ -380,9 +555,10 @@ impl Search<'_, '_> {
             for number in self.next_units(&held, |number| set >> number & 1 == 1) {
                 let step = self.step(&held, number);
                 let slot = &mut best[set | 1 << number];
+                let cost = step.startup + (step.cost - step.startup) * self.part;
                 if slot
                     .as_ref()
-                    .is_none_or(|other| step.cost < other.cost * (1.0 - 1e-9))
+                    .is_none_or(|other| cost < other.cost_of_part(self.part) * (1.0 - 1e-9))
                 {
                     *slot = Some(self.extended(&held, step));
                 }
@@ -408,7 +584,7 @@ impl Search<'_, '_> {
     /// Joins the unit next that is cheapest now, with the fewest rows.
     fn greedy_from(&self, mut order: Order) -> Order {
         while order.steps.len() < self.candidates.len() {
-            let is_placed = |number| order.steps.iter().any(|step| step.0 == number);
+            let is_placed = |number| order.steps.iter().any(|step| step.number == number);
             let mut choices = self.next_units(&order, is_placed);
             if choices.is_empty() {
                 let mut left = (0..self.candidates.len()).filter(|number| !is_placed(*number));
