@@ -139,6 +139,7 @@ fn push_into_block(block: &mut Block, condition: Expr) -> bool {
         (None, windows) => {
             let mut own = SlotSet::default();
             block.from.for_each_slot(&mut |slot| own.insert(slot));
+            windows.iter().for_each(|window| own.insert(window.slot));
             let is_partitioned = |expr: &Expr| {
                 let has = |partition: &[Expr]| partition.iter().any(|p| p.same_as(expr, &[]));
                 let is_of_others = |(slot, _)| !own.contains(slot);
