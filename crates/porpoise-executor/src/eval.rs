@@ -34,6 +34,18 @@ pub trait Evaluate {
     fn eval_condition(&self, exec: &mut Exec<'_>) -> Result<bool>;
 }
 
+/// The value of a constant, computed when it is first asked for.
+fn constant(exec: &mut Exec<'_>, operand: &Expr) -> Result<Value> {
+    // Expressions of a plan stay where they are as long as it runs.
+    let place = std::ptr::from_ref(operand) as usize;
+    if let Some((_, value)) = exec.constants.iter().find(|(of, _)| *of == place) {
+        return Ok(value.clone());
+    }
+    let value = operand.eval(exec)?;
+    exec.constants.push((place, value.clone()));
+    Ok(value)
+}
+
 impl Evaluate for Expr {
     fn eval(&self, exec: &mut Exec<'_>) -> Result<Value> {
         match &self.kind {
@@ -61,6 +73,7 @@ impl Evaluate for Expr {
                 let value = operand.eval(exec)?;
                 cast_value(exec, value, &operand.ty, &self.ty, *kind)
             }
+            ExprKind::Once(operand) => constant(exec, operand),
             ExprKind::Not(operand) => Ok(match convert::to_bool(&operand.eval(exec)?) {
                 None => Value::Null,
                 Some(truth) => boolean(!truth),

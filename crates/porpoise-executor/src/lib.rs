@@ -96,6 +96,8 @@ pub struct Exec<'a> {
     hash_tables: Vec<(usize, Arc<HashTable>)>,
     /// Long IN lists that were looked at, by where in the plan they lie; `None`: not constant.
     value_lists: Vec<(usize, Option<Arc<ValueList>>)>,
+    /// Constants that were computed, by where in the plan they lie.
+    constants: Vec<(usize, Value)>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
     working: HashMap<usize, Arc<RowBuffer>>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
@@ -236,6 +238,7 @@ impl<'a> Exec<'a> {
             materialized: HashMap::new(),
             hash_tables: Vec::new(),
             value_lists: Vec::new(),
+            constants: Vec::new(),
             working: HashMap::new(),
             random: HashMap::new(),
         }

@@ -46,7 +46,11 @@ pub fn cast_value(
             .warn(Level::Warning, warning.into_condition());
         return Ok(Value::Null);
     }
-    let cx = context.conversion();
+    let cx = match value {
+        Value::Time(_) | Value::Json(_) => context.conversion(),
+        // Today is added to a TIME only, and takes a look at the time zone.
+        _ => context.vars().conversion_without_today(),
+    };
     let (value, loss) = cast(value, from, to, kind, &cx).map_err(|error| {
         Error::invalid_json_text_in_parameter(1, "cast_as_json", error.message, error.position)
     })?;

@@ -90,6 +90,7 @@ impl Expr {
                 out.push_str(&cast_name(&self.ty));
                 out.push(')');
             }
+            ExprKind::Once(operand) => operand.write_sql(names, out),
             ExprKind::Not(operand) => {
                 out.push_str("(not ");
                 operand.write_sql(names, out);

@@ -67,6 +67,8 @@ pub enum ExprKind {
         /// Whether the statement asked for it.
         kind: CastKind,
     },
+    /// A constant that takes some work: computed when it is first asked for in an execution.
+    Once(Box<Expr>),
     /// NULL for NULL.
     Not(Box<Expr>),
     /// NULL-aware, short-circuiting.
@@ -293,6 +295,7 @@ macro_rules! visit_operands {
             | ExprKind::Aggregate(_) => {}
             ExprKind::AssignUserVariable { value: operand, .. }
             | ExprKind::Cast { operand, .. }
+            | ExprKind::Once(operand)
             | ExprKind::Not(operand)
             | ExprKind::IsNull { operand, .. }
             | ExprKind::IsTruth { operand, .. }
@@ -435,6 +438,34 @@ impl Expr {
         })
     }
 
+    /// Has each part that is constant, and takes some work, computed once an execution.
+    pub fn compute_constants_once(&mut self) {
+        let takes_work = matches!(
+            self.kind,
+            ExprKind::Cast { .. }
+                | ExprKind::Call { .. }
+                | ExprKind::Arithmetic { .. }
+                | ExprKind::Negate(_)
+                | ExprKind::Case { .. }
+        );
+        if takes_work && self.is_constant() {
+            let computed = self.clone();
+            self.kind = ExprKind::Once(Box::new(computed));
+            return;
+        }
+        match &mut self.kind {
+            // The items of long lists are computed once anyway.
+            ExprKind::InList { operand, list, .. } => {
+                operand.compute_constants_once();
+                if list.len() < 16 {
+                    list.iter_mut().for_each(Expr::compute_constants_once);
+                }
+            }
+            ExprKind::Once(_) => {}
+            _ => self.for_each_child_mut(&mut Expr::compute_constants_once),
+        }
+    }
+
     /// Gives another value each time, or has effects.
     pub fn is_volatile(&self) -> bool {
         self.any(&mut |part| match &part.kind {
@@ -478,9 +509,9 @@ impl Expr {
                     kind: y,
                 },
             ) => x == y && self.ty == other.ty && a.same_as(b, literals),
-            (ExprKind::Not(a), ExprKind::Not(b)) | (ExprKind::Negate(a), ExprKind::Negate(b)) => {
-                a.same_as(b, literals)
-            }
+            (ExprKind::Once(a), ExprKind::Once(b))
+            | (ExprKind::Not(a), ExprKind::Not(b))
+            | (ExprKind::Negate(a), ExprKind::Negate(b)) => a.same_as(b, literals),
             (ExprKind::And(a), ExprKind::And(b))
             | (ExprKind::Or(a), ExprKind::Or(b))
             | (ExprKind::Row(a), ExprKind::Row(b)) => all(a, b),

@@ -291,6 +291,14 @@ impl SessionVars {
     pub fn conversion(&self, now_us: i64) -> ConvertContext {
         ConvertContext {
             today: self.to_local(now_us).date(),
+            ..self.conversion_without_today()
+        }
+    }
+
+    /// What conversions of anything but a TIME need to know.
+    pub fn conversion_without_today(&self) -> ConvertContext {
+        ConvertContext {
+            today: Default::default(),
             dates: self.date_mode(),
             truncate_fractions: self.sql_mode.time_truncate_fractional(),
         }

@@ -566,9 +566,14 @@ pub fn scan(
     source: &Source,
     table: &std::sync::Arc<Table>,
     path: Path,
-    conditions: Vec<Expr>,
+    mut conditions: Vec<Expr>,
 ) -> Node {
     let slot = source.slot;
+    // A point has one row.
+    if !matches!(path.access, Access::Point { .. }) {
+        let of_conditions = conditions.iter_mut();
+        of_conditions.for_each(Expr::compute_constants_once);
+    }
     let draft = &mut binder.slots[slot.0 as usize];
     let covering = match &path.access {
         Access::Index {

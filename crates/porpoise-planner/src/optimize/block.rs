@@ -189,6 +189,8 @@ fn grouped(
         plan_subqueries_of(binder, aggregate.order.iter_mut().map(|key| &mut key.expr))?;
         let order = aggregate.order.iter().map(|key| key.expr.clone());
         aggregate.arguments.extend(order);
+        let arguments = aggregate.arguments.iter_mut();
+        arguments.for_each(Expr::compute_constants_once);
     }
     let scalar = group.keys.is_empty();
     let ordered = !scalar && ordered;

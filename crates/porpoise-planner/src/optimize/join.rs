@@ -487,6 +487,8 @@ fn hash_join(
             condition.push(candidate.expr);
         }
     }
+    let of_conditions = condition.iter_mut();
+    of_conditions.for_each(Expr::compute_constants_once);
     let (right, _) = build_tree(binder, unit.tree, own, filled, &InterestingOrder::default())?;
     let right_slots = slots_of(&right);
     Ok(Node::HashJoin {

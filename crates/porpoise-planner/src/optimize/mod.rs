@@ -470,10 +470,12 @@ fn prepared(binder: &mut Binder<'_>, query: Query, free: &SlotSet) -> Result<(No
     for_executions(binder, executions, |binder| self::query(binder, query))
 }
 
-pub fn filtered(node: Node, conditions: Vec<Expr>) -> Node {
+pub fn filtered(node: Node, mut conditions: Vec<Expr>) -> Node {
     if conditions.is_empty() {
         return node;
     }
+    let of_conditions = conditions.iter_mut();
+    of_conditions.for_each(Expr::compute_constants_once);
     if conditions.iter().any(is_false) {
         return Node::Empty;
     }
