@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::{Index, Relation, Table, TableId, View};
+use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
 use porpoise_expr::{Expr, SlotId};
@@ -65,6 +66,8 @@ pub struct Plan {
     pub locks_rows: bool,
     /// Lifted literals on whose value, not only type, the plan depends.
     pub fixed_parameters: Vec<usize>,
+    /// What planning warned of: optimizer hints that can't be followed.
+    pub warnings: Vec<Condition>,
     /// What it needs privileges for.
     pub accesses: Accesses,
     /// Names of each slot's columns, for EXPLAIN; empty for a table's slot.

@@ -229,6 +229,7 @@ impl Session {
         let statement = planner::explain::explained_statement(explain)?;
         let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
         let plan = check::explained(&self.state, &shared.accounts, &plan)?;
+        self.state.warn_all(&plan.get().warnings);
         let (columns, rows) = planner::explain::explain(plan.get(), statement, explain.format);
         self.send_rows(&columns, &rows, reply)?;
         Ok(None)

@@ -178,6 +178,7 @@ impl Session {
         if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
             return Err(Error::read_only_transaction());
         }
+        self.state.warn_all(&plan.get().warnings);
         let execution = Execution {
             plan,
             catalog,

@@ -22,7 +22,8 @@ use crate::optimize::order::InterestingOrder;
 use crate::optimize::{self, access, expr_slots, free_slots, join, outer};
 use crate::plan::RowLock;
 use crate::query::{
-    Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, WithNode,
+    Block, Body, IndexHints, JoinTree, LogicalJoin, Query, Source, SourceKind, SubqueryStrategies,
+    WithNode,
 };
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
@@ -52,12 +53,15 @@ pub fn convert(
         let local = outer::source_slots(&tree);
         let correlated = free_slots(binder, &bound).intersects(&local);
         let number = *number;
-        let Some(join) = SubqueryJoin::of(kind, &bound, correlated) else {
+        let strategies = strategies_of(&bound);
+        let join = SubqueryJoin::of(kind, &bound, correlated).filter(|_| strategies.semijoin);
+        let Some(join) = join else {
             binder.subqueries[number] = Some(bound);
             kept.push(condition);
             continue;
         };
         if !correlated
+            && strategies.materialization
             && join.kind == LogicalJoin::Semi
             && drives(binder, &tree, &kept, &join.operands, &bound)
         {
@@ -93,6 +97,7 @@ pub fn convert(
         let kind = join.kind;
         on.extend(join.equalities(columns.into_iter().map(|column| column.expr)));
         let mut right = from;
+        right.for_each_source_mut(&mut |source| source.hints.joined_as = Some(strategies));
         optimize::prepare(binder, &mut right)?;
         let right = convert(binder, right, &mut on)?;
         tree = JoinTree::Join {
@@ -104,6 +109,14 @@ pub fn convert(
     }
     *conditions = kept;
     Ok(tree)
+}
+
+/// How a subquery may be evaluated; one that is no block by itself, in any way.
+fn strategies_of(query: &Query) -> SubqueryStrategies {
+    match &query.body {
+        Body::Select(block) => block.subquery,
+        _ => SubqueryStrategies::default(),
+    }
 }
 
 /// The join that a condition on a subquery is.
@@ -205,7 +218,7 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
     if (nullable && !in_condition)
         || !is_simple(bound)
         || operands.iter().any(|x| x.has_subquery() || x.is_volatile())
-        || free_slots(binder, bound).is_empty()
+        || (free_slots(binder, bound).is_empty() && !strategies_of(bound).into_exists)
     {
         return;
     }
@@ -300,7 +313,7 @@ fn drives(
             return;
         };
         let indexed = table.indexes.iter().any(|index| {
-            index.visible
+            binder.sees(index)
                 && index
                     .parts
                     .first()

@@ -1,6 +1,6 @@
 //! The search for a join order.
 //!
-//! Up to [`SEARCH_MAX`] units the cheapest order of every set of units is kept, and extended by each
+//! Up to [`SEARCH_MAX`] units, and no more than `optimizer_search_depth`, the cheapest order of every set of units is kept, and extended by each
 //! further unit; beyond, units are added greedily, from several first ones. A unit that no condition
 //! connects with those before it comes only when no other does.
 //!
@@ -10,6 +10,7 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 use porpoise_expr::{Comparison, Expr, ExprKind};
+use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::optimize::join::{Condition, Unit, take_apart};
@@ -48,6 +49,8 @@ pub struct Order {
     pub rows: f64,
     /// Slots that the units fill.
     available: SlotSet,
+    /// The units' slots, those of semi-joins included, whose rows nobody sees.
+    placed: SlotSet,
     cost: f64,
 }
 
@@ -57,6 +60,7 @@ impl Default for Order {
         Order {
             steps: Vec::new(),
             available: SlotSet::default(),
+            placed: SlotSet::default(),
             rows: 1.0,
             cost: 0.0,
         }
@@ -97,7 +101,11 @@ fn best_order_of_some(
         trials: Trials::default(),
         local,
     };
-    if units.len() <= SEARCH_MAX
+    let depth = match binder.session().planner.search_depth {
+        0 => SEARCH_MAX,
+        depth => SEARCH_MAX.min(depth.into()),
+    };
+    if units.len() <= depth
         && let Some(order) = search.exhaustive()
     {
         return order;
@@ -116,6 +124,10 @@ struct Candidate<'a, 't> {
     reads_inside: SlotSet,
     /// Its rows, apart from the conditions, are the same for all rows of the enclosing queries.
     is_independent: bool,
+    /// Hints and `optimizer_switch` let it be joined by a hash table.
+    may_hash: bool,
+    /// They let it be opened anew for each row, where there is another way.
+    may_loop: bool,
 }
 
 impl<'a, 't> Candidate<'a, 't> {
@@ -147,6 +159,8 @@ impl<'a, 't> Candidate<'a, 't> {
             reads,
             reads_inside,
             is_independent,
+            may_hash: may_hash(binder, unit),
+            may_loop: may_loop(unit),
         }
     }
 
@@ -154,6 +168,37 @@ impl<'a, 't> Candidate<'a, 't> {
     fn is_connected(&self, available: &SlotSet) -> bool {
         self.reads.intersects(available)
     }
+}
+
+/// Whether a unit may be joined by a hash table (BNL and HASH_JOIN; of subqueries, semi-joins that
+/// keep their rows).
+fn may_hash(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
+    let switches = binder.switches();
+    let mut may = true;
+    unit.tree.for_each_source(&mut |source| {
+        let hints = &source.hints;
+        may &= hints.is_on(
+            HintKind::BlockNestedLoop,
+            None,
+            switches.block_nested_loop(),
+        ) && hints.is_on(HintKind::HashJoin, None, switches.hash_join());
+        if unit.kind == JoinKind::Semi {
+            may &= hints.joined_as.is_none_or(|joined| joined.materialization);
+        }
+    });
+    may
+}
+
+/// Whether a unit may be opened anew for each row: a semi-join that looks for the first match may
+/// be forbidden.
+fn may_loop(unit: &Unit<'_>) -> bool {
+    let mut may = true;
+    if unit.kind == JoinKind::Semi {
+        unit.tree.for_each_source(&mut |source| {
+            may &= source.hints.joined_as.is_none_or(|joined| joined.first_match);
+        });
+    }
+    may
 }
 
 /// The slots of other units, and of enclosing queries, that a unit reads inside: a LATERAL table
@@ -191,9 +236,9 @@ struct Search<'a, 't> {
 
 impl Search<'_, '_> {
     /// Whether all units that must come before a unit are joined.
-    fn is_ready(&self, unit: &Unit<'_>, available: &SlotSet) -> bool {
+    fn is_ready(&self, unit: &Unit<'_>, order: &Order) -> bool {
         let mut after = unit.after.iter();
-        after.all(|slot| !self.local.contains(slot) || available.contains(slot))
+        after.all(|slot| !self.local.contains(slot) || order.placed.contains(slot))
     }
 
     /// The units that may come next: those that something connects with the order, if there are
@@ -202,11 +247,12 @@ impl Search<'_, '_> {
         let numbers = 0..self.candidates.len();
         let is_ready = |number: &usize| {
             let unit = self.candidates[*number].unit;
-            !is_placed(*number) && self.is_ready(unit, &order.available)
+            !is_placed(*number) && self.is_ready(unit, order)
         };
         let mut ready: Vec<usize> = numbers.filter(is_ready).collect();
         let is_connected = |number: &usize| self.candidates[*number].is_connected(&order.available);
-        if !order.steps.is_empty() && ready.iter().any(is_connected) {
+        let prunes = self.binder.session().planner.prunes && !order.steps.is_empty();
+        if prunes && ready.iter().any(is_connected) {
             ready.retain(is_connected);
         }
         ready
@@ -218,17 +264,21 @@ impl Search<'_, '_> {
         let before = order.available.union(self.outer);
         let (open, passed) = self.open_cost(candidate, &before);
         let mut method = (Method::Loop, order.rows * (open + OPEN));
+        let mut may_loop = candidate.may_loop;
         let mut consider = |other: Method, cost: Option<f64>| {
-            if let Some(cost) = cost.filter(|cost| *cost < method.1) {
+            if let Some(cost) = cost.filter(|cost| *cost < method.1 || !may_loop) {
                 method = (other, cost);
+                may_loop = true;
             }
         };
-        if !order.steps.is_empty() {
+        if candidate.may_hash && !order.steps.is_empty() {
             let cost = self.hash_cost(order, candidate, &order.available, self.outer, 1.0);
             consider(Method::Hash, cost);
         }
         let executions = self.binder.executions;
-        if executions > 1.0 && !self.outer.is_empty() && candidate.is_independent {
+        if candidate.may_hash
+            && executions > 1.0
+            && !self.outer.is_empty() && candidate.is_independent {
             let none = SlotSet::default();
             let cost = self.hash_cost(order, candidate, &before, &none, executions);
             consider(Method::KeptHash, cost);
@@ -259,6 +309,7 @@ impl Search<'_, '_> {
         Order {
             steps,
             available,
+            placed: order.placed.union(&unit.slots),
             rows: step.rows,
             cost: step.cost,
         }
@@ -325,7 +376,7 @@ impl Search<'_, '_> {
             },
             tree => {
                 let conditions = conditions.into_iter().cloned().collect();
-                let (units, conditions) = take_apart(self.binder, tree, conditions, false);
+                let (units, conditions) = take_apart(self.binder, tree, conditions);
                 let order =
                     best_order_of_some(self.binder, &units, &conditions, filled, self.costs);
                 (order.cost, order.rows)
