@@ -117,7 +117,10 @@ static DEFINITIONS: &[Definition] = {
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     /// A word that is not quoted, a name in backticks or in double quotes.
-    Name { text: CompactString, quoted: bool },
+    Name {
+        text: CompactString,
+        quoted: bool,
+    },
     /// `@name`
     Block(CompactString),
     /// `'…'`
@@ -443,7 +446,10 @@ mod tests {
             tables_of(&hints[0]),
             (vec!["t1".into(), "t 2".into()], vec![])
         );
-        assert_eq!(tables_of(&hints[1]), (vec!["t1@q".into()], vec!["i1", "i2"]));
+        assert_eq!(
+            tables_of(&hints[1]),
+            (vec!["t1@q".into()], vec!["i1", "i2"])
+        );
         assert!(!hints[1].is_on);
         assert_eq!(
             tables_of(&hints[2]),

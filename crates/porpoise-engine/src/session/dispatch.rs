@@ -116,7 +116,16 @@ impl Session {
                 }
             }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
-            S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
+            S::Explain(explain) => {
+                let hints = planner::explain::explained_statement(explain)?.hints();
+                let Some(hints) = hints.filter(|hints| hints.sets_variables()) else {
+                    return self.explain(explain, sql, types, parameters, reply);
+                };
+                let held = self.set_hinted_variables(hints);
+                let explained = self.explain(explain, sql, types, parameters, reply);
+                held.restore(&mut self.state);
+                return explained;
+            }
             _ => return administer(self, privileged, sql, reply),
         }
         reply.ok(&Completion {

@@ -5,6 +5,7 @@ mod column_changes;
 mod database;
 mod ddl;
 mod forbidden;
+mod hints;
 mod interrupts;
 mod metadata;
 mod show;

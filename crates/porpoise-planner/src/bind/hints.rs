@@ -486,11 +486,8 @@ impl Hints {
                     Some(position) => positions.push(position),
                     None if block.is_in_view => {}
                     None => {
-                        let name = format!(
-                            "{} {}",
-                            table_name(alias, &block.name),
-                            quote_name(name)
-                        );
+                        let name =
+                            format!("{} {}", table_name(alias, &block.name), quote_name(name));
                         let warning = Error::hint_name_unresolved(name, hint.name);
                         self.warnings.push(warning.into_condition());
                     }
@@ -561,9 +558,7 @@ impl TableHint {
         let has = |index: &CompactString| other.indexes.iter().any(|known| same(known, index));
         self.kind == other.kind
             && is_same_table
-            && (self.indexes.is_empty()
-                || other.indexes.is_empty()
-                || self.indexes.iter().any(has))
+            && (self.indexes.is_empty() || other.indexes.is_empty() || self.indexes.iter().any(has))
     }
 
     fn chooses_indexes(&self) -> bool {

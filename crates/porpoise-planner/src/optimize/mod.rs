@@ -38,8 +38,8 @@ use porpoise_types::{DataType, Value};
 
 use block::{limited, projected, select, sorted};
 pub use estimate::rows_of;
-pub use outer::source_slots;
 use order::InterestingOrder;
+pub use outer::source_slots;
 
 use crate::bind::Binder;
 use crate::bind::hints::{Others, TableOrder};

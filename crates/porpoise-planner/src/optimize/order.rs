@@ -98,12 +98,7 @@ pub fn of_index(
 /// The columns by which an index's entries are ordered after their first `fixed` parts, and whether
 /// they descend: its further parts, up to one that is a prefix, then, if it `extends`, the primary
 /// key's.
-fn columns_after(
-    table: &Table,
-    index: &Index,
-    fixed: usize,
-    extends: bool,
-) -> Vec<(usize, bool)> {
+fn columns_after(table: &Table, index: &Index, fixed: usize, extends: bool) -> Vec<(usize, bool)> {
     let mut parts: Vec<(usize, bool)> = Vec::new();
     for part in index.parts.iter().skip(fixed) {
         if part.prefix.is_some() {

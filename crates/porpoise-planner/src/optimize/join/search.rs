@@ -195,7 +195,10 @@ fn may_loop(unit: &Unit<'_>) -> bool {
     let mut may = true;
     if unit.kind == JoinKind::Semi {
         unit.tree.for_each_source(&mut |source| {
-            may &= source.hints.joined_as.is_none_or(|joined| joined.first_match);
+            may &= source
+                .hints
+                .joined_as
+                .is_none_or(|joined| joined.first_match);
         });
     }
     may
@@ -278,7 +281,9 @@ impl Search<'_, '_> {
         let executions = self.binder.executions;
         if candidate.may_hash
             && executions > 1.0
-            && !self.outer.is_empty() && candidate.is_independent {
+            && !self.outer.is_empty()
+            && candidate.is_independent
+        {
             let none = SlotSet::default();
             let cost = self.hash_cost(order, candidate, &before, &none, executions);
             consider(Method::KeptHash, cost);
