@@ -15,6 +15,7 @@
 //!       Scan orders by index(customer) = slot0.id → slot1
 //! ```
 
+mod measure;
 mod traverse;
 
 use std::num::NonZeroU64;
@@ -33,6 +34,7 @@ use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
 use crate::foreign_keys::ForeignKeyGraph;
+pub use measure::Measure;
 pub use porpoise_mdl::TableUse;
 
 /// A whole statement, ready to run any number of times with other parameters.
@@ -514,6 +516,13 @@ pub enum Node {
     },
     /// Window functions over sorted, partitioned rows.
     Window(Box<Window>),
+    /// Counts the input's rows, and takes its time (EXPLAIN ANALYZE).
+    Measured {
+        /// What is measured.
+        input: Box<Node>,
+        /// The number that its figures are kept under, unique in the plan.
+        number: usize,
+    },
 }
 
 /// What JSON_TABLE makes of each value that `path` finds: a row, or several where nested paths find
@@ -867,6 +876,7 @@ pub fn slots_of(node: &Node) -> Vec<SlotId> {
         Node::Filter { input, .. }
         | Node::Distinct { input, .. }
         | Node::Limit { input, .. }
+        | Node::Measured { input, .. }
         | Node::Sort { input, .. } => slots_of(input),
         Node::Project { input, slot, .. } => {
             let mut slots = slots_of(input);

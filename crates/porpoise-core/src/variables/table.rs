@@ -306,6 +306,20 @@ pub static VARIABLES: &[Variable] = &[
         ReadOnly,
     ),
     row(
+        "explain_format",
+        Both,
+        Choice(&["TRADITIONAL", "JSON", "TREE"]),
+        "TRADITIONAL",
+        Settable,
+    ),
+    row(
+        "explain_json_format_version",
+        Both,
+        int(1, 2),
+        "1",
+        Settable,
+    ),
+    row(
         "explicit_defaults_for_timestamp",
         Both,
         Bool,

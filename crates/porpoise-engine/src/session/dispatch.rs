@@ -116,16 +116,7 @@ impl Session {
                 }
             }
             S::SetTransaction { .. } | S::Set(_) => self.set(statement, sql, types, parameters)?,
-            S::Explain(explain) => {
-                let hints = planner::explain::explained_statement(explain)?.hints();
-                let Some(hints) = hints.filter(|hints| hints.sets_variables()) else {
-                    return self.explain(explain, sql, types, parameters, reply);
-                };
-                let held = self.set_hinted_variables(hints);
-                let explained = self.explain(explain, sql, types, parameters, reply);
-                held.restore(&mut self.state);
-                return explained;
-            }
+            S::Explain(explain) => return self.explain(explain, sql, types, parameters, reply),
             _ => return administer(self, privileged, sql, reply),
         }
         reply.ok(&Completion {
@@ -221,27 +212,6 @@ impl Session {
         };
         let value = bound.eval(&mut exec)?;
         Ok((value, bound.ty.clone()))
-    }
-
-    fn explain(
-        &mut self,
-        explain: &ast::Explain,
-        sql: &[u8],
-        types: &[DataType],
-        parameters: &[Value],
-        reply: &mut dyn Reply,
-    ) -> Result<Option<Commit>> {
-        let shared = &self.shared;
-        let catalog = shared.catalog.load_full();
-        let context = self.context(&catalog, sql, types);
-        let _ = parameters;
-        let statement = planner::explain::explained_statement(explain)?;
-        let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
-        let plan = check::explained(&self.state, &shared.accounts, &plan)?;
-        self.state.warn_all(&plan.get().warnings);
-        let (columns, rows) = planner::explain::explain(plan.get(), statement, explain.format);
-        self.send_rows(&columns, &rows, reply)?;
-        Ok(None)
     }
 
     /// Sends rows that were made in memory.

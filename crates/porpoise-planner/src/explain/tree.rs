@@ -10,15 +10,36 @@ use super::cost::{cost_of, scan_cost};
 use super::names::Names;
 use crate::optimize;
 use crate::plan::{
-    Access, FrameBound, Group, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator,
-    Subplan, Window,
+    Access, FrameBound, Group, JoinKind, KeyRange, Measure, Node, Plan, PlanKind, Scan,
+    SetOperator, Subplan, Window,
 };
 
-/// A plan as an indented tree of operators.
-pub(super) fn tree(plan: &Plan) -> String {
+/// An operator's line.
+pub(super) struct Line {
+    pub(super) depth: usize,
+    pub(super) text: String,
+    /// What the planner thinks that it costs, and how many rows it yields.
+    pub(super) estimate: Option<(f64, f64)>,
+    /// What it did.
+    pub(super) measure: Option<Measure>,
+}
+
+/// A plan as an indented tree of operators, with what they did where they were measured.
+pub(super) fn tree(plan: &Plan, measures: &[Measure]) -> String {
+    let mut text = String::new();
+    for line in lines(plan, measures) {
+        line.write(&mut text);
+    }
+    text
+}
+
+/// The operators of a plan, each before those below it.
+pub(super) fn lines(plan: &Plan, measures: &[Measure]) -> Vec<Line> {
     let mut out = Tree {
         names: Names::new(plan),
-        text: String::new(),
+        lines: Vec::new(),
+        measures,
+        number: None,
     };
     let depth = match &plan.kind {
         PlanKind::Query(_) => 0,
@@ -51,12 +72,48 @@ pub(super) fn tree(plan: &Plan) -> String {
             out.subquery(subplan, depth, "in projection");
         }
     }
-    out.text
+    out.lines
+}
+
+impl Line {
+    fn write(&self, out: &mut String) {
+        let _ = write!(out, "{:indent$}-> {}", "", self.text, indent = self.depth * 4);
+        if let Some((cost, rows)) = self.estimate {
+            let _ = write!(out, "  (cost={} rows={})", figure(cost), figure(rows));
+        }
+        match self.measure {
+            None => {}
+            Some(Measure { loops: 0, .. }) => out.push_str(" (never executed)"),
+            Some(measure) => {
+                let [first, last] = measure.times_ms().map(significant);
+                let rows = figure(measure.rows_each());
+                let loops = measure.loops;
+                let _ = write!(out, " (actual time={first}..{last} rows={rows} loops={loops})");
+            }
+        }
+        out.push('\n');
+    }
 }
 
 struct Tree<'p> {
     names: Names<'p>,
-    text: String,
+    lines: Vec<Line>,
+    measures: &'p [Measure],
+    /// The number of the measured operator whose line comes next.
+    number: Option<usize>,
+}
+
+/// A number with three significant digits.
+fn significant(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v if v >= 0.1 => format!("{v:.3}"),
+        v if v >= 0.01 => format!("{v:.4}"),
+        v if v >= 0.001 => format!("{v:.5}"),
+        v => format!("{v:.6}"),
+    }
 }
 
 /// A number as the tree form prints it.
@@ -81,17 +138,22 @@ fn trimmed(text: String) -> String {
 impl Tree<'_> {
     /// A line at a depth, with the cost and rows of `node` where given.
     fn line(&mut self, depth: usize, text: &str, node: Option<&Node>) {
-        let _ = write!(self.text, "{:indent$}-> {text}", "", indent = depth * 4);
-        if let Some(node) = node {
-            let rows = optimize::rows_of(node);
-            let _ = write!(
-                self.text,
-                "  (cost={} rows={})",
-                figure(cost_of(node)),
-                figure(rows)
-            );
-        }
-        self.text.push('\n');
+        let estimate = node.map(|node| (cost_of(node), optimize::rows_of(node)));
+        self.push(depth, text.to_string(), estimate);
+    }
+
+    fn push(&mut self, depth: usize, text: String, estimate: Option<(f64, f64)>) {
+        let number = match estimate {
+            Some(_) => self.number.take(),
+            None => None,
+        };
+        let measure = number.map(|number| self.measures.get(number).copied().unwrap_or_default());
+        self.lines.push(Line {
+            depth,
+            text,
+            estimate,
+            measure,
+        });
     }
 
     fn subquery(&mut self, subplan: &Subplan, depth: usize, place: &str) {
@@ -240,6 +302,11 @@ impl Tree<'_> {
                 }
             }
             Node::Window(window) => self.window(window, node, depth),
+            Node::Measured { input, number } => {
+                self.number = Some(*number);
+                self.node(input, depth);
+                self.number = None;
+            }
         }
     }
 
@@ -401,18 +468,8 @@ impl Tree<'_> {
             ""
         };
         let cost = scan_cost(scan);
-        let _ = write!(
-            self.text,
-            "{:indent$}-> {text}{reverse}",
-            "",
-            indent = below * 4
-        );
-        let _ = writeln!(
-            self.text,
-            "  (cost={} rows={})",
-            figure(cost),
-            figure(scan.rows_estimate.max(1.0))
-        );
+        let estimate = (cost, scan.rows_estimate.max(1.0));
+        self.push(below, format!("{text}{reverse}"), Some(estimate));
         self.subqueries_of(&scan.filter, depth + 1);
     }
 

@@ -37,7 +37,7 @@ use porpoise_expr::{Expr, ExprKind, SubqueryKind};
 use porpoise_types::{DataType, Value};
 
 use block::{limited, projected, select, sorted};
-pub use estimate::rows_of;
+pub use estimate::{is_measured_scan, rows_of};
 use order::InterestingOrder;
 pub use outer::source_slots;
 

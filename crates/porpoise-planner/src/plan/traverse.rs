@@ -20,7 +20,8 @@ impl Node {
             | Node::Project { input, .. }
             | Node::Sort { input, .. }
             | Node::Distinct { input, .. }
-            | Node::Limit { input, .. } => vec![input],
+            | Node::Limit { input, .. }
+            | Node::Measured { input, .. } => vec![input],
             Node::Recursive { seed, step, .. } => vec![seed, step],
             Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
                 vec![left, right]
@@ -28,6 +29,33 @@ impl Node {
             Node::Group(group) => vec![&group.input],
             Node::SetOperation { inputs, .. } => inputs.iter().map(|(node, _)| node).collect(),
             Node::Window(window) => vec![&window.input],
+        }
+    }
+
+    /// The nodes directly below the node, to be changed.
+    pub(crate) fn children_mut(&mut self) -> Vec<&mut Node> {
+        match self {
+            Node::One
+            | Node::Empty
+            | Node::Scan(_)
+            | Node::Values { .. }
+            | Node::JsonTable { .. }
+            | Node::Virtual { .. }
+            | Node::Working { .. } => Vec::new(),
+            Node::Derived { input, .. }
+            | Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Measured { input, .. } => vec![input],
+            Node::Recursive { seed, step, .. } => vec![seed, step],
+            Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+                vec![left, right]
+            }
+            Node::Group(group) => vec![&mut group.input],
+            Node::SetOperation { inputs, .. } => inputs.iter_mut().map(|(node, _)| node).collect(),
+            Node::Window(window) => vec![&mut window.input],
         }
     }
 
