@@ -49,9 +49,7 @@ pub fn explained_statement(explain: &ast::Explain) -> Result<&ast::Statement> {
     // Statements that MySQL's ANALYZE runs: queries, and changes of rows of several tables.
     let is_analyzable = match statement {
         ast::Statement::Query(_) => true,
-        ast::Statement::Update(update) => {
-            !matches!(update.tables[..], [ast::TableRef::Table(_)])
-        }
+        ast::Statement::Update(update) => !matches!(update.tables[..], [ast::TableRef::Table(_)]),
         ast::Statement::Delete(delete) => !delete.targets.is_empty(),
         _ => false,
     };

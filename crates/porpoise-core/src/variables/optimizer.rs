@@ -131,6 +131,14 @@ macro_rules! switches {
     };
 }
 
+impl Switches {
+    /// Those of a value of the variable.
+    pub fn of(value: &str) -> Switches {
+        let bits = Switches::FLAGS.changed(0, value);
+        Switches(bits.unwrap_or(Switches::FLAGS.default_bits()))
+    }
+}
+
 // Off, a flag whose optimisation never happens says what is so: that needs no warning.
 switches! {
     index_merge = 0 flag("index_merge", true);

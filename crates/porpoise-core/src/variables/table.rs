@@ -603,11 +603,7 @@ pub static VARIABLES: &[Variable] = &[
         "optimizer_switch",
         Kind::Flags(Switches::FLAGS),
         "default",
-        |s, v| {
-            if let Some(bits) = Switches::FLAGS.changed(0, text(v)) {
-                s.planner.switches = Switches(bits)
-            }
-        },
+        |s, v| s.planner.switches = Switches::of(text(v)),
     ),
     row(
         "optimizer_trace",

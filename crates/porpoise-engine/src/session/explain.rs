@@ -64,14 +64,17 @@ impl Session {
                 (Vec::new(), None)
             }
         };
+        // The answer is no OK, which could be held back.
+        if let Some(commit) = commit {
+            commit.wait()?;
+        }
         let text = String::from_utf8_lossy(sql);
-        let (columns, rows) =
-            planner::explain::explain(&plan, statement, &text, format, &measures);
+        let (columns, rows) = planner::explain::explain(&plan, statement, &text, format, &measures);
         match &explain.into {
             None => self.send_rows(&columns, &rows, reply)?,
             Some(name) => self.keep_explained(name, &columns, rows, reply)?,
         }
-        Ok(commit)
+        Ok(None)
     }
 
     /// INTO @name.
@@ -85,7 +88,8 @@ impl Session {
         let mut values = rows.into_iter().flatten();
         if let (Some(value), Some(column)) = (values.next(), columns.first()) {
             let name = name.to_ascii_lowercase();
-            self.state.set_user_variable(&name, value, column.ty.clone());
+            self.state
+                .set_user_variable(&name, value, column.ty.clone());
         }
         reply.ok(&Completion {
             affected_rows: 1,

@@ -4,6 +4,7 @@ mod accounts;
 mod column_changes;
 mod database;
 mod ddl;
+mod explain;
 mod forbidden;
 mod hints;
 mod interrupts;

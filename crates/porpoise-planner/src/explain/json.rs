@@ -428,6 +428,8 @@ impl Document<'_> {
             .map(|(column, _)| column.name.to_string());
         members.push(("used_columns", texts(used.collect())));
         self.condition(&scan.filter, &mut members);
+        let found = self.blocks.names.plan.subplans_in(scan.access.exprs());
+        self.subqueries("attached_subqueries", found, &mut members);
         members
     }
 

@@ -10,8 +10,8 @@ use super::cost::{cost_of, scan_cost};
 use super::names::Names;
 use crate::optimize;
 use crate::plan::{
-    Access, FrameBound, Group, JoinKind, KeyRange, Measure, Node, Plan, PlanKind, Scan,
-    SetOperator, Subplan, Window,
+    Access, Group, JoinKind, KeyRange, Measure, Node, Plan, PlanKind, Scan, SetOperator, Subplan,
+    Window,
 };
 
 /// An operator's line.
@@ -40,6 +40,7 @@ pub(super) fn lines(plan: &Plan, measures: &[Measure]) -> Vec<Line> {
         lines: Vec::new(),
         measures,
         number: None,
+        told: Vec::new(),
     };
     let depth = match &plan.kind {
         PlanKind::Query(_) => 0,
@@ -77,7 +78,13 @@ pub(super) fn lines(plan: &Plan, measures: &[Measure]) -> Vec<Line> {
 
 impl Line {
     fn write(&self, out: &mut String) {
-        let _ = write!(out, "{:indent$}-> {}", "", self.text, indent = self.depth * 4);
+        let _ = write!(
+            out,
+            "{:indent$}-> {}",
+            "",
+            self.text,
+            indent = self.depth * 4
+        );
         if let Some((cost, rows)) = self.estimate {
             let _ = write!(out, "  (cost={} rows={})", figure(cost), figure(rows));
         }
@@ -88,7 +95,10 @@ impl Line {
                 let [first, last] = measure.times_ms().map(significant);
                 let rows = figure(measure.rows_each());
                 let loops = measure.loops;
-                let _ = write!(out, " (actual time={first}..{last} rows={rows} loops={loops})");
+                let _ = write!(
+                    out,
+                    " (actual time={first}..{last} rows={rows} loops={loops})"
+                );
             }
         }
         out.push('\n');
@@ -101,6 +111,8 @@ struct Tree<'p> {
     measures: &'p [Measure],
     /// The number of the measured operator whose line comes next.
     number: Option<usize>,
+    /// What is materialised, whose operators have their lines.
+    told: Vec<usize>,
 }
 
 /// A number with three significant digits.
@@ -157,10 +169,13 @@ impl Tree<'_> {
     }
 
     fn subquery(&mut self, subplan: &Subplan, depth: usize, place: &str) {
-        let how = if subplan.correlated {
-            "dependent"
-        } else {
-            "run only once"
+        let how = match (&subplan.outer_columns, subplan.correlated) {
+            (_, false) => "run only once".to_string(),
+            (None, true) => "dependent".to_string(),
+            (Some(columns), true) => {
+                let columns: Vec<String> = columns.iter().map(|c| self.names.text(c)).collect();
+                format!("dependent; results kept by {}", columns.join(", "))
+            }
         };
         self.line(
             depth,
@@ -170,13 +185,32 @@ impl Tree<'_> {
         self.node(&subplan.node, depth + 1);
     }
 
-    fn subqueries_of(&mut self, conditions: &[Expr], depth: usize) {
-        for subplan in self.names.plan.subplans_in(conditions) {
-            self.subquery(subplan, depth, "in condition");
+    fn subqueries_of<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        depth: usize,
+        place: &str,
+    ) {
+        for subplan in self.names.plan.subplans_in(exprs) {
+            self.subquery(subplan, depth, place);
         }
     }
 
+    /// A node, those below it, and the subqueries of its expressions.
     fn node(&mut self, node: &Node, depth: usize) {
+        self.operator(node, depth);
+        let place = match node {
+            // These have their subqueries where their conditions are.
+            Node::Filter { .. } | Node::Scan(_) => return,
+            Node::NestedLoop { .. } | Node::HashJoin { .. } | Node::Virtual { .. } => {
+                "in condition"
+            }
+            _ => "in projection",
+        };
+        self.subqueries_of(node.exprs(), depth + 1, place);
+    }
+
+    fn operator(&mut self, node: &Node, depth: usize) {
         match node {
             Node::One => self.line(depth, "Rows fetched before execution", Some(node)),
             Node::Empty => self.line(depth, "Zero rows (Impossible WHERE)", Some(node)),
@@ -196,13 +230,18 @@ impl Tree<'_> {
             } => {
                 let name = self.names.of(*slot).to_string();
                 self.line(depth, &format!("Table scan on {name}"), Some(node));
+                let is_told = materialize.is_some_and(|number| self.told.contains(&number));
                 let how = match (materialize, correlated) {
-                    (_, true) => "Materialize (invalidate on row from outer query)",
+                    (_, true) => "Stream results, anew for each row from outer query",
+                    (Some(_), _) if is_told => "Materialize (query plan printed elsewhere)",
                     (Some(_), _) => "Materialize",
                     (None, _) => "Stream results",
                 };
                 self.line(depth + 1, how, Some(node));
-                self.node(input, depth + 2);
+                if !is_told {
+                    self.told.extend(materialize);
+                    self.node(input, depth + 2);
+                }
             }
             Node::Recursive {
                 seed,
@@ -227,7 +266,7 @@ impl Tree<'_> {
             Node::Filter { input, conditions } => {
                 let depth = self.filter(conditions, node, depth);
                 self.node(input, depth);
-                self.subqueries_of(conditions, depth);
+                self.subqueries_of(conditions, depth, "in condition");
             }
             Node::NestedLoop {
                 left,
@@ -269,9 +308,9 @@ impl Tree<'_> {
                 self.node(input, depth + 1);
             }
             Node::Distinct { input, .. } => {
-                self.line(depth, "Table scan on <temporary>", Some(node));
-                self.line(depth + 1, "Temporary table with deduplication", Some(node));
-                self.node(input, depth + 2);
+                let text = "Remove duplicates by a hash table of the rows seen";
+                self.line(depth, text, Some(node));
+                self.node(input, depth + 1);
             }
             Node::Limit {
                 input,
@@ -328,10 +367,15 @@ impl Tree<'_> {
             left_keys,
             right_keys,
             condition,
+            kept,
             ..
         } = node
         else {
             return;
+        };
+        let hash = match kept {
+            Some(_) => "Hash (kept for all executions)",
+            None => "Hash",
         };
         let kind = match kind {
             JoinKind::Inner => "Inner hash join",
@@ -354,7 +398,7 @@ impl Tree<'_> {
         }
         self.line(depth, &text, Some(node));
         self.node(left, depth + 1);
-        self.line(depth + 1, "Hash", None);
+        self.line(depth + 1, hash, None);
         self.node(right, depth + 2);
     }
 
@@ -413,11 +457,14 @@ impl Tree<'_> {
         let mut depth = depth;
         match (op, distinct) {
             (SetOperator::Union, false) => self.line(depth, "Append", Some(node)),
-            _ => {
+            (SetOperator::Union, true) => {
+                let text = "Append, without duplicates by a hash table of the rows seen";
+                self.line(depth, text, Some(node));
+            }
+            (op, _) => {
                 let (table, what) = match op {
-                    SetOperator::Union => ("<union temporary>", "Union materialize"),
                     SetOperator::Intersect => ("<intersect temporary>", "Intersect materialize"),
-                    SetOperator::Except => ("<except temporary>", "Except materialize"),
+                    _ => ("<except temporary>", "Except materialize"),
                 };
                 self.line(depth, &format!("Table scan on {table}"), Some(node));
                 depth += 1;
@@ -429,15 +476,8 @@ impl Tree<'_> {
     }
 
     fn window(&mut self, window: &Window, node: &Node, depth: usize) {
-        let mut text = "Window aggregate".to_string();
-        let buffered = window
-            .functions
-            .iter()
-            .any(|call| !matches!(call.frame.end, FrameBound::CurrentRow));
-        if buffered {
-            text.push_str(" with buffering");
-        }
-        self.line(depth, &text, Some(node));
+        // Every function is computed for a partition at a time.
+        self.line(depth, "Window aggregate with buffering", Some(node));
         let mut keys: Vec<SortKey> = window
             .partition
             .iter()
@@ -470,7 +510,12 @@ impl Tree<'_> {
         let cost = scan_cost(scan);
         let estimate = (cost, scan.rows_estimate.max(1.0));
         self.push(below, format!("{text}{reverse}"), Some(estimate));
-        self.subqueries_of(&scan.filter, depth + 1);
+        let place = match scan.filter.is_empty() && !scan.access.exprs().is_empty() {
+            true => "in key",
+            false => "in condition",
+        };
+        let exprs = scan.filter.iter().chain(scan.access.exprs());
+        self.subqueries_of(exprs, depth + 1, place);
     }
 
     /// How a scan reaches its rows.

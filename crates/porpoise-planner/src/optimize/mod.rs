@@ -40,6 +40,7 @@ use block::{limited, projected, select, sorted};
 pub use estimate::{is_measured_scan, rows_of};
 use order::InterestingOrder;
 pub use outer::source_slots;
+pub use semijoin::SUBQUERY_NAME;
 
 use crate::bind::Binder;
 use crate::bind::hints::{Others, TableOrder};

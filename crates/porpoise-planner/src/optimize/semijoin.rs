@@ -28,6 +28,9 @@ use crate::query::{
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
 
+/// What the rows of a subquery are called that is read before the tables it is a condition on.
+pub const SUBQUERY_NAME: &str = "<subquery>";
+
 /// Converts the conditions that can be; the others stay.
 pub fn convert(
     binder: &mut Binder<'_>,
@@ -392,7 +395,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
         .iter()
         .map(|column| column.name.clone())
         .collect();
-    let slot = binder.new_slot("<subquery>", types.clone(), names);
+    let slot = binder.new_slot(SUBQUERY_NAME, types.clone(), names);
     let (node, output) = optimize::query(binder, query)?;
     let node = crate::plan::Node::Distinct {
         input: Box::new(node),

@@ -1,6 +1,8 @@
 //! Plans that are measured as they run (EXPLAIN ANALYZE): each operator is wrapped in one that counts
 //! and times it. Plans that nobody measures have no such operators.
 
+use hashbrown::HashMap;
+
 use super::{Node, Plan, PlanKind, RowLock};
 
 /// What an operator did while the statement ran.
@@ -35,31 +37,56 @@ impl Plan {
     /// Has all operators measured. The statement is executed for its figures alone: a query assigns
     /// no variables, and counts no rows beyond its LIMIT.
     pub fn measure(&mut self) {
-        let mut next = 0;
+        let mut numbers = Numbers::default();
+        let mut wrap = |node: &mut Node, scope| wrap(node, scope, &mut 0, &mut numbers);
         match &mut self.kind {
             PlanKind::Query(query) => {
                 query.into.clear();
                 query.calc_found_rows = false;
-                wrap(&mut query.node, &mut next);
+                wrap(&mut query.node, Scope::Statement);
             }
-            PlanKind::Update(update) => wrap(&mut update.node, &mut next),
-            PlanKind::Delete(delete) => wrap(&mut delete.node, &mut next),
+            PlanKind::Update(update) => wrap(&mut update.node, Scope::Statement),
+            PlanKind::Delete(delete) => wrap(&mut delete.node, Scope::Statement),
             PlanKind::Insert(_) => {}
         }
         for subplan in self.subplans.iter_mut().flatten() {
-            wrap(&mut subplan.node, &mut next);
+            wrap(&mut subplan.node, Scope::Subquery(subplan.number));
         }
     }
 }
 
-/// Wraps a node and all below it.
-fn wrap(node: &mut Node, next: &mut usize) {
+/// What operators belong to. References to the same common table have a copy each of the operators
+/// that compute it, of which one runs: copies have the same numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Scope {
+    Statement,
+    /// The subquery of that number.
+    Subquery(usize),
+    /// What is materialised under that number.
+    Materialized(usize),
+}
+
+/// The numbers of operators, by what they belong to and which of its operators they are.
+type Numbers = HashMap<(Scope, usize), usize>;
+
+/// Wraps a node and all below it; `local` counts the operators of the scope.
+fn wrap(node: &mut Node, scope: Scope, local: &mut usize, numbers: &mut Numbers) {
     take_filter_out(node);
-    for child in node.children_mut() {
-        wrap(child, next);
+    if let Node::Derived {
+        input,
+        materialize: Some(number),
+        ..
+    } = node
+    {
+        wrap(input, Scope::Materialized(*number), &mut 0, numbers);
+    } else {
+        for child in node.children_mut() {
+            wrap(child, scope, local, numbers);
+        }
     }
-    let number = *next;
-    *next += 1;
+    let next = numbers.len();
+    let number = *numbers.entry((scope, *local)).or_insert(next);
+    *local += 1;
     let input = Box::new(std::mem::replace(node, Node::Empty));
     *node = Node::Measured { input, number };
 }

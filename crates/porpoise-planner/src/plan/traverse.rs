@@ -2,7 +2,7 @@
 
 use porpoise_expr::{Expr, ExprKind};
 
-use super::{InsertSource, Node, Plan, PlanKind, Subplan};
+use super::{Access, InsertSource, KeyRange, Node, Plan, PlanKind, Subplan, Window};
 
 impl Node {
     /// The nodes directly below the node.
@@ -62,7 +62,7 @@ impl Node {
     /// The expressions of the node itself, without those of the nodes below it.
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Node::Scan(scan) => scan.filter.iter().collect(),
+            Node::Scan(scan) => scan.filter.iter().chain(scan.access.exprs()).collect(),
             Node::Virtual { filter, .. } => filter.iter().collect(),
             Node::Values { rows, .. } => rows.iter().flatten().collect(),
             Node::JsonTable { doc, .. } => vec![doc],
@@ -91,11 +91,51 @@ impl Node {
                 .collect(),
             Node::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
             Node::Distinct { keys, .. } => keys.iter().collect(),
+            Node::Limit { offset, count, .. } => {
+                offset.iter().chain(count).map(|expr| &**expr).collect()
+            }
+            Node::Recursive {
+                seed_output,
+                step_output,
+                ..
+            } => seed_output.iter().chain(step_output).collect(),
+            Node::Window(window) => window.exprs(),
             Node::SetOperation { inputs, .. } => {
                 inputs.iter().flat_map(|(_, output)| output).collect()
             }
-            _ => Vec::new(),
+            Node::One | Node::Empty | Node::Working { .. } | Node::Measured { .. } => Vec::new(),
         }
+    }
+}
+
+impl Access {
+    /// The values that keys are compared with.
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Access::Full => Vec::new(),
+            Access::Point { key, .. } => key.iter().collect(),
+            Access::Index { ranges, .. } => ranges.iter().flat_map(KeyRange::exprs).collect(),
+        }
+    }
+}
+
+impl KeyRange {
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let equal = self.equal.iter().map(|part| &part.value);
+        let bounds = self.lower.iter().chain(&self.upper);
+        equal.chain(bounds.map(|bound| &bound.value))
+    }
+}
+
+impl Window {
+    fn exprs(&self) -> Vec<&Expr> {
+        let arguments = self.functions.iter().flat_map(|call| &call.arguments);
+        let order = self.order.iter().map(|key| &key.expr);
+        self.partition
+            .iter()
+            .chain(order)
+            .chain(arguments)
+            .collect()
     }
 }
 
