@@ -565,5 +565,14 @@ errors! {
     RegexpUnclosedBracket regexp_unclosed_bracket() = 3696 "HY000" "The regular expression contains an unclosed bracket expression.";
     RegexpInvalidRange regexp_invalid_range() = 3697 "HY000" "The regular expression contains an [x-y] character range where x comes after y.";
     RegexpTimeout regexp_timeout() = 3699 "HY000" "Timeout exceeded in regular expression match.";
+    UnsupportedMaxExecutionTime unsupported_max_execution_time() = 3125 "HY000" "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
+    HintSyntax hint_syntax(near, line) = 1064 "42000" "Optimizer hint syntax error near '{}' at line {}";
+    HintConflict hint_conflict(hint) = 3126 "HY000" "Hint {} is ignored as conflicting/duplicated";
+    HintBlockUnknown hint_block_unknown(block, hint) = 3127 "HY000" "Query block name {} is not found for {} hint";
+    HintNameUnresolved hint_name_unresolved(name, hint) = 3128 "HY000" "Unresolved name {} for {} hint";
+    VariableNotHintable variable_not_hintable(name) = 3637 "HY000" "Variable {} cannot be set using SET_VAR hint.";
+    FeatureUnsupported feature_unsupported(feature, why) = 3658 "HY000" "Feature {} is unsupported ({}).";
+    HintHasNoEffect hint_has_no_effect(hint) = 1235 "42000" "Hint {} has no effect in this version of Porpoise";
+    FlagHasNoEffect flag_has_no_effect(flag, variable) = 1235 "42000" "Flag '{}' of variable '{}' has no effect in this version of Porpoise";
     VariableHasNoEffect variable_has_no_effect(name) = 1235 "42000" "Variable '{}' has no effect in this version of Porpoise";
 }

@@ -50,7 +50,7 @@ use porpoise_core::variables::SessionVars;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_mdl::{self as mdl, named_locks};
 use porpoise_planner::foreign_keys::ForeignKeyGraph;
-use porpoise_planner::plan::{Plan, SlotLayout, Subplan};
+use porpoise_planner::plan::{Measure, Plan, SlotLayout, Subplan};
 use porpoise_session::active_roles;
 use porpoise_session::check::Privileged;
 use porpoise_session::session_state::SessionState;
@@ -100,6 +100,8 @@ pub struct Exec<'a> {
     constants: Vec<(usize, Value)>,
     /// The last round's rows of recursive tables, by `Node::Recursive::working`.
     working: HashMap<usize, Arc<RowBuffer>>,
+    /// What the operators of a measured plan did, by `Node::Measured::number`.
+    pub measures: Vec<Measure>,
     /// The states of RAND(seed), by call: each call of a statement has a sequence of its own.
     random: HashMap<usize, (u64, u64)>,
 }
@@ -240,6 +242,7 @@ impl<'a> Exec<'a> {
             value_lists: Vec::new(),
             constants: Vec::new(),
             working: HashMap::new(),
+            measures: Vec::new(),
             random: HashMap::new(),
         }
     }

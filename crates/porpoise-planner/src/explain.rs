@@ -2,23 +2,38 @@
 //!
 //! - [`traditional`]: a row a table, in the order in which tables are read.
 //! - [`tree`]: a line an operator, each below the one it feeds.
-//! - [`json`]: query blocks within each other.
+//! - [`json`]: query blocks within each other; [`json_tree`]: operators within each other.
 //! - [`names`] writes columns and expressions, [`cost`] estimates what MySQL calls cost.
 //!
 //! MySQL 8.4 manual, 15.8.2 (EXPLAIN) and 10.8.2 (its output).
 
 mod cost;
 mod json;
+mod json_tree;
 mod names;
 mod traditional;
 mod tree;
 
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::ResultColumn;
+use porpoise_core::variables::SessionVars;
 use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
-use crate::plan::Plan;
+use crate::plan::{Measure, Plan};
+
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A row a table.
+    Traditional,
+    /// A line an operator.
+    Tree,
+    /// Query blocks as JSON.
+    Json,
+    /// Operators as JSON.
+    JsonTree,
+}
 
 /// The statement that is to be explained.
 ///
@@ -31,30 +46,73 @@ pub fn explained_statement(explain: &ast::Explain) -> Result<&ast::Statement> {
             return Err(Error::not_supported_yet("EXPLAIN FOR CONNECTION"));
         }
     };
-    if explain.analyze {
-        return Err(Error::not_supported_yet("EXPLAIN ANALYZE"));
+    // Statements that MySQL's ANALYZE runs: queries, and changes of rows of several tables.
+    let is_analyzable = match statement {
+        ast::Statement::Query(_) => true,
+        ast::Statement::Update(update) => !matches!(update.tables[..], [ast::TableRef::Table(_)]),
+        ast::Statement::Delete(delete) => !delete.targets.is_empty(),
+        _ => false,
+    };
+    match explain.analyze && !is_analyzable {
+        true => Err(Error::not_supported_yet("EXPLAIN ANALYZE on this query")),
+        false => Ok(statement),
     }
-    if explain.into.is_some() {
-        return Err(Error::not_supported_yet("EXPLAIN INTO"));
-    }
-    Ok(statement)
 }
 
-/// The columns and rows of an EXPLAIN, in the format it asks for.
+/// The format that an EXPLAIN asks for, or `explain_format` (MySQL 8.4 manual, 15.8.2).
+///
+/// # Errors
+/// 1235 for ANALYZE and INTO in formats that they don't go with.
+pub fn format(explain: &ast::Explain, session: &SessionVars) -> Result<Format> {
+    let is_operators = session.get("explain_json_format_version") == Value::UInt(2);
+    let json = match is_operators {
+        true => Format::JsonTree,
+        false => Format::Json,
+    };
+    let usual = match session.get("explain_format") {
+        Value::Text(name) if name == "TREE" => Format::Tree,
+        Value::Text(name) if name == "JSON" => json,
+        _ if explain.analyze => Format::Tree,
+        _ => Format::Traditional,
+    };
+    let format = match explain.format {
+        None => usual,
+        Some(ast::ExplainFormat::Traditional) => Format::Traditional,
+        Some(ast::ExplainFormat::Tree) => Format::Tree,
+        Some(ast::ExplainFormat::Json) => json,
+    };
+    let is_json = matches!(format, Format::Json | Format::JsonTree);
+    match (explain.analyze, format) {
+        (true, Format::Traditional) => Err(Error::not_supported_yet(
+            "EXPLAIN ANALYZE with TRADITIONAL format",
+        )),
+        (true, Format::Json) => Err(Error::not_supported_yet(
+            "EXPLAIN ANALYZE with JSON format of version 1",
+        )),
+        _ if explain.into.is_some() && !is_json => Err(Error::not_supported_yet(
+            "EXPLAIN INTO with another format than JSON",
+        )),
+        _ => Ok(format),
+    }
+}
+
+/// The columns and rows of an EXPLAIN. `sql` is the statement's text; `measures` what the operators
+/// did, if the plan was measured.
 pub fn explain(
     plan: &Plan,
     statement: &ast::Statement,
-    format: Option<ast::ExplainFormat>,
+    sql: &str,
+    format: Format,
+    measures: &[Measure],
 ) -> (Vec<ResultColumn>, Vec<Vec<Value>>) {
     let text = |text: String| {
         let column = ResultColumn::expression("EXPLAIN", DataType::varchar(16_383), false);
         (vec![column], vec![vec![Value::from(text)]])
     };
     match format {
-        None | Some(ast::ExplainFormat::Traditional) => {
-            (traditional::columns(), traditional::rows(plan, statement))
-        }
-        Some(ast::ExplainFormat::Tree) => text(tree::tree(plan)),
-        Some(ast::ExplainFormat::Json) => text(json::json(plan, statement)),
+        Format::Traditional => (traditional::columns(), traditional::rows(plan, statement)),
+        Format::Tree => text(tree::tree(plan, measures)),
+        Format::Json => text(json::json(plan, statement)),
+        Format::JsonTree => text(json_tree::json(plan, sql, measures)),
     }
 }

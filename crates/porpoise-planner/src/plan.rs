@@ -15,6 +15,7 @@
 //!       Scan orders by index(customer) = slot0.id → slot1
 //! ```
 
+mod measure;
 mod traverse;
 
 use std::num::NonZeroU64;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::{Index, Relation, Table, TableId, View};
+use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
 use porpoise_expr::{Expr, SlotId};
@@ -32,6 +34,7 @@ use crate::access::Accesses;
 use crate::column_changes::ColumnChanges;
 use crate::file_format::FileFormat;
 use crate::foreign_keys::ForeignKeyGraph;
+pub use measure::Measure;
 pub use porpoise_mdl::TableUse;
 
 /// A whole statement, ready to run any number of times with other parameters.
@@ -65,6 +68,8 @@ pub struct Plan {
     pub locks_rows: bool,
     /// Lifted literals on whose value, not only type, the plan depends.
     pub fixed_parameters: Vec<usize>,
+    /// What planning warned of: optimizer hints that can't be followed.
+    pub warnings: Vec<Condition>,
     /// What it needs privileges for.
     pub accesses: Accesses,
     /// Names of each slot's columns, for EXPLAIN; empty for a table's slot.
@@ -513,6 +518,13 @@ pub enum Node {
     },
     /// Window functions over sorted, partitioned rows.
     Window(Box<Window>),
+    /// Counts the input's rows, and takes its time (EXPLAIN ANALYZE).
+    Measured {
+        /// What is measured.
+        input: Box<Node>,
+        /// The number that its figures are kept under, unique in the plan.
+        number: usize,
+    },
 }
 
 /// What JSON_TABLE makes of each value that `path` finds: a row, or several where nested paths find
@@ -866,6 +878,7 @@ pub fn slots_of(node: &Node) -> Vec<SlotId> {
         Node::Filter { input, .. }
         | Node::Distinct { input, .. }
         | Node::Limit { input, .. }
+        | Node::Measured { input, .. }
         | Node::Sort { input, .. } => slots_of(input),
         Node::Project { input, slot, .. } => {
             let mut slots = slots_of(input);

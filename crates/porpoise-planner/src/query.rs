@@ -13,7 +13,7 @@ use compact_str::CompactString;
 use porpoise_catalog::{Table, VirtualTable};
 use porpoise_expr::aggregate::{Aggregate, SortKey};
 use porpoise_expr::{Expr, SlotId};
-use porpoise_sql::ast::Span;
+use porpoise_sql::ast::{HintKind, Span};
 
 use crate::access::AccessColumn;
 use crate::optimize::split::Split;
@@ -72,6 +72,8 @@ pub struct Block {
     pub distinct: bool,
     /// STRAIGHT_JOIN: tables are read in the order written.
     pub straight: bool,
+    /// How the block may be evaluated, where it is a subquery.
+    pub subquery: SubqueryStrategies,
 }
 
 #[derive(Clone, Debug)]
@@ -182,19 +184,107 @@ pub struct WithNode {
     pub output: Vec<Expr>,
 }
 
-/// USE, FORCE and IGNORE INDEX.
+/// What hints say of a table: USE, FORCE and IGNORE INDEX, and optimizer hints.
 #[derive(Clone, Debug, Default)]
 pub struct IndexHints {
+    /// Indexes to find rows by.
+    pub rows: IndexChoice,
+    /// Indexes whose order spares a sort.
+    pub sorting: IndexChoice,
+    /// Indexes whose order spares a grouping's hash table.
+    pub grouping: IndexChoice,
+    /// Optimisations that are switched on or off.
+    pub switches: Vec<TableSwitch>,
+    /// The table came from a subquery that became a join: how it may be joined.
+    pub joined_as: Option<SubqueryStrategies>,
+}
+
+/// Which indexes may serve a purpose.
+#[derive(Clone, Debug, Default)]
+pub struct IndexChoice {
     /// Only these, by position, when set.
     pub only: Option<Vec<usize>>,
     pub never: Vec<usize>,
-    /// FORCE INDEX: a full scan is the last resort.
+    /// To go without is the last resort.
     pub force: bool,
 }
 
-impl IndexHints {
+/// An optimisation that a hint switches on or off for a table.
+#[derive(Clone, Debug)]
+pub struct TableSwitch {
+    pub kind: HintKind,
+    pub is_on: bool,
+    /// By position; none: for all indexes.
+    pub indexes: Vec<usize>,
+}
+
+/// How a subquery may be evaluated.
+#[derive(Clone, Copy, Debug)]
+pub struct SubqueryStrategies {
+    /// As a semi-join or anti-join.
+    pub semijoin: bool,
+    /// A semi-join may look for the first row that matches, for each row anew.
+    pub first_match: bool,
+    /// A semi-join may read the subquery's rows once, and keep them.
+    pub materialization: bool,
+    /// `x IN (SELECT y …)` is evaluated for each x, even where y are the same for all.
+    pub into_exists: bool,
+}
+
+impl Default for SubqueryStrategies {
+    fn default() -> SubqueryStrategies {
+        SubqueryStrategies {
+            semijoin: true,
+            first_match: true,
+            materialization: true,
+            into_exists: false,
+        }
+    }
+}
+
+impl IndexChoice {
     pub fn allows(&self, index: usize) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(&index)) && !self.never.contains(&index)
+    }
+
+    /// Takes a hint for or against some of so many indexes; none named: all.
+    pub fn choose(&mut self, is_for: bool, indexes: &[usize], count: usize) {
+        match (is_for, indexes) {
+            (true, []) => self.force = true,
+            (true, indexes) => {
+                self.only.get_or_insert_default().extend(indexes);
+                self.force = true;
+            }
+            (false, []) => self.never.extend(0..count),
+            (false, indexes) => self.never.extend(indexes),
+        }
+    }
+}
+
+impl IndexHints {
+    /// Whether rows may be found by an index.
+    pub fn allows(&self, index: usize) -> bool {
+        self.rows.allows(index)
+    }
+
+    /// The purposes that a hint is about.
+    pub fn choices_of(&mut self, kind: HintKind) -> Vec<&mut IndexChoice> {
+        match kind {
+            HintKind::JoinIndex => vec![&mut self.rows],
+            HintKind::OrderIndex => vec![&mut self.sorting],
+            HintKind::GroupIndex => vec![&mut self.grouping],
+            _ => vec![&mut self.rows, &mut self.sorting, &mut self.grouping],
+        }
+    }
+
+    /// Whether an optimisation is on for the table, or for one index of it; `otherwise` where no
+    /// hint says.
+    pub fn is_on(&self, kind: HintKind, index: Option<usize>, otherwise: bool) -> bool {
+        let mut of_kind = self.switches.iter().filter(|switch| switch.kind == kind);
+        let found = of_kind.find(|switch| {
+            switch.indexes.is_empty() || index.is_some_and(|index| switch.indexes.contains(&index))
+        });
+        found.map_or(otherwise, |switch| switch.is_on)
     }
 }
 

@@ -30,6 +30,7 @@ mod change;
 mod data_type;
 mod definition;
 mod expr;
+mod hint;
 mod name;
 mod query;
 mod session;
@@ -54,6 +55,9 @@ pub use expr::{
     FrameBound, FrameUnit, Function, Introduced, IsTest, JsonResponse, JsonValue, Like, Literal,
     Match, MatchMode, Over, Quantified, SystemVariable, Trim, TrimSide, UnaryOp, VariableScope,
     Window, WindowCall, WindowFunction,
+};
+pub use hint::{
+    Hint, HintArguments, HintComment, HintError, HintKind, HintTable, HintValue, StatementHints,
 };
 pub use name::{ColumnRef, Ident, ObjectName, Span};
 pub use porpoise_types::IntervalUnit;

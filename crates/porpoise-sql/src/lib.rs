@@ -60,6 +60,7 @@
 pub mod ast;
 pub mod digest;
 mod error;
+mod hint;
 pub mod keyword;
 pub mod lexer;
 pub mod parser;

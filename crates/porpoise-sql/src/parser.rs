@@ -44,6 +44,7 @@ pub use call::SYNONYMS;
 use crate::ast::*;
 use crate::digest::ParamMask;
 use crate::error::{ParseError, ParseErrorKind};
+use crate::hint;
 use crate::keyword::{self, Keyword};
 use crate::lexer::{self, Lexer, LiteralKind, LiteralValue, Modes, Token, TokenKind};
 use compact_str::CompactString;
@@ -148,6 +149,12 @@ pub(crate) struct Parser<'a> {
     needs_values: bool,
     /// An INTO inside a SELECT, on its way to the query it belongs to.
     into: Option<SelectInto>,
+    /// Optimizer hints, on their way to the statement.
+    hint_comments: Vec<HintComment>,
+    /// Query blocks so far.
+    blocks: u32,
+    /// The number of the next one, where that is not the next number.
+    reserved_block: Option<u32>,
 }
 
 /// Tokens consumed before the window is cut.
@@ -172,6 +179,9 @@ impl<'a> Parser<'a> {
             literal_tokens: Vec::new(),
             needs_values: false,
             into: None,
+            hint_comments: Vec::new(),
+            blocks: 0,
+            reserved_block: None,
         }
     }
 
@@ -677,6 +687,18 @@ impl<'a> Parser<'a> {
     // ---------------------------------------------------------------------------------------
 
     fn statement(&mut self) -> Result<Statement> {
+        let mut statement = self.statement_without_hints()?;
+        match &mut statement {
+            Statement::Query(query) => query.hints = self.statement_hints(),
+            Statement::Insert(insert) => insert.hints = self.statement_hints(),
+            Statement::Update(update) => update.hints = self.statement_hints(),
+            Statement::Delete(delete) => delete.hints = self.statement_hints(),
+            _ => {}
+        }
+        Ok(statement)
+    }
+
+    fn statement_without_hints(&mut self) -> Result<Statement> {
         let word = match self.kind() {
             TokenKind::LeftParen => "SELECT",
             _ => self.keyword(),

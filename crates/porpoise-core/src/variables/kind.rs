@@ -4,6 +4,7 @@
 use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{Charset, Collation, DataType, TimeZone, Value, convert};
 
+use super::optimizer::FlagSet;
 use super::sql_mode::SqlMode;
 use super::table::Variable;
 use crate::error::{Error, Result};
@@ -35,6 +36,8 @@ pub enum Kind {
     LogFile,
     /// A list of SQL modes, or their bits as a number.
     SqlMode,
+    /// Flags that are on or off, changed by a list of commands, or their bits as a number.
+    Flags(&'static FlagSet),
     /// The name of a character set; NULL allowed for `character_set_results`.
     Charset,
     /// The name of a collation.
@@ -180,6 +183,16 @@ impl Variable {
                     _ => Err(refuse(&value)),
                 }
             }
+            Kind::Flags(flags) => match &value {
+                Value::Text(commands) => flags
+                    .changed(flags.default_bits(), commands)
+                    .map(|bits| Value::text(flags.text(bits)))
+                    .ok_or_else(|| refuse(&value)),
+                Value::Int(_) | Value::UInt(_) if unsigned(&value) >> flags.0.len() == 0 => {
+                    Ok(Value::text(flags.text(unsigned(&value))))
+                }
+                _ => Err(refuse(&value)),
+            },
             Kind::Charset => match &value {
                 Value::Null if self.name == "character_set_results" => Ok(value),
                 Value::Text(name) => {
@@ -211,6 +224,18 @@ impl Variable {
                     .ok_or_else(|| Error::unknown_locale(name)),
                 _ => Err(refuse(&value)),
             },
+        }
+    }
+
+    /// A value as SET leaves it: of flags, those that it doesn't name stay as they are.
+    pub(super) fn merged(&self, before: &Value, value: Value) -> Result<Value> {
+        let (Kind::Flags(flags), Value::Text(commands)) = (self.kind, &value) else {
+            return Ok(value);
+        };
+        let bits = flags.changed(0, text(before)).unwrap_or(0);
+        match flags.changed(bits, commands) {
+            Some(bits) => Ok(Value::text(flags.text(bits))),
+            None => Err(Error::wrong_value_for_variable(self.name, commands)),
         }
     }
 

@@ -8,7 +8,8 @@
 //! 4. [`globals`] holds the global values, and hands new sessions theirs.
 //! 5. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
 //!    statement of it.
-//! 6. Here: which of a variable's values is meant, reading it, and changing it.
+//! 6. [`hintable`]: what a statement sets for itself.
+//! 7. Here: which of a variable's values is meant, reading it, and changing it.
 //!
 //! Values lie in two arrays in the table's order: the global ones, and each session's, which shares
 //! the global array it started with until its first SET. What the engine reads often is kept in a
@@ -17,8 +18,10 @@
 //! Source: MySQL 8.4 Reference Manual, Server System Variables.
 
 mod globals;
+mod hintable;
 mod isolation;
 mod kind;
+mod optimizer;
 mod session;
 mod sql_mode;
 mod start_up;
@@ -31,9 +34,11 @@ use std::sync::Arc;
 use porpoise_types::{Charset, Collation, Value, convert};
 
 pub use globals::{GlobalVariables, WriteProtection};
+pub use hintable::HeldVariables;
 pub use isolation::Isolation;
 pub use kind::{Kind, parse_size};
 use kind::{text, unsigned};
+pub use optimizer::{Flag, FlagSet, PlannerSettings, Switches};
 pub use session::{Diagnostics, SessionVars, random_step};
 pub use sql_mode::SqlMode;
 pub use start_up::{OptionKind, option};
@@ -114,8 +119,13 @@ pub fn set(
 ) -> Result<()> {
     let variable = &VARIABLES[position];
     check_settable(variable, scope)?;
+    let before = if scope == Reads::Global {
+        globals.at(position)
+    } else {
+        state.variables[position].clone()
+    };
     let value = match value {
-        Some(value) => variable.check(value)?,
+        Some(value) => variable.check(variable.merged(&before, value)?)?,
         None if scope == Reads::Session && variable.scope == Scope::Both => globals.at(position),
         None => variable.default_value(),
     };
@@ -143,11 +153,13 @@ pub fn set(
         let feature = format!("{}={shown}", variable.name);
         return Err(Error::not_supported_yet(feature));
     }
-    let before = if scope == Reads::Global {
-        globals.at(position)
-    } else {
-        state.variables[position].clone()
-    };
+    if let Kind::Flags(flags) = variable.kind {
+        let bits = |value: &Value| flags.changed(0, text(value)).unwrap_or(0);
+        for flag in flags.without_effect(bits(&before), bits(&value)) {
+            let warning = Error::flag_has_no_effect(flag, variable.name);
+            state.warn(Level::Warning, warning.into_condition());
+        }
+    }
     if variable.usage == Use::Inert && before != value {
         state.warn(
             Level::Warning,

@@ -18,7 +18,7 @@ use porpoise_types::{
 
 use crate::error::{Condition, Error, Level, Result};
 use crate::memory::MemoryAccount;
-use crate::variables::{Isolation, SqlMode, StatementContext};
+use crate::variables::{Isolation, PlannerSettings, SqlMode, StatementContext};
 
 /// What a session's statements read and change of it.
 pub struct SessionVars {
@@ -124,6 +124,8 @@ pub struct SessionVars {
     pub metadata_lock_timeout_s: u64,
     /// `activate_all_roles_on_login`.
     pub activates_all_roles: bool,
+    /// What the planner goes by: `optimizer_switch` and its like.
+    pub planner: PlannerSettings,
 }
 
 /// Where RAND()'s sequence begins: elsewhere for each connection, and for each process.
@@ -187,6 +189,7 @@ impl SessionVars {
             transaction_read_only: false,
             metadata_lock_timeout_s: 31_536_000,
             activates_all_roles: false,
+            planner: PlannerSettings::default(),
         }
     }
 
@@ -226,6 +229,14 @@ impl SessionVars {
         self.warnings_total += 1;
         if self.warnings.len() < self.max_error_count {
             self.warnings.push((level, condition));
+        }
+    }
+
+    /// Keeps what planning a statement warned of.
+    #[inline]
+    pub fn warn_all(&mut self, conditions: &[Condition]) {
+        for condition in conditions {
+            self.warn(Level::Warning, condition.clone());
         }
     }
 

@@ -10,8 +10,9 @@ use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{Charset, Collation, TimeZone, Value, convert};
 
 use super::kind::{Kind, text, unsigned};
+use super::optimizer::TRACE_FLAGS;
 use super::sql_mode::SqlMode;
-use super::{Isolation, SessionVars};
+use super::{Isolation, SessionVars, Switches};
 
 /// Where a variable has values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,6 +306,20 @@ pub static VARIABLES: &[Variable] = &[
         ReadOnly,
     ),
     row(
+        "explain_format",
+        Both,
+        Choice(&["TRADITIONAL", "JSON", "TREE"]),
+        "TRADITIONAL",
+        Settable,
+    ),
+    row(
+        "explain_json_format_version",
+        Both,
+        int(1, 2),
+        "1",
+        Settable,
+    ),
+    row(
         "explicit_defaults_for_timestamp",
         Both,
         Bool,
@@ -578,20 +593,23 @@ pub static VARIABLES: &[Variable] = &[
     row("new", Both, Bool, "0", Inert),
     row("old_alter_table", Both, Bool, "0", Inert),
     row("open_files_limit", Global, int(0, U64), "1048576", AtStart),
-    row("optimizer_prune_level", Both, int(0, 1), "1", Inert),
-    row("optimizer_search_depth", Both, int(0, 62), "62", Inert),
-    row(
+    applied("optimizer_prune_level", int(0, 1), "1", |s, v| {
+        s.planner.prunes = unsigned(v) != 0
+    }),
+    applied("optimizer_search_depth", int(0, 62), "62", |s, v| {
+        s.planner.search_depth = unsigned(v) as u8
+    }),
+    applied(
         "optimizer_switch",
-        Both,
-        Text,
-        "index_merge=off,block_nested_loop=on,batched_key_access=off,materialization=on,semijoin=on,derived_merge=on,hash_join=on",
-        Inert,
+        Kind::Flags(Switches::FLAGS),
+        "default",
+        |s, v| s.planner.switches = Switches::of(text(v)),
     ),
     row(
         "optimizer_trace",
         Both,
-        Text,
-        "enabled=off,one_line=off",
+        Kind::Flags(&TRACE_FLAGS),
+        "default",
         Inert,
     ),
     row("password_history", Global, int(0, U32), "0", DefaultOnly),

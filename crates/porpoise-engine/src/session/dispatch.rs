@@ -214,26 +214,6 @@ impl Session {
         Ok((value, bound.ty.clone()))
     }
 
-    fn explain(
-        &mut self,
-        explain: &ast::Explain,
-        sql: &[u8],
-        types: &[DataType],
-        parameters: &[Value],
-        reply: &mut dyn Reply,
-    ) -> Result<Option<Commit>> {
-        let shared = &self.shared;
-        let catalog = shared.catalog.load_full();
-        let context = self.context(&catalog, sql, types);
-        let _ = parameters;
-        let statement = planner::explain::explained_statement(explain)?;
-        let plan = planner::plan(statement, &context).map_err(|failed| self.refuse(failed))?;
-        let plan = check::explained(&self.state, &shared.accounts, &plan)?;
-        let (columns, rows) = planner::explain::explain(plan.get(), statement, explain.format);
-        self.send_rows(&columns, &rows, reply)?;
-        Ok(None)
-    }
-
     /// Sends rows that were made in memory.
     pub(crate) fn send_rows(
         &mut self,

@@ -1,6 +1,7 @@
 //! Executing a plan: privileges, metadata locks, the view of storage, and the commit in autocommit
 //! mode.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use porpoise_executor::{Exec, View, statement};
 use porpoise_mdl::process::Control;
 use porpoise_mdl::{MdlContext, MdlScope, StatementTables};
 use porpoise_planner as planner;
-use porpoise_planner::plan::{Plan, PlanKind};
+use porpoise_planner::plan::{Measure, Plan, PlanKind};
 use porpoise_session::check;
 use porpoise_session::check::Privileged;
 use porpoise_session::deadlines::Deadline;
@@ -34,6 +35,8 @@ struct Execution<'a> {
     catalog: &'a Catalog,
     parameters: &'a [Value],
     columns: Option<&'a [ResultColumn]>,
+    /// Where the figures of a measured plan go.
+    measures: Option<&'a RefCell<Vec<Measure>>>,
 }
 
 impl Execution<'_> {
@@ -53,7 +56,11 @@ impl Execution<'_> {
             self.plan,
             self.parameters,
         );
-        statement::execute(&mut exec, self.plan, self.columns, reply)
+        let executed = statement::execute(&mut exec, self.plan, self.columns, reply);
+        if let Some(measures) = self.measures {
+            measures.replace(std::mem::take(&mut exec.measures));
+        }
+        executed
     }
 
     /// Runs the plan, whose tables are locked, in the session's open transaction. A statement that
@@ -174,15 +181,43 @@ impl Session {
         columns: Option<&[ResultColumn]>,
         reply: &mut dyn Reply,
     ) -> Result<Option<Commit>> {
+        self.execute_checked(plan, catalog, parameters, columns, None, reply)
+    }
+
+    /// Executes a plan that [`Plan::measure`] prepared; returns what its operators did.
+    pub(super) fn execute_measured(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<(Vec<Measure>, Option<Commit>)> {
+        let measures = RefCell::default();
+        let commit =
+            self.execute_checked(plan, catalog, parameters, None, Some(&measures), reply)?;
+        Ok((measures.into_inner(), commit))
+    }
+
+    fn execute_checked(
+        &mut self,
+        plan: &Plan,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+        columns: Option<&[ResultColumn]>,
+        measures: Option<&RefCell<Vec<Measure>>>,
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
         let plan = check::plan(&self.state, &self.shared.accounts, plan)?;
         if plan.writes() && (self.transaction.read_only || self.state.transaction_read_only) {
             return Err(Error::read_only_transaction());
         }
+        self.state.warn_all(&plan.get().warnings);
         let execution = Execution {
             plan,
             catalog,
             parameters,
             columns,
+            measures,
         };
         let in_transaction = self.transaction.open || !self.state.autocommit;
         let deadline = self.deadline(plan.get());

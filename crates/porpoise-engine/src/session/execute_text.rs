@@ -159,7 +159,10 @@ impl Session {
         let Some((parsed, mask)) = parsed.map_err(|error| syntax_error(&error))? else {
             return Err(Error::empty_query());
         };
-        if !porpoise_sql::digest::is_cacheable(&parsed.statement) {
+        let hints = parsed.statement.hints();
+        if !porpoise_sql::digest::is_cacheable(&parsed.statement)
+            || hints.is_some_and(ast::StatementHints::sets_variables)
+        {
             return self.execute_uncached(sql, modes, reply);
         }
         let mut parameters = Vec::new();
@@ -226,6 +229,25 @@ impl Session {
 
     /// Executes a parsed statement with parameters. Spans of the syntax tree point into `sql`.
     pub(crate) fn execute_statement(
+        &mut self,
+        statement: &ast::Statement,
+        sql: &[u8],
+        types: &[DataType],
+        parameters: &[Value],
+        reply: &mut dyn Reply,
+    ) -> Result<Option<Commit>> {
+        let hints = statement.hints();
+        let Some(hints) = hints.filter(|hints| hints.sets_variables()) else {
+            return self.execute_as_set(statement, sql, types, parameters, reply);
+        };
+        let held = self.set_hinted_variables(hints);
+        let executed = self.execute_as_set(statement, sql, types, parameters, reply);
+        held.restore(&mut self.state);
+        executed
+    }
+
+    /// Executes a parsed statement with the variables as they are.
+    fn execute_as_set(
         &mut self,
         statement: &ast::Statement,
         sql: &[u8],

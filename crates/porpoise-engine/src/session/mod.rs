@@ -21,6 +21,8 @@ mod administer;
 mod dispatch;
 mod execute_plan;
 mod execute_text;
+mod explain;
+mod hinted_variables;
 mod lifecycle;
 mod literals;
 mod load;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use compact_str::CompactString;
 use porpoise_catalog::Catalog;
-use porpoise_core::variables::{Isolation, SqlMode};
+use porpoise_core::variables::{Isolation, PlannerSettings, SqlMode};
 use porpoise_planner::Context;
 use porpoise_session::session_state::SessionState;
 use porpoise_sql::Modes;
@@ -30,6 +30,7 @@ struct Settings {
     div_precision_increment: u8,
     sql_safe_updates: bool,
     sql_select_limit: u64,
+    planner: PlannerSettings,
 }
 
 impl Settings {
@@ -41,6 +42,7 @@ impl Settings {
             div_precision_increment: state.div_precision_increment,
             sql_safe_updates: state.sql_safe_updates,
             sql_select_limit: state.sql_select_limit,
+            planner: state.planner,
         }
     }
 }

@@ -201,7 +201,9 @@ impl Session {
         if prepared.placeholders != parameters.len() {
             return Err(Error::wrong_arguments("EXECUTE"));
         }
-        if !plannable(&prepared.statement) {
+        let hints = prepared.statement.hints();
+        let sets_variables = hints.is_some_and(ast::StatementHints::sets_variables);
+        if sets_variables || !plannable(&prepared.statement) {
             let (statement, sql) = (prepared.statement.clone(), prepared.sql.clone());
             let types: Vec<DataType> = parameters
                 .iter()

@@ -20,6 +20,10 @@ fn other_value(variable: &Variable) -> String {
             format!("'{}'", others.next().unwrap())
         }
         Kind::SqlMode => "''".to_string(),
+        Kind::Flags(flags) => {
+            let flag = &flags.0[0];
+            format!("'{}={}'", flag.name, if flag.is_on { "off" } else { "on" })
+        }
         Kind::Charset => "'latin1'".to_string(),
         Kind::Collation => "'utf8mb4_bin'".to_string(),
         Kind::TimeZone => "'+01:00'".to_string(),

@@ -6,7 +6,7 @@
 //!
 //! | where rows come from | what is done to them one by one | what needs all of them |
 //! | --- | --- | --- |
-//! | `scan`, `constant`, `virtual_table`, `materialized`, `recursive`, [`json_table`](super::json_table) | `filter`, `project`, `limit`, `distinct`, `nested_loop` | `hash_join`, `group`, `sort`, `top_sort`, `set_operation`, [`window`](super::window) |
+//! | `scan`, `constant`, `virtual_table`, `materialized`, `recursive`, [`json_table`](super::json_table) | `filter`, `project`, `limit`, `distinct`, `nested_loop`, `measured` | `hash_join`, `group`, `sort`, `top_sort`, `set_operation`, [`window`](super::window) |
 
 mod constant;
 mod distinct;
@@ -15,6 +15,7 @@ mod group;
 mod hash_join;
 mod limit;
 mod materialized;
+mod measured;
 mod nested_loop;
 mod project;
 mod recursive;
@@ -49,6 +50,7 @@ use hash_join::HashJoin;
 pub use hash_join::HashTable;
 use limit::Limit;
 use materialized::Materialized;
+use measured::Measured;
 use nested_loop::NestedLoop;
 use project::Project;
 use recursive::{Recursive, Working};
@@ -162,6 +164,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             inputs,
         } => Box::new(SetOperation::new(*slot, *op, *distinct, inputs)),
         Node::Window(window) => Box::new(WindowOperator::new(window)),
+        Node::Measured { input, number } => Box::new(Measured::new(input, *number)),
     }
 }
 

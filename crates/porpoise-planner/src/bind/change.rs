@@ -19,7 +19,10 @@ use crate::optimize;
 use crate::plan::{
     Access, Assignment, Delete, Node, OnLocked, RowLock, TableUse, Update, UpdateTarget, ViewCheck,
 };
-use crate::query::{Block, Body, JoinTree, Query, SourceKind};
+use crate::query::{Block, Body, JoinTree, Query, SourceKind, SubqueryStrategies};
+
+/// The number of the query block that an UPDATE or DELETE is itself.
+const CHANGE_BLOCK: u32 = 1;
 
 impl Binder<'_> {
     /// The conditions that WITH CHECK OPTION puts on changed rows of a slot.
@@ -92,7 +95,10 @@ impl Binder<'_> {
             &update.order_by,
             update.limit.is_some(),
         )?;
-        self.scopes.push(Scope::new("from clause"));
+        self.scopes.push(Scope {
+            block: CHANGE_BLOCK,
+            ..Scope::new("from clause")
+        });
         let (mut from, _) = self.changed_from(Privilege::Update, &update.tables)?;
         self.change_views();
         self.scope().clause = "field list";
@@ -179,7 +185,10 @@ impl Binder<'_> {
             &delete.order_by,
             delete.limit.is_some(),
         )?;
-        self.scopes.push(Scope::new("from clause"));
+        self.scopes.push(Scope {
+            block: CHANGE_BLOCK,
+            ..Scope::new("from clause")
+        });
         let (mut from, _) = self.changed_from(Privilege::Delete, &delete.from)?;
         self.change_views();
         let mut targets: Vec<(Arc<Table>, SlotId)> = Vec::new();
@@ -243,7 +252,9 @@ impl Binder<'_> {
         if matches!(tables, [ast::TableRef::Table(_)]) {
             self.reads_need = Need::All(change.set());
         }
+        self.binds_targets = true;
         let bound = self.from(tables);
+        self.binds_targets = false;
         self.reads_need = Need::READ;
         bound
     }
@@ -305,7 +316,8 @@ impl Binder<'_> {
             having: Vec::new(),
             windows: Vec::new(),
             distinct: false,
-            straight: false,
+            straight: self.hints.is_fixed_order(CHANGE_BLOCK),
+            subquery: SubqueryStrategies::default(),
         };
         let node = optimize::rows(self, block, order, limit.as_ref())?;
         if self.session().sql_safe_updates && limit.is_none() && reads_all(&node, targets) {

@@ -118,7 +118,9 @@ impl Binder<'_> {
         access: Option<AccessId>,
     ) -> Result<(ChangeTarget, Relation)> {
         self.scopes.push(Scope::new("field list"));
+        self.binds_targets = true;
         let part = self.view(view, alias.clone(), access, false);
+        self.binds_targets = false;
         self.change_views();
         let scope = self.scopes.pop();
         let part = part?;

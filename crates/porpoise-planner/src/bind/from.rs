@@ -12,13 +12,14 @@ use porpoise_core::error::{Error, Result};
 use porpoise_expr::typing::collation::computed_strength;
 use porpoise_expr::typing::{self, compare};
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
-use porpoise_sql::ast;
+use porpoise_sql::ast::{self, HintKind};
 use porpoise_types::DataType;
 
 use crate::access::{AccessId, Need};
 use crate::bind::Binder;
 use crate::bind::common_table::rename;
 use crate::bind::scope::{Columns, ComputedColumn, Relation};
+use crate::optimize::source_slots;
 use crate::plan::{RowLock, TableUse};
 use crate::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
@@ -229,12 +230,14 @@ impl Binder<'_> {
         if twice {
             return Err(Error::not_unique_table(relation.alias));
         }
-        let at = scope.relations.len();
+        let (at, block) = (scope.relations.len(), scope.block);
         let star = (0..relation.columns.len())
             .filter(|column| relation.columns.is_shown(*column))
             .map(|column| (at, column))
             .collect();
+        let alias = relation.alias.clone();
         scope.add(relation);
+        self.hints.note_slots(block, &alias, source_slots(&tree));
         Ok(Part {
             tree,
             star,
@@ -360,6 +363,9 @@ impl Binder<'_> {
         nullable: bool,
     ) -> Result<Part> {
         let slot = self.table_slot(alias.clone(), table);
+        let block = self.scope().block;
+        let hints = self.hints.of_table(block, &alias, Some(table), hints);
+        self.slots[slot.0 as usize].indexes = hints.rows.clone();
         self.use_table(table, TableUse::Read);
         if !self.accesses.is_in_view() {
             self.table_names.push((table.clone(), alias.clone()));
@@ -426,7 +432,14 @@ impl Binder<'_> {
         access: Option<AccessId>,
         nullable: bool,
     ) -> Result<Part> {
-        if !is_mergeable(&query, nullable) || (self.keeps_derived && self.scopes.len() > 1) {
+        let block = self.scope().block;
+        let hints = IndexHints::default();
+        let hints = self.hints.of_table(block, &alias, None, hints);
+        let merges = hints.is_on(HintKind::Merge, None, self.switches().derived_merge());
+        if !is_mergeable(&query, nullable)
+            || (self.keeps_derived && self.scopes.len() > 1)
+            || (!merges && !self.binds_targets)
+        {
             let (slot, columns) = self.computed_columns(&alias, &query.columns);
             let kind = SourceKind::Derived {
                 query: Box::new(query),
@@ -438,7 +451,7 @@ impl Binder<'_> {
                 nullable,
                 access,
             };
-            return self.leaf(relation, slot, kind);
+            return self.hinted_leaf(relation, slot, kind, hints);
         }
         let Query {
             body: Body::Select(block),
@@ -508,10 +521,23 @@ impl Binder<'_> {
         slot: SlotId,
         kind: SourceKind,
     ) -> Result<Part> {
+        let block = self.scope().block;
+        let hints = IndexHints::default();
+        let hints = self.hints.of_table(block, &relation.alias, None, hints);
+        self.hinted_leaf(relation, slot, kind, hints)
+    }
+
+    fn hinted_leaf(
+        &mut self,
+        relation: Relation,
+        slot: SlotId,
+        kind: SourceKind,
+        hints: IndexHints,
+    ) -> Result<Part> {
         let source = Source {
             slot,
             kind,
-            hints: IndexHints::default(),
+            hints,
             lock: RowLock::None,
         };
         self.add_relation(relation, JoinTree::Leaf(Box::new(source)))
@@ -555,15 +581,19 @@ fn index_hints(table: &Arc<Table>, hints: &[ast::IndexHint]) -> Result<IndexHint
                 .ok_or_else(|| Error::key_does_not_exist(name.as_str(), &table.name))?;
             positions.push(position);
         }
-        match hint.action {
-            ast::IndexHintAction::Ignore => bound.never.extend(positions),
-            // A hint for sorting alone leaves the choice of rows free.
-            _ if hint
-                .scope
-                .is_some_and(|scope| scope != ast::IndexHintScope::Join) => {}
-            ast::IndexHintAction::Use | ast::IndexHintAction::Force => {
-                bound.only.get_or_insert_default().extend(positions);
-                bound.force |= hint.action == ast::IndexHintAction::Force;
+        let purposes = match hint.scope {
+            None => vec![&mut bound.rows, &mut bound.sorting, &mut bound.grouping],
+            Some(ast::IndexHintScope::Join) => vec![&mut bound.rows],
+            Some(ast::IndexHintScope::OrderBy) => vec![&mut bound.sorting],
+            Some(ast::IndexHintScope::GroupBy) => vec![&mut bound.grouping],
+        };
+        for choice in purposes {
+            match hint.action {
+                ast::IndexHintAction::Ignore => choice.never.extend(&positions),
+                ast::IndexHintAction::Use | ast::IndexHintAction::Force => {
+                    choice.only.get_or_insert_default().extend(&positions);
+                    choice.force |= hint.action == ast::IndexHintAction::Force;
+                }
             }
         }
     }

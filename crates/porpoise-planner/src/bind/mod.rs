@@ -9,6 +9,7 @@
 //!   [`json_table`]: JSON_TABLE;
 //! - [`select`]: query blocks, set operations, ORDER BY, LIMIT; [`group`]: GROUP BY and aggregates;
 //!   [`window`]: OVER;
+//! - [`hints`]: optimizer hints;
 //! - [`insert`]: INSERT, REPLACE, LOAD DATA; [`change`]: UPDATE, DELETE; [`change_target`]: the
 //!   tables and views that these may write to.
 
@@ -18,6 +19,7 @@ mod common_table;
 mod expr;
 mod from;
 mod group;
+pub mod hints;
 mod insert;
 mod json_table;
 mod scope;
@@ -25,14 +27,13 @@ mod select;
 mod view;
 mod window;
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use compact_str::CompactString;
 use porpoise_catalog::{Catalog, ColumnDefault, Index, IndexKind, Table, TemporaryTables, View};
 use porpoise_core::error::{Error, Result};
 use porpoise_core::reply::{ColumnKey, ResultColumn};
-use porpoise_core::variables::SessionVars;
+use porpoise_core::variables::{SessionVars, Switches};
 use porpoise_expr::typing::collation::Coercibility;
 use porpoise_expr::{Expr, ExprKind, SlotId};
 use porpoise_sql::ast;
@@ -41,10 +42,11 @@ use porpoise_types::{DataType, RowLayout, Value};
 use crate::access::{AccessList, Need, PlanError};
 use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
-use crate::query::{OutputColumn, Query, WithNode};
+use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
 use crate::{Context, UnknownContents, optimize};
 use change_target::ChangeTarget;
+use hints::{Hints, TableOrder};
 use scope::{Columns, ComputedColumn, Relation, Scope};
 
 /// The state of binding one statement; the optimizer goes on with it.
@@ -97,10 +99,16 @@ pub struct Binder<'a> {
     schema: Option<CompactString>,
     /// ForeignKeyGraph of the query block bound last.
     last_relations: Vec<Relation>,
+    /// The statement's optimizer hints.
+    pub hints: Hints,
+    /// Orders of tables that STRAIGHT_JOIN and JOIN_FIXED_ORDER ask for.
+    pub fixed_orders: Vec<TableOrder>,
     /// The refused row inside ON DUPLICATE KEY UPDATE.
     inserted_slot: Option<(SlotId, ChangeTarget)>,
     /// WITH CHECK OPTION of the views met so far, with the slots of their tables.
     view_checks: Vec<(Vec<SlotId>, ViewCheck)>,
+    /// What is being bound may be changed: a view is always merged.
+    binds_targets: bool,
     /// UPDATE and DELETE: derived tables are computed first, so that they may read the target.
     keeps_derived: bool,
     /// The number of derived tables that enclose what is being bound, and the subqueries inside
@@ -121,6 +129,8 @@ pub struct SlotDraft {
     /// Which columns the statement reads.
     pub used: Vec<bool>,
     pub covering: Option<usize>,
+    /// Which of the table's indexes may serve to find rows.
+    pub indexes: IndexChoice,
 }
 
 /// Deeper nesting than this is refused, so that recursion can't exhaust the stack.
@@ -159,8 +169,11 @@ impl<'a> Binder<'a> {
             sql: context.sql.into(),
             schema: context.session.schema.clone(),
             last_relations: Vec::new(),
+            hints: Hints::default(),
+            fixed_orders: Vec::new(),
             inserted_slot: None,
             view_checks: Vec::new(),
+            binds_targets: false,
             keeps_derived: false,
             derived_depth: 0,
             subqueries_in_derived: Vec::new(),
@@ -170,6 +183,11 @@ impl<'a> Binder<'a> {
 
     pub fn session(&self) -> &'a SessionVars {
         self.context.session
+    }
+
+    /// `optimizer_switch`.
+    pub fn switches(&self) -> Switches {
+        self.context.session.planner.switches
     }
 
     /// A new slot for rows that the statement itself makes.
@@ -187,6 +205,7 @@ impl<'a> Binder<'a> {
             column_names,
             used,
             covering: None,
+            indexes: IndexChoice::default(),
         })
     }
 
@@ -199,6 +218,7 @@ impl<'a> Binder<'a> {
             column_names: Vec::new(),
             used,
             covering: None,
+            indexes: IndexChoice::default(),
         })
     }
 
@@ -325,7 +345,8 @@ impl<'a> Binder<'a> {
             foreign_keys: foreign_keys.map(Arc::new),
             foreign_key_tables,
             subplans: self.subplans,
-            cacheable: self.cacheable,
+            cacheable: self.cacheable && !self.hints.sets_variables,
+            warnings: self.hints.take_warnings(),
             locks_rows: self.locks_rows,
             fixed_parameters: self.fixed_parameters,
             accesses: self.accesses.finish(),
@@ -380,6 +401,7 @@ pub fn plan(statement: &ast::Statement, context: &Context<'_>) -> Result<Plan, P
 pub fn view_definition(query: &ast::Query, context: &Context<'_>) -> Result<Plan, PlanError> {
     let mut binder = Binder::new(context);
     binder.defines_view = is_one_block(query);
+    binder.hints = Hints::of_statement(query.hints.as_deref(), true);
     binder.plan(|binder| binder.top_query(query))
 }
 
@@ -401,6 +423,8 @@ impl Binder<'_> {
     }
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<PlanKind> {
+        let is_query = matches!(statement, ast::Statement::Query(_));
+        self.hints = Hints::of_statement(statement.hints(), is_query);
         Ok(match statement {
             ast::Statement::Query(query) => {
                 let limited = with_select_limit(query, self.session());
@@ -433,7 +457,7 @@ impl Binder<'_> {
             name_spans,
             calc_found_rows,
             into,
-            max_execution_time_ms: max_execution_time(&query.body),
+            max_execution_time_ms: self.hints.max_execution_time_ms,
         }))
     }
 
@@ -463,23 +487,6 @@ impl Binder<'_> {
             max_execution_time_ms: None,
         }))
     }
-}
-
-/// What the hint MAX_EXECUTION_TIME(n) of a statement's first SELECT says (MySQL 8.4 manual,
-/// 10.9.3). Of a time of 0 the hint says nothing.
-fn max_execution_time(body: &ast::QueryBody) -> Option<NonZeroU64> {
-    let hints = match body {
-        ast::QueryBody::Select(select) => select.hints.as_deref()?,
-        ast::QueryBody::SetOperation(operation) => return max_execution_time(&operation.left),
-        ast::QueryBody::Query(query) => return max_execution_time(&query.body),
-        ast::QueryBody::Values(_) | ast::QueryBody::Table(_) => return None,
-    };
-    let arguments = hints.split(')').find_map(|hint| {
-        let (name, arguments) = hint.split_once('(')?;
-        let is_it = name.trim().eq_ignore_ascii_case("MAX_EXECUTION_TIME");
-        is_it.then_some(arguments)
-    });
-    arguments?.trim().parse().ok()
 }
 
 /// The query with `sql_select_limit`, if that bounds it.

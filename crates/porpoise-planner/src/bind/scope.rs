@@ -52,6 +52,8 @@ pub struct Scope {
     pub locks: Vec<(CompactString, RowLock)>,
     /// ORDER BY of a merged derived table.
     pub merged_order: Vec<SortKey>,
+    /// The query block's number in its text; 0: none that hints could name.
+    pub block: u32,
 }
 
 /// A key of GROUP BY, and the item of the select list that it names by alias or number.
@@ -137,6 +139,7 @@ impl Scope {
         Scope {
             relations: Vec::new(),
             visible: 0..0,
+            block: 0,
             hidden: Vec::new(),
             clause,
             aliases: Aliases::No,

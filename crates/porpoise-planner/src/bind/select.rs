@@ -323,6 +323,7 @@ impl Binder<'_> {
         locking: &[ast::Locking],
     ) -> Result<Query> {
         let mut scope = Scope::new("field list");
+        scope.block = select.number;
         scope.locks = locks(locking);
         if scope.locks.is_empty() && self.session().statement.reads_lock {
             scope.locks = vec![(CompactString::default(), RowLock::Shared(OnLocked::Wait))];
@@ -400,7 +401,8 @@ impl Binder<'_> {
             having,
             windows: Vec::new(),
             distinct: select.distinct,
-            straight: select.options.straight_join,
+            straight: select.options.straight_join || self.hints.is_fixed_order(select.number),
+            subquery: self.hints.subquery(select.number, self.switches()),
         };
         let mut columns = scope.items;
         let drafts = scope.windows;

@@ -30,6 +30,7 @@ impl Binder<'_> {
         let visible = std::mem::take(&mut self.visible);
         let sql = std::mem::replace(&mut self.sql, view.sql.as_bytes().into());
         let schema = self.schema.replace(view.schema.clone());
+        let hints = self.hints.enter_view(query.hints.as_deref());
         let need = std::mem::replace(&mut self.reads_need, Need::READ);
         self.accesses.enter_view(view);
         self.defines_view = is_one_block(&query);
@@ -41,6 +42,7 @@ impl Binder<'_> {
             .filter_map(|relation| relation.access);
         let relations: Vec<AccessId> = relations.collect();
         self.accesses.leave_view();
+        self.hints.leave_view(hints);
         self.reads_need = need;
         self.schema = schema;
         self.sql = sql;

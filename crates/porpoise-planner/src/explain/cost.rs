@@ -22,6 +22,8 @@ pub(super) fn cost_of(node: &Node) -> f64 {
     match node {
         Node::Scan(scan) => scan_cost(scan),
         Node::One | Node::Empty => 0.0,
+        Node::Measured { input, .. } => cost_of(input),
+        Node::Filter { input, .. } if optimize::is_measured_scan(input) => cost_of(input),
         Node::NestedLoop { left, right, .. } => {
             cost_of(left) + optimize::rows_of(left) * cost_of(right)
         }

@@ -22,15 +22,16 @@ use crate::optimize;
 use crate::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
 
 /// A value of the document; an object keeps the order in which its members were written.
-enum Item {
+pub(super) enum Item {
     Text(String),
     Number(u64),
+    Real(f64),
     Bool(bool),
     Array(Vec<Item>),
     Object(Members),
 }
 
-type Members = Vec<(&'static str, Item)>;
+pub(super) type Members = Vec<(&'static str, Item)>;
 
 /// A plan as a JSON document, indented by two spaces.
 pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
@@ -63,9 +64,7 @@ pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
             block.push(("insert_from", Item::Object(from)));
         }
     }
-    let mut bytes = Vec::new();
-    Item::Object(vec![("query_block", Item::Object(block))]).write(0, &mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
+    Item::Object(vec![("query_block", Item::Object(block))]).document()
 }
 
 struct Document<'p> {
@@ -429,6 +428,8 @@ impl Document<'_> {
             .map(|(column, _)| column.name.to_string());
         members.push(("used_columns", texts(used.collect())));
         self.condition(&scan.filter, &mut members);
+        let found = self.blocks.names.plan.subplans_in(scan.access.exprs());
+        self.subqueries("attached_subqueries", found, &mut members);
         members
     }
 
@@ -479,10 +480,24 @@ fn attach(condition: &str, table: &mut Members) {
 }
 
 impl Item {
+    /// The document, indented by two spaces.
+    pub(super) fn document(&self) -> String {
+        let mut bytes = Vec::new();
+        self.write(0, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     fn write(&self, depth: usize, out: &mut Vec<u8>) {
         match self {
             Item::Text(text) => write_quoted(text, out),
             Item::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+            Item::Real(number) => {
+                let mut text = format!("{number:.6}");
+                let zeros = text.len() - text.trim_end_matches('0').len();
+                let dropped = zeros.min(5);
+                text.truncate(text.len() - dropped);
+                out.extend_from_slice(text.as_bytes());
+            }
             Item::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
             Item::Array(items) => list(b"[]", items, depth, out, |item, out| {
                 item.write(depth + 1, out);

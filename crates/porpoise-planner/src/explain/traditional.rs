@@ -11,6 +11,7 @@ use porpoise_types::{Charset, DataType, IntWidth, Value};
 
 use super::names::Names;
 use crate::optimize;
+use crate::optimize::SUBQUERY_NAME;
 use crate::plan::{Access, JoinKind, Node, Plan, Scan, SetOperator, Subplan};
 
 /// The columns of the traditional form (MySQL 8.4 manual, 10.8.2).
@@ -63,6 +64,8 @@ pub(super) struct Traditional<'p> {
     pub(super) names: Names<'p>,
     rows: Vec<Row>,
     next_id: u64,
+    /// The query blocks that are materialised, by the number of what is made of them.
+    derived: Vec<(usize, u64)>,
 }
 
 /// A row a table, in the order in which tables are read.
@@ -94,10 +97,13 @@ pub(super) fn rows(plan: &Plan, statement: &ast::Statement) -> Vec<Vec<Value>> {
 
 /// Whether a plan has more than one query block.
 fn has_blocks(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Derived { .. } | Node::SetOperation { .. } | Node::Recursive { .. }
-    ) || node.exprs().iter().any(|expr| expr.has_subquery())
+    let is_block = match node {
+        Node::Derived { input, .. } => !matches!(**input, Node::JsonTable { .. }),
+        Node::SetOperation { .. } | Node::Recursive { .. } => true,
+        _ => false,
+    };
+    is_block
+        || node.exprs().iter().any(|expr| expr.has_subquery())
         || node.children().into_iter().any(has_blocks)
 }
 
@@ -111,6 +117,7 @@ impl<'p> Traditional<'p> {
             names: Names::new(plan),
             rows: Vec::new(),
             next_id: 2,
+            derived: Vec::new(),
         }
     }
 
@@ -191,19 +198,13 @@ impl<'p> Traditional<'p> {
                     ..Row::all_of(id, select_type, table.name.to_string())
                 });
             }
-            Node::Derived { input, output, .. } => {
-                let inner = self.take_id();
-                let rows = Some(optimize::rows_of(input));
-                self.rows.push(Row {
-                    rows,
-                    filtered: Some(100.0),
-                    ..Row::all_of(id, select_type, format!("<derived{inner}>"))
-                });
-                pending.push((input, output.iter().collect(), inner, "DERIVED"));
-            }
-            Node::SetOperation { inputs, op, .. } => {
-                self.set_operation(inputs, *op, id, select_type)
-            }
+            Node::Derived { .. } => self.derived(node, id, select_type, pending),
+            Node::SetOperation {
+                inputs,
+                op,
+                distinct,
+                ..
+            } => self.set_operation(inputs, *op, *distinct, id, select_type),
             Node::Recursive {
                 seed,
                 step,
@@ -232,11 +233,16 @@ impl<'p> Traditional<'p> {
                     ..Row::all_of(id, select_type, table)
                 });
             }
-            Node::HashJoin { left, right, .. } => {
+            Node::HashJoin {
+                left, right, kind, ..
+            } => {
                 self.tables(left, id, select_type, pending);
                 let at = self.rows.len();
                 self.tables(right, id, select_type, pending);
                 if let Some(row) = self.rows.get_mut(at) {
+                    if *kind == JoinKind::Anti {
+                        row.extra.push("Not exists".to_string());
+                    }
                     row.extra.push("Using join buffer (hash join)".to_string());
                 }
             }
@@ -276,11 +282,67 @@ impl<'p> Traditional<'p> {
         }
     }
 
-    /// UNION, INTERSECT, EXCEPT: a block each input, then the row of the result.
+    /// A derived table or common table, whose block comes later, once for all references to it; or
+    /// the rows of a subquery that became a join.
+    fn derived(
+        &mut self,
+        node: &'p Node,
+        id: u64,
+        select_type: &'static str,
+        pending: &mut Vec<Pending<'p>>,
+    ) {
+        let Node::Derived {
+            slot,
+            input,
+            output,
+            materialize,
+            correlated,
+        } = node
+        else {
+            return;
+        };
+        if let Node::JsonTable { .. } = **input {
+            let extra = ["Table function: json_table", "Using temporary"];
+            let table = self.names.of(*slot).to_string();
+            self.rows.push(Row {
+                extra: extra.map(str::to_string).to_vec(),
+                ..Row::all_of(id, select_type, table)
+            });
+            return;
+        }
+        let is_subquery = self.names.of(*slot) == SUBQUERY_NAME;
+        let mut known = self.derived.iter();
+        let known = known.find(|(number, _)| Some(*number) == *materialize);
+        let inner = match known {
+            Some((_, id)) => *id,
+            None => {
+                let inner = self.take_id();
+                self.derived
+                    .extend(materialize.map(|number| (number, inner)));
+                let kind = match (is_subquery, correlated) {
+                    (true, _) => "MATERIALIZED",
+                    (false, true) => "DEPENDENT DERIVED",
+                    (false, false) => "DERIVED",
+                };
+                pending.push((input, output.iter().collect(), inner, kind));
+                inner
+            }
+        };
+        let word = if is_subquery { "subquery" } else { "derived" };
+        self.rows.push(Row {
+            rows: Some(optimize::rows_of(input)),
+            filtered: Some(100.0),
+            ..Row::all_of(id, select_type, format!("<{word}{inner}>"))
+        });
+    }
+
+    /// UNION, INTERSECT, EXCEPT: a block each input, then the row of the result, for which rows are
+    /// kept; UNION ALL keeps none.
     fn set_operation(
         &mut self,
         inputs: &'p [(Node, Vec<Expr>)],
         op: SetOperator,
+        distinct: bool,
         id: u64,
         select_type: &'static str,
     ) {
@@ -299,6 +361,9 @@ impl<'p> Traditional<'p> {
                 };
                 self.block(input, &exprs, inner, kind);
             }
+        }
+        if op == SetOperator::Union && !distinct {
+            return;
         }
         let (kind, word) = match op {
             SetOperator::Union => ("UNION RESULT", "union"),
@@ -463,6 +528,9 @@ fn notes_of(node: &Node, notes: &mut Vec<&'static str>) {
         Node::Filter { input, .. } | Node::Limit { input, .. } => notes_of(input, notes),
         Node::Window(window) => {
             add("Using temporary");
+            if !window.partition.is_empty() || !window.order.is_empty() {
+                add("Using filesort");
+            }
             notes_of(&window.input, notes);
         }
         _ => {}

@@ -10,15 +10,37 @@ use super::cost::{cost_of, scan_cost};
 use super::names::Names;
 use crate::optimize;
 use crate::plan::{
-    Access, FrameBound, Group, JoinKind, KeyRange, Node, Plan, PlanKind, Scan, SetOperator,
-    Subplan, Window,
+    Access, Group, JoinKind, KeyRange, Measure, Node, Plan, PlanKind, Scan, SetOperator, Subplan,
+    Window,
 };
 
-/// A plan as an indented tree of operators.
-pub(super) fn tree(plan: &Plan) -> String {
+/// An operator's line.
+pub(super) struct Line {
+    pub(super) depth: usize,
+    pub(super) text: String,
+    /// What the planner thinks that it costs, and how many rows it yields.
+    pub(super) estimate: Option<(f64, f64)>,
+    /// What it did.
+    pub(super) measure: Option<Measure>,
+}
+
+/// A plan as an indented tree of operators, with what they did where they were measured.
+pub(super) fn tree(plan: &Plan, measures: &[Measure]) -> String {
+    let mut text = String::new();
+    for line in lines(plan, measures) {
+        line.write(&mut text);
+    }
+    text
+}
+
+/// The operators of a plan, each before those below it.
+pub(super) fn lines(plan: &Plan, measures: &[Measure]) -> Vec<Line> {
     let mut out = Tree {
         names: Names::new(plan),
-        text: String::new(),
+        lines: Vec::new(),
+        measures,
+        number: None,
+        told: Vec::new(),
     };
     let depth = match &plan.kind {
         PlanKind::Query(_) => 0,
@@ -51,12 +73,59 @@ pub(super) fn tree(plan: &Plan) -> String {
             out.subquery(subplan, depth, "in projection");
         }
     }
-    out.text
+    out.lines
+}
+
+impl Line {
+    fn write(&self, out: &mut String) {
+        let _ = write!(
+            out,
+            "{:indent$}-> {}",
+            "",
+            self.text,
+            indent = self.depth * 4
+        );
+        if let Some((cost, rows)) = self.estimate {
+            let _ = write!(out, "  (cost={} rows={})", figure(cost), figure(rows));
+        }
+        match self.measure {
+            None => {}
+            Some(Measure { loops: 0, .. }) => out.push_str(" (never executed)"),
+            Some(measure) => {
+                let [first, last] = measure.times_ms().map(significant);
+                let rows = figure(measure.rows_each());
+                let loops = measure.loops;
+                let _ = write!(
+                    out,
+                    " (actual time={first}..{last} rows={rows} loops={loops})"
+                );
+            }
+        }
+        out.push('\n');
+    }
 }
 
 struct Tree<'p> {
     names: Names<'p>,
-    text: String,
+    lines: Vec<Line>,
+    measures: &'p [Measure],
+    /// The number of the measured operator whose line comes next.
+    number: Option<usize>,
+    /// What is materialised, whose operators have their lines.
+    told: Vec<usize>,
+}
+
+/// A number with three significant digits.
+fn significant(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v if v >= 0.1 => format!("{v:.3}"),
+        v if v >= 0.01 => format!("{v:.4}"),
+        v if v >= 0.001 => format!("{v:.5}"),
+        v => format!("{v:.6}"),
+    }
 }
 
 /// A number as the tree form prints it.
@@ -81,24 +150,32 @@ fn trimmed(text: String) -> String {
 impl Tree<'_> {
     /// A line at a depth, with the cost and rows of `node` where given.
     fn line(&mut self, depth: usize, text: &str, node: Option<&Node>) {
-        let _ = write!(self.text, "{:indent$}-> {text}", "", indent = depth * 4);
-        if let Some(node) = node {
-            let rows = optimize::rows_of(node);
-            let _ = write!(
-                self.text,
-                "  (cost={} rows={})",
-                figure(cost_of(node)),
-                figure(rows)
-            );
-        }
-        self.text.push('\n');
+        let estimate = node.map(|node| (cost_of(node), optimize::rows_of(node)));
+        self.push(depth, text.to_string(), estimate);
+    }
+
+    fn push(&mut self, depth: usize, text: String, estimate: Option<(f64, f64)>) {
+        let number = match estimate {
+            Some(_) => self.number.take(),
+            None => None,
+        };
+        let measure = number.map(|number| self.measures.get(number).copied().unwrap_or_default());
+        self.lines.push(Line {
+            depth,
+            text,
+            estimate,
+            measure,
+        });
     }
 
     fn subquery(&mut self, subplan: &Subplan, depth: usize, place: &str) {
-        let how = if subplan.correlated {
-            "dependent"
-        } else {
-            "run only once"
+        let how = match (&subplan.outer_columns, subplan.correlated) {
+            (_, false) => "run only once".to_string(),
+            (None, true) => "dependent".to_string(),
+            (Some(columns), true) => {
+                let columns: Vec<String> = columns.iter().map(|c| self.names.text(c)).collect();
+                format!("dependent; results kept by {}", columns.join(", "))
+            }
         };
         self.line(
             depth,
@@ -108,13 +185,32 @@ impl Tree<'_> {
         self.node(&subplan.node, depth + 1);
     }
 
-    fn subqueries_of(&mut self, conditions: &[Expr], depth: usize) {
-        for subplan in self.names.plan.subplans_in(conditions) {
-            self.subquery(subplan, depth, "in condition");
+    fn subqueries_of<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        depth: usize,
+        place: &str,
+    ) {
+        for subplan in self.names.plan.subplans_in(exprs) {
+            self.subquery(subplan, depth, place);
         }
     }
 
+    /// A node, those below it, and the subqueries of its expressions.
     fn node(&mut self, node: &Node, depth: usize) {
+        self.operator(node, depth);
+        let place = match node {
+            // These have their subqueries where their conditions are.
+            Node::Filter { .. } | Node::Scan(_) => return,
+            Node::NestedLoop { .. } | Node::HashJoin { .. } | Node::Virtual { .. } => {
+                "in condition"
+            }
+            _ => "in projection",
+        };
+        self.subqueries_of(node.exprs(), depth + 1, place);
+    }
+
+    fn operator(&mut self, node: &Node, depth: usize) {
         match node {
             Node::One => self.line(depth, "Rows fetched before execution", Some(node)),
             Node::Empty => self.line(depth, "Zero rows (Impossible WHERE)", Some(node)),
@@ -134,13 +230,18 @@ impl Tree<'_> {
             } => {
                 let name = self.names.of(*slot).to_string();
                 self.line(depth, &format!("Table scan on {name}"), Some(node));
+                let is_told = materialize.is_some_and(|number| self.told.contains(&number));
                 let how = match (materialize, correlated) {
-                    (_, true) => "Materialize (invalidate on row from outer query)",
+                    (_, true) => "Stream results, anew for each row from outer query",
+                    (Some(_), _) if is_told => "Materialize (query plan printed elsewhere)",
                     (Some(_), _) => "Materialize",
                     (None, _) => "Stream results",
                 };
                 self.line(depth + 1, how, Some(node));
-                self.node(input, depth + 2);
+                if !is_told {
+                    self.told.extend(materialize);
+                    self.node(input, depth + 2);
+                }
             }
             Node::Recursive {
                 seed,
@@ -165,7 +266,7 @@ impl Tree<'_> {
             Node::Filter { input, conditions } => {
                 let depth = self.filter(conditions, node, depth);
                 self.node(input, depth);
-                self.subqueries_of(conditions, depth);
+                self.subqueries_of(conditions, depth, "in condition");
             }
             Node::NestedLoop {
                 left,
@@ -207,9 +308,9 @@ impl Tree<'_> {
                 self.node(input, depth + 1);
             }
             Node::Distinct { input, .. } => {
-                self.line(depth, "Table scan on <temporary>", Some(node));
-                self.line(depth + 1, "Temporary table with deduplication", Some(node));
-                self.node(input, depth + 2);
+                let text = "Remove duplicates by a hash table of the rows seen";
+                self.line(depth, text, Some(node));
+                self.node(input, depth + 1);
             }
             Node::Limit {
                 input,
@@ -240,6 +341,11 @@ impl Tree<'_> {
                 }
             }
             Node::Window(window) => self.window(window, node, depth),
+            Node::Measured { input, number } => {
+                self.number = Some(*number);
+                self.node(input, depth);
+                self.number = None;
+            }
         }
     }
 
@@ -261,10 +367,15 @@ impl Tree<'_> {
             left_keys,
             right_keys,
             condition,
+            kept,
             ..
         } = node
         else {
             return;
+        };
+        let hash = match kept {
+            Some(_) => "Hash (kept for all executions)",
+            None => "Hash",
         };
         let kind = match kind {
             JoinKind::Inner => "Inner hash join",
@@ -287,7 +398,7 @@ impl Tree<'_> {
         }
         self.line(depth, &text, Some(node));
         self.node(left, depth + 1);
-        self.line(depth + 1, "Hash", None);
+        self.line(depth + 1, hash, None);
         self.node(right, depth + 2);
     }
 
@@ -346,11 +457,14 @@ impl Tree<'_> {
         let mut depth = depth;
         match (op, distinct) {
             (SetOperator::Union, false) => self.line(depth, "Append", Some(node)),
-            _ => {
+            (SetOperator::Union, true) => {
+                let text = "Append, without duplicates by a hash table of the rows seen";
+                self.line(depth, text, Some(node));
+            }
+            (op, _) => {
                 let (table, what) = match op {
-                    SetOperator::Union => ("<union temporary>", "Union materialize"),
                     SetOperator::Intersect => ("<intersect temporary>", "Intersect materialize"),
-                    SetOperator::Except => ("<except temporary>", "Except materialize"),
+                    _ => ("<except temporary>", "Except materialize"),
                 };
                 self.line(depth, &format!("Table scan on {table}"), Some(node));
                 depth += 1;
@@ -362,15 +476,8 @@ impl Tree<'_> {
     }
 
     fn window(&mut self, window: &Window, node: &Node, depth: usize) {
-        let mut text = "Window aggregate".to_string();
-        let buffered = window
-            .functions
-            .iter()
-            .any(|call| !matches!(call.frame.end, FrameBound::CurrentRow));
-        if buffered {
-            text.push_str(" with buffering");
-        }
-        self.line(depth, &text, Some(node));
+        // Every function is computed for a partition at a time.
+        self.line(depth, "Window aggregate with buffering", Some(node));
         let mut keys: Vec<SortKey> = window
             .partition
             .iter()
@@ -401,19 +508,14 @@ impl Tree<'_> {
             ""
         };
         let cost = scan_cost(scan);
-        let _ = write!(
-            self.text,
-            "{:indent$}-> {text}{reverse}",
-            "",
-            indent = below * 4
-        );
-        let _ = writeln!(
-            self.text,
-            "  (cost={} rows={})",
-            figure(cost),
-            figure(scan.rows_estimate.max(1.0))
-        );
-        self.subqueries_of(&scan.filter, depth + 1);
+        let estimate = (cost, scan.rows_estimate.max(1.0));
+        self.push(below, format!("{text}{reverse}"), Some(estimate));
+        let place = match scan.filter.is_empty() && !scan.access.exprs().is_empty() {
+            true => "in key",
+            false => "in condition",
+        };
+        let exprs = scan.filter.iter().chain(scan.access.exprs());
+        self.subqueries_of(exprs, depth + 1, place);
     }
 
     /// How a scan reaches its rows.

@@ -5,8 +5,9 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use porpoise_catalog::{IndexKind, Table, TableSample};
+use porpoise_catalog::{Index, IndexKind, Table, TableSample};
 use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
+use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
@@ -14,7 +15,7 @@ use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sarg};
 use crate::plan::{Access, Node, RowLock, Scan};
-use crate::query::Source;
+use crate::query::{IndexChoice, Source};
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
 
@@ -159,17 +160,19 @@ impl Choice<'_> {
         let (table, source) = (self.table, self.source);
         let mut possible = Vec::new();
         let mut paths: Vec<Path> = Vec::new();
-        if !source.hints.force {
+        if !source.hints.rows.force {
             paths.push(self.full_scan());
         }
         for (position, index) in table.indexes.iter().enumerate() {
-            if !index.visible || !source.hints.allows(position) {
+            if !self.binder.sees(index) {
                 continue;
             }
             let covering = source.lock == RowLock::None
                 && index.kind != IndexKind::Primary
                 && covers(self.binder, source.slot, table, position);
-            let found = ranges::index_ranges(index, sargs);
+            let found = ranges::index_ranges(index, sargs).filter(|found| {
+                source.hints.allows(position) && self.allows_ranges(position, found)
+            });
             if found.is_some() {
                 possible.push(position);
             }
@@ -179,7 +182,7 @@ impl Choice<'_> {
                     if index.kind == IndexKind::Primary {
                         // Nothing beats the primary key.
                         return Path {
-                            possible: possible_keys(table, source, sargs),
+                            possible: possible_keys(self.binder, table, source, sargs),
                             ..path
                         };
                     }
@@ -189,6 +192,7 @@ impl Choice<'_> {
                 None => paths.extend(self.index_scan(position, covering)),
             }
         }
+        self.keep_forced_order(&mut paths);
         // A locking read locks keys that are not there, too, where it looks for single ones.
         if source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
             paths.retain(|path| self.is_lookup(path));
@@ -206,8 +210,47 @@ impl Choice<'_> {
         best
     }
 
+    /// Whether hints let an index be read by such ranges. A look-up of equal keys is none.
+    fn allows_ranges(&self, position: usize, found: &IndexRanges) -> bool {
+        let is_lookup = matches!(&found.ranges[..], [range] if !range.is_bounded());
+        let hints = &self.source.hints;
+        is_lookup || hints.is_on(HintKind::RangeOptimization, Some(position), true)
+    }
+
+    /// The indexes that hints let spare the sort or the hash table.
+    fn order_choice(&self) -> &IndexChoice {
+        match self.wanted.whole {
+            true => &self.source.hints.sorting,
+            false => &self.source.hints.grouping,
+        }
+    }
+
+    /// Whether an index's order is the wanted one (`true`: read backward), and no hint forbids its
+    /// use.
+    fn order_of(&self, position: usize, found: &IndexRanges) -> Option<bool> {
+        if !self.order_choice().allows(position) {
+            return None;
+        }
+        let extends = self.binder.switches().use_index_extensions();
+        let slot = self.source.slot;
+        order::of_index(self.table, slot, position, found, self.wanted, extends)
+    }
+
+    /// Where a hint wants an index's order, other paths are the last resort.
+    fn keep_forced_order(&self, paths: &mut Vec<Path>) {
+        if !self.wanted.keys.is_empty()
+            && self.order_choice().force
+            && paths.iter().any(|path| path.in_order)
+        {
+            paths.retain(|path| path.in_order);
+        }
+    }
+
     /// How many of the rows read pass the conditions that the access leaves to be checked.
     fn passed(&self, exact: &[usize], read: f64) -> f64 {
+        if !self.binder.switches().condition_fanout_filter() {
+            return read;
+        }
         let is_exact = |number: usize| exact.contains(&number);
         let conditions = self.conditions.iter().copied().enumerate();
         let left = conditions.clone().filter(|(number, _)| !is_exact(*number));
@@ -342,7 +385,8 @@ impl Choice<'_> {
     }
 
     fn full_scan(&self) -> Path {
-        let reverse = order::of_primary(self.table, self.source.slot, self.wanted);
+        let primary = self.table.primary_key();
+        let reverse = primary.and_then(|_| self.order_of(0, &IndexRanges::all()));
         Path {
             access: Access::Full,
             reverse: reverse == Some(true),
@@ -435,9 +479,9 @@ impl Choice<'_> {
         covering: bool,
         sargs: &[Sarg],
     ) -> Path {
-        let (table, slot) = (self.table, self.source.slot);
+        let table = self.table;
         let read = self.rows_of_ranges(position, &found, sargs);
-        let order = order::of_index(table, slot, position, &found, self.wanted);
+        let order = self.order_of(position, &found);
         let exact = still_exact(self.source, table.indexes[position].kind, found.exact);
         Path {
             rows: read,
@@ -463,15 +507,11 @@ impl Choice<'_> {
         let order = if self.table.indexes[position].kind == IndexKind::Primary {
             None
         } else {
-            order::of_index(
-                self.table,
-                self.source.slot,
-                position,
-                &everything,
-                self.wanted,
-            )
+            self.order_of(position, &everything)
         };
-        if !covering && order.is_none() && !self.source.hints.force {
+        let hints = &self.source.hints;
+        let reads_all = hints.allows(position) && (covering || hints.rows.force);
+        if !reads_all && order.is_none() {
             return None;
         }
         Some(Path {
@@ -504,7 +544,9 @@ impl Choice<'_> {
 
     /// The path's cost with that of the sort that it doesn't spare; less where LIMIT ends it early.
     fn total_cost(&self, path: &Path) -> f64 {
-        match (self.wanted.keys.is_empty(), path.in_order, self.wanted.rows) {
+        let rows = self.wanted.rows;
+        let rows = rows.filter(|_| self.binder.switches().prefer_ordering_index());
+        match (self.wanted.keys.is_empty(), path.in_order, rows) {
             (false, true, Some(rows)) => {
                 path.cost * (rows / path.passed.max(1.0)).clamp(0.001, 1.0) + SEEK
             }
@@ -520,10 +562,15 @@ pub fn sort_cost(rows: f64, asked: Option<f64>) -> f64 {
     rows * kept.max(2.0).log2() * SORT
 }
 
-fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {
+fn possible_keys(
+    binder: &Binder<'_>,
+    table: &Table,
+    source: &Source,
+    sargs: &[Sarg],
+) -> Vec<usize> {
     let usable = |(position, index): (usize, &porpoise_catalog::Index)| {
         let first = index.parts.first()?.column;
-        (index.visible
+        (binder.sees(index)
             && source.hints.allows(position)
             && sargs.iter().any(|sarg| sarg.column == first))
         .then_some(position)
@@ -610,6 +657,11 @@ pub fn scan(
 }
 
 impl Binder<'_> {
+    /// Whether an index may be used at all.
+    pub fn sees(&self, index: &Index) -> bool {
+        index.visible || self.switches().use_invisible_indexes()
+    }
+
     /// A guess of how many rows a table has.
     pub fn row_count(&self, table: &Table) -> f64 {
         self.context.contents.rows(table) as f64

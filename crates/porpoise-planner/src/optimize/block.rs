@@ -95,6 +95,7 @@ pub fn select(
         windows,
         distinct,
         straight,
+        subquery: _,
     } = block;
     let wanted = match &group {
         Some(group) => order_for_grouping(group),
@@ -206,7 +207,7 @@ fn grouped(
         node = sorted(binder, node, keys, None, None);
     }
     if scalar {
-        node = min_max::first_row(node, &group.aggregates);
+        node = min_max::first_row(binder, node, &group.aggregates);
     }
     let planned = Group {
         input: node,

@@ -17,6 +17,7 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::Virtual { .. } | Node::Working { .. } => 100.0,
         Node::Derived { input, .. }
         | Node::Project { input, .. }
+        | Node::Measured { input, .. }
         | Node::Sort {
             input,
             limit: None,
@@ -24,6 +25,8 @@ pub fn rows_of(node: &Node) -> f64 {
             ..
         } => rows_of(input),
         Node::Recursive { seed, .. } => rows_of(seed) * 10.0,
+        // The scan's own filter, which stands by itself: it is part of the scan's guess.
+        Node::Filter { input, .. } if is_measured_scan(input) => rows_of(input),
         Node::Filter { input, conditions } => {
             (rows_of(input) * access::selectivity(conditions.iter())).max(1.0)
         }
@@ -54,6 +57,11 @@ pub fn rows_of(node: &Node) -> f64 {
         Node::SetOperation { inputs, .. } => inputs.iter().map(|(node, _)| rows_of(node)).sum(),
         Node::Window(window) => rows_of(&window.input),
     }
+}
+
+/// Whether a node is a scan that is measured.
+pub fn is_measured_scan(node: &Node) -> bool {
+    matches!(node, Node::Measured { input, .. } if matches!(**input, Node::Scan(_)))
 }
 
 /// How many rows LIMIT lets pass, if that is known.

@@ -21,6 +21,7 @@ use porpoise_expr::typing::compare::key_pair;
 use porpoise_expr::{Comparison, Expr, ExprKind};
 
 use crate::bind::Binder;
+use crate::bind::hints::Others;
 use crate::optimize::block::sorted;
 use crate::optimize::join::search::{Method, Order, Taken};
 use crate::optimize::order::InterestingOrder;
@@ -118,7 +119,6 @@ pub fn plan(
     tree: &JoinTree,
     conditions: Vec<Expr>,
     outer: &SlotSet,
-    straight: bool,
     wanted: &InterestingOrder,
 ) -> Result<Joined> {
     if conditions.iter().any(is_false) {
@@ -139,7 +139,7 @@ pub fn plan(
             in_order,
         });
     }
-    let (units, conditions) = take_apart(binder, tree, conditions, straight);
+    let (units, conditions) = take_apart(binder, tree, conditions);
     let all: SlotSet = units
         .iter()
         .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
@@ -160,7 +160,7 @@ pub fn estimate(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> f6
     if matches!(tree, JoinTree::One) {
         return 1.0;
     }
-    let (units, conditions) = take_apart(binder, tree, conditions.to_vec(), false);
+    let (units, conditions) = take_apart(binder, tree, conditions.to_vec());
     search::best_order(binder, &units, &conditions, &SlotSet::default()).rows
 }
 
@@ -172,7 +172,7 @@ pub fn cost(
     conditions: Vec<Expr>,
     outer: &SlotSet,
 ) -> (f64, f64) {
-    let (units, conditions) = take_apart(binder, tree, conditions, false);
+    let (units, conditions) = take_apart(binder, tree, conditions);
     let order = search::best_order(binder, &units, &conditions, outer);
     (order.cost, order.rows)
 }
@@ -211,11 +211,11 @@ fn take_apart<'t>(
     binder: &Binder<'_>,
     tree: &'t JoinTree,
     conditions: Vec<Expr>,
-    straight: bool,
 ) -> (Vec<Unit<'t>>, Vec<Condition>) {
     let mut units = Vec::new();
     let mut all = conditions;
-    flatten(binder, tree, &mut units, &mut all, straight);
+    flatten(binder, tree, &mut units, &mut all);
+    keep_orders(binder, &mut units);
     let conditions = all.into_iter().map(|expr| Condition::new(binder, expr));
     (units, conditions.collect())
 }
@@ -226,18 +226,14 @@ fn flatten<'t>(
     tree: &'t JoinTree,
     units: &mut Vec<Unit<'t>>,
     conditions: &mut Vec<Expr>,
-    straight: bool,
 ) {
     match tree {
         JoinTree::One => {}
         JoinTree::Leaf(source) => {
-            let mut after = match &source.kind {
+            let after = match &source.kind {
                 SourceKind::Planned { free, .. } => free.clone(),
                 _ => SlotSet::default(),
             };
-            if straight {
-                units.iter().for_each(|unit| after.add(&unit.slots));
-            }
             units.push(Unit {
                 tree,
                 kind: JoinKind::Inner,
@@ -250,7 +246,7 @@ fn flatten<'t>(
             tree,
             conditions: own,
         } => {
-            flatten(binder, tree, units, conditions, straight);
+            flatten(binder, tree, units, conditions);
             conditions.extend(own.iter().cloned());
         }
         JoinTree::Join {
@@ -259,9 +255,9 @@ fn flatten<'t>(
             kind: LogicalJoin::Inner | LogicalJoin::Straight,
             on,
         } => {
-            flatten(binder, left, units, conditions, straight);
+            flatten(binder, left, units, conditions);
             let first_right = units.len();
-            flatten(binder, right, units, conditions, straight);
+            flatten(binder, right, units, conditions);
             if let JoinTree::Join {
                 kind: LogicalJoin::Straight,
                 ..
@@ -280,13 +276,13 @@ fn flatten<'t>(
             kind,
             on,
         } => {
-            flatten(binder, left, units, conditions, straight);
+            flatten(binder, left, units, conditions);
             let kind = match kind {
                 LogicalJoin::Semi => JoinKind::Semi,
                 LogicalJoin::Anti => JoinKind::Anti,
                 _ => JoinKind::Left,
             };
-            units.push(dependent_unit(binder, left, right, kind, on, straight));
+            units.push(dependent_unit(binder, left, right, kind, on));
         }
     }
 }
@@ -299,7 +295,6 @@ fn dependent_unit<'t>(
     right: &'t JoinTree,
     kind: JoinKind,
     on: &[Expr],
-    straight: bool,
 ) -> Unit<'t> {
     let slots = outer::source_slots(right);
     let mut after = SlotSet::default();
@@ -313,7 +308,7 @@ fn dependent_unit<'t>(
     });
     after.remove(&slots);
     let of_left = outer::source_slots(left);
-    if !after.intersects(&of_left) || straight {
+    if !after.intersects(&of_left) {
         after.add(&of_left);
     }
     Unit {
@@ -326,6 +321,67 @@ fn dependent_unit<'t>(
         slots,
         after,
     }
+}
+
+/// Has units come in the orders that hints and STRAIGHT_JOIN ask for. An order that contradicts
+/// what a unit needs, or an earlier order, is not kept.
+fn keep_orders(binder: &Binder<'_>, units: &mut [Unit<'_>]) {
+    let hinted = binder.hints.orders();
+    for order in binder.fixed_orders.iter().cloned().chain(hinted) {
+        let place = |unit: &Unit<'_>| {
+            let mut tables = order.tables.iter();
+            tables.position(|table| table.intersects(&unit.slots))
+        };
+        let places: Vec<Option<usize>> = units.iter().map(place).collect();
+        if places.iter().all(Option::is_none) {
+            continue;
+        }
+        let others = units.iter().zip(&places).filter(|(_, at)| at.is_none());
+        let others = others.fold(SlotSet::default(), |all, (unit, _)| all.union(&unit.slots));
+        let before = |(unit, at): (&Unit<'_>, &Option<usize>)| {
+            let named = match (at, order.others) {
+                (Some(at), _) => &order.tables[..*at],
+                (None, Others::Behind) => &order.tables[..],
+                (None, _) => &[],
+            };
+            let mut after = named.iter().fold(unit.after.clone(), |all, t| all.union(t));
+            if at.is_some() && order.others == Others::Before {
+                after.add(&others);
+            }
+            after.remove(&unit.slots);
+            after
+        };
+        let after: Vec<SlotSet> = units.iter().zip(&places).map(before).collect();
+        if is_possible(units, &after) {
+            let units = units.iter_mut().zip(after);
+            units.for_each(|(unit, after)| unit.after = after);
+        } else if let Some(number) = order.number {
+            binder.hints.refuse_order(number);
+        }
+    }
+}
+
+/// Whether units can come in an order in which each is behind those of them that it must be behind.
+fn is_possible(units: &[Unit<'_>], after: &[SlotSet]) -> bool {
+    let all = units
+        .iter()
+        .fold(SlotSet::default(), |all, unit| all.union(&unit.slots));
+    let mut placed = SlotSet::default();
+    let mut left: Vec<usize> = (0..units.len()).collect();
+    while !left.is_empty() {
+        let count = left.len();
+        left.retain(|at| {
+            let is_ready = after[*at].intersection(&all).is_subset(&placed);
+            if is_ready {
+                placed.add(&units[*at].slots);
+            }
+            !is_ready
+        });
+        if left.len() == count {
+            return false;
+        }
+    }
+    true
 }
 
 /// Makes the nodes of an order.
@@ -515,7 +571,7 @@ fn build_tree(
     match tree {
         JoinTree::Leaf(source) => Ok(build_source(binder, source, conditions, before, wanted)),
         tree => {
-            let joined = plan(binder, tree, conditions, before, false, wanted)?;
+            let joined = plan(binder, tree, conditions, before, wanted)?;
             Ok((joined.node, joined.in_order))
         }
     }

@@ -4,12 +4,13 @@ use porpoise_expr::aggregate::Aggregate;
 use porpoise_expr::{Expr, ExprKind};
 use porpoise_types::{DataType, Value};
 
+use crate::bind::Binder;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::IndexRanges;
 use crate::plan::{Access, KeyRange, Node, RowLock};
 
 /// `SELECT MIN(k)` over an index on k needs its first row alone, `MAX(k)` its last.
-pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
+pub fn first_row(binder: &Binder<'_>, node: Node, aggregates: &[Aggregate]) -> Node {
     let Node::Scan(scan) = &node else { return node };
     let [aggregate] = aggregates else { return node };
     let last = match aggregate.function.name {
@@ -41,16 +42,18 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
                 equal_parts: ranges[0].equal.len(),
                 ..everything
             };
-            match order::of_index(table, slot, *index, &found, &wanted) {
+            match order::of_index(table, slot, *index, &found, &wanted, true) {
                 Some(reverse) => (scan.access.clone(), reverse),
                 None => return node,
             }
         }
         Access::Full => {
-            let of_index =
-                |position: usize| order::of_index(table, slot, position, &everything, &wanted);
+            let of_index = |position: usize| {
+                order::of_index(table, slot, position, &everything, &wanted, true)
+            };
+            let hints = &binder.slots[slot.0 as usize].indexes;
             match (0..table.indexes.len())
-                .filter(|position| table.indexes[*position].visible)
+                .filter(|at| binder.sees(&table.indexes[*at]) && hints.allows(*at))
                 .find_map(|position| Some((position, of_index(position)?)))
             {
                 Some((position, reverse)) => {

@@ -38,10 +38,13 @@ use porpoise_expr::{Expr, ExprKind, SubqueryKind};
 use porpoise_types::{DataType, Value};
 
 use block::{limited, projected, select, sorted};
-pub use estimate::rows_of;
+pub use estimate::{is_measured_scan, rows_of};
 use order::InterestingOrder;
+pub use outer::source_slots;
+pub use semijoin::SUBQUERY_NAME;
 
 use crate::bind::Binder;
+use crate::bind::hints::{Others, TableOrder};
 use crate::plan::{Node, RowLock, Subplan, slots_of};
 use crate::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::slot_set::SlotSet;
@@ -341,6 +344,9 @@ fn from(
             in_order: true,
         });
     }
+    if straight {
+        fix_order(binder, &tree);
+    }
     pushdown::into_derived(binder, &mut tree, &mut conditions);
     let splits = split::splits(binder, &tree, &conditions);
     prepare(binder, &mut tree)?;
@@ -376,7 +382,19 @@ fn from(
     failed?;
     equality::propagate(&mut conditions);
     let outer = outer_slots(binder, &tree, &conditions);
-    join::plan(binder, &tree, conditions, &outer, straight, wanted)
+    join::plan(binder, &tree, conditions, &outer, wanted)
+}
+
+/// STRAIGHT_JOIN: the tables of a tree are read in the order written, those of subqueries that
+/// become joins behind them.
+fn fix_order(binder: &mut Binder<'_>, tree: &JoinTree) {
+    let mut tables = Vec::new();
+    tree.for_each_source(&mut |source| tables.push(SlotSet::one(source.slot)));
+    binder.fixed_orders.push(TableOrder {
+        others: Others::Behind,
+        tables,
+        number: None,
+    });
 }
 
 /// The slots that conditions on a join tree read and that are filled already: those of enclosing

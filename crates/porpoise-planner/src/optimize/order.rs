@@ -57,19 +57,15 @@ impl InterestingOrder {
     }
 }
 
-/// Whether the primary key's order is the interesting one (`true`: read backward).
-pub fn of_primary(table: &Table, slot: SlotId, wanted: &InterestingOrder) -> Option<bool> {
-    table.primary_key()?;
-    of_index(table, slot, 0, &IndexRanges::all(), wanted)
-}
-
-/// Whether an index's rows come in the interesting order (`true`: read backward).
+/// Whether an index's rows come in the interesting order (`true`: read backward). `extends`: the
+/// primary key's columns are taken for further parts of a secondary index, as they are.
 pub fn of_index(
     table: &Table,
     slot: SlotId,
     index: usize,
     found: &IndexRanges,
     wanted: &InterestingOrder,
+    extends: bool,
 ) -> Option<bool> {
     if wanted.keys.is_empty() {
         return None;
@@ -77,7 +73,7 @@ pub fn of_index(
     let definition = &table.indexes[index];
     let single = found.ranges.len() <= 1;
     let fixed = if single { found.equal_parts } else { 0 };
-    let parts = columns_after(table, definition, fixed);
+    let parts = columns_after(table, definition, fixed, extends);
     let is_fixed = |column: usize| {
         single
             && definition.parts[..fixed]
@@ -119,8 +115,9 @@ pub fn of_index(
 }
 
 /// The columns by which an index's entries are ordered after their first `fixed` parts, and whether
-/// they descend: its further parts, up to one that is a prefix, then the primary key's.
-fn columns_after(table: &Table, index: &Index, fixed: usize) -> Vec<(usize, bool)> {
+/// they descend: its further parts, up to one that is a prefix, then, if it `extends`, the primary
+/// key's.
+fn columns_after(table: &Table, index: &Index, fixed: usize, extends: bool) -> Vec<(usize, bool)> {
     let mut parts: Vec<(usize, bool)> = Vec::new();
     for part in index.parts.iter().skip(fixed) {
         if part.prefix.is_some() {
@@ -130,6 +127,7 @@ fn columns_after(table: &Table, index: &Index, fixed: usize) -> Vec<(usize, bool
     }
     let complete = parts.len() + fixed == index.parts.len();
     if complete
+        && extends
         && index.kind != IndexKind::Primary
         && let Some(primary) = table.primary_key()
     {

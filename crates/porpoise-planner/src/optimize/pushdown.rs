@@ -16,6 +16,7 @@
 
 use porpoise_expr::typing::{self, Class};
 use porpoise_expr::{Domain, Expr, ExprKind, SlotId};
+use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::optimize::{equality, expr_slots, semijoin};
@@ -52,7 +53,9 @@ fn is_moved(binder: &Binder<'_>, tree: &mut JoinTree, condition: &Expr) -> bool 
     }
     let mut moved = false;
     tree.for_each_source_mut(&mut |source| {
+        let pushes = binder.switches().derived_condition_pushdown();
         if source.slot == slot
+            && (source.hints).is_on(HintKind::DerivedConditionPushdown, None, pushes)
             && let SourceKind::Derived { query } = &mut source.kind
         {
             moved = push(query, slot, condition);

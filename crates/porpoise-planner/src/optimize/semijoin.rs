@@ -29,10 +29,13 @@ use crate::optimize::{self, access, expr_slots, free_slots, join, outer};
 use crate::plan::RowLock;
 use crate::query::{
     Block, Body, IndexHints, JoinTree, LogicalJoin, OutputColumn, Query, Source, SourceKind,
-    WithNode,
+    SubqueryStrategies, WithNode,
 };
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
+
+/// What the rows of a subquery are called that is read before the tables it is a condition on.
+pub const SUBQUERY_NAME: &str = "<subquery>";
 
 /// Converts the conditions that can be; the others stay.
 pub fn convert(
@@ -59,13 +62,16 @@ pub fn convert(
         let local = outer::source_slots(&tree);
         let correlated = free_slots(binder, &bound).intersects(&local);
         let number = *number;
-        let Some(join) = SubqueryJoin::of(kind, &bound, correlated) else {
+        let strategies = strategies_of(&bound);
+        let join = SubqueryJoin::of(kind, &bound, correlated).filter(|_| strategies.semijoin);
+        let Some(join) = join else {
             binder.subqueries[number] = Some(bound);
             kept.push(condition);
             continue;
         };
         if join.kind == LogicalJoin::Semi
             && !correlated
+            && strategies.materialization
             && drives(binder, &tree, &kept, &join.operands, &bound)
         {
             let (source, columns) = distinct_source(binder, bound)?;
@@ -176,6 +182,7 @@ fn joined(
     subquery: Query,
     conditions: &mut Vec<Expr>,
 ) -> Result<JoinTree> {
+    let strategies = strategies_of(&subquery);
     let Query { body, columns, .. } = subquery;
     let Body::Select(block) = body else {
         return Ok(tree);
@@ -188,6 +195,7 @@ fn joined(
     let kind = join.kind;
     on.extend(join.equalities(columns.into_iter().map(|column| column.expr)));
     let mut right = from;
+    right.for_each_source_mut(&mut |source| source.hints.joined_as = Some(strategies));
     optimize::prepare(binder, &mut right)?;
     let mut right = convert(binder, right, &mut on)?;
     if kind == LogicalJoin::Semi {
@@ -211,7 +219,8 @@ fn joined(
             let (equalities, local): (Vec<Expr>, Vec<Expr>) =
                 on.into_iter().partition(|condition| is_pair(condition));
             let mut query = distinct_candidate(right, local, columns);
-            if drives(binder, &tree, conditions, &outer_sides, &query) {
+            if strategies.materialization && drives(binder, &tree, conditions, &outer_sides, &query)
+            {
                 let (source, columns) = distinct_source(binder, query)?;
                 let of_pairs = pairs.into_iter().zip(columns);
                 conditions
@@ -251,6 +260,7 @@ fn distinct_candidate(from: JoinTree, conditions: Vec<Expr>, columns: Vec<Expr>)
             windows: Vec::new(),
             distinct: false,
             straight: false,
+            subquery: SubqueryStrategies::default(),
         })),
         columns: columns.into_iter().map(column).collect(),
         order: Vec::new(),
@@ -352,6 +362,14 @@ fn is_found_once(binder: &Binder<'_>, tree: &JoinTree, conditions: &[Expr]) -> b
                             .any(|condition| fixes(condition, part.column))
                 })
         })
+}
+
+/// How a subquery may be evaluated; one that is no block by itself, in any way.
+fn strategies_of(query: &Query) -> SubqueryStrategies {
+    match &query.body {
+        Body::Select(block) => block.subquery,
+        _ => SubqueryStrategies::default(),
+    }
 }
 
 /// The join that a condition on a subquery is.
@@ -463,7 +481,10 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
             false => equal(x, y.clone(), *domain),
         })
         .collect();
-    if free_slots(binder, bound).is_empty() && !is_cheaper_by_row(binder, bound, &looked_for) {
+    if free_slots(binder, bound).is_empty()
+        && !strategies_of(bound).into_exists
+        && !is_cheaper_by_row(binder, bound, &looked_for)
+    {
         return;
     }
     if let Some(Some(Query {
@@ -578,7 +599,7 @@ fn drives(
             return;
         };
         let indexed = table.indexes.iter().any(|index| {
-            index.visible
+            binder.sees(index)
                 && index
                     .parts
                     .first()
@@ -658,7 +679,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
         .iter()
         .map(|column| column.name.clone())
         .collect();
-    let slot = binder.new_slot("<subquery>", types.clone(), names);
+    let slot = binder.new_slot(SUBQUERY_NAME, types.clone(), names);
     let (node, output) = optimize::query(binder, query)?;
     let node = crate::plan::Node::Distinct {
         input: Box::new(node),

@@ -2,7 +2,7 @@
 
 use porpoise_expr::{Expr, ExprKind};
 
-use super::{InsertSource, Node, Plan, PlanKind, Subplan};
+use super::{Access, InsertSource, KeyRange, Node, Plan, PlanKind, Subplan, Window};
 
 impl Node {
     /// The nodes directly below the node.
@@ -20,7 +20,8 @@ impl Node {
             | Node::Project { input, .. }
             | Node::Sort { input, .. }
             | Node::Distinct { input, .. }
-            | Node::Limit { input, .. } => vec![input],
+            | Node::Limit { input, .. }
+            | Node::Measured { input, .. } => vec![input],
             Node::Recursive { seed, step, .. } => vec![seed, step],
             Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
                 vec![left, right]
@@ -31,10 +32,37 @@ impl Node {
         }
     }
 
+    /// The nodes directly below the node, to be changed.
+    pub(crate) fn children_mut(&mut self) -> Vec<&mut Node> {
+        match self {
+            Node::One
+            | Node::Empty
+            | Node::Scan(_)
+            | Node::Values { .. }
+            | Node::JsonTable { .. }
+            | Node::Virtual { .. }
+            | Node::Working { .. } => Vec::new(),
+            Node::Derived { input, .. }
+            | Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Measured { input, .. } => vec![input],
+            Node::Recursive { seed, step, .. } => vec![seed, step],
+            Node::NestedLoop { left, right, .. } | Node::HashJoin { left, right, .. } => {
+                vec![left, right]
+            }
+            Node::Group(group) => vec![&mut group.input],
+            Node::SetOperation { inputs, .. } => inputs.iter_mut().map(|(node, _)| node).collect(),
+            Node::Window(window) => vec![&mut window.input],
+        }
+    }
+
     /// The expressions of the node itself, without those of the nodes below it.
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Node::Scan(scan) => scan.filter.iter().collect(),
+            Node::Scan(scan) => scan.filter.iter().chain(scan.access.exprs()).collect(),
             Node::Virtual { filter, .. } => filter.iter().collect(),
             Node::Values { rows, .. } => rows.iter().flatten().collect(),
             Node::JsonTable { doc, .. } => vec![doc],
@@ -63,11 +91,51 @@ impl Node {
                 .collect(),
             Node::Sort { keys, .. } => keys.iter().map(|key| &key.expr).collect(),
             Node::Distinct { keys, .. } => keys.iter().collect(),
+            Node::Limit { offset, count, .. } => {
+                offset.iter().chain(count).map(|expr| &**expr).collect()
+            }
+            Node::Recursive {
+                seed_output,
+                step_output,
+                ..
+            } => seed_output.iter().chain(step_output).collect(),
+            Node::Window(window) => window.exprs(),
             Node::SetOperation { inputs, .. } => {
                 inputs.iter().flat_map(|(_, output)| output).collect()
             }
-            _ => Vec::new(),
+            Node::One | Node::Empty | Node::Working { .. } | Node::Measured { .. } => Vec::new(),
         }
+    }
+}
+
+impl Access {
+    /// The values that keys are compared with.
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Access::Full => Vec::new(),
+            Access::Point { key, .. } => key.iter().collect(),
+            Access::Index { ranges, .. } => ranges.iter().flat_map(KeyRange::exprs).collect(),
+        }
+    }
+}
+
+impl KeyRange {
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let equal = self.equal.iter().map(|part| &part.value);
+        let bounds = self.lower.iter().chain(&self.upper);
+        equal.chain(bounds.map(|bound| &bound.value))
+    }
+}
+
+impl Window {
+    fn exprs(&self) -> Vec<&Expr> {
+        let arguments = self.functions.iter().flat_map(|call| &call.arguments);
+        let order = self.order.iter().map(|key| &key.expr);
+        self.partition
+            .iter()
+            .chain(order)
+            .chain(arguments)
+            .collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Statements that change rows: `INSERT`, `UPDATE`, `DELETE`, `LOAD DATA`.
 
 use super::expr::Expr;
+use super::hint::StatementHints;
 use super::name::{ColumnRef, Ident, ObjectName};
 use super::query::{FileFormat, OrderItem, Query, TableRef, With};
 
@@ -27,6 +28,8 @@ pub struct Insert {
     pub column_aliases: Vec<Ident>,
     /// `ON DUPLICATE KEY UPDATE`.
     pub on_duplicate: Vec<Assignment>,
+    /// The optimizer hints of the whole statement.
+    pub hints: Option<Box<StatementHints>>,
 }
 
 /// Where INSERT's rows come from.
@@ -80,6 +83,8 @@ pub struct Update {
     pub order_by: Vec<OrderItem>,
     /// `LIMIT`; a single table only, no offset.
     pub limit: Option<Expr>,
+    /// The optimizer hints of the whole statement.
+    pub hints: Option<Box<StatementHints>>,
 }
 
 /// `DELETE …`.
@@ -104,6 +109,8 @@ pub struct Delete {
     pub order_by: Vec<OrderItem>,
     /// `LIMIT`; a single table only, no offset.
     pub limit: Option<Expr>,
+    /// The optimizer hints of the whole statement.
+    pub hints: Option<Box<StatementHints>>,
 }
 
 /// `LOAD DATA …`.

@@ -2,6 +2,7 @@
 
 use super::data_type::DataType;
 use super::expr::{Expr, JsonResponse, Window};
+use super::hint::StatementHints;
 use super::name::{Ident, ObjectName, Span};
 
 /// A query expression: a body with what orders, limits and locks its result.
@@ -19,6 +20,8 @@ pub struct Query {
     pub locking: Vec<Locking>,
     /// `INTO …`, wherever it was written.
     pub into: Option<SelectInto>,
+    /// The optimizer hints of the whole statement, where the query is one.
+    pub hints: Option<Box<StatementHints>>,
 }
 
 /// What a query's rows come from.
@@ -87,6 +90,9 @@ pub struct Select {
     pub distinct: bool,
     /// The words after SELECT.
     pub options: SelectOptions,
+    /// The number of the query block, by which optimizer hints know it: from 1, the outermost one
+    /// first, then in the order of the text.
+    pub number: u32,
     /// `/*+ … */` after SELECT, as written between the signs.
     pub hints: Option<Box<str>>,
     /// The select list: never empty.

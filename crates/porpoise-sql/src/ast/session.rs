@@ -77,6 +77,8 @@ pub struct Explain {
     pub format: Option<ExplainFormat>,
     /// `INTO @name`.
     pub into: Option<Ident>,
+    /// `FOR SCHEMA name`: the schema of names that say none.
+    pub schema: Option<Ident>,
     /// What.
     pub target: ExplainTarget,
 }

@@ -1,9 +1,10 @@
 //! The statement: one variant for each that MySQL has.
 
 use super::account::{Account, CreateUser, Grant, Revoke, RoleSet};
-use super::change::{Delete, Insert, LoadData, Update};
+use super::change::{Delete, Insert, InsertSource, LoadData, Update};
 use super::definition::{AlterTable, CreateTable, CreateView, DatabaseOptions, IndexDef};
 use super::expr::{Expr, VariableScope};
+use super::hint::StatementHints;
 use super::name::{Ident, ObjectName};
 use super::query::Query;
 use super::session::{
@@ -283,4 +284,20 @@ pub enum Statement {
         /// The statement's text.
         text: Box<str>,
     },
+}
+
+impl Statement {
+    /// The statement's optimizer hints, if it has any.
+    pub fn hints(&self) -> Option<&StatementHints> {
+        match self {
+            Statement::Query(query) => query.hints.as_deref(),
+            Statement::Insert(insert) => match &insert.source {
+                InsertSource::Query(query) => insert.hints.as_deref().or(query.hints.as_deref()),
+                InsertSource::Values(_) => insert.hints.as_deref(),
+            },
+            Statement::Update(update) => update.hints.as_deref(),
+            Statement::Delete(delete) => delete.hints.as_deref(),
+            _ => None,
+        }
+    }
 }

@@ -232,7 +232,8 @@ impl Parser<'_> {
         let name = self.object_name()?;
         let columns = self.opt_column_names()?;
         self.expect("AS")?;
-        let query = Box::new(self.query()?);
+        let mut query = Box::new(self.query()?);
+        query.hints = self.statement_hints();
         let check_option = match self.eat("WITH") {
             true => {
                 let local = self.eat_any(&["CASCADED", "LOCAL"]) == Some("LOCAL");

@@ -96,6 +96,7 @@ impl Parser<'_> {
                 limit,
                 locking,
                 into,
+                hints: None,
             }),
         }
     }
@@ -190,6 +191,8 @@ impl Parser<'_> {
         if !self.eat("WITH") {
             return Ok(None);
         }
+        // The query block behind WITH is the outer one of those in it.
+        let block = self.begin_block();
         let recursive = self.eat("RECURSIVE");
         let tables = self.list(|p| {
             let name = p.ident()?;
@@ -202,6 +205,7 @@ impl Parser<'_> {
                 query,
             })
         })?;
+        self.reserved_block = Some(block);
         Ok(Some(With { recursive, tables }))
     }
 
@@ -225,8 +229,10 @@ impl Parser<'_> {
 
     fn select(&mut self) -> Result<Select> {
         self.expect("SELECT")?;
+        let number = self.begin_block();
         let mut select = Select {
-            hints: self.hints(),
+            number,
+            hints: self.hints(number),
             ..Select::default()
         };
         self.select_options(&mut select)?;
@@ -278,15 +284,38 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    /// The optimizer hints right behind the last token.
-    fn hints(&mut self) -> Option<Box<str>> {
+    /// The number of the query block that begins here.
+    pub(super) fn begin_block(&mut self) -> u32 {
+        self.reserved_block.take().unwrap_or_else(|| {
+            self.blocks += 1;
+            self.blocks
+        })
+    }
+
+    /// The optimizer hints right behind the last token, as written. What they say is kept for the
+    /// statement.
+    pub(super) fn hints(&mut self, block: u32) -> Option<Box<str>> {
         let rest = self
             .sql
             .get(self.last_end as usize..)?
             .trim_ascii_start()
             .strip_prefix(b"/*+")?;
         let length = rest.windows(2).position(|w| w == b"*/")?;
+        let from = self.sql.len() - rest.len();
+        let (hints, error) = hint::read(self.sql, from, from + length);
+        self.hint_comments.push(HintComment {
+            block,
+            hints,
+            error,
+        });
         Some(String::from_utf8_lossy(rest.get(..length)?.trim_ascii()).into())
+    }
+
+    /// The hints of the statement that was read, for its tree.
+    pub(super) fn statement_hints(&mut self) -> Option<Box<StatementHints>> {
+        let comments = std::mem::take(&mut self.hint_comments);
+        let blocks = self.blocks;
+        (!comments.is_empty()).then(|| Box::new(StatementHints { comments, blocks }))
     }
 
     fn select_options(&mut self, select: &mut Select) -> Result<()> {

@@ -5,6 +5,8 @@ use super::*;
 impl Parser<'_> {
     pub(super) fn insert(&mut self) -> Result<Statement> {
         let replace = self.advance().keyword.text() == "REPLACE";
+        let block = self.begin_block();
+        self.hints(block);
         let priority = match self.eat_any(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]) {
             Some("LOW_PRIORITY") => Priority::Low,
             Some("DELAYED") => Priority::Delayed,
@@ -26,6 +28,7 @@ impl Parser<'_> {
             row_alias: None,
             column_aliases: Vec::new(),
             on_duplicate: Vec::new(),
+            hints: None,
         };
         self.insert_source(&mut insert)?;
         if self.eat("AS") {
@@ -61,6 +64,8 @@ impl Parser<'_> {
             self.advance();
             InsertSource::Values(self.list(Self::row_values)?)
         } else {
+            // The query is the statement's own block.
+            self.reserved_block = Some(self.blocks);
             let query = self.query()?;
             match query {
                 Query {
@@ -102,6 +107,8 @@ impl Parser<'_> {
 
     pub(super) fn update(&mut self, with: Option<With>) -> Result<Statement> {
         self.expect("UPDATE")?;
+        let block = self.begin_block();
+        self.hints(block);
         let low_priority = self.eat("LOW_PRIORITY");
         let ignore = self.eat("IGNORE");
         let tables = self.table_refs()?;
@@ -119,6 +126,7 @@ impl Parser<'_> {
             selection,
             order_by,
             limit,
+            hints: None,
         })))
     }
 
@@ -132,6 +140,8 @@ impl Parser<'_> {
 
     pub(super) fn delete(&mut self, with: Option<With>) -> Result<Statement> {
         self.expect("DELETE")?;
+        let block = self.begin_block();
+        self.hints(block);
         let mut delete = Delete {
             with,
             low_priority: false,
@@ -142,6 +152,7 @@ impl Parser<'_> {
             selection: None,
             order_by: Vec::new(),
             limit: None,
+            hints: None,
         };
         loop {
             match self.keyword() {

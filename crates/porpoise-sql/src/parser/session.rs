@@ -378,6 +378,7 @@ impl Parser<'_> {
             true => Some(self.variable()?),
             false => None,
         };
+        let mut schema = None;
         if self.eat("FOR") {
             if self.eat("CONNECTION") {
                 let target = ExplainTarget::Connection(self.u64()?);
@@ -385,14 +386,14 @@ impl Parser<'_> {
                     analyze,
                     format,
                     into,
+                    schema,
                     target,
                 })));
             }
-            // FOR SCHEMA name statement
             if self.eat_any(&["SCHEMA", "DATABASE"]).is_none() {
                 return Err(self.syntax_error());
             }
-            self.ident()?;
+            schema = Some(self.ident()?);
         }
         let explainable = self.is(TokenKind::LeftParen)
             || self.at_any(&[
@@ -404,10 +405,11 @@ impl Parser<'_> {
                 analyze,
                 format,
                 into,
+                schema,
                 target,
             })));
         }
-        if analyze || format.is_some() || into.is_some() {
+        if analyze || format.is_some() || into.is_some() || schema.is_some() {
             return Err(self.syntax_error());
         }
         let table = self.object_name()?;

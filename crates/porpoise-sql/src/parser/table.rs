@@ -61,7 +61,9 @@ impl Parser<'_> {
         table.duplicates = self.duplicates();
         let query_must_follow = self.eat("AS");
         if query_must_follow || self.at_query() || self.is(TokenKind::LeftParen) {
-            table.query = Some(Box::new(self.query()?));
+            let mut query = Box::new(self.query()?);
+            query.hints = self.statement_hints();
+            table.query = Some(query);
         } else if table.elements.is_empty() {
             return Err(self.syntax_error());
         }

@@ -1,6 +1,6 @@
 //! The search for a join order.
 //!
-//! Up to [`SEARCH_MAX`] units the cheapest order of every set of units is kept, and extended by each
+//! Up to [`SEARCH_MAX`] units, and no more than `optimizer_search_depth`, the cheapest order of every set of units is kept, and extended by each
 //! further unit; beyond, units are added greedily, from several first ones. A unit that no condition
 //! connects with those before it comes only when no other does.
 //!
@@ -10,6 +10,7 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 use porpoise_expr::{Comparison, Expr, ExprKind};
+use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
 use crate::optimize::join::{Condition, Unit, take_apart};
@@ -60,6 +61,8 @@ pub struct Order {
     pub rows: f64,
     /// Slots that the units fill.
     available: SlotSet,
+    /// The units' slots, those of semi-joins included, whose rows nobody sees.
+    placed: SlotSet,
     pub cost: f64,
     /// What of the cost comes before the first row.
     startup: f64,
@@ -80,6 +83,7 @@ impl Default for Order {
         Order {
             steps: Vec::new(),
             available: SlotSet::default(),
+            placed: SlotSet::default(),
             rows: 1.0,
             cost: 0.0,
             startup: 0.0,
@@ -166,6 +170,10 @@ struct Candidate<'a, 't> {
     reads_inside: SlotSet,
     /// Its rows, apart from the conditions, are the same for all rows of the enclosing queries.
     is_independent: bool,
+    /// Hints and `optimizer_switch` let it be joined by a hash table.
+    may_hash: bool,
+    /// They let it be opened anew for each row, where there is another way.
+    may_loop: bool,
 }
 
 impl<'a, 't> Candidate<'a, 't> {
@@ -197,6 +205,8 @@ impl<'a, 't> Candidate<'a, 't> {
             reads,
             reads_inside,
             is_independent,
+            may_hash: may_hash(binder, unit),
+            may_loop: may_loop(unit),
         }
     }
 
@@ -225,6 +235,40 @@ impl<'a, 't> Candidate<'a, 't> {
     fn is_connected(&self, available: &SlotSet) -> bool {
         self.reads.intersects(available)
     }
+}
+
+/// Whether a unit may be joined by a hash table (BNL and HASH_JOIN; of subqueries, semi-joins that
+/// keep their rows).
+fn may_hash(binder: &Binder<'_>, unit: &Unit<'_>) -> bool {
+    let switches = binder.switches();
+    let mut may = true;
+    unit.tree.for_each_source(&mut |source| {
+        let hints = &source.hints;
+        may &= hints.is_on(
+            HintKind::BlockNestedLoop,
+            None,
+            switches.block_nested_loop(),
+        ) && hints.is_on(HintKind::HashJoin, None, switches.hash_join());
+        if unit.kind == JoinKind::Semi {
+            may &= hints.joined_as.is_none_or(|joined| joined.materialization);
+        }
+    });
+    may
+}
+
+/// Whether a unit may be opened anew for each row: a semi-join that looks for the first match may
+/// be forbidden.
+fn may_loop(unit: &Unit<'_>) -> bool {
+    let mut may = true;
+    if unit.kind == JoinKind::Semi {
+        unit.tree.for_each_source(&mut |source| {
+            may &= source
+                .hints
+                .joined_as
+                .is_none_or(|joined| joined.first_match);
+        });
+    }
+    may
 }
 
 /// The slots of other units, and of enclosing queries, that a unit reads inside: a LATERAL table
@@ -301,7 +345,11 @@ impl<'a, 't> Search<'a, 't> {
     }
 
     fn best(&self) -> Order {
-        if self.candidates.len() <= SEARCH_MAX
+        let depth = match self.binder.session().planner.search_depth {
+            0 => SEARCH_MAX,
+            depth => SEARCH_MAX.min(depth.into()),
+        };
+        if self.candidates.len() <= depth
             && let Some(order) = self.exhaustive()
         {
             return order;
@@ -357,9 +405,9 @@ impl<'a, 't> Search<'a, 't> {
     }
 
     /// Whether all units that must come before a unit are joined.
-    fn is_ready(&self, unit: &Unit<'_>, available: &SlotSet) -> bool {
+    fn is_ready(&self, unit: &Unit<'_>, order: &Order) -> bool {
         let mut after = unit.after.iter();
-        after.all(|slot| !self.local.contains(slot) || available.contains(slot))
+        after.all(|slot| !self.local.contains(slot) || order.placed.contains(slot))
     }
 
     /// The units that may come next: those that something connects with the order, if there are
@@ -373,11 +421,12 @@ impl<'a, 't> Search<'a, 't> {
         let numbers = 0..self.candidates.len();
         let is_ready = |number: &usize| {
             let unit = self.candidates[*number].unit;
-            !is_placed(*number) && self.is_ready(unit, &order.available)
+            !is_placed(*number) && self.is_ready(unit, order)
         };
         let mut ready: Vec<usize> = numbers.filter(is_ready).collect();
         let is_connected = |number: &usize| self.candidates[*number].is_connected(&order.available);
-        if !order.steps.is_empty() && ready.iter().any(is_connected) {
+        let prunes = self.binder.session().planner.prunes && !order.steps.is_empty();
+        if prunes && ready.iter().any(is_connected) {
             ready.retain(is_connected);
         }
         ready
@@ -402,20 +451,26 @@ impl<'a, 't> Search<'a, 't> {
         let made = self.made_cost(candidate);
         // What comes before the first row, and with each.
         let mut method = (Method::Loop, made, order.rows * (open + OPEN));
+        let mut may_loop = candidate.may_loop;
         let total = |startup: f64, each: f64| startup + each * self.part;
         let mut consider = |other: Method, costs: Option<(f64, f64)>| {
             if let Some((startup, each)) = costs
-                && total(startup, each) < total(method.1, method.2)
+                && (!may_loop || total(startup, each) < total(method.1, method.2))
             {
                 method = (other, startup, each);
+                may_loop = true;
             }
         };
-        if !order.steps.is_empty() {
+        if candidate.may_hash && !order.steps.is_empty() {
             let cost = self.hash_cost(order, candidate, &order.available, self.outer, 1.0);
             consider(Method::Hash, cost.map(|(table, each)| (table + made, each)));
         }
         let executions = self.binder.executions;
-        if executions > 1.0 && !self.outer.is_empty() && candidate.is_independent {
+        if candidate.may_hash
+            && executions > 1.0
+            && !self.outer.is_empty()
+            && candidate.is_independent
+        {
             let none = SlotSet::default();
             let cost = self.hash_cost(order, candidate, &before, &none, executions);
             consider(
@@ -460,6 +515,7 @@ impl<'a, 't> Search<'a, 't> {
         Order {
             steps,
             available,
+            placed: order.placed.union(&unit.slots),
             rows: step.rows,
             cost: step.cost,
             startup: step.startup,
@@ -532,7 +588,7 @@ impl<'a, 't> Search<'a, 't> {
             },
             tree => {
                 let conditions = conditions.into_iter().cloned().collect();
-                let (units, conditions) = take_apart(self.binder, tree, conditions, false);
+                let (units, conditions) = take_apart(self.binder, tree, conditions);
                 let order =
                     best_order_of_some(self.binder, &units, &conditions, filled, self.costs);
                 (order.cost, order.rows)

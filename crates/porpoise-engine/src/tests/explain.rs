@@ -1,0 +1,220 @@
+//! EXPLAIN: what it says of a plan, and of what operators do.
+
+use super::database::Db;
+
+/// `a`: 100 rows, of which 10 have each x; `b`: 40 rows.
+fn tables() -> Db {
+    let mut db = Db::new();
+    db.run("CREATE TABLE a (id INT PRIMARY KEY, x INT, y INT, KEY x (x))");
+    db.run("CREATE TABLE b (id INT PRIMARY KEY, x INT, y INT)");
+    db.run(
+        "INSERT INTO a WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 100) \
+         SELECT i, i % 10, i FROM n",
+    );
+    db.run("INSERT INTO b SELECT id, x, y FROM a WHERE id <= 40");
+    db
+}
+
+impl Db {
+    /// The operators of EXPLAIN ANALYZE, each with the rows it yielded and how often it was opened;
+    /// `-` where it never ran.
+    #[track_caller]
+    fn analyzed(&mut self, sql: &str) -> Vec<String> {
+        let tree = self.rows(&format!("EXPLAIN ANALYZE {sql}"));
+        tree[0].lines().map(operator).collect()
+    }
+
+    /// A plan's operators, without figures.
+    #[track_caller]
+    fn tree(&mut self, sql: &str) -> String {
+        let tree = self.rows(&format!("EXPLAIN FORMAT=TREE {sql}"));
+        let lines = tree[0].lines().map(operator);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn operator(line: &str) -> String {
+    let text = line.trim_start().trim_start_matches("-> ");
+    let name = text.split("  (cost=").next().unwrap_or(text);
+    if text.ends_with("(never executed)") {
+        return format!("{name}: -");
+    }
+    let Some((_, figures)) = text.split_once(" (actual time=") else {
+        return name.to_string();
+    };
+    let (times, counts) = figures.split_once(" rows=").expect("rows");
+    let (first, last) = times.split_once("..").expect("two times");
+    let times = [first, last].map(|time| time.parse::<f64>().expect("a time"));
+    assert!(times[0] <= times[1], "{line}");
+    let counts = counts.trim_end_matches(')').replace(" loops=", " x ");
+    format!("{name}: {counts}")
+}
+
+#[test]
+fn operators_are_counted_while_the_statement_runs() {
+    let mut db = tables();
+    assert_eq!(
+        db.analyzed("SELECT * FROM a JOIN b ON a.id = b.id WHERE a.x = 3 AND b.y > 20"),
+        [
+            "Nested loop inner join: 2 x 1",
+            "Index lookup on a using x (x=3): 10 x 1",
+            "Filter: (b.y > 20): 0.2 x 10",
+            "Single-row index lookup on b using PRIMARY (id=a.id): 0.4 x 10",
+        ]
+    );
+    assert_eq!(
+        db.analyzed("SELECT x, COUNT(*) FROM b WHERE y > 30 GROUP BY x ORDER BY 2 DESC LIMIT 3"),
+        [
+            "Limit: 3 row(s): 3 x 1",
+            "Sort: count(0) DESC, limit input to 3 row(s) per chunk: 3 x 1",
+            "Table scan on <temporary>: 10 x 1",
+            "Aggregate using temporary table",
+            "Filter: (b.y > 30): 10 x 1",
+            "Table scan on b: 40 x 1",
+        ]
+    );
+    let nothing = db.analyzed("SELECT * FROM b x JOIN a ON a.id = x.id WHERE x.y > 1000");
+    assert!(
+        nothing.last().is_some_and(|line| line.ends_with(": -")),
+        "{nothing:?}"
+    );
+}
+
+#[test]
+fn subqueries_are_counted_apart() {
+    let mut db = tables();
+    let correlated = db.analyzed("SELECT (SELECT COUNT(*) FROM b WHERE b.x = a.x) FROM a");
+    assert!(
+        correlated.contains(&"Aggregate: count(0): 1 x 10".to_string()),
+        "one execution for each x: {correlated:?}"
+    );
+    assert!(correlated.contains(&"Table scan on b: 40 x 1".to_string()));
+    assert!(correlated.contains(&"Hash (kept for all executions)".to_string()));
+    let in_key = db.analyzed("SELECT * FROM a WHERE x = (SELECT MIN(x) FROM b)");
+    assert!(in_key.contains(&"Select #2 (subquery in key; run only once)".to_string()));
+    assert!(in_key.contains(&"Table scan on b: 40 x 1".to_string()));
+}
+
+#[test]
+fn a_common_table_is_computed_once_and_told_once() {
+    let mut db = tables();
+    let sql = "WITH c AS (SELECT x, COUNT(*) n FROM b GROUP BY x) \
+               SELECT * FROM c p JOIN c q ON p.x = q.n";
+    let analyzed = db.analyzed(sql);
+    let scans = analyzed
+        .iter()
+        .filter(|line| line.contains("Table scan on b"));
+    assert_eq!(scans.collect::<Vec<_>>(), ["Table scan on b: 40 x 1"]);
+    let rows = db.rows(&format!("EXPLAIN {sql}"));
+    let tables: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row.split('|').nth(2))
+        .collect();
+    assert_eq!(tables, ["<derived2>", "<derived2>", "b"]);
+}
+
+#[test]
+fn changes_that_are_analyzed_happen() {
+    let mut db = tables();
+    let update = "UPDATE a JOIN b ON a.id = b.id SET a.y = 0 WHERE b.x = 1";
+    let analyzed = db.analyzed(update);
+    assert_eq!(analyzed[..2], ["Update a", "Nested loop inner join: 4 x 1"]);
+    assert_eq!(db.rows("SELECT COUNT(*) FROM a WHERE y = 0"), ["4"]);
+    db.analyzed("DELETE a FROM a JOIN b ON a.id = b.id WHERE b.x = 1");
+    assert_eq!(db.rows("SELECT COUNT(*) FROM a"), ["96"]);
+    // As in MySQL, no others are.
+    for other in [
+        "UPDATE a SET y = 1",
+        "DELETE FROM a",
+        "INSERT INTO b SELECT id + 100, x, y FROM a",
+        "INSERT INTO b VALUES (1000, 1, 1)",
+    ] {
+        db.fails(&format!("EXPLAIN ANALYZE {other}"), 1235);
+    }
+    db.run("START TRANSACTION READ ONLY");
+    db.fails(&format!("EXPLAIN ANALYZE {update}"), 1792);
+    db.run("COMMIT");
+}
+
+#[test]
+fn analyzed_queries_answer_nothing_else() {
+    let mut db = tables();
+    db.run("SET @v = 5");
+    db.analyzed("SELECT COUNT(*) INTO @v FROM a");
+    assert_eq!(db.rows("SELECT @v"), ["5"]);
+    db.fails("EXPLAIN ANALYZE SELECT (SELECT id FROM a)", 1242);
+    db.fails(
+        "EXPLAIN ANALYZE SELECT /*+ MAX_EXECUTION_TIME(1) */ COUNT(*) FROM a, a b, a c, a d",
+        3024,
+    );
+}
+
+#[test]
+fn formats_are_asked_for_or_set() {
+    let mut db = tables();
+    db.run("SET explain_format = TREE");
+    assert!(db.rows("EXPLAIN SELECT * FROM a")[0].starts_with("-> Table scan on a"));
+    db.run("SET explain_format = JSON");
+    assert!(db.rows("EXPLAIN SELECT * FROM a")[0].contains("\"query_block\""));
+    // The first version knows no operators.
+    db.fails("EXPLAIN ANALYZE SELECT * FROM a", 1235);
+    db.run("SET explain_json_format_version = 2");
+    let analyzed = &db.rows("EXPLAIN ANALYZE SELECT * FROM a LIMIT 1")[0];
+    assert!(
+        analyzed.contains("\"operation\": \"Limit: 1 row(s)\""),
+        "{analyzed}"
+    );
+    assert!(analyzed.contains("\"actual_rows\": 1.0"), "{analyzed}");
+    db.run("SET explain_format = DEFAULT");
+    db.fails("EXPLAIN ANALYZE FORMAT=TRADITIONAL SELECT 1", 1235);
+    db.fails("EXPLAIN INTO @plan SELECT 1", 1235);
+    assert_eq!(
+        db.run("EXPLAIN FORMAT=JSON INTO @plan SELECT * FROM a")
+            .affected_rows,
+        1
+    );
+    assert_eq!(
+        db.rows("SELECT JSON_UNQUOTE(JSON_EXTRACT(@plan, '$.operation'))"),
+        ["Table scan on a"]
+    );
+    db.run("CREATE DATABASE other");
+    db.run("CREATE TABLE other.a (id INT)");
+    assert!(db.tree("SELECT * FROM a WHERE x = 1").contains("using x"));
+    db.fails("EXPLAIN FOR SCHEMA other SELECT * FROM a WHERE x = 1", 1054);
+    db.run("EXPLAIN FOR DATABASE other SELECT * FROM a WHERE id = 1");
+    db.fails("EXPLAIN FOR SCHEMA nothing SELECT * FROM a", 1049);
+    assert_eq!(db.rows("SELECT DATABASE()"), ["d"]);
+}
+
+#[test]
+fn the_traditional_form_tells_what_operators_do() {
+    let mut db = tables();
+    let mut extra = |sql: &str| {
+        let rows = db.rows(&format!("EXPLAIN {sql}"));
+        let last = |row: &String| row.rsplit('|').next().unwrap_or_default().to_string();
+        rows.iter().map(last).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        extra("SELECT ROW_NUMBER() OVER (ORDER BY y) FROM b"),
+        "Using temporary; Using filesort"
+    );
+    assert_eq!(
+        extra("SELECT x FROM a UNION ALL SELECT x FROM b"),
+        "Using index, NULL"
+    );
+    assert_eq!(
+        extra("SELECT x FROM a UNION SELECT x FROM b"),
+        "Using index, NULL, Using temporary"
+    );
+    assert_eq!(
+        extra("SELECT * FROM JSON_TABLE('[1]', '$[*]' COLUMNS (c INT PATH '$')) j"),
+        "Table function: json_table; Using temporary"
+    );
+    let anti = extra("SELECT * FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE a.y = b.y)");
+    assert_eq!(anti, "NULL, Not exists; Using join buffer (hash join)");
+    let distinct = db.tree("SELECT DISTINCT y FROM b");
+    assert!(
+        distinct.starts_with("Remove duplicates by a hash table"),
+        "{distinct}"
+    );
+}

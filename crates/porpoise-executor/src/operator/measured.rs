@@ -1,0 +1,64 @@
+//! EXPLAIN ANALYZE: what an operator does, counted and timed.
+
+use std::time::Instant;
+
+use porpoise_core::error::Result;
+use porpoise_planner::plan::{Measure, Node};
+
+use super::{BoxedOperator, Operator, build};
+use crate::Exec;
+
+pub struct Measured<'p> {
+    input: BoxedOperator<'p>,
+    number: usize,
+    /// No row was asked for since it was opened.
+    is_new: bool,
+}
+
+impl<'p> Measured<'p> {
+    pub fn new(input: &'p Node, number: usize) -> Measured<'p> {
+        Measured {
+            input: build(input),
+            number,
+            is_new: false,
+        }
+    }
+
+    /// Adds to the figures, also where the operator failed.
+    fn note(&self, exec: &mut Exec<'_>, since: Instant, note: impl FnOnce(&mut Measure, u64)) {
+        let spent_ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if exec.measures.len() <= self.number {
+            exec.measures.resize(self.number + 1, Measure::default());
+        }
+        let measure = &mut exec.measures[self.number];
+        measure.total_ns += spent_ns;
+        note(measure, spent_ns);
+    }
+}
+
+impl Operator for Measured<'_> {
+    fn open(&mut self, exec: &mut Exec<'_>) -> Result<()> {
+        let begun = Instant::now();
+        let opened = self.input.open(exec);
+        self.is_new = true;
+        self.note(exec, begun, |measure, spent_ns| {
+            measure.loops += 1;
+            measure.first_row_ns += spent_ns;
+        });
+        opened
+    }
+
+    fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let begun = Instant::now();
+        let found = self.input.next(exec);
+        let is_first = std::mem::take(&mut self.is_new);
+        let is_row = matches!(found, Ok(true));
+        self.note(exec, begun, |measure, spent_ns| {
+            measure.rows += u64::from(is_row);
+            if is_first {
+                measure.first_row_ns += spent_ns;
+            }
+        });
+        found
+    }
+}
