@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use crate::bind::Binder;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
-use crate::optimize::sargs::{self, Sarg};
-use crate::plan::{Access, Node, RowLock, Scan};
+use crate::optimize::sargs::{self, Sargs};
+use crate::plan::{Access, KeyRange, Node, RowLock, Scan};
 use crate::query::Source;
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
@@ -114,7 +114,7 @@ pub fn best(
     trials: &Trials,
 ) -> Path {
     let sargs = if conditions.is_empty() {
-        Vec::new()
+        Sargs::default()
     } else {
         sargs::sargs(binder, source.slot, table, conditions, available)
     };
@@ -155,7 +155,7 @@ struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    fn best(&self, sargs: &[Sarg]) -> Path {
+    fn best(&self, sargs: &Sargs) -> Path {
         let (table, source) = (self.table, self.source);
         let mut possible = Vec::new();
         let mut paths: Vec<Path> = Vec::new();
@@ -169,24 +169,26 @@ impl Choice<'_> {
             let covering = source.lock == RowLock::None
                 && index.kind != IndexKind::Primary
                 && covers(self.binder, source.slot, table, position);
-            let found = ranges::index_ranges(index, sargs);
-            if found.is_some() {
-                possible.push(position);
+            let candidates = ranges::index_ranges(&index.parts, sargs);
+            if candidates.is_empty() {
+                paths.extend(self.index_scan(position, covering));
+                continue;
             }
-            match found {
-                Some(found) if is_point(table, position, &found) => {
-                    let path = self.point(position, found, covering);
-                    if index.kind == IndexKind::Primary {
-                        // Nothing beats the primary key.
-                        return Path {
-                            possible: possible_keys(table, source, sargs),
-                            ..path
-                        };
-                    }
-                    paths.push(path);
+            possible.push(position);
+            for found in candidates {
+                if !is_point(table, position, &found) {
+                    paths.push(self.range_scan(position, found, covering, sargs));
+                    continue;
                 }
-                Some(found) => paths.push(self.range_scan(position, found, covering, sargs)),
-                None => paths.extend(self.index_scan(position, covering)),
+                let path = self.point(position, found, covering);
+                if index.kind == IndexKind::Primary {
+                    // Nothing beats the primary key.
+                    return Path {
+                        possible: possible_keys(table, source, sargs),
+                        ..path
+                    };
+                }
+                paths.push(path);
             }
         }
         // A locking read locks keys that are not there, too, where it looks for single ones.
@@ -387,44 +389,56 @@ impl Choice<'_> {
 
     /// How many rows lie in an index's ranges: as many as the sample says, and by guesses what it
     /// can't.
-    fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &[Sarg]) -> f64 {
+    fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &Sargs) -> f64 {
         let index = &self.table.indexes[position];
-        let guess = self.guessed_rows_of_ranges(position, found);
         let used = &index.parts[..found.parts];
-        let is_used = |sarg: &&Sarg| used.iter().any(|part| part.column == sarg.column);
-        let conditions = sargs.iter().filter(is_used);
-        let conditions = conditions.map(|sarg| self.conditions[sarg.condition]);
+        let of_used = sargs
+            .single
+            .iter()
+            .filter(|sarg| used.iter().any(|part| part.column == sarg.column));
+        let conditions = of_used.map(|sarg| sarg.condition).chain(found.alternatives);
+        let conditions = conditions.map(|condition| self.conditions[condition]);
         let conditions: SmallVec<[&Expr; 8]> = conditions.collect();
-        let most = match self.tried(&conditions) {
+        self.rows_passing(&conditions, || self.guessed_rows_of_ranges(position, found))
+    }
+
+    /// How many of the table's rows pass some conditions: as many as the sample says, and by the
+    /// guess what it can't.
+    fn rows_passing(&self, conditions: &[&Expr], guess: impl FnOnce() -> f64) -> f64 {
+        let most = match self.tried(conditions) {
             // Some bounds are rows of other tables: each selects a part of what the others leave.
             Some((part, untried)) if !untried.is_empty() => {
-                return guess.min(self.rows * part).max(1.0);
+                return guess().min(self.rows * part).max(1.0);
             }
             Some((part, _)) => self.rows * part,
-            None => return guess,
+            None => return guess(),
         };
         let sampled = self.sample().map_or(1.0, |sample| sample.rows as f64);
         match most * sampled / self.rows >= 2.0 {
             true => most,
             // Too few rows of the sample to go by.
-            false => guess.min(most * 2.0).max(1.0),
+            false => guess().min(most * 2.0).max(1.0),
         }
     }
 
     fn guessed_rows_of_ranges(&self, position: usize, found: &IndexRanges) -> f64 {
         let rows = self.rows;
-        let fixed = found.parts - usize::from(found.bounded);
-        let per_range = if fixed == 0 {
-            rows
-        } else {
-            rows_per_key(self.table, position, fixed, rows)
+        // What is known of one key, by the number of its parts.
+        let mut per_key: SmallVec<[Option<f64>; 8]> = SmallVec::from_elem(None, found.parts + 1);
+        per_key[0] = Some(rows);
+        let of_range = |range: &KeyRange| {
+            let fixed = range.equal.len();
+            let per_key = *per_key[fixed]
+                .get_or_insert_with(|| rows_per_key(self.table, position, fixed, rows));
+            let part = match (&range.lower, &range.upper) {
+                (None, None) => 1.0,
+                (Some(_), Some(_)) => 0.05,
+                _ => 0.3333,
+            };
+            per_key * part
         };
-        let part = match (found.bounded, found.closed) {
-            (false, _) => 1.0,
-            (true, true) => 0.05,
-            (true, false) => 0.3333,
-        };
-        (per_range * part * found.ranges.len() as f64).clamp(1.0, rows.max(1.0))
+        let guess: f64 = found.ranges.iter().map(of_range).sum();
+        guess.clamp(1.0, rows.max(1.0))
     }
 
     /// A read of the ranges that conditions select.
@@ -433,7 +447,7 @@ impl Choice<'_> {
         position: usize,
         found: IndexRanges,
         covering: bool,
-        sargs: &[Sarg],
+        sargs: &Sargs,
     ) -> Path {
         let (table, slot) = (self.table, self.source.slot);
         let read = self.rows_of_ranges(position, &found, sargs);
@@ -514,13 +528,10 @@ impl Choice<'_> {
     }
 }
 
-fn possible_keys(table: &Table, source: &Source, sargs: &[Sarg]) -> Vec<usize> {
+fn possible_keys(table: &Table, source: &Source, sargs: &Sargs) -> Vec<usize> {
     let usable = |(position, index): (usize, &porpoise_catalog::Index)| {
         let first = index.parts.first()?.column;
-        (index.visible
-            && source.hints.allows(position)
-            && sargs.iter().any(|sarg| sarg.column == first))
-        .then_some(position)
+        (index.visible && source.hints.allows(position) && sargs.select(first)).then_some(position)
     };
     table
         .indexes

@@ -37,7 +37,6 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
         Access::Index { index, ranges, .. } if ranges.len() == 1 => {
             let found = IndexRanges {
                 ranges: ranges.clone(),
-                equal_parts: ranges[0].equal.len(),
                 ..everything
             };
             match order::of_index(table, slot, *index, &found, &wanted) {

@@ -57,7 +57,7 @@ pub fn of_index(
     }
     let definition = &table.indexes[index];
     let single = found.ranges.len() <= 1;
-    let fixed = if single { found.equal_parts } else { 0 };
+    let fixed = found.equal_parts();
     let parts = columns_after(table, definition, fixed);
     let is_fixed = |column: usize| {
         single

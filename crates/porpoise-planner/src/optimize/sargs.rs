@@ -36,6 +36,43 @@ pub struct Sarg {
     pub exact: bool,
 }
 
+/// A condition of which one of several alternatives has to hold.
+#[derive(Clone, Debug)]
+pub struct Alternatives {
+    /// The condition's position among those that were looked at.
+    pub condition: usize,
+    pub arms: Vec<Arm>,
+}
+
+/// One of the alternatives.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// What of it is sargable; never empty. All are of the same condition.
+    pub sargs: Vec<Sarg>,
+    /// It says nothing else.
+    pub whole: bool,
+}
+
+/// The sargable conditions of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Sargs {
+    /// Those that are intervals of one column.
+    pub single: Vec<Sarg>,
+    pub alternatives: Vec<Alternatives>,
+}
+
+impl Sargs {
+    /// Whether ranges of an index that begins with this column can be made of a condition.
+    pub fn select(&self, first: usize) -> bool {
+        let is_first = |sarg: &Sarg| sarg.column == first;
+        self.single.iter().any(is_first)
+            || self.alternatives.iter().any(|alternatives| {
+                let mut arms = alternatives.arms.iter();
+                arms.all(|arm| arm.sargs.iter().any(is_first))
+            })
+    }
+}
+
 /// The sargable conditions of a table, when `available` slots are filled before it.
 pub fn sargs(
     binder: &Binder<'_>,
@@ -43,22 +80,19 @@ pub fn sargs(
     table: &Table,
     conditions: &[&Expr],
     available: &SlotSet,
-) -> Vec<Sarg> {
+) -> Sargs {
     let finder = Finder {
         binder,
         slot,
         table,
         available,
     };
-    let mut found = Vec::new();
-    for (number, condition) in conditions.iter().enumerate() {
-        if let Some((column, intervals, exact)) = finder.intervals(condition) {
-            found.push(Sarg {
-                condition: number,
-                column,
-                intervals,
-                exact,
-            });
+    let mut found = Sargs::default();
+    for (condition, expr) in conditions.iter().enumerate() {
+        if let Some(sarg) = finder.sarg(condition, expr) {
+            found.single.push(sarg);
+        } else if let Some(arms) = finder.arms(condition, expr) {
+            found.alternatives.push(Alternatives { condition, arms });
         }
     }
     found
@@ -76,6 +110,110 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    fn sarg(&self, condition: usize, expr: &Expr) -> Option<Sarg> {
+        let (column, intervals, exact) = self.intervals(expr)?;
+        Some(Sarg {
+            condition,
+            column,
+            intervals,
+            exact,
+        })
+    }
+
+    /// The alternatives of a condition, if each has something sargable.
+    fn arms(&self, condition: usize, expr: &Expr) -> Option<Vec<Arm>> {
+        match &expr.kind {
+            ExprKind::Or(parts) => {
+                let mut arms = Vec::with_capacity(parts.len());
+                for part in parts {
+                    match self.arms(condition, part) {
+                        Some(several) => arms.extend(several),
+                        None => arms.push(self.conjunction(condition, part)?),
+                    }
+                }
+                Some(arms)
+            }
+            ExprKind::InList {
+                operand,
+                list,
+                negated: false,
+                ..
+            } => {
+                let operands = row_elements(operand)?;
+                let arm = |item| self.equal_rows(condition, operands, row_elements(item)?);
+                list.iter().map(arm).collect()
+            }
+            ExprKind::Compare {
+                op: op @ (Comparison::Lt | Comparison::Le | Comparison::Gt | Comparison::Ge),
+                left,
+                right,
+                ..
+            } => self.ordered_rows(condition, *op, row_elements(left)?, row_elements(right)?),
+            _ => None,
+        }
+    }
+
+    /// Conditions that all hold in one alternative.
+    fn conjunction(&self, condition: usize, expr: &Expr) -> Option<Arm> {
+        let parts = match &expr.kind {
+            ExprKind::And(parts) => &parts[..],
+            _ => std::slice::from_ref(expr),
+        };
+        let sargs: Vec<Sarg> = parts
+            .iter()
+            .filter_map(|part| self.sarg(condition, part))
+            .collect();
+        arm(sargs, parts.len())
+    }
+
+    /// One of the rows of an IN list.
+    fn equal_rows(&self, condition: usize, left: &[Expr], right: &[Expr]) -> Option<Arm> {
+        let pairs = left.iter().zip(right);
+        let sargs = pairs
+            .filter_map(|(left, right)| self.pair(condition, Comparison::Eq, left, right))
+            .collect();
+        arm(sargs, left.len())
+    }
+
+    /// Rows compare by the first elements that differ: as many alternatives as there are elements.
+    fn ordered_rows(
+        &self,
+        condition: usize,
+        op: Comparison,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Option<Vec<Arm>> {
+        let strictly = match op {
+            Comparison::Lt | Comparison::Le => Comparison::Lt,
+            _ => Comparison::Gt,
+        };
+        let of_element = |differs: usize| {
+            let op_of = |at: usize| match at {
+                _ if at < differs => Comparison::Eq,
+                _ if differs + 1 < left.len() => strictly,
+                _ => op,
+            };
+            let pairs = left.iter().zip(right).enumerate().take(differs + 1);
+            let sargs = pairs
+                .filter_map(|(at, (left, right))| self.pair(condition, op_of(at), left, right))
+                .collect();
+            arm(sargs, differs + 1)
+        };
+        (0..left.len()).map(of_element).collect()
+    }
+
+    /// The comparison of two rows' elements of one place.
+    fn pair(&self, condition: usize, op: Comparison, left: &Expr, right: &Expr) -> Option<Sarg> {
+        let domain = Domain::of(&left.ty);
+        let (column, intervals, exact) = self.comparison(op, domain, left, right)?;
+        Some(Sarg {
+            condition,
+            column,
+            intervals,
+            exact,
+        })
+    }
+
     fn intervals(&self, condition: &Expr) -> Option<Intervals> {
         match &condition.kind {
             ExprKind::Compare {
@@ -171,23 +309,6 @@ impl Finder<'_> {
     }
 
     fn in_list(&self, operand: &Expr, list: &[Expr], domain: Domain) -> Option<Intervals> {
-        if let ExprKind::Row(operands) = &operand.kind {
-            // A row is in the list only if each of its elements is among those in its place.
-            return operands.iter().enumerate().find_map(|(at, operand)| {
-                let elements = list.iter().map(|item| match &item.kind {
-                    ExprKind::Row(elements) => elements.get(at),
-                    _ => None,
-                });
-                let elements: Vec<&Expr> = elements.collect::<Option<_>>()?;
-                let found = self.in_values(operand, &elements, Domain::of(&operand.ty))?;
-                Some((found.0, found.1, false))
-            });
-        }
-        let list: Vec<&Expr> = list.iter().collect();
-        self.in_values(operand, &list, domain)
-    }
-
-    fn in_values(&self, operand: &Expr, list: &[&Expr], domain: Domain) -> Option<Intervals> {
         let column = self.column(operand)?;
         let mut intervals = Vec::with_capacity(list.len());
         let mut exact = true;
@@ -268,6 +389,19 @@ impl Finder<'_> {
             });
         }
         all
+    }
+}
+
+/// An alternative of so many conditions, if some of them are sargable.
+fn arm(sargs: Vec<Sarg>, conditions: usize) -> Option<Arm> {
+    let whole = sargs.len() == conditions;
+    (!sargs.is_empty()).then_some(Arm { sargs, whole })
+}
+
+fn row_elements(expr: &Expr) -> Option<&[Expr]> {
+    match &expr.kind {
+        ExprKind::Row(elements) => Some(elements),
+        _ => None,
     }
 }
 
