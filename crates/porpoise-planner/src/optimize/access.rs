@@ -13,15 +13,15 @@ use crate::bind::Binder;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sargs};
-use crate::plan::{Access, KeyRange, Node, RowLock, Scan};
+use crate::plan::{Access, IndexCondition, KeyRange, Node, RowLock, Scan};
 use crate::query::Source;
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
 
 /// Finding the first row of a range.
-const SEEK: f64 = 6.0;
+pub(super) const SEEK: f64 = 6.0;
 /// Fetching a row by its primary key from a secondary index.
-const FETCH: f64 = 6.0;
+pub(super) const FETCH: f64 = 6.0;
 /// A row of a covering index is shorter than a table's.
 const COVERED: f64 = 0.8;
 /// Sorting a row, for each doubling of their number.
@@ -118,7 +118,7 @@ pub fn best(
     } else {
         sargs::sargs(binder, source.slot, table, conditions, available)
     };
-    Choice {
+    TableChoice {
         binder,
         source,
         table,
@@ -140,35 +140,88 @@ struct Equality {
     joins: bool,
 }
 
+/// Paths to choose from.
+enum Offered {
+    /// The only one that needs to be looked at.
+    Best(Path),
+    /// Paths, and the indexes that conditions could use.
+    Paths(Vec<Path>, Vec<usize>),
+}
+
 /// A table whose access path is to be chosen.
-struct Choice<'a> {
-    binder: &'a Binder<'a>,
-    source: &'a Source,
-    table: &'a Table,
-    conditions: &'a [&'a Expr],
-    wanted: &'a InterestingOrder,
+pub(super) struct TableChoice<'a> {
+    pub(super) binder: &'a Binder<'a>,
+    pub(super) source: &'a Source,
+    pub(super) table: &'a Table,
+    pub(super) conditions: &'a [&'a Expr],
+    pub(super) wanted: &'a InterestingOrder,
     /// How many rows the table has.
-    rows: f64,
+    pub(super) rows: f64,
     /// Some of them, if somebody has asked.
     sample: OnceCell<Option<Arc<TableSample>>>,
     trials: &'a Trials,
 }
 
-impl Choice<'_> {
-    fn best(&self, sargs: &Sargs) -> Path {
+impl TableChoice<'_> {
+    /// The indexes that may be used.
+    pub(super) fn usable_indexes(&self) -> impl Iterator<Item = usize> {
+        let indexes = self.table.indexes.iter().enumerate();
+        let usable = indexes.filter(|(position, index)| {
+            index.visible && self.source.hints.allows(*position)
+        });
+        usable.map(|(position, _)| position)
+    }
+
+    /// Whether an index's entries hold all that the statement reads.
+    pub(super) fn is_covering(&self, position: usize) -> bool {
+        self.source.lock == RowLock::None
+            && self.table.indexes[position].kind != IndexKind::Primary
+            && covers(self.binder, self.source.slot, self.table, position)
+    }
+
+    /// The cheapest path of all that are offered.
+    fn best(&self, sargs: &Sargs<'_>) -> Path {
+        let (mut paths, mut possible) = match self.simple_paths(sargs) {
+            Offered::Best(path) => return path,
+            Offered::Paths(paths, possible) => (paths, possible),
+        };
+        paths.extend(self.unions(sargs));
+        paths.extend(self.intersection(sargs));
+        paths.extend(self.group_ends(sargs));
+        paths.extend(self.skip_scans(sargs));
+        // A locking read locks keys that are not there, too, where it looks for single ones.
+        if self.source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
+            paths.retain(|path| self.is_lookup(path));
+        }
+        let best = paths
+            .into_iter()
+            .min_by(|a, b| self.total_cost(a).total_cmp(&self.total_cost(b)));
+        let mut best = best.unwrap_or(Path {
+            reverse: false,
+            passed: self.rows,
+            in_order: false,
+            ..self.full_scan()
+        });
+        if let Access::Skip(skip) = &best.access
+            && !possible.contains(&skip.index)
+        {
+            possible.push(skip.index);
+        }
+        best.possible = possible;
+        best
+    }
+
+    /// A full scan, and what each index gives by itself: a point, ranges, or all its entries.
+    fn simple_paths(&self, sargs: &Sargs<'_>) -> Offered {
         let (table, source) = (self.table, self.source);
         let mut possible = Vec::new();
         let mut paths: Vec<Path> = Vec::new();
         if !source.hints.force {
             paths.push(self.full_scan());
         }
-        for (position, index) in table.indexes.iter().enumerate() {
-            if !index.visible || !source.hints.allows(position) {
-                continue;
-            }
-            let covering = source.lock == RowLock::None
-                && index.kind != IndexKind::Primary
-                && covers(self.binder, source.slot, table, position);
+        for position in self.usable_indexes() {
+            let index = &table.indexes[position];
+            let covering = self.is_covering(position);
             let candidates = ranges::index_ranges(&index.parts, sargs);
             if candidates.is_empty() {
                 paths.extend(self.index_scan(position, covering));
@@ -183,33 +236,17 @@ impl Choice<'_> {
                 let path = self.point(position, found, covering);
                 if index.kind == IndexKind::Primary {
                     // Nothing beats the primary key.
-                    return Path {
-                        possible: possible_keys(table, source, sargs),
-                        ..path
-                    };
+                    let possible = possible_keys(table, source, sargs);
+                    return Offered::Best(Path { possible, ..path });
                 }
                 paths.push(path);
             }
         }
-        // A locking read locks keys that are not there, too, where it looks for single ones.
-        if source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
-            paths.retain(|path| self.is_lookup(path));
-        }
-        let best = paths
-            .into_iter()
-            .min_by(|a, b| self.total_cost(a).total_cmp(&self.total_cost(b)));
-        let mut best = best.unwrap_or(Path {
-            reverse: false,
-            passed: self.rows,
-            in_order: false,
-            ..self.full_scan()
-        });
-        best.possible = possible;
-        best
+        Offered::Paths(paths, possible)
     }
 
     /// How many of the rows read pass the conditions that the access leaves to be checked.
-    fn passed(&self, exact: &[usize], read: f64) -> f64 {
+    pub(super) fn passed(&self, exact: &[usize], read: f64) -> f64 {
         let is_exact = |number: usize| exact.contains(&number);
         let conditions = self.conditions.iter().copied().enumerate();
         let left = conditions.clone().filter(|(number, _)| !is_exact(*number));
@@ -238,7 +275,7 @@ impl Choice<'_> {
     }
 
     /// The table's sample. Of very few rows none is taken.
-    fn sample(&self) -> Option<&TableSample> {
+    pub(super) fn sample(&self) -> Option<&TableSample> {
         /// Trying conditions on fewer rows tells less than a guess.
         const ROWS_MIN: f64 = 10.0;
         let taken = self.sample.get_or_init(|| match self.rows < ROWS_MIN {
@@ -335,12 +372,46 @@ impl Choice<'_> {
     }
 
     /// What a row costs once the index is positioned.
-    fn row_cost(&self, index: usize, covering: bool) -> f64 {
+    pub(super) fn row_cost(&self, index: usize, covering: bool) -> f64 {
         match (self.table.indexes[index].kind, covering) {
             (IndexKind::Primary, _) => 1.0,
             (_, true) => COVERED,
             (_, false) => 1.0 + FETCH,
         }
+    }
+
+    /// What reading so many entries of ranges costs. Rows are looked up only behind those that pass
+    /// the conditions on entries.
+    fn reading_cost(
+        &self,
+        position: usize,
+        covering: bool,
+        found: &IndexRanges,
+        read: f64,
+    ) -> f64 {
+        let index = &self.table.indexes[position];
+        let each = self.row_cost(position, covering);
+        if covering || index.kind == IndexKind::Primary {
+            return read * each;
+        }
+        let used = &index.parts[..found.parts];
+        let slot = self.source.slot;
+        let is_range = |condition: &Expr| {
+            condition.any(&mut |part| {
+                let column = part.as_column().filter(|(of, _)| *of == slot);
+                column.is_some_and(|(_, column)| used.iter().any(|part| part.column == column))
+            })
+        };
+        let conditions = self.conditions.iter().copied();
+        let more = conditions.filter(|condition| {
+            !is_range(condition) && is_on_entry(slot, self.table, position, condition)
+        });
+        let more: SmallVec<[&Expr; 8]> = more.collect();
+        let part = match self.tried(&more) {
+            Some((part, _)) => part,
+            None => selectivity(more.into_iter()),
+        };
+        read * (each - FETCH) + read * part * FETCH
     }
 
     fn full_scan(&self) -> Path {
@@ -389,7 +460,7 @@ impl Choice<'_> {
 
     /// How many rows lie in an index's ranges: as many as the sample says, and by guesses what it
     /// can't.
-    fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &Sargs) -> f64 {
+    pub(super) fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &Sargs<'_>) -> f64 {
         let index = &self.table.indexes[position];
         let used = &index.parts[..found.parts];
         let of_used = sargs
@@ -404,7 +475,7 @@ impl Choice<'_> {
 
     /// How many of the table's rows pass some conditions: as many as the sample says, and by the
     /// guess what it can't.
-    fn rows_passing(&self, conditions: &[&Expr], guess: impl FnOnce() -> f64) -> f64 {
+    pub(super) fn rows_passing(&self, conditions: &[&Expr], guess: impl FnOnce() -> f64) -> f64 {
         let most = match self.tried(conditions) {
             // Some bounds are rows of other tables: each selects a part of what the others leave.
             Some((part, untried)) if !untried.is_empty() => {
@@ -421,7 +492,7 @@ impl Choice<'_> {
         }
     }
 
-    fn guessed_rows_of_ranges(&self, position: usize, found: &IndexRanges) -> f64 {
+    pub(super) fn guessed_rows_of_ranges(&self, position: usize, found: &IndexRanges) -> f64 {
         let rows = self.rows;
         // What is known of one key, by the number of its parts.
         let mut per_key: SmallVec<[Option<f64>; 8]> = SmallVec::from_elem(None, found.parts + 1);
@@ -447,16 +518,17 @@ impl Choice<'_> {
         position: usize,
         found: IndexRanges,
         covering: bool,
-        sargs: &Sargs,
+        sargs: &Sargs<'_>,
     ) -> Path {
         let (table, slot) = (self.table, self.source.slot);
         let read = self.rows_of_ranges(position, &found, sargs);
         let order = order::of_index(table, slot, position, &found, self.wanted);
+        let reading = self.reading_cost(position, covering, &found, read);
         let exact = still_exact(self.source, table.indexes[position].kind, found.exact);
         Path {
             rows: read,
             passed: self.passed(&exact, read),
-            cost: found.ranges.len() as f64 * SEEK + read * self.row_cost(position, covering),
+            cost: found.ranges.len() as f64 * SEEK + reading,
             exact,
             parts: found.parts,
             reverse: order == Some(true),
@@ -512,7 +584,7 @@ impl Choice<'_> {
             Access::Index { index, ranges, .. } => ranges
                 .iter()
                 .all(|range| range.is_point(&self.table.indexes[*index])),
-            Access::Full => false,
+            Access::Full | Access::Merge { .. } | Access::Skip(_) => false,
         }
     }
 
@@ -528,7 +600,7 @@ impl Choice<'_> {
     }
 }
 
-fn possible_keys(table: &Table, source: &Source, sargs: &Sargs) -> Vec<usize> {
+fn possible_keys(table: &Table, source: &Source, sargs: &Sargs<'_>) -> Vec<usize> {
     let usable = |(position, index): (usize, &porpoise_catalog::Index)| {
         let first = index.parts.first()?.column;
         (index.visible && source.hints.allows(position) && sargs.select(first)).then_some(position)
@@ -574,21 +646,13 @@ pub fn scan(
     conditions: Vec<Expr>,
 ) -> Node {
     let slot = source.slot;
-    let draft = &mut binder.slots[slot.0 as usize];
-    let covering = match &path.access {
-        Access::Index {
-            index,
-            covering: true,
-            ..
-        }
-        | Access::Point {
-            index,
-            covering: true,
-            ..
-        } => Some(*index),
-        _ => None,
+    let single_index = path.access.single_index();
+    let (index_condition, conditions) = match single_index {
+        Some((index, false)) => on_entries(binder, source, table, (index, &path), conditions),
+        _ => (None, conditions),
     };
-    draft.covering = covering;
+    let draft = &mut binder.slots[slot.0 as usize];
+    draft.covering = single_index.and_then(|(index, covering)| covering.then_some(index));
     let columns_read = draft.used.clone();
     Node::Scan(Box::new(Scan {
         slot,
@@ -597,6 +661,7 @@ pub fn scan(
         reverse: path.reverse,
         lock: source.lock,
         columns_read,
+        index_condition,
         filter: conditions,
         rows_estimate: path.rows,
         filtered: if path.rows > 0.0 {
@@ -607,6 +672,59 @@ pub fn scan(
         possible_keys: path.possible,
         key_parts_used: path.parts,
     }))
+}
+
+/// Takes the conditions that an entry of the index decides from those on its row. A locking read
+/// checks them on the row as well, which may have changed before it was locked.
+fn on_entries(
+    binder: &mut Binder<'_>,
+    source: &Source,
+    table: &std::sync::Arc<Table>,
+    (index, path): (usize, &Path),
+    conditions: Vec<Expr>,
+) -> (Option<IndexCondition>, Vec<Expr>) {
+    let looks_up_rows = !matches!(path.access, Access::Point { .. })
+        && table.indexes[index].kind != IndexKind::Primary;
+    let is_on_entry = |condition: &Expr| is_on_entry(source.slot, table, index, condition);
+    if !looks_up_rows || !conditions.iter().any(is_on_entry) {
+        return (None, conditions);
+    }
+    let (mut of_entry, mut of_row) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        let decided = is_on_entry(&condition);
+        if !decided || source.lock != RowLock::None {
+            of_row.push(condition.clone());
+        }
+        if decided {
+            of_entry.push(condition);
+        }
+    }
+    let slot = binder.entry_slot(source.slot, table, index);
+    of_entry
+        .iter_mut()
+        .for_each(|condition| read_from(condition, source.slot, slot));
+    let conditions = of_entry;
+    (Some(IndexCondition { slot, conditions }), of_row)
+}
+
+/// Whether an entry of the index holds all columns of its row that a condition reads.
+fn is_on_entry(slot: SlotId, table: &Table, index: usize, condition: &Expr) -> bool {
+    let entry = &table.indexes[index].entry_columns;
+    let mut reads_other = |part: &Expr| {
+        let column = part.as_column().filter(|(of, _)| *of == slot);
+        column.is_some_and(|(_, column)| !entry.contains(&column))
+    };
+    !condition.is_volatile() && !condition.has_subquery() && !condition.any(&mut reads_other)
+}
+
+/// Reads columns of a slot from another one.
+fn read_from(expr: &mut Expr, from: SlotId, to: SlotId) {
+    if let ExprKind::Column { slot, .. } = &mut expr.kind
+        && *slot == from
+    {
+        *slot = to;
+    }
+    expr.for_each_child_mut(&mut |child| read_from(child, from, to));
 }
 
 impl Binder<'_> {

@@ -8,6 +8,7 @@ use porpoise_types::DataType;
 
 use crate::bind::Binder;
 use crate::optimize::order::InterestingOrder;
+use crate::optimize::skip::GroupEnds;
 use crate::optimize::{
     filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns, rows_of, semijoin,
 };
@@ -96,12 +97,20 @@ pub fn select(
         distinct,
         straight,
     } = block;
-    let wanted = match &group {
+    let mut wanted = match &group {
         Some(group) => order_for_grouping(group),
         None if windows.is_empty() => {
             InterestingOrder::of_sort(&order, limit.is_some() && !binder.calc_found_rows)
         }
         None => InterestingOrder::default(),
+    };
+    wanted.ends = match &group {
+        Some(group) => GroupEnds::of_grouping(&group.keys, &group.aggregates),
+        None if distinct && windows.is_empty() => {
+            let output: Vec<&Expr> = columns.iter().map(|column| &column.expr).collect();
+            GroupEnds::of_distinct(&output)
+        }
+        None => None,
     };
     let wanted_order = wanted.whole && group.is_none() && !wanted.keys.is_empty();
     let joined = from(binder, tree, conditions, straight, &wanted)?;
@@ -166,6 +175,7 @@ fn order_for_grouping(group: &Grouping) -> InterestingOrder {
                 .collect(),
             whole: group.rollup,
             limited: false,
+            ends: None,
         },
         _ => InterestingOrder::default(),
     }

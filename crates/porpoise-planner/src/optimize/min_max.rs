@@ -31,6 +31,7 @@ pub fn first_row(node: Node, aggregates: &[Aggregate]) -> Node {
         keys: vec![(slot, column, last)],
         whole: true,
         limited: true,
+        ends: None,
     };
     let everything = IndexRanges::all();
     let (access, reverse) = match &scan.access {

@@ -6,6 +6,7 @@ use porpoise_expr::SlotId;
 use porpoise_expr::aggregate::SortKey;
 
 use crate::optimize::ranges::IndexRanges;
+use crate::optimize::skip::GroupEnds;
 
 /// An order that would spare a sort.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct InterestingOrder {
     pub whole: bool,
     /// LIMIT: few of the rows will be asked for.
     pub limited: bool,
+    /// Of the rows of a group, those at its ends suffice. Of a query of one table alone.
+    pub ends: Option<GroupEnds>,
 }
 
 impl InterestingOrder {
@@ -32,6 +35,7 @@ impl InterestingOrder {
                 keys,
                 whole: true,
                 limited,
+                ends: None,
             },
             _ => InterestingOrder::default(),
         }

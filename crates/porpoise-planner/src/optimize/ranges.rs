@@ -70,7 +70,7 @@ impl Conjunction {
     /// bound.
     fn bound_part<'s>(
         &mut self,
-        sargs: impl Iterator<Item = (usize, &'s Sarg)>,
+        sargs: impl Iterator<Item = (usize, &'s Sarg<'s>)>,
         whole: bool,
     ) -> bool {
         let (mut lower, mut upper) = (None, None);
@@ -109,8 +109,8 @@ impl Conjunction {
 /// The ranges of an index that begins with `parts`: those that the conditions on single columns
 /// select, and those of each condition with alternatives. Empty where no condition says anything of
 /// the first part.
-pub fn index_ranges(parts: &[IndexPart], sargs: &Sargs) -> SmallVec<[IndexRanges; 1]> {
-    let single: SmallVec<[&Sarg; 8]> = sargs.single.iter().collect();
+pub fn index_ranges(parts: &[IndexPart], sargs: &Sargs<'_>) -> SmallVec<[IndexRanges; 1]> {
+    let single: SmallVec<[&Sarg<'_>; 8]> = sargs.single.iter().collect();
     let of_single = conjunction(parts, &single).map(|found| IndexRanges {
         exact: found.exact.iter().map(|at| single[*at].condition).collect(),
         ranges: found.ranges,
@@ -124,8 +124,12 @@ pub fn index_ranges(parts: &[IndexPart], sargs: &Sargs) -> SmallVec<[IndexRanges
 }
 
 /// The ranges of an alternative, together with those of the conditions on single columns.
-pub fn arm_ranges(parts: &[IndexPart], sargs: &Sargs, arm: &Arm) -> Option<IndexRanges> {
-    let single: SmallVec<[&Sarg; 8]> = sargs.single.iter().collect();
+pub fn arm_ranges(
+    parts: &[IndexPart],
+    sargs: &Sargs<'_>,
+    arm: &Arm<'_>,
+) -> Option<IndexRanges> {
+    let single: SmallVec<[&Sarg<'_>; 8]> = sargs.single.iter().collect();
     let found = of_arm(parts, &single, arm)?;
     Some(IndexRanges {
         ranges: found.ranges,
@@ -138,14 +142,14 @@ pub fn arm_ranges(parts: &[IndexPart], sargs: &Sargs, arm: &Arm) -> Option<Index
 /// The ranges of all alternatives, if each has some.
 fn of_arms(
     parts: &[IndexPart],
-    single: &[&Sarg],
-    alternatives: &Alternatives,
+    single: &[&Sarg<'_>],
+    alternatives: &Alternatives<'_>,
 ) -> Option<IndexRanges> {
     let arms = &alternatives.arms;
     let multiplied = single.iter().copied().filter(|sarg| {
         arms.len() <= MULTIPLIED_ARMS_MAX || sarg.intervals.len() == 1
     });
-    let single: SmallVec<[&Sarg; 8]> = multiplied.collect();
+    let single: SmallVec<[&Sarg<'_>; 8]> = multiplied.collect();
     let mut ranges = Vec::with_capacity(arms.len());
     let (mut used_parts, mut whole) = (0, true);
     let mut exact: Option<Vec<usize>> = None;
@@ -176,8 +180,8 @@ fn of_arms(
 
 /// The ranges of one alternative. `None` where it adds nothing to what the other conditions say of
 /// the index.
-fn of_arm(parts: &[IndexPart], single: &[&Sarg], arm: &Arm) -> Option<Conjunction> {
-    let all: SmallVec<[&Sarg; 8]> = arm.sargs.iter().chain(single.iter().copied()).collect();
+fn of_arm(parts: &[IndexPart], single: &[&Sarg<'_>], arm: &Arm<'_>) -> Option<Conjunction> {
+    let all: SmallVec<[&Sarg<'_>; 8]> = arm.sargs.iter().chain(single.iter().copied()).collect();
     let found = conjunction(parts, &all)?;
     let mut used = parts[..found.parts].iter();
     let is_used = used.any(|part| arm.sargs.iter().any(|sarg| sarg.column == part.column));
@@ -186,7 +190,7 @@ fn of_arm(parts: &[IndexPart], single: &[&Sarg], arm: &Arm) -> Option<Conjunctio
 
 /// The ranges that conditions on single columns select, all of which hold, if they say anything of
 /// the first part.
-fn conjunction(parts: &[IndexPart], sargs: &[&Sarg]) -> Option<Conjunction> {
+fn conjunction(parts: &[IndexPart], sargs: &[&Sarg<'_>]) -> Option<Conjunction> {
     let mut found = Conjunction {
         ranges: vec![KeyRange::ALL],
         parts: 0,
@@ -230,7 +234,7 @@ fn conjunction(parts: &[IndexPart], sargs: &[&Sarg]) -> Option<Conjunction> {
 }
 
 /// Each range, once for each interval.
-fn multiply(mut ranges: Vec<KeyRange>, sarg: &Sarg) -> Vec<KeyRange> {
+fn multiply(mut ranges: Vec<KeyRange>, sarg: &Sarg<'_>) -> Vec<KeyRange> {
     if let [Interval::Equal(part)] = &sarg.intervals[..] {
         for range in &mut ranges {
             range.equal.push(part.clone());

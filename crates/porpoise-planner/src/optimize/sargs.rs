@@ -27,9 +27,11 @@ pub enum Interval {
 
 /// A condition as intervals of a column.
 #[derive(Clone, Debug)]
-pub struct Sarg {
+pub struct Sarg<'e> {
     /// The condition's position among those that were looked at.
     pub condition: usize,
+    /// What says it, by itself: the condition, or a part of it. Of rows nothing does.
+    pub expr: Option<&'e Expr>,
     pub column: usize,
     pub intervals: Vec<Interval>,
     /// The intervals select no other rows than the condition: it need not be checked again.
@@ -38,33 +40,33 @@ pub struct Sarg {
 
 /// A condition of which one of several alternatives has to hold.
 #[derive(Clone, Debug)]
-pub struct Alternatives {
+pub struct Alternatives<'e> {
     /// The condition's position among those that were looked at.
     pub condition: usize,
-    pub arms: Vec<Arm>,
+    pub arms: Vec<Arm<'e>>,
 }
 
 /// One of the alternatives.
 #[derive(Clone, Debug)]
-pub struct Arm {
+pub struct Arm<'e> {
     /// What of it is sargable; never empty. All are of the same condition.
-    pub sargs: Vec<Sarg>,
+    pub sargs: Vec<Sarg<'e>>,
     /// It says nothing else.
     pub whole: bool,
 }
 
 /// The sargable conditions of a table.
 #[derive(Clone, Debug, Default)]
-pub struct Sargs {
+pub struct Sargs<'e> {
     /// Those that are intervals of one column.
-    pub single: Vec<Sarg>,
-    pub alternatives: Vec<Alternatives>,
+    pub single: Vec<Sarg<'e>>,
+    pub alternatives: Vec<Alternatives<'e>>,
 }
 
-impl Sargs {
+impl Sargs<'_> {
     /// Whether ranges of an index that begins with this column can be made of a condition.
     pub fn select(&self, first: usize) -> bool {
-        let is_first = |sarg: &Sarg| sarg.column == first;
+        let is_first = |sarg: &Sarg<'_>| sarg.column == first;
         self.single.iter().any(is_first)
             || self.alternatives.iter().any(|alternatives| {
                 let mut arms = alternatives.arms.iter();
@@ -74,13 +76,13 @@ impl Sargs {
 }
 
 /// The sargable conditions of a table, when `available` slots are filled before it.
-pub fn sargs(
+pub fn sargs<'e>(
     binder: &Binder<'_>,
     slot: SlotId,
     table: &Table,
-    conditions: &[&Expr],
+    conditions: &[&'e Expr],
     available: &SlotSet,
-) -> Sargs {
+) -> Sargs<'e> {
     let finder = Finder {
         binder,
         slot,
@@ -110,10 +112,11 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn sarg(&self, condition: usize, expr: &Expr) -> Option<Sarg> {
+    fn sarg<'e>(&self, condition: usize, expr: &'e Expr) -> Option<Sarg<'e>> {
         let (column, intervals, exact) = self.intervals(expr)?;
         Some(Sarg {
             condition,
+            expr: Some(expr),
             column,
             intervals,
             exact,
@@ -121,7 +124,7 @@ impl Finder<'_> {
     }
 
     /// The alternatives of a condition, if each has something sargable.
-    fn arms(&self, condition: usize, expr: &Expr) -> Option<Vec<Arm>> {
+    fn arms<'e>(&self, condition: usize, expr: &'e Expr) -> Option<Vec<Arm<'e>>> {
         match &expr.kind {
             ExprKind::Or(parts) => {
                 let mut arms = Vec::with_capacity(parts.len());
@@ -154,12 +157,12 @@ impl Finder<'_> {
     }
 
     /// Conditions that all hold in one alternative.
-    fn conjunction(&self, condition: usize, expr: &Expr) -> Option<Arm> {
+    fn conjunction<'e>(&self, condition: usize, expr: &'e Expr) -> Option<Arm<'e>> {
         let parts = match &expr.kind {
             ExprKind::And(parts) => &parts[..],
             _ => std::slice::from_ref(expr),
         };
-        let sargs: Vec<Sarg> = parts
+        let sargs: Vec<Sarg<'e>> = parts
             .iter()
             .filter_map(|part| self.sarg(condition, part))
             .collect();
@@ -167,7 +170,12 @@ impl Finder<'_> {
     }
 
     /// One of the rows of an IN list.
-    fn equal_rows(&self, condition: usize, left: &[Expr], right: &[Expr]) -> Option<Arm> {
+    fn equal_rows(
+        &self,
+        condition: usize,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Option<Arm<'static>> {
         let pairs = left.iter().zip(right);
         let sargs = pairs
             .filter_map(|(left, right)| self.pair(condition, Comparison::Eq, left, right))
@@ -182,7 +190,7 @@ impl Finder<'_> {
         op: Comparison,
         left: &[Expr],
         right: &[Expr],
-    ) -> Option<Vec<Arm>> {
+    ) -> Option<Vec<Arm<'static>>> {
         let strictly = match op {
             Comparison::Lt | Comparison::Le => Comparison::Lt,
             _ => Comparison::Gt,
@@ -203,11 +211,18 @@ impl Finder<'_> {
     }
 
     /// The comparison of two rows' elements of one place.
-    fn pair(&self, condition: usize, op: Comparison, left: &Expr, right: &Expr) -> Option<Sarg> {
+    fn pair(
+        &self,
+        condition: usize,
+        op: Comparison,
+        left: &Expr,
+        right: &Expr,
+    ) -> Option<Sarg<'static>> {
         let domain = Domain::of(&left.ty);
         let (column, intervals, exact) = self.comparison(op, domain, left, right)?;
         Some(Sarg {
             condition,
+            expr: None,
             column,
             intervals,
             exact,
@@ -393,7 +408,7 @@ impl Finder<'_> {
 }
 
 /// An alternative of so many conditions, if some of them are sargable.
-fn arm(sargs: Vec<Sarg>, conditions: usize) -> Option<Arm> {
+fn arm(sargs: Vec<Sarg<'_>>, conditions: usize) -> Option<Arm<'_>> {
     let whole = sargs.len() == conditions;
     (!sargs.is_empty()).then_some(Arm { sargs, whole })
 }

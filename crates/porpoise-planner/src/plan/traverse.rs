@@ -34,7 +34,11 @@ impl Node {
     /// The expressions of the node itself, without those of the nodes below it.
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Node::Scan(scan) => scan.filter.iter().collect(),
+            Node::Scan(scan) => {
+                let of_entries = scan.index_condition.iter();
+                let of_entries = of_entries.flat_map(|condition| &condition.conditions);
+                of_entries.chain(&scan.filter).collect()
+            }
             Node::Virtual { filter, .. } => filter.iter().collect(),
             Node::Values { rows, .. } => rows.iter().flatten().collect(),
             Node::JsonTable { doc, .. } => vec![doc],
