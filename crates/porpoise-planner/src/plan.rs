@@ -359,6 +359,14 @@ pub struct SkipScan {
     pub covering: bool,
 }
 
+impl SkipScan {
+    /// Whether it leaves entries out that conditions exclude.
+    pub(crate) fn has_conditions(&self) -> bool {
+        let mut ranges = self.ranges.iter().chain(&self.inner);
+        !ranges.all(KeyRange::is_all)
+    }
+}
+
 /// Which of a combination's entries a [`SkipScan`] reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {

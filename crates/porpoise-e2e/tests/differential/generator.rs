@@ -143,6 +143,11 @@ const FRAMES: &[&str] = &[
 ];
 const COMPARISONS: &[&str] = &["=", "<", ">", "<=", ">=", "<>", "<=>", "="];
 const ROWS_MAX: usize = 20;
+/// A large table has so many times more rows, whose values are those of others, put together anew:
+/// enough of the same value for indexes to be merged and leapt over.
+const TIMES_LARGER: usize = 15;
+/// Their keys are above those of all rows that statements name.
+const LARGE_FROM: usize = 1000;
 /// How deep queries nest in expressions.
 const NESTED_MAX: u32 = 3;
 
@@ -322,9 +327,30 @@ impl Generator {
     /// INSERTs of a table's first rows, one each.
     pub fn rows(&mut self, table: usize) -> Vec<String> {
         let count = self.random.usize(0..ROWS_MAX);
-        (1..=count)
+        let mut rows: Vec<String> = (1..=count)
             .map(|id| self.insert(table, "INSERT", id, ""))
-            .collect()
+            .collect();
+        if self.chance(30) {
+            rows.push(self.enlarge(table));
+        }
+        rows
+    }
+
+    /// Rows made of columns of two others each.
+    fn enlarge(&mut self, table: usize) -> String {
+        let mut values = vec![format!("a.id + {LARGE_FROM} * b.id")];
+        for at in 1..self.tables[table].columns.len() {
+            let of = self.pick(&["a", "b"]);
+            let column = &self.tables[table].columns[at];
+            if !column.is_generated {
+                values.push(format!("{of}.{}", column.name));
+            }
+        }
+        let table = &self.tables[table];
+        let (name, given, values) = (&table.name, table.given(), values.join(", "));
+        format!(
+            "INSERT IGNORE INTO {name} ({given}) SELECT {values} FROM {name} a JOIN {name} b WHERE b.id <= {TIMES_LARGER} ORDER BY 1"
+        )
     }
 
     fn insert(&mut self, table: usize, verb: &str, id: usize, tail: &str) -> String {
@@ -618,7 +644,81 @@ impl Generator {
         }
     }
 
+    /// A column compared with literals.
+    fn sargable(&mut self, column: &Readable) -> String {
+        let (name, kind) = (&column.text, column.kind);
+        let (a, b) = (self.constant(kind), self.constant(kind));
+        match self.random.u32(0..8) {
+            0 => format!("{name} IN ({a}, {b}, {})", self.constant(kind)),
+            1 => format!("{name} BETWEEN {a} AND {b}"),
+            2 => format!("{name} IS NULL"),
+            3 => format!("{name} <=> {a}"),
+            4 | 5 => format!("{name} {} {a}", self.pick(&["<", ">", "<=", ">="])),
+            _ => format!("{name} = {a}"),
+        }
+    }
+
+    fn constant(&mut self, kind: Kind) -> String {
+        self.value(kind, false)
+    }
+
+    /// Conditions that select parts of indexes: on several columns, or by rows of columns.
+    fn selective(&mut self, scope: &[Readable], depth: u32) -> String {
+        let (x, y) = (self.random.usize(0..scope.len()), self.random.usize(0..scope.len()));
+        let (x, y) = (scope[x].clone(), scope[y].clone());
+        let pair = |generator: &mut Generator| {
+            let (a, b) = (generator.constant(x.kind), generator.constant(y.kind));
+            format!("({a}, {b})")
+        };
+        let rows = format!("({}, {})", x.text, y.text);
+        match self.random.u32(0..10) {
+            0 => format!("{rows} IN ({}, {}, {})", pair(self), pair(self), pair(self)),
+            1 => {
+                let op = self.pick(&["<", ">", "<=", ">=", "="]);
+                format!("{rows} {op} {}", pair(self))
+            }
+            2..6 if depth > 0 => {
+                let (a, b) = (self.selective(scope, depth - 1), self.selective(scope, depth - 1));
+                format!("({a} {} {b})", self.pick(&["AND", "OR", "OR"]))
+            }
+            _ => self.sargable(&x),
+        }
+    }
+
+    /// A query of one table's columns as they are, which indexes may answer.
+    fn of_one_table(&mut self) -> String {
+        let table = self.random.usize(0..self.tables.len());
+        let (alias, name) = (self.alias(), self.tables[table].name.clone());
+        let scope = self.readable(table, &alias);
+        let condition = match self.chance(75) {
+            true => format!(" WHERE {}", self.selective(&scope, 2)),
+            false => String::new(),
+        };
+        let any = |generator: &mut Generator| {
+            let at = generator.random.usize(0..scope.len());
+            scope[at].text.clone()
+        };
+        let from = format!("FROM {name} {alias}{condition}");
+        let (a, b, c) = (any(self), any(self), any(self));
+        match self.random.u32(0..8) {
+            0 => format!("SELECT DISTINCT {a} AS e0, {b} AS e1 {from}"),
+            1 => format!("SELECT DISTINCT {a} AS e0 {from} ORDER BY 1 LIMIT 5"),
+            2 => format!("SELECT COUNT(DISTINCT {a}) AS e0, COUNT(DISTINCT {a}, {b}) AS e1 {from}"),
+            3 => format!("SELECT {a} AS e0, MIN({b}) AS e1, MAX({b}) AS e2 {from} GROUP BY {a}"),
+            4 => {
+                let function = self.pick(&["MIN", "MAX"]);
+                format!("SELECT {a} AS e0, {c} AS e1, {function}({b}) AS e2 {from} GROUP BY {a}, {c}")
+            }
+            5 => format!("SELECT {a} AS e0, COUNT(DISTINCT {b}) AS e1 {from} GROUP BY {a}"),
+            6 => format!("SELECT {alias}.id AS e0, {a} AS e1 {from} ORDER BY {a}, {alias}.id LIMIT 10"),
+            _ => format!("SELECT {alias}.id AS e0, {a} AS e1, {b} AS e2 {from}"),
+        }
+    }
+
     fn condition(&mut self, scope: &[Readable], depth: u32) -> String {
+        if self.chance(5) {
+            return format!("({})", self.selective(scope, depth));
+        }
         let (a, b) = self.pair(scope, depth.saturating_sub(1));
         let compared = format!("({a} {} {b})", self.pick(COMPARISONS));
         if depth == 0 {
@@ -832,6 +932,7 @@ impl Generator {
         let query = match self.random.u32(0..20) {
             0 => self.compound(),
             1 => self.windows(),
+            2..6 => self.of_one_table(),
             _ => self.select(),
         };
         if self.commons.is_empty() {

@@ -222,7 +222,6 @@ impl<'p> ScanOperator<'p> {
             return Ok(false);
         }
         if matches!(self.scan.access, Access::Point { covering: true, .. }) {
-            row.set_key(primary_key);
             return Ok(true);
         }
         let primary_key = std::mem::take(&mut self.primary_key);
@@ -455,18 +454,21 @@ fn index_space(scan: &Scan, index: usize) -> SpaceId {
     scan.table.indexes[index].space
 }
 
-/// Looks a row up by its primary key, into the scan's slot.
+/// Looks a row up by its primary key, into the scan's slot, with its key where it is to be locked.
 fn fetch(scan: &Scan, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
     let latest = scan.lock != RowLock::None;
     let row = &mut exec.frame.slots[scan.slot.0 as usize];
     let space = scan.table.space;
     let found = Exec::read(&exec.view, space, primary_key, latest, |bytes| row.set(bytes))?;
-    row.set_key(primary_key);
+    if scan.lock != RowLock::None {
+        row.set_key(primary_key);
+    }
     Ok(found.is_some())
 }
 
-/// Puts the row of an entry, a key and a value, into the scan's slot; `false` where the conditions
-/// on entries say no, or the row is gone. `room` is overwritten.
+/// Puts the row of an entry, a key and a value, into the scan's slot, with its key where it is to be
+/// locked; `false` where the conditions on entries say no, or the row is gone. `room` is
+/// overwritten.
 #[inline]
 fn put_entry(
     scan: &Scan,
@@ -479,13 +481,11 @@ fn put_entry(
     match entries {
         Entries::Rows(_) => {
             row.set(value);
-            row.set_key(key);
+            if scan.lock != RowLock::None {
+                row.set_key(key);
+            }
         }
-        Entries::Covering(_) => {
-            let (primary_key, columns) = index_entry::split(value);
-            row.set(columns);
-            row.set_key(primary_key);
-        }
+        Entries::Covering(_) => row.set(index_entry::split(value).1),
         Entries::Leading(_) => {
             let (primary_key, columns) = index_entry::split(value);
             if let Some(of_entry) = &scan.index_condition {

@@ -371,7 +371,11 @@ impl<'p> Traditional<'p> {
                 row.key_len = Some(lengths.collect::<Vec<_>>().join(","));
             }
         }
-        row.extra = notes_of_scan(scan, row.access == Some("range"));
+        let ranged = match &scan.access {
+            Access::Skip(skip) => skip.has_conditions(),
+            _ => row.access == Some("range"),
+        };
+        row.extra = notes_of_scan(scan, ranged);
         row
     }
 

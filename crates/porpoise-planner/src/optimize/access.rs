@@ -202,11 +202,15 @@ impl TableChoice<'_> {
             in_order: false,
             ..self.full_scan()
         });
-        if let Access::Skip(skip) = &best.access
-            && !possible.contains(&skip.index)
-        {
-            possible.push(skip.index);
+        match &best.access {
+            Access::Skip(skip) => possible.push(skip.index),
+            Access::Merge { sources, .. } => {
+                possible.extend(sources.iter().map(|source| source.index));
+            }
+            Access::Full | Access::Index { .. } | Access::Point { .. } => {}
         }
+        possible.sort_unstable();
+        possible.dedup();
         best.possible = possible;
         best
     }

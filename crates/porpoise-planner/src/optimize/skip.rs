@@ -231,7 +231,9 @@ impl TableChoice<'_> {
             }
             Taken::Ends { first, last, .. } => {
                 let ends = usize::from(first) + usize::from(last);
-                (groups * ends as f64, 1 + ends)
+                // The first entry is usually the one by which the group is found.
+                let seeks = 1 + usize::from(last) + usize::from(first && inner.parts > 0);
+                (groups * ends as f64, seeks)
             }
         };
         let order = order::of_index(self.table, self.source.slot, position, &outer, self.wanted);
