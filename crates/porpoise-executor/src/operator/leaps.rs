@@ -20,8 +20,8 @@ use porpoise_types::key::skip_key_part;
 use porpoise_types::{KeyBuf, successor_of_prefix};
 use smallvec::SmallVec;
 
-use crate::key_range::{self, Bounds};
 use crate::Exec;
+use crate::key_range::{self, Bounds};
 
 /// A skip scan's place in its index.
 pub(super) struct Leaps<'p> {

@@ -73,7 +73,10 @@ impl RowKeys {
         let index = &table.indexes[source.index];
         for bounds in key_range::all_bounds(exec, table, &index.parts, &source.ranges)? {
             let low = Bound::Included(bounds.low.as_slice());
-            let high = bounds.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let high = bounds
+                .high
+                .as_deref()
+                .map_or(Bound::Unbounded, Bound::Excluded);
             let mut cursor = exec.cursor(index.space, low, high, Direction::Forward, latest)?;
             while let Some((key, value)) = cursor.next()? {
                 exec.check_interrupt()?;
@@ -107,7 +110,9 @@ impl RowKeys {
         loop {
             let first = *self.keys.get(self.at)?;
             let rest = &self.keys[self.at..];
-            let same = rest.iter().take_while(|key| compare(&self.bytes, key, &first).is_eq());
+            let same = rest
+                .iter()
+                .take_while(|key| compare(&self.bytes, key, &first).is_eq());
             let count = same.count();
             self.at += count;
             if count >= self.sources_min {

@@ -341,7 +341,13 @@ impl<'p> ScanOperator<'p> {
         }
         self.read += 1;
         let (key, value) = (&leaps.entry.key, &leaps.entry.value);
-        let put = put_entry(self.scan, self.entries, &mut self.primary_key, exec, (key, value))?;
+        let put = put_entry(
+            self.scan,
+            self.entries,
+            &mut self.primary_key,
+            exec,
+            (key, value),
+        )?;
         Ok(put && self.accept(exec)? == Accepted::Yes)
     }
 
@@ -459,7 +465,9 @@ fn fetch(scan: &Scan, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
     let latest = scan.lock != RowLock::None;
     let row = &mut exec.frame.slots[scan.slot.0 as usize];
     let space = scan.table.space;
-    let found = Exec::read(&exec.view, space, primary_key, latest, |bytes| row.set(bytes))?;
+    let found = Exec::read(&exec.view, space, primary_key, latest, |bytes| {
+        row.set(bytes)
+    })?;
     if scan.lock != RowLock::None {
         row.set_key(primary_key);
     }

@@ -359,7 +359,12 @@ impl<'p> Traditional<'p> {
             }
             Access::Skip(skip) => {
                 row.access = Some("range");
-                self.key(&mut row, table, &table.indexes[skip.index], scan.key_parts_used);
+                self.key(
+                    &mut row,
+                    table,
+                    &table.indexes[skip.index],
+                    scan.key_parts_used,
+                );
             }
             Access::Merge { sources, .. } => {
                 row.access = Some("index_merge");
@@ -401,7 +406,10 @@ impl<'p> Traditional<'p> {
 fn notes_of_scan(scan: &Scan, ranged: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if let Access::Merge { operation, sources } = &scan.access {
-        notes.push(format!("Using {}", merge_text(&scan.table, *operation, sources)));
+        notes.push(format!(
+            "Using {}",
+            merge_text(&scan.table, *operation, sources)
+        ));
     }
     // A range of a secondary index is a condition on its entries.
     let looks_up_rows = match scan.access.single_index() {
@@ -433,16 +441,14 @@ fn notes_of_scan(scan: &Scan, ranged: bool) -> Vec<String> {
 
 /// The names of the indexes that keys are collected from.
 fn merged_names(table: &Table, sources: &[KeySource]) -> String {
-    let names = sources.iter().map(|source| table.indexes[source.index].name.as_str());
+    let names = sources
+        .iter()
+        .map(|source| table.indexes[source.index].name.as_str());
     names.collect::<Vec<_>>().join(",")
 }
 
 /// An index merge as MySQL names it: `union(a,b)`, `sort_union(a,b)`, `intersect(a,b)`.
-pub(super) fn merge_text(
-    table: &Table,
-    operation: KeyOperation,
-    sources: &[KeySource],
-) -> String {
+pub(super) fn merge_text(table: &Table, operation: KeyOperation, sources: &[KeySource]) -> String {
     let in_order = sources.iter().all(|source| source.is_in_key_order(table));
     let name = match (operation, in_order) {
         (KeyOperation::Union, true) => "union",

@@ -73,7 +73,11 @@ fn figure(value: f64) -> String {
 /// How a read of an index is named, with what it spares.
 fn covers(covering: bool, plain: &str) -> String {
     match covering {
-        true => format!("Covering {}{}", plain[..1].to_ascii_lowercase(), &plain[1..]),
+        true => format!(
+            "Covering {}{}",
+            plain[..1].to_ascii_lowercase(),
+            &plain[1..]
+        ),
         false => plain.to_string(),
     }
 }
@@ -415,7 +419,10 @@ impl Tree<'_> {
             for source in sources {
                 let index = &scan.table.indexes[source.index];
                 let ranges = self.ranges(&scan.table, index, &source.ranges);
-                let text = format!("Index range scan on {name} using {} over {ranges}", index.name);
+                let text = format!(
+                    "Index range scan on {name} using {} over {ranges}",
+                    index.name
+                );
                 self.line(below + 1, &text, None);
             }
         }
@@ -460,7 +467,9 @@ impl Tree<'_> {
                 let index = &table.indexes[*index];
                 let on = format!("on {name} using {}", index.name);
                 match &ranges[..] {
-                    [range] if range.is_all() => format!("{} {on}", covers(*covering, "Index scan")),
+                    [range] if range.is_all() => {
+                        format!("{} {on}", covers(*covering, "Index scan"))
+                    }
                     [range] if !range.is_bounded() => {
                         let values = range.equal.iter().map(|part| &part.value);
                         let pairs = self.pairs(table, index, values);

@@ -166,9 +166,8 @@ impl TableChoice<'_> {
     /// The indexes that may be used.
     pub(super) fn usable_indexes(&self) -> impl Iterator<Item = usize> {
         let indexes = self.table.indexes.iter().enumerate();
-        let usable = indexes.filter(|(position, index)| {
-            index.visible && self.source.hints.allows(*position)
-        });
+        let usable = indexes
+            .filter(|(position, index)| index.visible && self.source.hints.allows(*position));
         usable.map(|(position, _)| position)
     }
 
@@ -386,13 +385,7 @@ impl TableChoice<'_> {
 
     /// What reading so many entries of ranges costs. Rows are looked up only behind those that pass
     /// the conditions on entries.
-    fn reading_cost(
-        &self,
-        position: usize,
-        covering: bool,
-        found: &IndexRanges,
-        read: f64,
-    ) -> f64 {
+    fn reading_cost(&self, position: usize, covering: bool, found: &IndexRanges, read: f64) -> f64 {
         let index = &self.table.indexes[position];
         let each = self.row_cost(position, covering);
         if covering || index.kind == IndexKind::Primary {
@@ -464,7 +457,12 @@ impl TableChoice<'_> {
 
     /// How many rows lie in an index's ranges: as many as the sample says, and by guesses what it
     /// can't.
-    pub(super) fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &Sargs<'_>) -> f64 {
+    pub(super) fn rows_of_ranges(
+        &self,
+        position: usize,
+        found: &IndexRanges,
+        sargs: &Sargs<'_>,
+    ) -> f64 {
         let index = &self.table.indexes[position];
         let used = &index.parts[..found.parts];
         let of_used = sargs

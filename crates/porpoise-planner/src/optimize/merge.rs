@@ -49,9 +49,11 @@ impl TableChoice<'_> {
                 let parts = &self.table.indexes[position].parts;
                 let found = ranges::arm_ranges(parts, sargs, arm)?;
                 let used = &parts[..found.parts];
-                let of_used = arm.sargs.iter().chain(&sargs.single).filter(|sarg| {
-                    used.iter().any(|part| part.column == sarg.column)
-                });
+                let of_used = arm
+                    .sargs
+                    .iter()
+                    .chain(&sargs.single)
+                    .filter(|sarg| used.iter().any(|part| part.column == sarg.column));
                 let exprs: SmallVec<[_; 8]> = of_used.filter_map(|sarg| sarg.expr).collect();
                 let guess = || self.guessed_rows_of_ranges(position, &found);
                 Some((position, self.rows_passing(&exprs, guess), found))
@@ -79,9 +81,10 @@ impl TableChoice<'_> {
             let mut found = ranges::index_ranges(parts, sargs).into_iter();
             let found = found.find(|found| found.alternatives.is_none())?;
             let used = &parts[..found.parts];
-            let of_used = sargs.single.iter().filter(|sarg| {
-                used.iter().any(|part| part.column == sarg.column)
-            });
+            let of_used = sargs
+                .single
+                .iter()
+                .filter(|sarg| used.iter().any(|part| part.column == sarg.column));
             Some(Candidate {
                 rows: self.rows_of_ranges(position, &found, sargs),
                 conditions: of_used.map(|sarg| sarg.condition).collect(),
@@ -96,7 +99,10 @@ impl TableChoice<'_> {
         let (mut sources, mut conditions) = (vec![first.source], first.conditions);
         for next in candidates {
             // What is said already leaves no fewer rows.
-            let is_new = next.conditions.iter().any(|condition| !conditions.contains(condition));
+            let is_new = next
+                .conditions
+                .iter()
+                .any(|condition| !conditions.contains(condition));
             let mut both = conditions.clone();
             both.extend(next.conditions.iter().copied());
             let exprs: SmallVec<[_; 8]> = both.iter().map(|at| self.conditions[*at]).collect();

@@ -124,11 +124,7 @@ pub fn index_ranges(parts: &[IndexPart], sargs: &Sargs<'_>) -> SmallVec<[IndexRa
 }
 
 /// The ranges of an alternative, together with those of the conditions on single columns.
-pub fn arm_ranges(
-    parts: &[IndexPart],
-    sargs: &Sargs<'_>,
-    arm: &Arm<'_>,
-) -> Option<IndexRanges> {
+pub fn arm_ranges(parts: &[IndexPart], sargs: &Sargs<'_>, arm: &Arm<'_>) -> Option<IndexRanges> {
     let single: SmallVec<[&Sarg<'_>; 8]> = sargs.single.iter().collect();
     let found = of_arm(parts, &single, arm)?;
     Some(IndexRanges {
@@ -146,9 +142,10 @@ fn of_arms(
     alternatives: &Alternatives<'_>,
 ) -> Option<IndexRanges> {
     let arms = &alternatives.arms;
-    let multiplied = single.iter().copied().filter(|sarg| {
-        arms.len() <= MULTIPLIED_ARMS_MAX || sarg.intervals.len() == 1
-    });
+    let multiplied = single
+        .iter()
+        .copied()
+        .filter(|sarg| arms.len() <= MULTIPLIED_ARMS_MAX || sarg.intervals.len() == 1);
     let single: SmallVec<[&Sarg<'_>; 8]> = multiplied.collect();
     let mut ranges = Vec::with_capacity(arms.len());
     let (mut used_parts, mut whole) = (0, true);

@@ -170,12 +170,7 @@ impl Finder<'_> {
     }
 
     /// One of the rows of an IN list.
-    fn equal_rows(
-        &self,
-        condition: usize,
-        left: &[Expr],
-        right: &[Expr],
-    ) -> Option<Arm<'static>> {
+    fn equal_rows(&self, condition: usize, left: &[Expr], right: &[Expr]) -> Option<Arm<'static>> {
         let pairs = left.iter().zip(right);
         let sargs = pairs
             .filter_map(|(left, right)| self.pair(condition, Comparison::Eq, left, right))

@@ -42,7 +42,9 @@ impl GroupEnds {
     /// For SELECT DISTINCT.
     pub fn of_distinct(output: &[&Expr]) -> Option<GroupEnds> {
         let mut ends: Option<GroupEnds> = None;
-        output.iter().try_for_each(|expr| add_key(&mut ends, expr))?;
+        output
+            .iter()
+            .try_for_each(|expr| add_key(&mut ends, expr))?;
         ends
     }
 
@@ -325,9 +327,10 @@ fn ends_of_value(
         return None;
     }
     let inner = first_ranges(&behind[..=place], sargs);
-    let unbounded = inner.ranges.iter().all(|range| {
-        range.equal.len() == place && range.lower.is_none() && range.upper.is_none()
-    });
+    let unbounded = inner
+        .ranges
+        .iter()
+        .all(|range| range.equal.len() == place && range.lower.is_none() && range.upper.is_none());
     let (first, last) = match part.descending {
         false => (value.least, value.greatest),
         true => (value.greatest, value.least),
