@@ -686,9 +686,9 @@ impl Generator {
         self.value(kind, false)
     }
 
-    /// Conditions that select parts of indexes: on several columns, or by rows of columns. Rows are
-    /// ordered only where `alone` says that no outer join makes NULLs: MariaDB takes such a
-    /// comparison to be never true if any column of it is NULL.
+    /// Conditions that select parts of indexes: on several columns, or by rows of columns. Rows come
+    /// only where `alone` says that no outer join makes NULLs: MariaDB takes a comparison of rows
+    /// to be unknown if any column of it is NULL.
     fn selective(&mut self, scope: &[Readable], depth: u32, alone: bool) -> String {
         let (x, y) = (
             self.random.usize(0..scope.len()),
@@ -701,7 +701,7 @@ impl Generator {
         };
         let rows = format!("({}, {})", x.text, y.text);
         match self.random.u32(0..10) {
-            0 => format!("{rows} IN ({}, {}, {})", pair(self), pair(self), pair(self)),
+            0 if alone => format!("{rows} IN ({}, {}, {})", pair(self), pair(self), pair(self)),
             1 if alone => {
                 let op = self.pick(&["<", ">", "<=", ">=", "="]);
                 format!("{rows} {op} {}", pair(self))

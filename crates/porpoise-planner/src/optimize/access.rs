@@ -10,10 +10,11 @@ use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
+use crate::optimize::entries::on_entries;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sargs};
-use crate::plan::{Access, IndexCondition, KeyRange, Node, RowLock, Scan};
+use crate::plan::{Access, KeyRange, Node, RowLock, Scan};
 use crate::query::Source;
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
@@ -290,7 +291,10 @@ impl TableChoice<'_> {
 
     /// The part of the sample that passes some conditions, and the conditions that can't be tried on
     /// it. `None` without a sample or anything to try.
-    fn tried<'e>(&self, conditions: &[&'e Expr]) -> Option<(f64, SmallVec<[&'e Expr; 8]>)> {
+    pub(super) fn tried<'e>(
+        &self,
+        conditions: &[&'e Expr],
+    ) -> Option<(f64, SmallVec<[&'e Expr; 8]>)> {
         if conditions.is_empty() {
             return None;
         }
@@ -381,34 +385,6 @@ impl TableChoice<'_> {
             (_, true) => COVERED,
             (_, false) => 1.0 + FETCH,
         }
-    }
-
-    /// What reading so many entries of ranges costs. Rows are looked up only behind those that pass
-    /// the conditions on entries.
-    fn reading_cost(&self, position: usize, covering: bool, found: &IndexRanges, read: f64) -> f64 {
-        let index = &self.table.indexes[position];
-        let each = self.row_cost(position, covering);
-        if covering || index.kind == IndexKind::Primary {
-            return read * each;
-        }
-        let used = &index.parts[..found.parts];
-        let slot = self.source.slot;
-        let is_range = |condition: &Expr| {
-            condition.any(&mut |part| {
-                let column = part.as_column().filter(|(of, _)| *of == slot);
-                column.is_some_and(|(_, column)| used.iter().any(|part| part.column == column))
-            })
-        };
-        let conditions = self.conditions.iter().copied();
-        let more = conditions.filter(|condition| {
-            !is_range(condition) && is_on_entry(slot, self.table, position, condition)
-        });
-        let more: SmallVec<[&Expr; 8]> = more.collect();
-        let part = match self.tried(&more) {
-            Some((part, _)) => part,
-            None => selectivity(more.into_iter()),
-        };
-        read * (each - FETCH) + read * part * FETCH
     }
 
     fn full_scan(&self) -> Path {
@@ -674,59 +650,6 @@ pub fn scan(
         possible_keys: path.possible,
         key_parts_used: path.parts,
     }))
-}
-
-/// Takes the conditions that an entry of the index decides from those on its row. A locking read
-/// checks them on the row as well, which may have changed before it was locked.
-fn on_entries(
-    binder: &mut Binder<'_>,
-    source: &Source,
-    table: &std::sync::Arc<Table>,
-    (index, path): (usize, &Path),
-    conditions: Vec<Expr>,
-) -> (Option<IndexCondition>, Vec<Expr>) {
-    let looks_up_rows = !matches!(path.access, Access::Point { .. })
-        && table.indexes[index].kind != IndexKind::Primary;
-    let is_on_entry = |condition: &Expr| is_on_entry(source.slot, table, index, condition);
-    if !looks_up_rows || !conditions.iter().any(is_on_entry) {
-        return (None, conditions);
-    }
-    let (mut of_entry, mut of_row) = (Vec::new(), Vec::new());
-    for condition in conditions {
-        let decided = is_on_entry(&condition);
-        if !decided || source.lock != RowLock::None {
-            of_row.push(condition.clone());
-        }
-        if decided {
-            of_entry.push(condition);
-        }
-    }
-    let slot = binder.entry_slot(source.slot, table, index);
-    of_entry
-        .iter_mut()
-        .for_each(|condition| read_from(condition, source.slot, slot));
-    let conditions = of_entry;
-    (Some(IndexCondition { slot, conditions }), of_row)
-}
-
-/// Whether an entry of the index holds all columns of its row that a condition reads.
-fn is_on_entry(slot: SlotId, table: &Table, index: usize, condition: &Expr) -> bool {
-    let entry = &table.indexes[index].entry_columns;
-    let mut reads_other = |part: &Expr| {
-        let column = part.as_column().filter(|(of, _)| *of == slot);
-        column.is_some_and(|(_, column)| !entry.contains(&column))
-    };
-    !condition.is_volatile() && !condition.has_subquery() && !condition.any(&mut reads_other)
-}
-
-/// Reads columns of a slot from another one.
-fn read_from(expr: &mut Expr, from: SlotId, to: SlotId) {
-    if let ExprKind::Column { slot, .. } = &mut expr.kind
-        && *slot == from
-    {
-        *slot = to;
-    }
-    expr.for_each_child_mut(&mut |child| read_from(child, from, to));
 }
 
 impl Binder<'_> {

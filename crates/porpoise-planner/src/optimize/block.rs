@@ -11,6 +11,7 @@ use crate::optimize::order::InterestingOrder;
 use crate::optimize::skip::GroupEnds;
 use crate::optimize::{
     filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns, rows_of, semijoin,
+    skip,
 };
 use crate::plan::{Group, Node, Window, slots_of};
 use crate::query::{self, Block, Grouping, OutputColumn};
@@ -133,6 +134,7 @@ pub fn select(
         node = windowed(binder, node, window)?;
     }
     let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
+    let distinct = distinct && !skip::are_distinct(&node, &output);
     let sorts = !order.is_empty() && !in_order;
     // A volatile expression is computed once, before it is sorted or compared.
     if (distinct || sorts)

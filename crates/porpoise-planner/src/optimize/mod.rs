@@ -10,8 +10,8 @@
 //!    carried on: `a = b AND b = 7` means `a = 7` ([`equality`]);
 //! 4. each table's access paths are found and costed: ranges over its indexes, of the conditions
 //!    that select one ([`sargs`], [`ranges`], [`access`]), sets of keys from several indexes
-//!    ([`merge`]), entries of an index with leaps between them ([`skip`]), some in an order that
-//!    spares a sort ([`order`]);
+//!    ([`merge`]), entries of an index with leaps between them ([`skip`]), conditions on entries
+//!    ([`entries`]), some in an order that spares a sort ([`order`]);
 //! 5. the join order is searched, with nested loops or hash joins ([`join`]);
 //! 6. grouping, windows, DISTINCT, ORDER BY and LIMIT are put on top, sorting only what isn't in
 //!    order yet ([`block`]); MIN and MAX of an indexed column read one row ([`min_max`]).
@@ -19,6 +19,7 @@
 mod access;
 mod block;
 mod disjunction;
+mod entries;
 mod equality;
 mod estimate;
 mod join;

@@ -18,7 +18,7 @@ use crate::optimize::access::{Path, SEEK, TableChoice};
 use crate::optimize::order;
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::Sargs;
-use crate::plan::{Access, KeyRange, RowLock, SkipScan, Taken};
+use crate::plan::{Access, KeyRange, Node, RowLock, SkipScan, Taken};
 use crate::sample;
 
 /// What a query asks of the groups of one table's rows, where the ends of each group tell it.
@@ -305,6 +305,29 @@ impl TableChoice<'_> {
         let combined: Option<f64> = index.parts[..parts].iter().map(of_part).product();
         Some(combined?.min(self.rows))
     }
+}
+
+/// Whether a node's rows differ in these columns already, because each is the first entry of a
+/// combination of them.
+pub fn are_distinct(node: &Node, output: &[Expr]) -> bool {
+    let Node::Scan(scan) = node else { return false };
+    let Access::Skip(skip) = &scan.access else {
+        return false;
+    };
+    let one_each = matches!(
+        skip.taken,
+        Taken::Ends {
+            first: true,
+            last: false,
+            not_null: false
+        }
+    );
+    let is_shown = |part: &IndexPart| {
+        let column = Some((scan.slot, part.column));
+        output.iter().any(|expr| expr.as_column() == column)
+    };
+    let parts = &scan.table.indexes[skip.index].parts[..skip.prefix];
+    one_each && parts.iter().all(is_shown)
 }
 
 /// The ranges of parts behind a group's, in which the ends of the part that holds the value are
