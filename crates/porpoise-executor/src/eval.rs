@@ -350,6 +350,16 @@ impl Exec<'_> {
         Some((text.filter(|_| !row.null)?, collation))
     }
 
+    /// The stored bytes of a column of the current row, `Some(None)` for NULL; `None` for all other
+    /// expressions.
+    pub fn stored_column(&self, expr: &Expr) -> Option<Option<&[u8]>> {
+        let (slot, column) = expr.as_column()?;
+        let row = &self.frame.slots[slot.0 as usize];
+        let layout = &self.layouts[slot.0 as usize];
+        let stored = layout.layout.raw(&row.bytes, layout.position(column));
+        Some(stored.filter(|_| !row.null))
+    }
+
     /// Whether a column of the slot's current row is NULL, without decoding it.
     pub fn column_is_null(&self, slot: SlotId, column: usize) -> bool {
         let row = &self.frame.slots[slot.0 as usize];

@@ -15,7 +15,7 @@
 
 use std::cmp::Ordering;
 
-use porpoise_catalog::{Index, Table};
+use porpoise_catalog::{Index, IndexPart, Table};
 use porpoise_core::error::Result;
 use porpoise_expr::Expr;
 use porpoise_planner::plan::{KeyBound, KeyRange};
@@ -166,15 +166,37 @@ fn fit_integer(value: Value, range: (i128, i128)) -> Fit {
     }
 }
 
-/// The bounds of a range, or `None` where no row can be in it.
+/// The bounds of a range of keys that have these parts, or `None` where no row can be in it.
 pub fn bounds(
     exec: &mut Exec<'_>,
     table: &Table,
-    index: &Index,
+    parts: &[IndexPart],
     range: &KeyRange,
 ) -> Result<Option<Bounds>> {
+    let is_bounded = range.lower.is_some() || range.upper.is_some();
+    bounds_of(exec, table, parts, range, is_bounded)
+}
+
+/// The bounds of a range, without the keys whose part behind the fixed ones is NULL.
+pub fn bounds_not_null(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    parts: &[IndexPart],
+    range: &KeyRange,
+) -> Result<Option<Bounds>> {
+    bounds_of(exec, table, parts, range, true)
+}
+
+/// NULLs lie outside of bounds, open ones included.
+fn bounds_of(
+    exec: &mut Exec<'_>,
+    table: &Table,
+    parts: &[IndexPart],
+    range: &KeyRange,
+    is_bounded: bool,
+) -> Result<Option<Bounds>> {
     let mut prefix = KeyBuf::new();
-    for (part, fixed) in index.parts.iter().zip(&range.equal) {
+    for (part, fixed) in parts.iter().zip(&range.equal) {
         let column = &table.columns[part.column];
         let value = fixed.value.eval(exec)?;
         let value = match fit(value, &column.ty, exec) {
@@ -187,10 +209,7 @@ pub fn bounds(
     let mut low = prefix.clone();
     let mut high = prefix;
     let mut high_is_end = false;
-    if let (Some(part), true) = (
-        index.parts.get(range.equal.len()),
-        range.lower.is_some() || range.upper.is_some(),
-    ) {
+    if let (Some(part), true) = (parts.get(range.equal.len()), is_bounded) {
         let column = &table.columns[part.column];
         let encode = |value: &Value, into: &mut KeyBuf| encode_part(part, column, value, into);
         // In terms of the column's values: the least one wanted, and the greatest.
@@ -275,16 +294,16 @@ fn edge(
     })
 }
 
-/// The bounds of several ranges: sorted, overlapping ones merged.
+/// The bounds of several ranges of keys that have these parts: sorted, overlapping ones merged.
 pub fn all_bounds(
     exec: &mut Exec<'_>,
     table: &Table,
-    index: &Index,
+    parts: &[IndexPart],
     ranges: &[KeyRange],
 ) -> Result<SmallVec<[Bounds; 1]>> {
     let mut all: SmallVec<[Bounds; 1]> = SmallVec::new();
     for range in ranges {
-        all.extend(bounds(exec, table, index, range)?);
+        all.extend(bounds(exec, table, parts, range)?);
     }
     if all.len() > 1 {
         all.sort_by(|a, b| a.low.cmp(&b.low));

@@ -161,7 +161,7 @@ impl Drop for Frame {
 pub struct Row {
     /// The row in the encoding of its slot's layout; empty while there is no row.
     pub bytes: Vec<u8>,
-    /// The row's storage key, for rows of tables: the primary key's bytes, or the hidden row
+    /// The storage key of a table's row that is locked: the primary key's bytes, or the hidden row
     /// number's.
     pub key: KeyBuf,
     /// All columns are NULL: the right side of an outer join without a match.

@@ -22,7 +22,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use porpoise_catalog::{Index, Relation, Table, TableId, View};
+use porpoise_catalog::{Index, IndexKind, Relation, Table, TableId, View};
 use porpoise_core::error::Condition;
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::aggregate::{Aggregate, AggregateFunction, SortKey};
@@ -306,6 +306,128 @@ pub enum Access {
         /// The index's entry holds every column that the statement reads.
         covering: bool,
     },
+    /// The rows that parts of several indexes lead to, each once, in the order of the table's
+    /// keys. All keys are collected before the first row is read.
+    Merge {
+        /// Which of the keys are wanted.
+        operation: KeyOperation,
+        /// Where the keys come from: two or more.
+        sources: Vec<KeySource>,
+    },
+    /// Rows of an index whose leading parts no condition fixes, or the ends of groups.
+    Skip(Box<SkipScan>),
+}
+
+impl Access {
+    /// The index that is read, if it is one alone, and whether its entries hold all that the
+    /// statement reads.
+    pub fn single_index(&self) -> Option<(usize, bool)> {
+        match self {
+            Access::Full | Access::Merge { .. } => None,
+            Access::Index {
+                index, covering, ..
+            }
+            | Access::Point {
+                index, covering, ..
+            } => Some((*index, *covering)),
+            Access::Skip(skip) => Some((skip.index, skip.covering)),
+        }
+    }
+
+    /// Whether the statement's columns are read from an index's entries.
+    pub fn is_covering(&self) -> bool {
+        self.single_index().is_some_and(|(_, covering)| covering)
+    }
+}
+
+/// What is read of an index whose leading parts are stepped through, one combination of their
+/// values after the other.
+///
+/// ```text
+/// index (a, b), prefix 1        a:   1         2         3
+///   inner (b > 5), All          b:   6 7       9         -       a skip scan
+///   inner everything, Ends      b:   1   7     4   9     2       MIN(b), MAX(b) … GROUP BY a
+/// ```
+#[derive(Clone, Debug)]
+pub struct SkipScan {
+    /// Position in `table.indexes`.
+    pub index: usize,
+    /// How many leading parts make a combination; at least one.
+    pub prefix: usize,
+    /// Which combinations: ranges over those parts.
+    pub ranges: Vec<KeyRange>,
+    /// Which entries of a combination: ranges over the parts behind, the same for each.
+    pub inner: Vec<KeyRange>,
+    /// Which of these entries are wanted.
+    pub taken: Taken,
+    /// The index's entries hold every column that the statement reads: rows are not looked up.
+    pub covering: bool,
+}
+
+impl SkipScan {
+    /// Whether it leaves entries out that conditions exclude.
+    pub(crate) fn has_conditions(&self) -> bool {
+        let mut ranges = self.ranges.iter().chain(&self.inner);
+        !ranges.all(KeyRange::is_all)
+    }
+}
+
+/// Which of a combination's entries a [`SkipScan`] reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// All.
+    All,
+    /// Those at the ends, which tell of the whole group.
+    Ends {
+        /// The first one.
+        first: bool,
+        /// The last one.
+        last: bool,
+        /// Where there are some, of those whose part behind the fixed ones isn't NULL.
+        not_null: bool,
+    },
+}
+
+/// Conditions on an index's entries, checked before their rows are read.
+#[derive(Clone, Debug)]
+pub struct IndexCondition {
+    /// Where the entry is put.
+    pub slot: SlotId,
+    /// All must hold; they read the entry's slot in place of the row's.
+    pub conditions: Vec<Expr>,
+}
+
+/// Which keys of several sources are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOperation {
+    /// Those of any source.
+    Union,
+    /// Those of all sources.
+    Intersection,
+}
+
+/// Parts of an index, of which only the keys of the rows are wanted.
+#[derive(Clone, Debug)]
+pub struct KeySource {
+    /// Position in `table.indexes`; the primary key may be one of several sources.
+    pub index: usize,
+    /// What is read.
+    pub ranges: Vec<KeyRange>,
+    /// How many parts of the index conditions fix or bound; for EXPLAIN.
+    pub parts: usize,
+}
+
+impl KeySource {
+    /// Whether its entries come in the order of the table's keys: one range, which fixes every part
+    /// of a secondary index.
+    pub(crate) fn is_in_key_order(&self, table: &Table) -> bool {
+        let index = &table.indexes[self.index];
+        match &self.ranges[..] {
+            [_] if index.kind == IndexKind::Primary => true,
+            [range] => range.equal.len() == index.parts.len(),
+            _ => false,
+        }
+    }
 }
 
 /// A read of one table's rows.
@@ -324,6 +446,8 @@ pub struct Scan {
     /// Which columns the statement reads from this slot; with a covering index, all are in its
     /// entry.
     pub columns_read: Vec<bool>,
+    /// Conditions that an index's entry alone decides, where rows are looked up behind it.
+    pub index_condition: Option<IndexCondition>,
     /// Conditions on this table alone (and on slots filled before), checked as soon as the row is
     /// there.
     pub filter: Vec<Expr>,

@@ -221,6 +221,11 @@ impl Trial<'_> {
         };
         match &condition.kind {
             ExprKind::Compare {
+                op, left, right, ..
+            } if let (ExprKind::Row(left), ExprKind::Row(right)) = (&left.kind, &right.kind) => {
+                self.compare_rows(*op, left, right)
+            }
+            ExprKind::Compare {
                 op,
                 domain,
                 left,
@@ -236,6 +241,24 @@ impl Trial<'_> {
                 let low = compared(Comparison::Ge, operand, low, *domain)?;
                 let high = compared(Comparison::Le, operand, high, *domain)?;
                 Some(both(low, high).map(|is| is != *negated))
+            }
+            ExprKind::InList {
+                operand,
+                list,
+                negated,
+                ..
+            } if let ExprKind::Row(operands) = &operand.kind => {
+                if list.len() * operands.len() > ROWS_MAX {
+                    return None;
+                }
+                let mut is_in = Some(false);
+                for item in list {
+                    let ExprKind::Row(items) = &item.kind else {
+                        return None;
+                    };
+                    is_in = either(is_in, self.compare_rows(Comparison::Eq, operands, items)?);
+                }
+                Some(is_in.map(|is| is != *negated))
             }
             ExprKind::InList {
                 operand,
@@ -276,6 +299,32 @@ impl Trial<'_> {
             }),
             _ => None,
         }
+    }
+
+    /// Rows compare by the first elements that differ.
+    fn compare_rows(&self, op: Comparison, left: &[Expr], right: &[Expr]) -> Option<Option<bool>> {
+        let strictly = match op {
+            Comparison::Lt | Comparison::Le => Comparison::Lt,
+            Comparison::Gt | Comparison::Ge => Comparison::Gt,
+            Comparison::Eq => Comparison::Eq,
+            Comparison::Ne | Comparison::NullSafeEq => return None,
+        };
+        let mut equal = Some(true);
+        let mut is = Some(false);
+        for (left, right) in left.iter().zip(right) {
+            let domain = Domain::of(&left.ty);
+            let (left, right) = (self.value(left)?, self.value(right)?);
+            let told = |op| comparison(op, &left, &right, domain);
+            if op != Comparison::Eq {
+                is = either(is, both(equal, told(strictly)));
+            }
+            equal = both(equal, told(Comparison::Eq));
+        }
+        Some(match op {
+            Comparison::Eq => equal,
+            Comparison::Le | Comparison::Ge => either(is, equal),
+            _ => is,
+        })
     }
 
     /// The value of a column, of a literal, or of a literal's cast.

@@ -30,6 +30,9 @@ pub struct Table {
     pub name: String,
     pub columns: Vec<Column>,
     keys: Vec<String>,
+    /// The columns of each key but the primary one.
+    key_columns: Vec<Vec<usize>>,
+    is_large: bool,
 }
 
 impl Table {
@@ -143,6 +146,11 @@ const FRAMES: &[&str] = &[
 ];
 const COMPARISONS: &[&str] = &["=", "<", ">", "<=", ">=", "<>", "<=>", "="];
 const ROWS_MAX: usize = 20;
+/// The large table has so many times more rows, whose values are those of others, put together anew:
+/// enough of the same value for indexes to be merged and leapt over.
+const TIMES_LARGER: usize = 15;
+/// Their keys are above those of all rows that statements name.
+const LARGE_FROM: usize = 1000;
 /// How deep queries nest in expressions.
 const NESTED_MAX: u32 = 3;
 
@@ -191,7 +199,15 @@ impl Generator {
             let table = generator.table(number);
             generator.tables.push(table);
         }
+        let mut large = generator.table(generator.tables.len());
+        large.is_large = true;
+        generator.tables.push(large);
         generator
+    }
+
+    /// Any table but the large one: what joins it to itself takes too long.
+    fn any_table(&mut self) -> usize {
+        self.random.usize(0..self.tables.len() - 1)
     }
 
     /// True in so many of a hundred cases.
@@ -221,10 +237,13 @@ impl Generator {
             columns.push(self.column(number));
         }
         let mut keys = vec!["PRIMARY KEY (id)".to_string()];
+        let mut key_columns = Vec::new();
         for number in 0..self.random.usize(0..4) {
             let mut parts: Vec<String> = Vec::new();
+            let mut positions = Vec::new();
             for _ in 0..self.random.usize(1..4) {
-                let column = &columns[self.random.usize(0..columns.len())];
+                let position = self.random.usize(0..columns.len());
+                let column = &columns[position];
                 if parts.iter().any(|part| part.starts_with(&column.name)) {
                     continue;
                 }
@@ -236,7 +255,9 @@ impl Generator {
                     part.push_str(" DESC");
                 }
                 parts.push(part);
+                positions.push(position);
             }
+            key_columns.push(positions);
             let unique = if self.chance(20) { "UNIQUE " } else { "" };
             keys.push(format!("{unique}KEY k{number} ({})", parts.join(", ")));
         }
@@ -278,6 +299,8 @@ impl Generator {
             name: format!("t{number}"),
             columns,
             keys,
+            key_columns,
+            is_large: false,
         }
     }
 
@@ -321,10 +344,37 @@ impl Generator {
 
     /// INSERTs of a table's first rows, one each.
     pub fn rows(&mut self, table: usize) -> Vec<String> {
-        let count = self.random.usize(0..ROWS_MAX);
-        (1..=count)
+        let least = if self.tables[table].is_large {
+            ROWS_MAX / 2
+        } else {
+            0
+        };
+        let count = self.random.usize(least..ROWS_MAX);
+        let mut rows: Vec<String> = (1..=count)
             .map(|id| self.insert(table, "INSERT", id, ""))
-            .collect()
+            .collect();
+        if self.tables[table].is_large {
+            rows.push(self.enlarge(table));
+        }
+        rows
+    }
+
+    /// Rows made of columns of two others each.
+    fn enlarge(&mut self, table: usize) -> String {
+        let mut values = vec![format!("a.id + {LARGE_FROM} * b.id")];
+        for at in 1..self.tables[table].columns.len() {
+            let (of, spread) = (self.pick(&["a", "b"]), self.pick(&["", " + 3 * b.id"]));
+            let column = &self.tables[table].columns[at];
+            if !column.is_generated {
+                let spread = if column.kind == Kind::Int { spread } else { "" };
+                values.push(format!("{of}.{}{spread}", column.name));
+            }
+        }
+        let table = &self.tables[table];
+        let (name, given, values) = (&table.name, table.given(), values.join(", "));
+        format!(
+            "INSERT IGNORE INTO {name} ({given}) SELECT {values} FROM {name} a JOIN {name} b WHERE b.id <= {TIMES_LARGER} ORDER BY 1"
+        )
     }
 
     fn insert(&mut self, table: usize, verb: &str, id: usize, tail: &str) -> String {
@@ -618,7 +668,121 @@ impl Generator {
         }
     }
 
+    /// A column compared with literals.
+    fn sargable(&mut self, column: &Readable) -> String {
+        let (name, kind) = (&column.text, column.kind);
+        let (a, b) = (self.constant(kind), self.constant(kind));
+        match self.random.u32(0..8) {
+            0 => format!("{name} IN ({a}, {b}, {})", self.constant(kind)),
+            1 => format!("{name} BETWEEN {a} AND {b}"),
+            2 => format!("{name} IS NULL"),
+            3 => format!("{name} <=> {a}"),
+            4 | 5 => format!("{name} {} {a}", self.pick(&["<", ">", "<=", ">="])),
+            _ => format!("{name} = {a}"),
+        }
+    }
+
+    fn constant(&mut self, kind: Kind) -> String {
+        self.value(kind, false)
+    }
+
+    /// Conditions that select parts of indexes: on several columns, or by rows of columns. Rows come
+    /// only where `alone` says that no outer join makes NULLs: MariaDB takes a comparison of rows
+    /// to be unknown if any column of it is NULL.
+    fn selective(&mut self, scope: &[Readable], depth: u32, alone: bool) -> String {
+        let (x, y) = (
+            self.random.usize(0..scope.len()),
+            self.random.usize(0..scope.len()),
+        );
+        let (x, y) = (scope[x].clone(), scope[y].clone());
+        let pair = |generator: &mut Generator| {
+            let (a, b) = (generator.constant(x.kind), generator.constant(y.kind));
+            format!("({a}, {b})")
+        };
+        let rows = format!("({}, {})", x.text, y.text);
+        match self.random.u32(0..10) {
+            0 if alone => format!("{rows} IN ({}, {}, {})", pair(self), pair(self), pair(self)),
+            1 if alone => {
+                let op = self.pick(&["<", ">", "<=", ">=", "="]);
+                format!("{rows} {op} {}", pair(self))
+            }
+            2..6 if depth > 0 => {
+                let a = self.selective(scope, depth - 1, alone);
+                let b = self.selective(scope, depth - 1, alone);
+                format!("({a} {} {b})", self.pick(&["AND", "OR", "OR"]))
+            }
+            _ => self.sargable(&x),
+        }
+    }
+
+    /// What indexes, merged or by themselves, may answer: conditions on the columns of two keys.
+    fn on_keys(&mut self, [key, other]: [&[Readable]; 2]) -> String {
+        let (first, second) = (&key[0], &key[key.len() - 1]);
+        match self.random.u32(0..8) {
+            at @ 0..4 => {
+                let (a, b) = (self.sargable(first), self.sargable(&other[0]));
+                format!("({a} {} {b})", if at == 0 { "AND" } else { "OR" })
+            }
+            4 | 5 => self.sargable(second),
+            _ => self.selective(&[key, other].concat(), 2, true),
+        }
+    }
+
+    /// A query of the large table's columns as they are, often those of a key.
+    fn of_one_table(&mut self) -> String {
+        let table = self.tables.len() - 1;
+        let (alias, name) = (self.alias(), self.tables[table].name.clone());
+        let mut scope = self.readable(table, &alias);
+        let keys = self.tables[table].key_columns.clone();
+        let mut condition = None;
+        if !keys.is_empty() && self.chance(90) {
+            let any_key = |generator: &mut Generator| -> Vec<Readable> {
+                let key = &keys[generator.random.usize(0..keys.len())];
+                key.iter().map(|column| scope[*column].clone()).collect()
+            };
+            let (key, other) = (any_key(self), any_key(self));
+            condition = Some(self.on_keys([&key, &other]));
+            scope = key;
+        }
+        let condition = match condition {
+            _ if self.chance(20) => String::new(),
+            Some(condition) => format!(" WHERE {condition}"),
+            None => format!(" WHERE {}", self.selective(&scope, 2, true)),
+        };
+        let any = |generator: &mut Generator| {
+            let at = generator.random.usize(0..scope.len());
+            scope[at].text.clone()
+        };
+        let from = format!("FROM {name} {alias}{condition}");
+        let (mut a, mut b, c) = (any(self), any(self), any(self));
+        if let [first, second, ..] = &scope[..]
+            && self.chance(50)
+        {
+            (a, b) = (first.text.clone(), second.text.clone());
+        }
+        match self.random.u32(0..8) {
+            0 => format!("SELECT DISTINCT {a} AS e0, {b} AS e1 {from}"),
+            1 => format!("SELECT DISTINCT {a} AS e0 {from} ORDER BY 1 LIMIT 5"),
+            2 => format!("SELECT COUNT(DISTINCT {a}) AS e0, COUNT(DISTINCT {a}, {b}) AS e1 {from}"),
+            3 => format!("SELECT {a} AS e0, MIN({b}) AS e1, MAX({b}) AS e2 {from} GROUP BY {a}"),
+            4 => {
+                let function = self.pick(&["MIN", "MAX"]);
+                format!(
+                    "SELECT {a} AS e0, {c} AS e1, {function}({b}) AS e2 {from} GROUP BY {a}, {c}"
+                )
+            }
+            5 => format!("SELECT {a} AS e0, COUNT(DISTINCT {b}) AS e1 {from} GROUP BY {a}"),
+            6 => format!(
+                "SELECT {alias}.id AS e0, {a} AS e1 {from} ORDER BY {a}, {alias}.id LIMIT 10"
+            ),
+            _ => format!("SELECT {alias}.id AS e0, {a} AS e1, {b} AS e2 {from}"),
+        }
+    }
+
     fn condition(&mut self, scope: &[Readable], depth: u32) -> String {
+        if self.chance(5) {
+            return format!("({})", self.selective(scope, depth, false));
+        }
         let (a, b) = self.pair(scope, depth.saturating_sub(1));
         let compared = format!("({a} {} {b})", self.pick(COMPARISONS));
         if depth == 0 {
@@ -670,7 +834,7 @@ impl Generator {
     /// A query of one integer column, which may read the query around it.
     fn subquery(&mut self, outer: &[Readable]) -> String {
         self.nested += 1;
-        let table = self.random.usize(0..self.tables.len());
+        let table = self.any_table();
         let alias = self.alias();
         let own = self.readable(table, &alias);
         let mut scope = own.clone();
@@ -718,7 +882,7 @@ impl Generator {
 
     fn scalar(&mut self, outer: &[Readable]) -> String {
         self.nested += 1;
-        let table = self.random.usize(0..self.tables.len());
+        let table = self.any_table();
         let alias = self.alias();
         let own = self.readable(table, &alias);
         let mut scope = own.clone();
@@ -732,7 +896,7 @@ impl Generator {
     }
 
     fn source(&mut self, scope: &mut Vec<Readable>) -> String {
-        let table = self.random.usize(0..self.tables.len());
+        let table = self.any_table();
         let alias = self.alias();
         let own = self.readable(table, &alias);
         let name = self.tables[table].name.clone();
@@ -832,6 +996,7 @@ impl Generator {
         let query = match self.random.u32(0..20) {
             0 => self.compound(),
             1 => self.windows(),
+            2..6 => self.of_one_table(),
             _ => self.select(),
         };
         if self.commons.is_empty() {
@@ -882,7 +1047,7 @@ impl Generator {
 
     /// Window functions over a table's rows in an order that leaves nothing open.
     fn windows(&mut self) -> String {
-        let table = self.random.usize(0..self.tables.len());
+        let table = self.any_table();
         let alias = self.alias();
         let scope = self.readable(table, &alias);
         let mut items = vec![format!("{alias}.id AS e0")];
@@ -1021,7 +1186,10 @@ impl Generator {
         let name = self.tables[table].name.clone();
         let scope = self.readable(table, &name);
         let id = self.random.usize(1..2 * ROWS_MAX);
-        let condition = self.condition(&scope, 2);
+        let condition = match self.tables[table].is_large {
+            true => self.selective(&scope, 2, true),
+            false => self.condition(&scope, 2),
+        };
         match self.random.u32(0..11) {
             8 | 9 => self.change_joined(table),
             10 => {
@@ -1066,7 +1234,7 @@ impl Generator {
     /// UPDATE and DELETE of joined tables. A row that joins several rows is changed once, so that
     /// its new values may depend on its own values only.
     fn change_joined(&mut self, table: usize) -> String {
-        let other = self.random.usize(0..self.tables.len());
+        let other = self.any_table();
         let (own, beside) = (self.readable(table, "a"), self.readable(other, "b"));
         let left = self.any_of(&own, |kind| kind == Kind::Int);
         let right = self.any_of(&beside, |kind| kind == Kind::Int);

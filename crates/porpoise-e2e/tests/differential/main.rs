@@ -16,7 +16,7 @@
 //! It is a search, not a check that passes: of some thousand statements one differs, and somebody
 //! has to find out why. The generator avoids what is known to be MariaDB's own behaviour, with a
 //! comment. Where an expression overflows (1690) that needn't be computed, either server may refuse
-//! it.
+//! it: that is no difference.
 //!
 //! A few seeds run by default. A long run, and one seed again:
 //!
@@ -79,6 +79,9 @@ impl Answer {
             (Answer::Rows(a), Answer::Rows(b)) => agree(a, b),
             (Answer::Done(a), Answer::Done(b)) => a == b,
             (Answer::Refused(..), Answer::Refused(..)) => true,
+            // What needn't be computed may overflow on one path, and not on another.
+            (Answer::Refused(1690, _), Answer::Rows(_))
+            | (Answer::Rows(_), Answer::Refused(1690, _)) => true,
             (refused @ Answer::Refused(..), Answer::Rows(_)) => {
                 refused.refuses_a_lossy_conversion()
             }

@@ -122,6 +122,8 @@ pub(super) struct GroupOperator<'p> {
     /// group.
     levels: Vec<GroupState>,
     level_keys: Vec<KeyBuf>,
+    /// The keys of the group's last row as they are stored, if all are columns.
+    stored_keys: Vec<Option<Vec<u8>>>,
     done: bool,
 }
 
@@ -134,6 +136,7 @@ impl<'p> GroupOperator<'p> {
             at: 0,
             levels: Vec::new(),
             level_keys: Vec::new(),
+            stored_keys: Vec::new(),
             done: false,
         }
     }
@@ -151,13 +154,38 @@ impl<'p> GroupOperator<'p> {
         Ok((values, encoded))
     }
 
+    /// Whether the row's keys are the very bytes that the last row's were: then it is of the same
+    /// group, and no key has to be made.
+    fn has_same_bytes(&self, exec: &Exec<'_>) -> bool {
+        let keys = &self.group.keys;
+        let mut pairs = self.stored_keys.iter().zip(keys);
+        self.stored_keys.len() == keys.len()
+            && pairs.all(|(last, key)| exec.stored_column(key) == Some(last.as_deref()))
+    }
+
+    /// Keeps the row's keys as they are stored.
+    fn keep_bytes(&mut self, exec: &Exec<'_>) {
+        self.stored_keys.resize_with(self.group.keys.len(), || None);
+        for (kept, key) in self.stored_keys.iter_mut().zip(&self.group.keys) {
+            match exec.stored_column(key) {
+                Some(Some(bytes)) => {
+                    let kept = kept.get_or_insert_default();
+                    kept.clear();
+                    kept.extend_from_slice(bytes);
+                }
+                Some(None) => *kept = None,
+                None => return self.stored_keys.clear(),
+            }
+        }
+    }
+
     fn hash(&mut self, exec: &mut Exec<'_>) -> Result<()> {
         let mut groups: Vec<GroupState> = Vec::new();
         let mut by_key = KeyMap::default();
         let mut key = KeyBuf::new();
         let (mut charge, aggregates) = (Charge::default(), &self.group.aggregates);
         while self.input.next(exec)? {
-            let mut values = Vec::with_capacity(self.group.keys.len());
+            let mut values: SmallVec<[Value; 4]> = SmallVec::new();
             key.clear();
             for expr in &self.group.keys {
                 let value = expr.eval(exec)?;
@@ -169,7 +197,7 @@ impl<'p> GroupOperator<'p> {
             if is_new {
                 let bytes = GroupState::bytes(&key, values.len(), aggregates);
                 charge.add(account, bytes)?;
-                groups.push(GroupState::new(values, aggregates));
+                groups.push(GroupState::new(values.into_vec(), aggregates));
             }
             groups[number].add(exec, aggregates)?;
         }
@@ -217,6 +245,13 @@ impl<'p> GroupOperator<'p> {
                 self.finish_levels(exec, usize::MAX)?;
                 break;
             }
+            if !self.levels.is_empty() && self.has_same_bytes(exec) {
+                for level in &mut self.levels {
+                    level.add(exec, &self.group.aggregates)?;
+                }
+                continue;
+            }
+            self.keep_bytes(exec);
             let (values, encoded) = self.keys(exec)?;
             let same = self
                 .level_keys
@@ -249,6 +284,7 @@ impl Operator for GroupOperator<'_> {
         self.at = 0;
         self.levels.clear();
         self.level_keys.clear();
+        self.stored_keys.clear();
         self.done = false;
         self.input.open(exec)
     }

@@ -5,11 +5,13 @@ use std::ops::Bound;
 use porpoise_catalog::{Index, IndexKind};
 use porpoise_core::error::Result;
 use porpoise_expr::EvalContext;
-use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan};
+use porpoise_planner::plan::{Access, OnLocked, RowLock, Scan, Taken};
 use porpoise_storage::{Cursor, Direction, LockError, LockMode, Locked, SpaceId, Wait};
 use porpoise_types::KeyBuf;
 use smallvec::SmallVec;
 
+use super::leaps::Leaps;
+use super::row_keys::RowKeys;
 use super::{Operator, all_true};
 use crate::key_range::Bounds;
 use crate::{Exec, index_entry, key_range};
@@ -33,12 +35,40 @@ pub(super) struct ScanOperator<'p> {
     bounds: SmallVec<[Bounds; 1]>,
     at: usize,
     cursor: Option<Cursor>,
+    /// Where cursors read.
+    entries: Entries,
+    /// Of an index merge: the rows' keys.
+    keys: Option<Box<RowKeys>>,
+    /// Of a skip scan: the groups that make the bounds.
+    leaps: Option<Box<(Leaps<'p>, End)>>,
     /// Of the row that an index's entry leads to.
     primary_key: KeyBuf,
     /// How often it was opened, how many rows it has read since, and how many it has yielded.
     opened: u64,
     read: u64,
     yielded: u64,
+}
+
+/// What the entries are that a cursor reads.
+#[derive(Clone, Copy, Debug)]
+enum Entries {
+    /// The table's rows.
+    Rows(SpaceId),
+    /// A secondary index's, which hold all that is read.
+    Covering(SpaceId),
+    /// A secondary index's, which lead to rows.
+    Leading(SpaceId),
+}
+
+/// Where a skip scan reads the current group.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
+    /// So many of the bounds are read forward, the others backward.
+    forward: usize,
+    /// One entry of each end is wanted, not all.
+    single: bool,
+    /// The entry by which the group was found is wanted next.
+    takes_entry: bool,
 }
 
 /// What became of a row that was found.
@@ -64,6 +94,16 @@ impl<'p> ScanOperator<'p> {
             }
             _ => None,
         };
+        let entries = match scan.access.single_index() {
+            Some((index, covering)) if index_space(scan, index) != scan.table.space => {
+                let space = index_space(scan, index);
+                match covering {
+                    true => Entries::Covering(space),
+                    false => Entries::Leading(space),
+                }
+            }
+            _ => Entries::Rows(scan.table.space),
+        };
         ScanOperator {
             scan,
             looks_up,
@@ -71,6 +111,9 @@ impl<'p> ScanOperator<'p> {
             bounds: SmallVec::new(),
             at: 0,
             cursor: None,
+            entries,
+            keys: None,
+            leaps: None,
             primary_key: KeyBuf::new(),
             opened: 0,
             read: 0,
@@ -101,17 +144,7 @@ impl<'p> ScanOperator<'p> {
 
     /// Looks a row up by its primary key, into the slot.
     fn fetch(&self, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
-        let latest = self.latest();
-        let row = &mut exec.frame.slots[self.scan.slot.0 as usize];
-        let found = Exec::read(
-            &exec.view,
-            self.scan.table.space,
-            primary_key,
-            latest,
-            |bytes| row.set(bytes),
-        )?;
-        row.set_key(primary_key);
-        Ok(found.is_some())
+        fetch(self.scan, exec, primary_key)
     }
 
     /// Filters, locks and checks again the row in the slot.
@@ -189,7 +222,6 @@ impl<'p> ScanOperator<'p> {
             return Ok(false);
         }
         if matches!(self.scan.access, Access::Point { covering: true, .. }) {
-            row.set_key(primary_key);
             return Ok(true);
         }
         let primary_key = std::mem::take(&mut self.primary_key);
@@ -249,29 +281,89 @@ impl<'p> ScanOperator<'p> {
         }
     }
 
+    /// Opens a cursor on the next bounds, those of a skip scan's next group where there are no
+    /// more.
     fn open_cursor(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let mut direction = match self.scan.reverse {
+            true => Direction::Backward,
+            false => Direction::Forward,
+        };
+        if let Some((leaps, end)) = self.leaps.as_deref_mut() {
+            while self.at >= self.bounds.len() {
+                let Some(group) = leaps.next_group(exec)? else {
+                    return Ok(false);
+                };
+                (self.bounds, self.at) = (group.bounds, 0);
+                (end.forward, end.takes_entry) = (group.forward, group.entry_is_first);
+                if end.takes_entry {
+                    return Ok(true);
+                }
+            }
+            if self.at >= end.forward {
+                direction = Direction::Backward;
+            }
+        }
         let Some(bounds) = self.bounds.get(self.at) else {
             return Ok(false);
         };
         self.at += 1;
-        let space = match &self.scan.access {
-            Access::Full => self.scan.table.space,
-            Access::Index { index, .. } | Access::Point { index, .. } => {
-                self.scan.table.indexes[*index].space
-            }
-        };
+        let (Entries::Rows(space) | Entries::Covering(space) | Entries::Leading(space)) =
+            self.entries;
         let low = Bound::Included(bounds.low.as_slice());
         let high = bounds
             .high
             .as_ref()
             .map_or(Bound::Unbounded, |high| Bound::Excluded(high.as_slice()));
-        let direction = if self.scan.reverse {
-            Direction::Backward
-        } else {
-            Direction::Forward
-        };
         self.cursor = Some(exec.cursor(space, low, high, direction, self.latest())?);
         Ok(true)
+    }
+
+    /// Of a group's end an entry was found: its other bounds are not read.
+    fn end_found(&mut self) {
+        if let Some((_, end)) = self.leaps.as_deref()
+            && end.single
+        {
+            self.cursor = None;
+            self.at = match self.at <= end.forward {
+                true => end.forward,
+                false => self.bounds.len(),
+            };
+        }
+    }
+
+    /// Yields the entry by which a skip scan has found its group, if that is wanted and passes.
+    fn take_entry(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        let Some((leaps, end)) = self.leaps.as_deref_mut() else {
+            return Ok(false);
+        };
+        if !std::mem::take(&mut end.takes_entry) {
+            return Ok(false);
+        }
+        self.read += 1;
+        let (key, value) = (&leaps.entry.key, &leaps.entry.value);
+        let put = put_entry(
+            self.scan,
+            self.entries,
+            &mut self.primary_key,
+            exec,
+            (key, value),
+        )?;
+        Ok(put && self.accept(exec)? == Accepted::Yes)
+    }
+
+    /// Reads the next row whose key an index merge has found.
+    fn next_of_keys(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
+        while let Some(key) = self.keys.as_deref_mut().and_then(RowKeys::next) {
+            exec.check_interrupt()?;
+            self.read += 1;
+            if fetch(self.scan, exec, key)? && self.accept(exec)? == Accepted::Yes {
+                self.yielded += 1;
+                return Ok(true);
+            }
+        }
+        self.keys = None;
+        self.compare_with_estimate(exec);
+        Ok(false)
     }
 }
 
@@ -282,21 +374,23 @@ impl Operator for ScanOperator<'_> {
         self.at = 0;
         self.bounds.clear();
         self.opened += 1;
-        let table = &self.scan.table;
-        match &self.scan.access {
+        let scan = self.scan;
+        let table = &scan.table;
+        match &scan.access {
             Access::Full => self.bounds.push(Bounds {
                 low: KeyBuf::new(),
                 high: None,
             }),
             Access::Index { ranges, .. } if let Some(index) = self.looks_up => {
                 self.points = key_range::points(exec, table, index, ranges)?;
-                if !self.scan.reverse {
+                if !scan.reverse {
                     self.points.reverse();
                 }
             }
             Access::Index { index, ranges, .. } => {
-                self.bounds = key_range::all_bounds(exec, table, &table.indexes[*index], ranges)?;
-                if self.scan.reverse {
+                let parts = &table.indexes[*index].parts;
+                self.bounds = key_range::all_bounds(exec, table, parts, ranges)?;
+                if scan.reverse {
                     self.bounds.reverse();
                 }
             }
@@ -304,13 +398,22 @@ impl Operator for ScanOperator<'_> {
                 let key = key_range::point(exec, table, &table.indexes[*index], key.iter())?;
                 self.points.extend(key);
             }
+            Access::Merge { operation, sources } => {
+                let keys = RowKeys::collect(exec, table, *operation, sources, self.latest())?;
+                self.keys = Some(Box::new(keys));
+            }
+            Access::Skip(skip) => {
+                let end = End {
+                    single: skip.taken != Taken::All,
+                    ..End::default()
+                };
+                self.leaps = Some(Box::new((Leaps::open(exec, skip, table)?, end)));
+            }
         }
         Ok(())
     }
 
     fn next(&mut self, exec: &mut Exec<'_>) -> Result<bool> {
-        let slot = self.scan.slot.0 as usize;
-        let table = &self.scan.table;
         if let Some(index) = self.looks_up {
             while let Some(key) = self.points.pop() {
                 exec.check_interrupt()?;
@@ -320,51 +423,91 @@ impl Operator for ScanOperator<'_> {
             }
             return Ok(false);
         }
+        if self.keys.is_some() {
+            return self.next_of_keys(exec);
+        }
         loop {
             let Some(cursor) = &mut self.cursor else {
                 if !self.open_cursor(exec)? {
                     self.compare_with_estimate(exec);
                     return Ok(false);
                 }
+                if self.leaps.is_some() && self.take_entry(exec)? {
+                    self.yielded += 1;
+                    return Ok(true);
+                }
                 continue;
             };
-            let Some((key, value)) = cursor.next()? else {
+            let Some(entry) = cursor.next()? else {
                 self.cursor = None;
                 continue;
             };
             exec.check_interrupt()?;
             self.read += 1;
-            let row = &mut exec.frame.slots[slot];
-            match &self.scan.access {
-                Access::Index {
-                    index, covering, ..
-                } if table.indexes[*index].space != table.space => {
-                    let (primary_key, columns) = index_entry::split(value);
-                    if *covering {
-                        row.set(columns);
-                        row.set_key(primary_key);
-                    } else {
-                        self.primary_key.clear();
-                        self.primary_key.extend_from_slice(primary_key);
-                        let primary_key = std::mem::take(&mut self.primary_key);
-                        let found = self.fetch(exec, &primary_key)?;
-                        self.primary_key = primary_key;
-                        if !found {
-                            continue;
-                        }
-                    }
-                }
-                _ => {
-                    row.set(value);
-                    row.set_key(key);
-                }
+            let put = put_entry(self.scan, self.entries, &mut self.primary_key, exec, entry)?;
+            if self.leaps.is_some() {
+                self.end_found();
             }
-            if self.accept(exec)? == Accepted::Yes {
+            if put && self.accept(exec)? == Accepted::Yes {
                 self.yielded += 1;
                 return Ok(true);
             }
         }
     }
+}
+
+fn index_space(scan: &Scan, index: usize) -> SpaceId {
+    scan.table.indexes[index].space
+}
+
+/// Looks a row up by its primary key, into the scan's slot, with its key where it is to be locked.
+fn fetch(scan: &Scan, exec: &mut Exec<'_>, primary_key: &[u8]) -> Result<bool> {
+    let latest = scan.lock != RowLock::None;
+    let row = &mut exec.frame.slots[scan.slot.0 as usize];
+    let space = scan.table.space;
+    let found = Exec::read(&exec.view, space, primary_key, latest, |bytes| {
+        row.set(bytes)
+    })?;
+    if scan.lock != RowLock::None {
+        row.set_key(primary_key);
+    }
+    Ok(found.is_some())
+}
+
+/// Puts the row of an entry, a key and a value, into the scan's slot, with its key where it is to be
+/// locked; `false` where the conditions on entries say no, or the row is gone. `room` is
+/// overwritten.
+#[inline]
+fn put_entry(
+    scan: &Scan,
+    entries: Entries,
+    room: &mut KeyBuf,
+    exec: &mut Exec<'_>,
+    (key, value): (&[u8], &[u8]),
+) -> Result<bool> {
+    let row = &mut exec.frame.slots[scan.slot.0 as usize];
+    match entries {
+        Entries::Rows(_) => {
+            row.set(value);
+            if scan.lock != RowLock::None {
+                row.set_key(key);
+            }
+        }
+        Entries::Covering(_) => row.set(index_entry::split(value).1),
+        Entries::Leading(_) => {
+            let (primary_key, columns) = index_entry::split(value);
+            if let Some(of_entry) = &scan.index_condition {
+                exec.frame.slots[of_entry.slot.0 as usize].set(columns);
+                if !all_true(&of_entry.conditions, exec)? {
+                    return Ok(false);
+                }
+            }
+            room.clear();
+            room.extend_from_slice(primary_key);
+            return fetch(scan, exec, room);
+        }
+    }
+    Ok(true)
 }
 
 /// Locks a key; `None` where it is locked by somebody else and to be skipped.

@@ -222,6 +222,13 @@ impl<'a> Binder<'a> {
         })
     }
 
+    /// A slot for the entries of an index, in which the columns of the rows of `slot` are found.
+    pub fn entry_slot(&mut self, slot: SlotId, table: &Arc<Table>, index: usize) -> SlotId {
+        let entry = self.table_slot(self.slots[slot.0 as usize].name.clone(), table);
+        self.slots[entry.0 as usize].covering = Some(index);
+        entry
+    }
+
     fn push_slot(&mut self, draft: SlotDraft) -> SlotId {
         self.slots.push(draft);
         SlotId(self.slots.len() as u16 - 1)

@@ -13,7 +13,10 @@ pub(super) fn scan_cost(scan: &Scan) -> f64 {
         Access::Index { index, .. } if *index == 0 && scan.table.primary_key().is_some() => {
             scan.rows_estimate * 0.1 + 0.35
         }
-        Access::Index { .. } => scan.rows_estimate * 0.35 + 0.35,
+        Access::Skip(skip) if skip.covering => scan.rows_estimate * 0.1 + 0.25,
+        Access::Index { .. } | Access::Merge { .. } | Access::Skip(_) => {
+            scan.rows_estimate * 0.35 + 0.35
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use porpoise_sql::ast;
 use porpoise_types::json::write_quoted;
 
 use super::cost::cost_of;
-use super::traditional::{Row, Traditional};
+use super::traditional::{Row, Traditional, merge_text};
 use crate::optimize;
 use crate::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
 
@@ -389,12 +389,14 @@ impl Document<'_> {
         if !row.possible_keys.is_empty() {
             members.push(("possible_keys", texts(row.possible_keys)));
         }
-        if let Some(key) = row.key {
+        if let Access::Merge { operation, sources } = &scan.access {
+            let key = merge_text(&scan.table, *operation, sources);
             members.push(("key", Item::Text(key)));
-            let (index, parts) = match &scan.access {
-                Access::Point { index, key, .. } => (*index, key.len()),
-                Access::Index { index, .. } => (*index, scan.key_parts_used),
-                Access::Full => (0, 0),
+        } else if let (Some(key), Some((index, _))) = (row.key, scan.access.single_index()) {
+            members.push(("key", Item::Text(key)));
+            let parts = match &scan.access {
+                Access::Point { key, .. } => key.len(),
+                _ => scan.key_parts_used,
             };
             let parts = scan.table.indexes[index].parts.iter().take(match parts {
                 0 => usize::MAX,
@@ -404,7 +406,7 @@ impl Document<'_> {
             members.push(("used_key_parts", texts(used.collect())));
         }
         if let Some(length) = row.key_len {
-            members.push(("key_length", Item::Text(length.to_string())));
+            members.push(("key_length", Item::Text(length)));
         }
         if !row.reference.is_empty() {
             members.push(("ref", texts(row.reference)));
@@ -413,11 +415,20 @@ impl Document<'_> {
         members.push(("rows_examined_per_scan", rows(examined)));
         members.push(("rows_produced_per_join", rows(examined * scan.filtered)));
         members.push(("filtered", cost(row.filtered.unwrap_or(100.0))));
-        if row.extra.iter().any(|note| note == "Backward index scan") {
-            members.push(("backward_index_scan", Item::Bool(true)));
+        const FLAGS: [(&str, &str); 4] = [
+            ("Backward index scan", "backward_index_scan"),
+            ("Using index", "using_index"),
+            ("Using index for group-by", "using_index_for_group_by"),
+            ("Using index for skip scan", "using_index_for_skip_scan"),
+        ];
+        for (note, member) in FLAGS {
+            if row.extra.iter().any(|told| told == note) {
+                members.push((member, Item::Bool(true)));
+            }
         }
-        if row.extra.iter().any(|note| note == "Using index") {
-            members.push(("using_index", Item::Bool(true)));
+        if let Some(of_entries) = &scan.index_condition {
+            let conditions = self.blocks.names.conditions(&of_entries.conditions);
+            members.push(("index_condition", Item::Text(conditions)));
         }
         let whole = cost_of(&Node::Scan(Box::new(scan.clone())));
         let cost_info = vec![("read_cost", cost(whole)), ("prefix_cost", cost(whole))];

@@ -21,7 +21,10 @@ impl<'p> Names<'p> {
         let mut tables = vec![None; plan.slots.len()];
         plan.for_each_node(&mut |node| {
             if let Node::Scan(scan) = node {
-                tables[scan.slot.0 as usize] = Some(scan.table.clone());
+                let of_entry = scan.index_condition.iter().map(|condition| condition.slot);
+                for slot in of_entry.chain([scan.slot]) {
+                    tables[slot.0 as usize] = Some(scan.table.clone());
+                }
             }
         });
         Names { plan, tables }

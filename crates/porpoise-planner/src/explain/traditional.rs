@@ -3,7 +3,7 @@
 //!
 //! A query block's tables come first, then the blocks it holds: derived tables and subqueries.
 
-use porpoise_catalog::{Index, Table};
+use porpoise_catalog::{Index, IndexKind, Table};
 use porpoise_core::reply::ResultColumn;
 use porpoise_expr::Expr;
 use porpoise_sql::ast;
@@ -12,7 +12,9 @@ use porpoise_types::{Charset, DataType, IntWidth, Value};
 use super::names::Names;
 use crate::optimize;
 use crate::optimize::SUBQUERY_NAME;
-use crate::plan::{Access, JoinKind, Node, Plan, Scan, SetOperator, Subplan};
+use crate::plan::{
+    Access, JoinKind, KeyOperation, KeySource, Node, Plan, Scan, SetOperator, Subplan, Taken,
+};
 
 /// The columns of the traditional form (MySQL 8.4 manual, 10.8.2).
 pub(super) fn columns() -> Vec<ResultColumn> {
@@ -52,7 +54,7 @@ pub(super) struct Row {
     pub(super) access: Option<&'static str>,
     pub(super) possible_keys: Vec<String>,
     pub(super) key: Option<String>,
-    pub(super) key_len: Option<usize>,
+    pub(super) key_len: Option<String>,
     pub(super) reference: Vec<String>,
     pub(super) rows: Option<f64>,
     pub(super) filtered: Option<f64>,
@@ -394,7 +396,6 @@ impl<'p> Traditional<'p> {
             filtered: Some(scan.filtered * 100.0),
             ..Row::default()
         };
-        let mut ranged = false;
         match &scan.access {
             Access::Full => row.access = Some("ALL"),
             Access::Point { index, key, .. } => {
@@ -407,24 +408,12 @@ impl<'p> Traditional<'p> {
                     .collect();
             }
             Access::Index { index, ranges, .. } => {
-                let definition = &table.indexes[*index];
-                let parts = scan.key_parts_used;
                 row.access = Some(match &ranges[..] {
                     [range] if range.is_all() => "index",
                     [range] if !range.is_bounded() => "ref",
                     _ => "range",
                 });
-                ranged = row.access == Some("range");
-                self.key(
-                    &mut row,
-                    table,
-                    definition,
-                    if parts == 0 {
-                        definition.parts.len()
-                    } else {
-                        parts
-                    },
-                );
+                self.key(&mut row, table, &table.indexes[*index], scan.key_parts_used);
                 if let ("ref", [range]) = (row.access.unwrap_or_default(), &ranges[..]) {
                     row.reference = range
                         .equal
@@ -433,29 +422,37 @@ impl<'p> Traditional<'p> {
                         .collect();
                 }
             }
+            Access::Skip(skip) => {
+                row.access = Some("range");
+                self.key(
+                    &mut row,
+                    table,
+                    &table.indexes[skip.index],
+                    scan.key_parts_used,
+                );
+            }
+            Access::Merge { sources, .. } => {
+                row.access = Some("index_merge");
+                row.key = Some(merged_names(table, sources));
+                let lengths = sources.iter().map(|source| {
+                    let index = &table.indexes[source.index];
+                    key_part_lengths(table, index, source.parts).to_string()
+                });
+                row.key_len = Some(lengths.collect::<Vec<_>>().join(","));
+            }
         }
-        if !scan.filter.is_empty() || ranged {
-            row.extra.push("Using where".to_string());
-        }
-        if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
-            row.extra.push("Backward index scan".to_string());
-        }
-        if let Access::Index { covering: true, .. } | Access::Point { covering: true, .. } =
-            &scan.access
-        {
-            row.extra.push("Using index".to_string());
-        }
+        let ranged = match &scan.access {
+            Access::Skip(skip) => skip.has_conditions(),
+            _ => row.access == Some("range"),
+        };
+        row.extra = notes_of_scan(scan, ranged);
         row
     }
 
-    /// Fills in the index and `key_len`, of so many of its parts.
+    /// Fills in the index and `key_len`, of so many of its parts; of all for 0.
     fn key(&self, row: &mut Row, table: &Table, index: &Index, parts: usize) {
         row.key = Some(index.name.to_string());
-        let length = |part: &porpoise_catalog::IndexPart| {
-            let column = &table.columns[part.column];
-            key_length(&column.ty, part.prefix) + usize::from(column.nullable)
-        };
-        row.key_len = Some(index.parts.iter().take(parts).map(length).sum());
+        row.key_len = Some(key_part_lengths(table, index, parts).to_string());
     }
 
     /// What the `ref` column says of a value that a key part is compared with.
@@ -468,6 +465,72 @@ impl<'p> Traditional<'p> {
             None => "func".to_string(),
         }
     }
+}
+
+/// What the Extra column says of how a table is read.
+fn notes_of_scan(scan: &Scan, ranged: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Access::Merge { operation, sources } = &scan.access {
+        notes.push(format!(
+            "Using {}",
+            merge_text(&scan.table, *operation, sources)
+        ));
+    }
+    // A range of a secondary index is a condition on its entries.
+    let looks_up_rows = match scan.access.single_index() {
+        Some((index, covering)) => {
+            !covering && scan.table.indexes[index].kind != IndexKind::Primary
+        }
+        None => false,
+    };
+    let is_on_entries = scan.index_condition.is_some() || (ranged && looks_up_rows);
+    if is_on_entries {
+        notes.push("Using index condition".to_string());
+    }
+    if !scan.filter.is_empty() || (ranged && !is_on_entries) {
+        notes.push("Using where".to_string());
+    }
+    if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
+        notes.push("Backward index scan".to_string());
+    }
+    match &scan.access {
+        Access::Skip(skip) if skip.taken != Taken::All => {
+            notes.push("Using index for group-by".to_string());
+        }
+        Access::Skip(_) => notes.push("Using index for skip scan".to_string()),
+        access if access.is_covering() => notes.push("Using index".to_string()),
+        _ => {}
+    }
+    notes
+}
+
+/// The names of the indexes that keys are collected from.
+fn merged_names(table: &Table, sources: &[KeySource]) -> String {
+    let names = sources
+        .iter()
+        .map(|source| table.indexes[source.index].name.as_str());
+    names.collect::<Vec<_>>().join(",")
+}
+
+/// An index merge as MySQL names it: `union(a,b)`, `sort_union(a,b)`, `intersect(a,b)`.
+pub(super) fn merge_text(table: &Table, operation: KeyOperation, sources: &[KeySource]) -> String {
+    let in_order = sources.iter().all(|source| source.is_in_key_order(table));
+    let name = match (operation, in_order) {
+        (KeyOperation::Union, true) => "union",
+        (KeyOperation::Union, false) => "sort_union",
+        (KeyOperation::Intersection, _) => "intersect",
+    };
+    format!("{name}({})", merged_names(table, sources))
+}
+
+/// `key_len` of so many parts of an index; of all for 0.
+fn key_part_lengths(table: &Table, index: &Index, parts: usize) -> usize {
+    let length = |part: &porpoise_catalog::IndexPart| {
+        let column = &table.columns[part.column];
+        key_length(&column.ty, part.prefix) + usize::from(column.nullable)
+    };
+    let parts = if parts == 0 { usize::MAX } else { parts };
+    index.parts.iter().take(parts).map(length).sum()
 }
 
 /// The name of the table that is read last.
@@ -611,8 +674,7 @@ impl Row {
             self.access.map_or(Value::Null, Value::from),
             list(self.possible_keys),
             text(self.key),
-            self.key_len
-                .map_or(Value::Null, |length| Value::from(length.to_string())),
+            text(self.key_len),
             list(self.reference),
             self.rows.map_or(
                 Value::Null,

@@ -10,8 +10,8 @@ use super::cost::{cost_of, scan_cost};
 use super::names::Names;
 use crate::optimize;
 use crate::plan::{
-    Access, Group, JoinKind, KeyRange, Measure, Node, Plan, PlanKind, Scan, SetOperator, Subplan,
-    Window,
+    Access, Group, JoinKind, KeyOperation, KeyRange, Measure, Node, Plan, PlanKind, Scan,
+    SetOperator, Subplan, Taken, Window,
 };
 
 /// An operator's line.
@@ -136,6 +136,18 @@ fn figure(value: f64) -> String {
         v if v >= 10.0 => trimmed(format!("{v:.1}")),
         v if v >= 1.0 => trimmed(format!("{v:.2}")),
         v => trimmed(format!("{v:.3}")),
+    }
+}
+
+/// How a read of an index is named, with what it spares.
+fn covers(covering: bool, plain: &str) -> String {
+    match covering {
+        true => format!(
+            "Covering {}{}",
+            plain[..1].to_ascii_lowercase(),
+            &plain[1..]
+        ),
+        false => plain.to_string(),
     }
 }
 
@@ -501,15 +513,27 @@ impl Tree<'_> {
     fn scan(&mut self, scan: &Scan, node: &Node, depth: usize) {
         let below = self.filter(&scan.filter, node, depth);
         let name = self.names.of(scan.slot).to_string();
-        let text = self.access(scan, &name);
-        let reverse = if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
-            " (reverse)"
-        } else {
-            ""
-        };
-        let cost = scan_cost(scan);
-        let estimate = (cost, scan.rows_estimate.max(1.0));
-        self.push(below, format!("{text}{reverse}"), Some(estimate));
+        let mut text = self.access(scan, &name);
+        if scan.reverse && !matches!(scan.access, Access::Point { .. }) {
+            text.push_str(" (reverse)");
+        }
+        if let Some(of_entries) = &scan.index_condition {
+            let conditions = self.names.conditions(&of_entries.conditions);
+            let _ = write!(text, ", with index condition: {conditions}");
+        }
+        let estimate = (scan_cost(scan), scan.rows_estimate.max(1.0));
+        self.push(below, text, Some(estimate));
+        if let Access::Merge { sources, .. } = &scan.access {
+            for source in sources {
+                let index = &scan.table.indexes[source.index];
+                let ranges = self.ranges(&scan.table, index, &source.ranges);
+                let text = format!(
+                    "Index range scan on {name} using {} over {ranges}",
+                    index.name
+                );
+                self.line(below + 1, &text, None);
+            }
+        }
         let place = match scan.filter.is_empty() && !scan.access.exprs().is_empty() {
             true => "in key",
             false => "in condition",
@@ -521,102 +545,111 @@ impl Tree<'_> {
     /// How a scan reaches its rows.
     fn access(&self, scan: &Scan, name: &str) -> String {
         let table = &scan.table;
-        let covering = |covering: bool, plain: &str| match covering {
-            true => format!(
-                "Covering {}{}",
-                plain[..1].to_ascii_lowercase(),
-                &plain[1..]
-            ),
-            false => plain.to_string(),
-        };
         match &scan.access {
             Access::Full => format!("Table scan on {name}"),
             Access::Point {
                 index,
                 key,
-                covering: covers,
+                covering,
             } => {
                 let index = &table.indexes[*index];
-                let pairs: Vec<String> = index
-                    .parts
-                    .iter()
-                    .zip(key)
-                    .map(|(part, value)| {
-                        format!("{}={}", part.display_text(table), self.names.text(value))
-                    })
-                    .collect();
-                let what = if *covers {
-                    "Single-row covering index lookup"
-                } else {
-                    "Single-row index lookup"
+                let what = match covering {
+                    true => "Single-row covering index lookup",
+                    false => "Single-row index lookup",
                 };
-                format!(
-                    "{what} on {name} using {} ({})",
-                    index.name,
-                    pairs.join(", ")
-                )
+                let pairs = self.pairs(table, index, key.iter());
+                format!("{what} on {name} using {} ({pairs})", index.name)
             }
             Access::Index {
                 index,
                 ranges,
-                covering: covers,
+                covering,
             } => {
                 let index = &table.indexes[*index];
+                let on = format!("on {name} using {}", index.name);
                 match &ranges[..] {
                     [range] if range.is_all() => {
-                        format!(
-                            "{} on {name} using {}",
-                            covering(*covers, "Index scan"),
-                            index.name
-                        )
+                        format!("{} {on}", covers(*covering, "Index scan"))
                     }
                     [range] if !range.is_bounded() => {
-                        let pairs = index.parts.iter().zip(&range.equal);
-                        let pairs: Vec<String> = pairs
-                            .map(|(part, value)| {
-                                format!(
-                                    "{}={}",
-                                    part.display_text(table),
-                                    self.names.text(&value.value)
-                                )
-                            })
-                            .collect();
-                        format!(
-                            "{} on {name} using {} ({})",
-                            covering(*covers, "Index lookup"),
-                            index.name,
-                            pairs.join(", ")
-                        )
+                        let values = range.equal.iter().map(|part| &part.value);
+                        let pairs = self.pairs(table, index, values);
+                        format!("{} {on} ({pairs})", covers(*covering, "Index lookup"))
                     }
-                    ranges => {
-                        let texts: Vec<String> = ranges
-                            .iter()
-                            .take(3)
-                            .map(|range| self.range(table, index, range))
-                            .collect();
-                        let more = if ranges.len() > 3 {
-                            format!(" OR ({} more)", ranges.len() - 3)
-                        } else {
-                            String::new()
-                        };
-                        format!(
-                            "{} on {name} using {} over {}{more}",
-                            covering(*covers, "Index range scan"),
-                            index.name,
-                            texts.join(" OR ")
-                        )
-                    }
+                    ranges => format!(
+                        "{} {on} over {}",
+                        covers(*covering, "Index range scan"),
+                        self.ranges(table, index, ranges)
+                    ),
                 }
+            }
+            Access::Merge { operation, sources } => {
+                let in_order = sources.iter().all(|source| source.is_in_key_order(table));
+                match (operation, in_order) {
+                    (KeyOperation::Union, true) => "Deduplicate rows sorted by row ID",
+                    (KeyOperation::Union, false) => "Sort-deduplicate by row ID",
+                    (KeyOperation::Intersection, _) => "Intersect rows sorted by row ID",
+                }
+                .to_string()
+            }
+            Access::Skip(skip) => {
+                let index = &table.indexes[skip.index];
+                let purpose = match skip.taken {
+                    Taken::All => "",
+                    Taken::Ends { .. } => " for grouping",
+                };
+                let mut text = format!(
+                    "{}{purpose} on {name} using {}",
+                    covers(skip.covering, "Index skip scan"),
+                    index.name
+                );
+                let inner = skip.inner.iter().map(|range| (skip.prefix, range));
+                let bounds = skip.ranges.iter().map(|range| (0, range)).chain(inner);
+                let bounds: Vec<String> = bounds
+                    .filter(|(_, range)| !range.is_all())
+                    .map(|(first, range)| self.range(table, index, first, range))
+                    .collect();
+                if !bounds.is_empty() {
+                    let _ = write!(text, " over {}", bounds.join(", "));
+                }
+                text
             }
         }
     }
 
-    /// A range as a condition on the index's parts.
-    fn range(&self, table: &Table, index: &Index, range: &KeyRange) -> String {
+    /// Parts of an index with the values that they are looked up by.
+    fn pairs<'e>(
+        &self,
+        table: &Table,
+        index: &Index,
+        values: impl Iterator<Item = &'e Expr>,
+    ) -> String {
+        let pairs = index.parts.iter().zip(values).map(|(part, value)| {
+            let name = part.display_text(table);
+            format!("{name}={}", self.names.text(value))
+        });
+        pairs.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The first few ranges of an index.
+    fn ranges(&self, table: &Table, index: &Index, ranges: &[KeyRange]) -> String {
+        const SHOWN_MAX: usize = 3;
+        let shown = ranges.iter().take(SHOWN_MAX);
+        let mut texts: Vec<String> = shown
+            .map(|range| self.range(table, index, 0, range))
+            .collect();
+        if ranges.len() > SHOWN_MAX {
+            texts.push(format!("({} more)", ranges.len() - SHOWN_MAX));
+        }
+        texts.join(" OR ")
+    }
+
+    /// A range as a condition on the index's parts, from the `first` one on.
+    fn range(&self, table: &Table, index: &Index, first: usize, range: &KeyRange) -> String {
         let column = |at: usize| {
             index
                 .parts
-                .get(at)
+                .get(first + at)
                 .map_or("?", |part| part.display_text(table))
         };
         let mut parts: Vec<String> = range

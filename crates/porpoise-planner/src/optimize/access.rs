@@ -11,18 +11,19 @@ use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
+use crate::optimize::entries::on_entries;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
-use crate::optimize::sargs::{self, Sarg};
-use crate::plan::{Access, Node, RowLock, Scan};
+use crate::optimize::sargs::{self, Sargs};
+use crate::plan::{Access, KeyRange, Node, RowLock, Scan};
 use crate::query::{IndexChoice, Source};
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
 
 /// Finding the first row of a range.
-const SEEK: f64 = 6.0;
+pub(super) const SEEK: f64 = 6.0;
 /// Fetching a row by its primary key from a secondary index.
-const FETCH: f64 = 6.0;
+pub(super) const FETCH: f64 = 6.0;
 /// A row of a covering index is shorter than a table's.
 const COVERED: f64 = 0.8;
 /// Sorting a row, for each doubling of their number.
@@ -115,11 +116,11 @@ pub fn best(
     trials: &Trials,
 ) -> Path {
     let sargs = if conditions.is_empty() {
-        Vec::new()
+        Sargs::default()
     } else {
         sargs::sargs(binder, source.slot, table, conditions, available)
     };
-    Choice {
+    TableChoice {
         binder,
         source,
         table,
@@ -141,60 +142,65 @@ struct Equality {
     joins: bool,
 }
 
+/// Paths to choose from.
+enum Offered {
+    /// The only one that needs to be looked at.
+    Best(Path),
+    /// Paths, and the indexes that conditions could use.
+    Paths(Vec<Path>, Vec<usize>),
+}
+
 /// A table whose access path is to be chosen.
-struct Choice<'a> {
-    binder: &'a Binder<'a>,
-    source: &'a Source,
-    table: &'a Table,
-    conditions: &'a [&'a Expr],
-    wanted: &'a InterestingOrder,
+pub(super) struct TableChoice<'a> {
+    pub(super) binder: &'a Binder<'a>,
+    pub(super) source: &'a Source,
+    pub(super) table: &'a Table,
+    pub(super) conditions: &'a [&'a Expr],
+    pub(super) wanted: &'a InterestingOrder,
     /// How many rows the table has.
-    rows: f64,
+    pub(super) rows: f64,
     /// Some of them, if somebody has asked.
     sample: OnceCell<Option<Arc<TableSample>>>,
     trials: &'a Trials,
 }
 
-impl Choice<'_> {
-    fn best(&self, sargs: &[Sarg]) -> Path {
-        let (table, source) = (self.table, self.source);
-        let mut possible = Vec::new();
-        let mut paths: Vec<Path> = Vec::new();
-        if !source.hints.rows.force {
-            paths.push(self.full_scan());
-        }
-        for (position, index) in table.indexes.iter().enumerate() {
-            if !self.binder.sees(index) {
-                continue;
-            }
-            let covering = source.lock == RowLock::None
-                && index.kind != IndexKind::Primary
-                && covers(self.binder, source.slot, table, position);
-            let found = ranges::index_ranges(index, sargs).filter(|found| {
-                source.hints.allows(position) && self.allows_ranges(position, found)
-            });
-            if found.is_some() {
-                possible.push(position);
-            }
-            match found {
-                Some(found) if is_point(table, position, &found) => {
-                    let path = self.point(position, found, covering);
-                    if index.kind == IndexKind::Primary {
-                        // Nothing beats the primary key.
-                        return Path {
-                            possible: possible_keys(self.binder, table, source, sargs),
-                            ..path
-                        };
-                    }
-                    paths.push(path);
-                }
-                Some(found) => paths.push(self.range_scan(position, found, covering, sargs)),
-                None => paths.extend(self.index_scan(position, covering)),
-            }
-        }
+impl TableChoice<'_> {
+    /// The indexes that may be used to find rows by.
+    pub(super) fn usable_indexes(&self) -> impl Iterator<Item = usize> {
+        let indexes = self.table.indexes.iter().enumerate();
+        let usable = indexes.filter(|(position, index)| {
+            self.binder.sees(index) && self.source.hints.allows(*position)
+        });
+        usable.map(|(position, _)| position)
+    }
+
+    /// Those of them for which hints, or else a switch, let an optimisation be used.
+    pub(super) fn indexes_for(&self, kind: HintKind, is_on: bool) -> impl Iterator<Item = usize> {
+        let hints = &self.source.hints;
+        let usable = self.usable_indexes();
+        usable.filter(move |position| hints.is_on(kind, Some(*position), is_on))
+    }
+
+    /// Whether an index's entries hold all that the statement reads.
+    pub(super) fn is_covering(&self, position: usize) -> bool {
+        self.source.lock == RowLock::None
+            && self.table.indexes[position].kind != IndexKind::Primary
+            && covers(self.binder, self.source.slot, self.table, position)
+    }
+
+    /// The cheapest path of all that are offered.
+    fn best(&self, sargs: &Sargs<'_>) -> Path {
+        let (mut paths, mut possible) = match self.simple_paths(sargs) {
+            Offered::Best(path) => return path,
+            Offered::Paths(paths, possible) => (paths, possible),
+        };
+        paths.extend(self.unions(sargs));
+        paths.extend(self.intersection(sargs));
+        paths.extend(self.group_ends(sargs));
+        paths.extend(self.skip_scans(sargs));
         self.keep_forced_order(&mut paths);
         // A locking read locks keys that are not there, too, where it looks for single ones.
-        if source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
+        if self.source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
             paths.retain(|path| self.is_lookup(path));
         }
         let best = paths
@@ -206,6 +212,15 @@ impl Choice<'_> {
             in_order: false,
             ..self.full_scan()
         });
+        match &best.access {
+            Access::Skip(skip) => possible.push(skip.index),
+            Access::Merge { sources, .. } => {
+                possible.extend(sources.iter().map(|source| source.index));
+            }
+            Access::Full | Access::Index { .. } | Access::Point { .. } => {}
+        }
+        possible.sort_unstable();
+        possible.dedup();
         best.possible = possible;
         best
     }
@@ -227,7 +242,7 @@ impl Choice<'_> {
 
     /// Whether an index's order is the wanted one (`true`: read backward), and no hint forbids its
     /// use.
-    fn order_of(&self, position: usize, found: &IndexRanges) -> Option<bool> {
+    pub(super) fn order_of(&self, position: usize, found: &IndexRanges) -> Option<bool> {
         if !self.order_choice().allows(position) {
             return None;
         }
@@ -246,8 +261,47 @@ impl Choice<'_> {
         }
     }
 
+    /// A full scan, and what each index gives by itself: a point, ranges, or all its entries.
+    fn simple_paths(&self, sargs: &Sargs<'_>) -> Offered {
+        let (table, source) = (self.table, self.source);
+        let mut possible = Vec::new();
+        let mut paths: Vec<Path> = Vec::new();
+        if !source.hints.rows.force {
+            paths.push(self.full_scan());
+        }
+        for (position, index) in table.indexes.iter().enumerate() {
+            if !self.binder.sees(index) {
+                continue;
+            }
+            let covering = self.is_covering(position);
+            let mut candidates = ranges::index_ranges(&index.parts, sargs);
+            candidates.retain(|found| {
+                source.hints.allows(position) && self.allows_ranges(position, found)
+            });
+            if candidates.is_empty() {
+                paths.extend(self.index_scan(position, covering));
+                continue;
+            }
+            possible.push(position);
+            for found in candidates {
+                if !is_point(table, position, &found) {
+                    paths.push(self.range_scan(position, found, covering, sargs));
+                    continue;
+                }
+                let path = self.point(position, found, covering);
+                if index.kind == IndexKind::Primary {
+                    // Nothing beats the primary key.
+                    let possible = possible_keys(self.binder, table, source, sargs);
+                    return Offered::Best(Path { possible, ..path });
+                }
+                paths.push(path);
+            }
+        }
+        Offered::Paths(paths, possible)
+    }
+
     /// How many of the rows read pass the conditions that the access leaves to be checked.
-    fn passed(&self, exact: &[usize], read: f64) -> f64 {
+    pub(super) fn passed(&self, exact: &[usize], read: f64) -> f64 {
         if !self.binder.switches().condition_fanout_filter() {
             return read;
         }
@@ -279,7 +333,7 @@ impl Choice<'_> {
     }
 
     /// The table's sample. Of very few rows none is taken.
-    fn sample(&self) -> Option<&TableSample> {
+    pub(super) fn sample(&self) -> Option<&TableSample> {
         /// Trying conditions on fewer rows tells less than a guess.
         const ROWS_MIN: f64 = 10.0;
         let taken = self.sample.get_or_init(|| match self.rows < ROWS_MIN {
@@ -291,7 +345,10 @@ impl Choice<'_> {
 
     /// The part of the sample that passes some conditions, and the conditions that can't be tried on
     /// it. `None` without a sample or anything to try.
-    fn tried<'e>(&self, conditions: &[&'e Expr]) -> Option<(f64, SmallVec<[&'e Expr; 8]>)> {
+    pub(super) fn tried<'e>(
+        &self,
+        conditions: &[&'e Expr],
+    ) -> Option<(f64, SmallVec<[&'e Expr; 8]>)> {
         if conditions.is_empty() {
             return None;
         }
@@ -376,7 +433,7 @@ impl Choice<'_> {
     }
 
     /// What a row costs once the index is positioned.
-    fn row_cost(&self, index: usize, covering: bool) -> f64 {
+    pub(super) fn row_cost(&self, index: usize, covering: bool) -> f64 {
         match (self.table.indexes[index].kind, covering) {
             (IndexKind::Primary, _) => 1.0,
             (_, true) => COVERED,
@@ -431,44 +488,61 @@ impl Choice<'_> {
 
     /// How many rows lie in an index's ranges: as many as the sample says, and by guesses what it
     /// can't.
-    fn rows_of_ranges(&self, position: usize, found: &IndexRanges, sargs: &[Sarg]) -> f64 {
+    pub(super) fn rows_of_ranges(
+        &self,
+        position: usize,
+        found: &IndexRanges,
+        sargs: &Sargs<'_>,
+    ) -> f64 {
         let index = &self.table.indexes[position];
-        let guess = self.guessed_rows_of_ranges(position, found);
         let used = &index.parts[..found.parts];
-        let is_used = |sarg: &&Sarg| used.iter().any(|part| part.column == sarg.column);
-        let conditions = sargs.iter().filter(is_used);
-        let conditions = conditions.map(|sarg| self.conditions[sarg.condition]);
+        let of_used = sargs
+            .single
+            .iter()
+            .filter(|sarg| used.iter().any(|part| part.column == sarg.column));
+        let conditions = of_used.map(|sarg| sarg.condition).chain(found.alternatives);
+        let conditions = conditions.map(|condition| self.conditions[condition]);
         let conditions: SmallVec<[&Expr; 8]> = conditions.collect();
-        let most = match self.tried(&conditions) {
+        self.rows_passing(&conditions, || self.guessed_rows_of_ranges(position, found))
+    }
+
+    /// How many of the table's rows pass some conditions: as many as the sample says, and by the
+    /// guess what it can't.
+    pub(super) fn rows_passing(&self, conditions: &[&Expr], guess: impl FnOnce() -> f64) -> f64 {
+        let most = match self.tried(conditions) {
             // Some bounds are rows of other tables: each selects a part of what the others leave.
             Some((part, untried)) if !untried.is_empty() => {
-                return guess.min(self.rows * part).max(1.0);
+                return guess().min(self.rows * part).max(1.0);
             }
             Some((part, _)) => self.rows * part,
-            None => return guess,
+            None => return guess(),
         };
         let sampled = self.sample().map_or(1.0, |sample| sample.rows as f64);
         match most * sampled / self.rows >= 2.0 {
             true => most,
             // Too few rows of the sample to go by.
-            false => guess.min(most * 2.0).max(1.0),
+            false => guess().min(most * 2.0).max(1.0),
         }
     }
 
-    fn guessed_rows_of_ranges(&self, position: usize, found: &IndexRanges) -> f64 {
+    pub(super) fn guessed_rows_of_ranges(&self, position: usize, found: &IndexRanges) -> f64 {
         let rows = self.rows;
-        let fixed = found.parts - usize::from(found.bounded);
-        let per_range = if fixed == 0 {
-            rows
-        } else {
-            rows_per_key(self.table, position, fixed, rows)
+        // What is known of one key, by the number of its parts.
+        let mut per_key: SmallVec<[Option<f64>; 8]> = SmallVec::from_elem(None, found.parts + 1);
+        per_key[0] = Some(rows);
+        let of_range = |range: &KeyRange| {
+            let fixed = range.equal.len();
+            let per_key = *per_key[fixed]
+                .get_or_insert_with(|| rows_per_key(self.table, position, fixed, rows));
+            let part = match (&range.lower, &range.upper) {
+                (None, None) => 1.0,
+                (Some(_), Some(_)) => 0.05,
+                _ => 0.3333,
+            };
+            per_key * part
         };
-        let part = match (found.bounded, found.closed) {
-            (false, _) => 1.0,
-            (true, true) => 0.05,
-            (true, false) => 0.3333,
-        };
-        (per_range * part * found.ranges.len() as f64).clamp(1.0, rows.max(1.0))
+        let guess: f64 = found.ranges.iter().map(of_range).sum();
+        guess.clamp(1.0, rows.max(1.0))
     }
 
     /// A read of the ranges that conditions select.
@@ -477,16 +551,17 @@ impl Choice<'_> {
         position: usize,
         found: IndexRanges,
         covering: bool,
-        sargs: &[Sarg],
+        sargs: &Sargs<'_>,
     ) -> Path {
         let table = self.table;
         let read = self.rows_of_ranges(position, &found, sargs);
         let order = self.order_of(position, &found);
+        let reading = self.reading_cost(position, covering, &found, read);
         let exact = still_exact(self.source, table.indexes[position].kind, found.exact);
         Path {
             rows: read,
             passed: self.passed(&exact, read),
-            cost: found.ranges.len() as f64 * SEEK + read * self.row_cost(position, covering),
+            cost: found.ranges.len() as f64 * SEEK + reading,
             exact,
             parts: found.parts,
             reverse: order == Some(true),
@@ -538,7 +613,7 @@ impl Choice<'_> {
             Access::Index { index, ranges, .. } => ranges
                 .iter()
                 .all(|range| range.is_point(&self.table.indexes[*index])),
-            Access::Full => false,
+            Access::Full | Access::Merge { .. } | Access::Skip(_) => false,
         }
     }
 
@@ -566,14 +641,12 @@ fn possible_keys(
     binder: &Binder<'_>,
     table: &Table,
     source: &Source,
-    sargs: &[Sarg],
+    sargs: &Sargs<'_>,
 ) -> Vec<usize> {
     let usable = |(position, index): (usize, &porpoise_catalog::Index)| {
         let first = index.parts.first()?.column;
-        (binder.sees(index)
-            && source.hints.allows(position)
-            && sargs.iter().any(|sarg| sarg.column == first))
-        .then_some(position)
+        (binder.sees(index) && source.hints.allows(position) && sargs.select(first))
+            .then_some(position)
     };
     table
         .indexes
@@ -621,21 +694,13 @@ pub fn scan(
         let of_conditions = conditions.iter_mut();
         of_conditions.for_each(Expr::compute_constants_once);
     }
-    let draft = &mut binder.slots[slot.0 as usize];
-    let covering = match &path.access {
-        Access::Index {
-            index,
-            covering: true,
-            ..
-        }
-        | Access::Point {
-            index,
-            covering: true,
-            ..
-        } => Some(*index),
-        _ => None,
+    let single_index = path.access.single_index();
+    let (index_condition, conditions) = match single_index {
+        Some((index, false)) => on_entries(binder, source, table, (index, &path), conditions),
+        _ => (None, conditions),
     };
-    draft.covering = covering;
+    let draft = &mut binder.slots[slot.0 as usize];
+    draft.covering = single_index.and_then(|(index, covering)| covering.then_some(index));
     let columns_read = draft.used.clone();
     Node::Scan(Box::new(Scan {
         slot,
@@ -644,6 +709,7 @@ pub fn scan(
         reverse: path.reverse,
         lock: source.lock,
         columns_read,
+        index_condition,
         filter: conditions,
         rows_estimate: path.rows,
         filtered: if path.rows > 0.0 {

@@ -8,8 +8,10 @@ use porpoise_types::DataType;
 
 use crate::bind::Binder;
 use crate::optimize::order::InterestingOrder;
+use crate::optimize::skip::GroupEnds;
 use crate::optimize::{
     filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns, rows_of, semijoin,
+    skip,
 };
 use crate::plan::{Group, Node, Window, slots_of};
 use crate::query::{self, Block, Grouping, OutputColumn};
@@ -97,7 +99,7 @@ pub fn select(
         straight,
         subquery: _,
     } = block;
-    let wanted = match &group {
+    let mut wanted = match &group {
         Some(group) => order_for_grouping(group),
         None if windows.is_empty() => {
             let limit = limit
@@ -106,6 +108,14 @@ pub fn select(
             InterestingOrder::of_sort(&order, limit, offset.as_ref())
         }
         None => InterestingOrder::default(),
+    };
+    wanted.ends = match &group {
+        Some(group) => GroupEnds::of_grouping(&group.keys, &group.aggregates),
+        None if distinct && windows.is_empty() => {
+            let output: Vec<&Expr> = columns.iter().map(|column| &column.expr).collect();
+            GroupEnds::of_distinct(&output)
+        }
+        None => None,
     };
     let wanted_order = wanted.whole && group.is_none() && !wanted.sort.is_empty();
     let joined = from(binder, tree, conditions, straight, &wanted)?;
@@ -128,6 +138,7 @@ pub fn select(
         node = windowed(binder, node, window)?;
     }
     let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
+    let distinct = distinct && !skip::are_distinct(&node, &output);
     let sorts = !order.is_empty() && !in_order;
     // A volatile expression is computed once, before it is sorted or compared.
     if (distinct || sorts)
@@ -171,6 +182,7 @@ fn order_for_grouping(group: &Grouping) -> InterestingOrder {
             whole: group.rollup,
             rows: None,
             sort: Vec::new(),
+            ends: None,
         },
         _ => InterestingOrder::default(),
     }

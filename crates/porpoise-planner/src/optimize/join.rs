@@ -139,6 +139,11 @@ pub fn plan(
             in_order,
         });
     }
+    // A row that isn't at an end of its group may be the one that joins.
+    let wanted = &InterestingOrder {
+        ends: None,
+        ..wanted.clone()
+    };
     let (units, conditions) = take_apart(binder, tree, conditions);
     let all: SlotSet = units
         .iter()

@@ -33,13 +33,13 @@ pub fn first_row(binder: &Binder<'_>, node: Node, aggregates: &[Aggregate]) -> N
         whole: true,
         rows: Some(1.0),
         sort: Vec::new(),
+        ends: None,
     };
     let everything = IndexRanges::all();
     let (access, reverse) = match &scan.access {
         Access::Index { index, ranges, .. } if ranges.len() == 1 => {
             let found = IndexRanges {
                 ranges: ranges.clone(),
-                equal_parts: ranges[0].equal.len(),
                 ..everything
             };
             match order::of_index(table, slot, *index, &found, &wanted, true) {

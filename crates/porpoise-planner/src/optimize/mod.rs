@@ -9,8 +9,9 @@
 //! 3. disjunctions give what all their alternatives say ([`disjunction`]), and equalities are
 //!    carried on: `a = b AND b = 7` means `a = 7` ([`equality`]);
 //! 4. each table's access paths are found and costed: ranges over its indexes, of the conditions
-//!    that select one ([`sargs`], [`ranges`], [`access`]), some in an order that spares a sort
-//!    ([`order`]);
+//!    that select one ([`sargs`], [`ranges`], [`access`]), sets of keys from several indexes
+//!    ([`merge`]), entries of an index with leaps between them ([`skip`]), conditions on entries
+//!    ([`entries`]), some in an order that spares a sort ([`order`]);
 //! 5. the join order is searched, with nested loops or hash joins ([`join`]);
 //! 6. grouping, windows, DISTINCT, ORDER BY and LIMIT are put on top, sorting only what isn't in
 //!    order yet ([`block`]); MIN and MAX of an indexed column read one row ([`min_max`]).
@@ -18,9 +19,11 @@
 mod access;
 mod block;
 mod disjunction;
+mod entries;
 mod equality;
 mod estimate;
 mod join;
+mod merge;
 mod min_max;
 mod order;
 mod outer;
@@ -28,6 +31,7 @@ mod pushdown;
 mod ranges;
 mod sargs;
 mod semijoin;
+mod skip;
 pub mod split;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use porpoise_expr::{Expr, SlotId};
 
 use crate::optimize::estimate::limit_value;
 use crate::optimize::ranges::IndexRanges;
+use crate::optimize::skip::GroupEnds;
 
 /// An order that would spare a sort.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct InterestingOrder {
     pub rows: Option<f64>,
     /// ORDER BY, whatever its keys are.
     pub sort: Vec<SortKey>,
+    /// Of the rows of a group, those at its ends suffice. Of a query of one table alone.
+    pub ends: Option<GroupEnds>,
 }
 
 /// How many rows a LIMIT is taken to ask for that is not known yet.
@@ -45,6 +48,7 @@ impl InterestingOrder {
             whole: true,
             rows,
             sort: sort.cloned().collect(),
+            ends: None,
         }
     }
 
@@ -72,7 +76,7 @@ pub fn of_index(
     }
     let definition = &table.indexes[index];
     let single = found.ranges.len() <= 1;
-    let fixed = if single { found.equal_parts } else { 0 };
+    let fixed = found.equal_parts();
     let parts = columns_after(table, definition, fixed, extends);
     let is_fixed = |column: usize| {
         single

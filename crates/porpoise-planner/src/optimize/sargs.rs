@@ -27,38 +27,74 @@ pub enum Interval {
 
 /// A condition as intervals of a column.
 #[derive(Clone, Debug)]
-pub struct Sarg {
+pub struct Sarg<'e> {
     /// The condition's position among those that were looked at.
     pub condition: usize,
+    /// What says it, by itself: the condition, or a part of it. Of rows nothing does.
+    pub expr: Option<&'e Expr>,
     pub column: usize,
     pub intervals: Vec<Interval>,
     /// The intervals select no other rows than the condition: it need not be checked again.
     pub exact: bool,
 }
 
+/// A condition of which one of several alternatives has to hold.
+#[derive(Clone, Debug)]
+pub struct Alternatives<'e> {
+    /// The condition's position among those that were looked at.
+    pub condition: usize,
+    pub arms: Vec<Arm<'e>>,
+}
+
+/// One of the alternatives.
+#[derive(Clone, Debug)]
+pub struct Arm<'e> {
+    /// What of it is sargable; never empty. All are of the same condition.
+    pub sargs: Vec<Sarg<'e>>,
+    /// It says nothing else.
+    pub whole: bool,
+}
+
+/// The sargable conditions of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Sargs<'e> {
+    /// Those that are intervals of one column.
+    pub single: Vec<Sarg<'e>>,
+    pub alternatives: Vec<Alternatives<'e>>,
+}
+
+impl Sargs<'_> {
+    /// Whether ranges of an index that begins with this column can be made of a condition.
+    pub fn select(&self, first: usize) -> bool {
+        let is_first = |sarg: &Sarg<'_>| sarg.column == first;
+        self.single.iter().any(is_first)
+            || self.alternatives.iter().any(|alternatives| {
+                let mut arms = alternatives.arms.iter();
+                arms.all(|arm| arm.sargs.iter().any(is_first))
+            })
+    }
+}
+
 /// The sargable conditions of a table, when `available` slots are filled before it.
-pub fn sargs(
+pub fn sargs<'e>(
     binder: &Binder<'_>,
     slot: SlotId,
     table: &Table,
-    conditions: &[&Expr],
+    conditions: &[&'e Expr],
     available: &SlotSet,
-) -> Vec<Sarg> {
+) -> Sargs<'e> {
     let finder = Finder {
         binder,
         slot,
         table,
         available,
     };
-    let mut found = Vec::new();
-    for (number, condition) in conditions.iter().enumerate() {
-        if let Some((column, intervals, exact)) = finder.intervals(condition) {
-            found.push(Sarg {
-                condition: number,
-                column,
-                intervals,
-                exact,
-            });
+    let mut found = Sargs::default();
+    for (condition, expr) in conditions.iter().enumerate() {
+        if let Some(sarg) = finder.sarg(condition, expr) {
+            found.single.push(sarg);
+        } else if let Some(arms) = finder.arms(condition, expr) {
+            found.alternatives.push(Alternatives { condition, arms });
         }
     }
     found
@@ -76,6 +112,118 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    fn sarg<'e>(&self, condition: usize, expr: &'e Expr) -> Option<Sarg<'e>> {
+        let (column, intervals, exact) = self.intervals(expr)?;
+        Some(Sarg {
+            condition,
+            expr: Some(expr),
+            column,
+            intervals,
+            exact,
+        })
+    }
+
+    /// The alternatives of a condition, if each has something sargable.
+    fn arms<'e>(&self, condition: usize, expr: &'e Expr) -> Option<Vec<Arm<'e>>> {
+        match &expr.kind {
+            ExprKind::Or(parts) => {
+                let mut arms = Vec::with_capacity(parts.len());
+                for part in parts {
+                    match self.arms(condition, part) {
+                        Some(several) => arms.extend(several),
+                        None => arms.push(self.conjunction(condition, part)?),
+                    }
+                }
+                Some(arms)
+            }
+            ExprKind::InList {
+                operand,
+                list,
+                negated: false,
+                ..
+            } => {
+                let operands = row_elements(operand)?;
+                let arm = |item| self.equal_rows(condition, operands, row_elements(item)?);
+                list.iter().map(arm).collect()
+            }
+            ExprKind::Compare {
+                op: op @ (Comparison::Lt | Comparison::Le | Comparison::Gt | Comparison::Ge),
+                left,
+                right,
+                ..
+            } => self.ordered_rows(condition, *op, row_elements(left)?, row_elements(right)?),
+            _ => None,
+        }
+    }
+
+    /// Conditions that all hold in one alternative.
+    fn conjunction<'e>(&self, condition: usize, expr: &'e Expr) -> Option<Arm<'e>> {
+        let parts = match &expr.kind {
+            ExprKind::And(parts) => &parts[..],
+            _ => std::slice::from_ref(expr),
+        };
+        let sargs: Vec<Sarg<'e>> = parts
+            .iter()
+            .filter_map(|part| self.sarg(condition, part))
+            .collect();
+        arm(sargs, parts.len())
+    }
+
+    /// One of the rows of an IN list.
+    fn equal_rows(&self, condition: usize, left: &[Expr], right: &[Expr]) -> Option<Arm<'static>> {
+        let pairs = left.iter().zip(right);
+        let sargs = pairs
+            .filter_map(|(left, right)| self.pair(condition, Comparison::Eq, left, right))
+            .collect();
+        arm(sargs, left.len())
+    }
+
+    /// Rows compare by the first elements that differ: as many alternatives as there are elements.
+    fn ordered_rows(
+        &self,
+        condition: usize,
+        op: Comparison,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Option<Vec<Arm<'static>>> {
+        let strictly = match op {
+            Comparison::Lt | Comparison::Le => Comparison::Lt,
+            _ => Comparison::Gt,
+        };
+        let of_element = |differs: usize| {
+            let op_of = |at: usize| match at {
+                _ if at < differs => Comparison::Eq,
+                _ if differs + 1 < left.len() => strictly,
+                _ => op,
+            };
+            let pairs = left.iter().zip(right).enumerate().take(differs + 1);
+            let sargs = pairs
+                .filter_map(|(at, (left, right))| self.pair(condition, op_of(at), left, right))
+                .collect();
+            arm(sargs, differs + 1)
+        };
+        (0..left.len()).map(of_element).collect()
+    }
+
+    /// The comparison of two rows' elements of one place.
+    fn pair(
+        &self,
+        condition: usize,
+        op: Comparison,
+        left: &Expr,
+        right: &Expr,
+    ) -> Option<Sarg<'static>> {
+        let domain = Domain::of(&left.ty);
+        let (column, intervals, exact) = self.comparison(op, domain, left, right)?;
+        Some(Sarg {
+            condition,
+            expr: None,
+            column,
+            intervals,
+            exact,
+        })
+    }
+
     fn intervals(&self, condition: &Expr) -> Option<Intervals> {
         match &condition.kind {
             ExprKind::Compare {
@@ -171,23 +319,6 @@ impl Finder<'_> {
     }
 
     fn in_list(&self, operand: &Expr, list: &[Expr], domain: Domain) -> Option<Intervals> {
-        if let ExprKind::Row(operands) = &operand.kind {
-            // A row is in the list only if each of its elements is among those in its place.
-            return operands.iter().enumerate().find_map(|(at, operand)| {
-                let elements = list.iter().map(|item| match &item.kind {
-                    ExprKind::Row(elements) => elements.get(at),
-                    _ => None,
-                });
-                let elements: Vec<&Expr> = elements.collect::<Option<_>>()?;
-                let found = self.in_values(operand, &elements, Domain::of(&operand.ty))?;
-                Some((found.0, found.1, false))
-            });
-        }
-        let list: Vec<&Expr> = list.iter().collect();
-        self.in_values(operand, &list, domain)
-    }
-
-    fn in_values(&self, operand: &Expr, list: &[&Expr], domain: Domain) -> Option<Intervals> {
         let column = self.column(operand)?;
         let mut intervals = Vec::with_capacity(list.len());
         let mut exact = true;
@@ -268,6 +399,19 @@ impl Finder<'_> {
             });
         }
         all
+    }
+}
+
+/// An alternative of so many conditions, if some of them are sargable.
+fn arm(sargs: Vec<Sarg<'_>>, conditions: usize) -> Option<Arm<'_>> {
+    let whole = sargs.len() == conditions;
+    (!sargs.is_empty()).then_some(Arm { sargs, whole })
+}
+
+fn row_elements(expr: &Expr) -> Option<&[Expr]> {
+    match &expr.kind {
+        ExprKind::Row(elements) => Some(elements),
+        _ => None,
     }
 }
 

@@ -62,7 +62,12 @@ impl Node {
     /// The expressions of the node itself, without those of the nodes below it.
     pub(crate) fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Node::Scan(scan) => scan.filter.iter().chain(scan.access.exprs()).collect(),
+            Node::Scan(scan) => {
+                let of_entries = scan.index_condition.iter();
+                let of_entries = of_entries.flat_map(|condition| &condition.conditions);
+                let exprs = of_entries.chain(&scan.filter);
+                exprs.chain(scan.access.exprs()).collect()
+            }
             Node::Virtual { filter, .. } => filter.iter().collect(),
             Node::Values { rows, .. } => rows.iter().flatten().collect(),
             Node::JsonTable { doc, .. } => vec![doc],
@@ -115,6 +120,14 @@ impl Access {
             Access::Full => Vec::new(),
             Access::Point { key, .. } => key.iter().collect(),
             Access::Index { ranges, .. } => ranges.iter().flat_map(KeyRange::exprs).collect(),
+            Access::Merge { sources, .. } => {
+                let ranges = sources.iter().flat_map(|source| &source.ranges);
+                ranges.flat_map(KeyRange::exprs).collect()
+            }
+            Access::Skip(skip) => {
+                let ranges = skip.ranges.iter().chain(&skip.inner);
+                ranges.flat_map(KeyRange::exprs).collect()
+            }
         }
     }
 }
