@@ -11,12 +11,12 @@ use porpoise_core::memory::Charge;
 use porpoise_expr::cast::cast_value;
 use porpoise_expr::compare::{compare, comparison};
 use porpoise_expr::function::{Call, Eval, Function};
+use porpoise_expr::value_list::Found;
 use porpoise_expr::{Arithmetic, Comparison, Domain, EvalContext, Expr, ExprKind, SlotId};
 use porpoise_types::{Collation, DataType, Decimal, Loss, Value, convert};
 use smallvec::SmallVec;
 
 use crate::Exec;
-use crate::value_list::Found;
 
 /// Evaluation of expressions over the frame's current rows.
 pub trait Evaluate {

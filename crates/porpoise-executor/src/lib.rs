@@ -47,6 +47,7 @@ use hashbrown::HashMap;
 use porpoise_catalog::Catalog;
 use porpoise_core::error::{Error, Result};
 use porpoise_core::variables::SessionVars;
+use porpoise_expr::value_list::ValueList;
 use porpoise_expr::{EvalContext, Expr};
 use porpoise_mdl::{self as mdl, named_locks};
 use porpoise_planner::foreign_keys::ForeignKeyGraph;
@@ -62,7 +63,6 @@ use crate::eval::Evaluate;
 use operator::HashTable;
 use row_buffer::RowBuffer;
 use subquery::SubqueryState;
-use value_list::ValueList;
 
 /// The state of one execution of one statement.
 pub struct Exec<'a> {

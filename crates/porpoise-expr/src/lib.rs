@@ -9,7 +9,8 @@
 //! 4. [`context`] is what a function may ask of the statement that calls it.
 //! 5. [`cast`], [`compare`] and [`key`] are the arithmetic of values that evaluation and functions
 //!    share.
-//! 6. [`text`] prints expressions.
+//! 6. [`value_list`] is an IN list that values are looked up in.
+//! 7. [`text`] prints expressions.
 
 #![warn(missing_docs)]
 
@@ -22,6 +23,7 @@ pub mod key;
 pub mod text;
 pub mod tree;
 pub mod typing;
+pub mod value_list;
 
 pub use context::{EvalContext, Pace};
 pub use text::ColumnNames;

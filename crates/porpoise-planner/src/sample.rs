@@ -8,12 +8,14 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Bound;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 use porpoise_catalog::{Table, TableSample};
 use porpoise_core::error::Result;
 use porpoise_expr::compare::{compare, comparison};
+use porpoise_expr::value_list::{self, Found, SORTED_MIN, ValueList};
 use porpoise_expr::{Comparison, Domain, Expr, ExprKind, SlotId};
 use porpoise_storage::{Direction, Snapshot, SpaceId, Store};
 use porpoise_types::{DataType, Value};
@@ -187,11 +189,13 @@ fn try_anew(
     slot: SlotId,
     conditions: &[&Expr],
 ) -> Tried {
+    let lists = RefCell::default();
     let trial = |row| Trial {
         context,
         sample,
         slot,
         row,
+        lists: &lists,
     };
     let can_be = |condition: &&Expr| trial(0).truth(condition).is_some();
     let tried: SmallVec<[bool; 8]> = conditions.iter().map(can_be).collect();
@@ -210,7 +214,11 @@ struct Trial<'a> {
     sample: &'a TableSample,
     slot: SlotId,
     row: usize,
+    lists: &'a SortedLists,
 }
+
+/// Lists of constants by where they lie; `None` where not all can be told.
+type SortedLists = RefCell<Vec<(usize, Option<Rc<ValueList>>)>>;
 
 impl Trial<'_> {
     /// Whether a condition is true, false or unknown; `None` where that can't be told here.
@@ -245,33 +253,10 @@ impl Trial<'_> {
             ExprKind::InList {
                 operand,
                 list,
-                negated,
-                ..
-            } if let ExprKind::Row(operands) = &operand.kind => {
-                if list.len() * operands.len() > ROWS_MAX {
-                    return None;
-                }
-                let mut is_in = Some(false);
-                for item in list {
-                    let ExprKind::Row(items) = &item.kind else {
-                        return None;
-                    };
-                    is_in = either(is_in, self.compare_rows(Comparison::Eq, operands, items)?);
-                }
-                Some(is_in.map(|is| is != *negated))
-            }
-            ExprKind::InList {
-                operand,
-                list,
                 domain,
                 negated,
-            } if list.len() <= ROWS_MAX => {
-                let operand = self.value(operand)?;
-                let mut is_in = Some(false);
-                for item in list {
-                    let item = self.value(item)?;
-                    is_in = either(is_in, comparison(Comparison::Eq, &operand, &item, *domain));
-                }
+            } => {
+                let is_in = self.is_in(operand, list, *domain)?;
                 Some(is_in.map(|is| is != *negated))
             }
             ExprKind::IsNull { operand, negated } => {
@@ -301,27 +286,79 @@ impl Trial<'_> {
         }
     }
 
-    /// Rows compare by the first elements that differ.
+    /// Whether a value, or a row of values, is in a list.
+    fn is_in(&self, operand: &Expr, list: &[Expr], domain: Domain) -> Option<Option<bool>> {
+        let operands = value_list::elements(operand);
+        let domains: SmallVec<[Domain; 4]> = match &operand.kind {
+            ExprKind::Row(_) => operands.iter().map(|part| Domain::of(&part.ty)).collect(),
+            _ => SmallVec::from_elem(domain, 1),
+        };
+        if list.len() >= SORTED_MIN {
+            let row: Option<SmallVec<[Value; 4]>> =
+                operands.iter().map(|x| self.owned(x)).collect();
+            let list = self.sorted_list(list, &domains)?;
+            return Some(match list.find(&row?, &domains) {
+                Found::Yes => Some(true),
+                Found::No => Some(false),
+                Found::Unknown => None,
+            });
+        }
+        let mut is_in = Some(false);
+        for item in list {
+            let mut is_equal = Some(true);
+            let pairs = operands.iter().zip(value_list::elements(item));
+            for ((operand, item), domain) in pairs.zip(&domains) {
+                let (operand, item) = (self.value(operand)?, self.value(item)?);
+                is_equal = both(
+                    is_equal,
+                    comparison(Comparison::Eq, &operand, &item, *domain),
+                );
+            }
+            is_in = either(is_in, is_equal);
+        }
+        Some(is_in)
+    }
+
+    /// A list of constants, sorted for the first row and kept for the others.
+    fn sorted_list(&self, list: &[Expr], domains: &[Domain]) -> Option<Rc<ValueList>> {
+        let number = list.as_ptr() as usize;
+        if let Some((_, known)) = self.lists.borrow().iter().find(|(of, _)| *of == number) {
+            return known.clone();
+        }
+        let row = |item| -> Option<Box<[Value]>> {
+            let elements = value_list::elements(item).iter();
+            let value = |element: &Expr| match element.is_constant() {
+                true => self.owned(element),
+                false => None,
+            };
+            elements.map(value).collect()
+        };
+        let rows: Option<Vec<Box<[Value]>>> = list.iter().map(row).collect();
+        let sorted = rows.map(|rows| Rc::new(ValueList::new(rows, domains)));
+        self.lists.borrow_mut().push((number, sorted.clone()));
+        sorted
+    }
+
+    fn owned(&self, expr: &Expr) -> Option<Value> {
+        self.value(expr).map(Cow::into_owned)
+    }
+
+    /// Rows are ordered by the first elements that differ.
     fn compare_rows(&self, op: Comparison, left: &[Expr], right: &[Expr]) -> Option<Option<bool>> {
         let strictly = match op {
             Comparison::Lt | Comparison::Le => Comparison::Lt,
             Comparison::Gt | Comparison::Ge => Comparison::Gt,
-            Comparison::Eq => Comparison::Eq,
-            Comparison::Ne | Comparison::NullSafeEq => return None,
+            Comparison::Eq | Comparison::Ne | Comparison::NullSafeEq => return None,
         };
-        let mut equal = Some(true);
-        let mut is = Some(false);
+        let (mut is, mut equal) = (Some(false), Some(true));
         for (left, right) in left.iter().zip(right) {
             let domain = Domain::of(&left.ty);
             let (left, right) = (self.value(left)?, self.value(right)?);
             let told = |op| comparison(op, &left, &right, domain);
-            if op != Comparison::Eq {
-                is = either(is, both(equal, told(strictly)));
-            }
+            is = either(is, both(equal, told(strictly)));
             equal = both(equal, told(Comparison::Eq));
         }
         Some(match op {
-            Comparison::Eq => equal,
             Comparison::Le | Comparison::Ge => either(is, equal),
             _ => is,
         })
