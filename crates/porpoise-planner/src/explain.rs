@@ -96,6 +96,11 @@ pub fn format(explain: &ast::Explain, session: &SessionVars) -> Result<Format> {
     }
 }
 
+/// The operators of a plan, a line each, as the tree form has them.
+pub(crate) fn operators(plan: &Plan) -> Vec<String> {
+    tree::tree(plan, &[]).lines().map(str::to_string).collect()
+}
+
 /// The columns and rows of an EXPLAIN. `sql` is the statement's text; `measures` what the operators
 /// did, if the plan was measured.
 pub fn explain(

@@ -7,7 +7,7 @@
 //!    effect; [`unsupported`] has the options of other servers that are no variables here.
 //! 4. [`globals`] holds the global values, and hands new sessions theirs.
 //! 5. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
-//!    statement of it.
+//!    statement of it, [`traces`] what the optimizer told of its last ones.
 //! 6. [`hintable`]: what a statement sets for itself.
 //! 7. Here: which of a variable's values is meant, reading it, and changing it.
 //!
@@ -27,6 +27,7 @@ mod sql_mode;
 mod start_up;
 mod statement;
 mod table;
+mod traces;
 pub mod unsupported;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use sql_mode::SqlMode;
 pub use start_up::{OptionKind, option};
 pub use statement::StatementContext;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
+pub use traces::{OptimizerTraces, StatementTrace};
 
 use crate::error::{Error, Level, Result};
 

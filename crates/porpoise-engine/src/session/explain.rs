@@ -49,9 +49,7 @@ impl Session {
         let statement = explained_statement(explain)?;
         let format = planner::explain::format(explain, &self.state)?;
         let catalog = self.shared.catalog.load_full();
-        let context = self.context(&catalog, sql, types);
-        let plan = planner::plan(statement, &context);
-        let mut plan = plan.map_err(|failed| self.refuse(failed))?;
+        let mut plan = self.plan_traced(statement, &catalog, sql, types)?;
         check::explained(&self.state, &self.shared.accounts, &plan)?;
         let (measures, commit) = match explain.analyze {
             true => {

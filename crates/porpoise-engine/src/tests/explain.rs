@@ -218,3 +218,62 @@ fn the_traditional_form_tells_what_operators_do() {
         "{distinct}"
     );
 }
+
+#[test]
+fn the_optimizer_tells_of_its_choices() {
+    let mut db = tables();
+    let traces = "SELECT QUERY, TRACE, MISSING_BYTES_BEYOND_MAX_MEM_SIZE, INSUFFICIENT_PRIVILEGES \
+                  FROM information_schema.OPTIMIZER_TRACE";
+    let sql = "SELECT * FROM a JOIN b ON a.id = b.id WHERE a.x = 3";
+    db.run(sql);
+    assert!(db.rows(traces).is_empty());
+    db.run("SET optimizer_trace = 'enabled=on'");
+    db.run(sql);
+    // What reads traces leaves none.
+    for _ in 0..2 {
+        let told = &db.rows(traces)[0];
+        assert!(told.starts_with(&format!("{sql}|{{\n  \"steps\": [")), "{told}");
+        assert!(told.ends_with("|0|0"), "{told}");
+    }
+    let step = |db: &mut Db, path: &str| {
+        db.rows(&format!(
+            "SELECT JSON_EXTRACT(TRACE, '{path}') FROM information_schema.OPTIMIZER_TRACE"
+        ))
+        .join("\n")
+    };
+    let paths = step(&mut db, "$**.table_access.considered_access_paths");
+    assert!(paths.contains("\"index\": \"x\""), "{paths}");
+    assert!(paths.contains("\"cause\": \"least cost\""), "{paths}");
+    let order = step(&mut db, "$**.chosen_join_order.tables[*].table");
+    assert_eq!(order, "[\"a\", \"b\"]");
+    let conditions = step(&mut db, "$**.condition_processing.resulting_conditions");
+    assert_eq!(conditions, "[[\"(a.x = 3)\"]]");
+    assert!(step(&mut db, "$**.plan[0]").contains("Nested loop inner join"));
+
+    db.run("SELECT * FROM (SELECT * FROM a) d WHERE id IN (SELECT x FROM b WHERE b.y = d.y)");
+    let transformations = step(&mut db, "$**.transformation.to");
+    assert!(transformations.contains("part of the query around it"), "{transformations}");
+    assert!(transformations.contains("semijoin"), "{transformations}");
+
+    db.run("SET optimizer_trace_features = 'greedy_search=off,range_optimizer=off'");
+    db.run("PREPARE p FROM 'SELECT * FROM a JOIN b USING (id)'");
+    db.run("EXECUTE p");
+    assert_eq!(step(&mut db, "$**.join_step"), "NULL");
+    assert_eq!(step(&mut db, "$**.table_access"), "NULL");
+    db.run("SET optimizer_trace_max_mem_size = 10");
+    db.run(sql);
+    let told = &db.rows(traces)[0];
+    assert!(!told.ends_with("|0|0") && told.ends_with("|0"), "{told}");
+    db.run("SET optimizer_trace_max_mem_size = default, optimizer_trace = 'one_line=on'");
+    db.run("SET optimizer_trace_offset = -2, optimizer_trace_limit = 2");
+    for x in 0..3 {
+        db.run(&format!("SELECT * FROM a WHERE x = {x}"));
+    }
+    let told = db.rows("SELECT QUERY FROM information_schema.OPTIMIZER_TRACE");
+    assert_eq!(told, ["SELECT * FROM a WHERE x = 1", "SELECT * FROM a WHERE x = 2"]);
+    let lines = "SELECT MAX(TRACE LIKE '%\n%') FROM information_schema.OPTIMIZER_TRACE";
+    assert_eq!(db.rows(lines), ["0"]);
+    db.run("SET optimizer_trace = 'enabled=off'");
+    db.run(sql);
+    assert_eq!(db.rows(traces).len(), 2);
+}

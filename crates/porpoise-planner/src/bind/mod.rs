@@ -44,7 +44,7 @@ use crate::foreign_keys::{self, ForeignKeyGraph};
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{Context, UnknownContents, optimize};
+use crate::{Context, UnknownContents, explain, optimize};
 use change_target::ChangeTarget;
 use hints::{Hints, TableOrder};
 use scope::{Columns, ComputedColumn, Relation, Scope};
@@ -414,7 +414,14 @@ impl Binder<'_> {
     /// Makes a plan of what is bound; or an error, with what had been named by then.
     fn plan(mut self, bind: impl FnOnce(&mut Self) -> Result<PlanKind>) -> Result<Plan, PlanError> {
         match bind(&mut self) {
-            Ok(kind) => Ok(self.finish(kind)),
+            Ok(kind) => {
+                let context = self.context;
+                let plan = self.finish(kind);
+                if let Some(trace) = context.trace {
+                    trace.push_plan(explain::operators(&plan));
+                }
+                Ok(plan)
+            }
             Err(error) => Err(PlanError {
                 error,
                 accesses: self.accesses.finish(),
@@ -539,6 +546,7 @@ fn bind_alone<R>(
         literals: &[],
         sql: b"",
         contents: &UnknownContents,
+        trace: None,
     };
     let mut binder = Binder::new(&context);
     let bound = bind(&mut binder)?;

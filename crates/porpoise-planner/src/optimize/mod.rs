@@ -47,6 +47,7 @@ use crate::bind::hints::{Others, TableOrder};
 use crate::plan::{Node, RowLock, Subplan, slots_of};
 use crate::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::slot_set::SlotSet;
+use crate::trace;
 
 /// Plans a query: its node, and the expressions that make its result of the node's slots.
 pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)> {
@@ -376,6 +377,13 @@ fn from(
     });
     failed?;
     equality::propagate(&mut conditions);
+    binder.trace("condition_processing", || {
+        let resulting = conditions.iter().map(|condition| binder.text_of(condition));
+        vec![
+            ("condition", trace::text("WHERE")),
+            ("resulting_conditions", trace::texts(resulting)),
+        ]
+    });
     let outer = outer_slots(binder, &tree, &conditions);
     Ok(join::plan(binder, &tree, conditions, &outer, wanted))
 }

@@ -68,6 +68,9 @@ pub fn convert(
             && join.kind == LogicalJoin::Semi
             && drives(binder, &tree, &kept, &join.operands, &bound)
         {
+            binder.trace_transformation("IN (SELECT)", "join with distinct rows", || {
+                binder.text_of(&condition)
+            });
             let (source, columns) = distinct_source(binder, bound)?;
             kept.extend(join.equalities(columns));
             tree = JoinTree::Join {
@@ -98,6 +101,18 @@ pub fn convert(
             ..
         } = *block;
         let kind = join.kind;
+        let to = match kind {
+            LogicalJoin::Anti => "antijoin",
+            _ => "semijoin",
+        };
+        let from_subquery = match condition.kind {
+            ExprKind::Subquery {
+                kind: SubqueryKind::Exists { .. },
+                ..
+            } => "EXISTS (SELECT)",
+            _ => "IN (SELECT)",
+        };
+        binder.trace_transformation(from_subquery, to, || binder.text_of(&condition));
         on.extend(join.equalities(columns.into_iter().map(|column| column.expr)));
         let mut right = from;
         right.for_each_source_mut(&mut |source| source.hints.joined_as = Some(strategies));
@@ -225,6 +240,9 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
     {
         return;
     }
+    binder.trace_transformation("IN (SELECT)", "EXISTS (CORRELATED SELECT)", || {
+        binder.text_of(expr)
+    });
     let columns = bound.columns.iter().map(|column| &column.expr);
     let pairs = operands.into_iter().zip(columns).zip(domains);
     let looked_for: Vec<Expr> = pairs

@@ -13,6 +13,7 @@ use porpoise_expr::{Comparison, Expr, ExprKind};
 use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
+use crate::json_text::Item;
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{access, expr_slots};
@@ -20,6 +21,7 @@ use crate::plan::{JoinKind, RowLock};
 use crate::query::{JoinTree, SourceKind};
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
+use crate::trace;
 
 /// Up to this many units every order is tried.
 const SEARCH_MAX: usize = 10;
@@ -40,6 +42,16 @@ pub enum Method {
     Hash,
     /// The hash table is kept for the query's next execution.
     KeptHash,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Method::Loop => "nested loop",
+            Method::Hash => "hash join",
+            Method::KeptHash => "hash join, kept for all executions",
+        }
+    }
 }
 
 /// Units joined one after the other.
@@ -108,9 +120,15 @@ fn best_order_of_some(
     if units.len() <= depth
         && let Some(order) = search.exhaustive()
     {
+        search.trace_chosen(
+            &order,
+            "all orders, the cheapest of each set of tables kept",
+        );
         return order;
     }
-    search.greedy()
+    let order = search.greedy();
+    search.trace_chosen(&order, "greedy");
+    order
 }
 
 /// A unit, with what the search asks of it.
@@ -294,12 +312,53 @@ impl Search<'_, '_> {
             JoinKind::Semi => order.rows * passed.min(1.0),
             JoinKind::Anti => order.rows * (1.0 - passed).clamp(0.1, 1.0),
         };
-        Step {
+        let step = Step {
             number,
             method: method.0,
             cost: order.cost + method.1 + rows * PASS,
             rows,
-        }
+        };
+        self.binder.trace_search("join_step", || {
+            vec![
+                ("joined_before", trace::texts(self.names_in(order))),
+                ("table", trace::text(self.name_of(number))),
+                ("nested_loop_cost", Item::Real(order.rows * (open + OPEN))),
+                ("method", trace::text(method.0.name())),
+                ("cost_of_step", Item::Real(method.1)),
+                ("rows", Item::Real(rows)),
+                ("cost_for_prefix", Item::Real(step.cost)),
+            ]
+        });
+        step
+    }
+
+    /// The tables of a unit.
+    fn name_of(&self, number: usize) -> String {
+        let slots = &self.candidates[number].unit.slots;
+        self.binder.names_of(slots).join(", ")
+    }
+
+    /// The tables of an order, in order.
+    fn names_in(&self, order: &Order) -> Vec<String> {
+        order.steps.iter().map(|(n, _)| self.name_of(*n)).collect()
+    }
+
+    /// Tells of the order that was chosen, and why.
+    fn trace_chosen(&self, order: &Order, how: &str) {
+        self.binder.trace_search("chosen_join_order", || {
+            let steps = order.steps.iter().map(|(number, method)| {
+                Item::Object(vec![
+                    ("table", trace::text(self.name_of(*number))),
+                    ("method", trace::text(method.name())),
+                ])
+            });
+            vec![
+                ("search", trace::text(how)),
+                ("tables", Item::Array(steps.collect())),
+                ("rows", Item::Real(order.rows)),
+                ("cost", Item::Real(order.cost)),
+            ]
+        });
     }
 
     fn extended(&self, order: &Order, step: Step) -> Order {
