@@ -167,6 +167,7 @@ fn formats_are_asked_for_or_set() {
     assert!(analyzed.contains("\"actual_rows\": 1.0"), "{analyzed}");
     db.run("SET explain_format = DEFAULT");
     db.fails("EXPLAIN ANALYZE FORMAT=TRADITIONAL SELECT 1", 1235);
+    db.fails("EXPLAIN FORMAT=POETRY SELECT 1", 1791);
     db.fails("EXPLAIN INTO @plan SELECT 1", 1235);
     assert_eq!(
         db.run("EXPLAIN FORMAT=JSON INTO @plan SELECT * FROM a")
@@ -232,7 +233,10 @@ fn the_optimizer_tells_of_its_choices() {
     // What reads traces leaves none.
     for _ in 0..2 {
         let told = &db.rows(traces)[0];
-        assert!(told.starts_with(&format!("{sql}|{{\n  \"steps\": [")), "{told}");
+        assert!(
+            told.starts_with(&format!("{sql}|{{\n  \"steps\": [")),
+            "{told}"
+        );
         assert!(told.ends_with("|0|0"), "{told}");
     }
     let step = |db: &mut Db, path: &str| {
@@ -252,7 +256,10 @@ fn the_optimizer_tells_of_its_choices() {
 
     db.run("SELECT * FROM (SELECT * FROM a) d WHERE id IN (SELECT x FROM b WHERE b.y = d.y)");
     let transformations = step(&mut db, "$**.transformation.to");
-    assert!(transformations.contains("part of the query around it"), "{transformations}");
+    assert!(
+        transformations.contains("part of the query around it"),
+        "{transformations}"
+    );
     assert!(transformations.contains("semijoin"), "{transformations}");
 
     db.run("SET optimizer_trace_features = 'greedy_search=off,range_optimizer=off'");
@@ -270,7 +277,10 @@ fn the_optimizer_tells_of_its_choices() {
         db.run(&format!("SELECT * FROM a WHERE x = {x}"));
     }
     let told = db.rows("SELECT QUERY FROM information_schema.OPTIMIZER_TRACE");
-    assert_eq!(told, ["SELECT * FROM a WHERE x = 1", "SELECT * FROM a WHERE x = 2"]);
+    assert_eq!(
+        told,
+        ["SELECT * FROM a WHERE x = 1", "SELECT * FROM a WHERE x = 2"]
+    );
     let lines = "SELECT MAX(TRACE LIKE '%\n%') FROM information_schema.OPTIMIZER_TRACE";
     assert_eq!(db.rows(lines), ["0"]);
     db.run("SET optimizer_trace = 'enabled=off'");
