@@ -155,12 +155,9 @@ pub fn set(
         let feature = format!("{}={shown}", variable.name);
         return Err(Error::not_supported_yet(feature));
     }
-    if let Kind::Flags(flags) = variable.kind {
-        let bits = |value: &Value| flags.changed(0, text(value)).unwrap_or(0);
-        for flag in flags.without_effect(bits(&before), bits(&value)) {
-            let warning = Error::flag_has_no_effect(flag, variable.name);
-            state.warn(Level::Warning, warning.into_condition());
-        }
+    for flag in variable.flags_without_effect(&before, &value) {
+        let warning = Error::flag_has_no_effect(flag, variable.name);
+        state.warn(Level::Warning, warning.into_condition());
     }
     if variable.usage == Use::Inert && before != value {
         state.warn(
