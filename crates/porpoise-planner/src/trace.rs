@@ -11,6 +11,7 @@
 //! | `table_access` | the ways to a table's rows that were compared, with the tables read before it |
 //! | `join_step` | the tables of an order, the next one, the ways to join it |
 //! | `chosen_join_order` | the order |
+//! | `rewritten_query` | a query as text, after all transformations |
 //! | `plan` | the operators, as EXPLAIN FORMAT=TREE prints them |
 
 use std::cell::{Cell, RefCell};
@@ -22,8 +23,8 @@ use crate::bind::Binder;
 use crate::json_text::{Item, Members};
 use crate::slot_set::SlotSet;
 
-/// What is to be traced.
-#[derive(Clone, Copy, Debug)]
+/// What is to be traced; by default, a query's text alone.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TraceOptions {
     /// The steps without line breaks.
     pub is_one_line: bool,
@@ -43,6 +44,7 @@ pub struct Trace {
     /// Of steps that were not kept.
     missing_bytes: Cell<usize>,
     is_unwanted: Cell<bool>,
+    query: RefCell<String>,
 }
 
 impl Trace {
@@ -54,6 +56,7 @@ impl Trace {
             bytes: Cell::new(0),
             missing_bytes: Cell::new(0),
             is_unwanted: Cell::new(false),
+            query: RefCell::default(),
         }
     }
 
@@ -85,6 +88,22 @@ impl Trace {
         }
         self.bytes.set(bytes);
         self.steps.borrow_mut().push(text);
+    }
+
+    /// A query, rewritten; empty for another statement.
+    pub fn query(&self) -> String {
+        self.query.borrow().clone()
+    }
+
+    /// A query, rewritten.
+    pub(crate) fn push_query(&self, query: String) {
+        if !query.is_empty() {
+            self.push(Item::Object(vec![(
+                "rewritten_query",
+                text(query.as_str()),
+            )]));
+        }
+        self.query.replace(query);
     }
 
     /// The lines of the plan.
@@ -173,6 +192,10 @@ impl ColumnNames for SlotNames<'_, '_> {
         let Some(draft) = self.binder.slots.get(slot.0 as usize) else {
             return;
         };
+        if let Some(text) = self.binder.texts.computed.get(&(slot, column)) {
+            out.push_str(text);
+            return;
+        }
         let of_table = draft
             .table
             .as_ref()

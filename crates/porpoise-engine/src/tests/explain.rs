@@ -287,3 +287,60 @@ fn the_optimizer_tells_of_its_choices() {
     db.run(sql);
     assert_eq!(db.rows(traces).len(), 2);
 }
+
+#[test]
+fn a_note_has_the_query_as_it_was_rewritten() {
+    let mut db = tables();
+    let mut note = |sql: &str| {
+        db.rows(&format!("EXPLAIN {sql}"));
+        let warnings = db.rows("SHOW WARNINGS");
+        let [note] = &warnings[..] else {
+            panic!("{sql}: {warnings:?}")
+        };
+        note.trim_start_matches("Note|1003|").to_string()
+    };
+    assert_eq!(
+        note(
+            "SELECT a.id FROM (SELECT * FROM a WHERE x = 3) a LEFT JOIN b ON a.id = b.id WHERE b.y > 5"
+        ),
+        "/* select#1 */ select a.id AS `id` from `d`.`a` join `d`.`b` on((a.id = b.id)) \
+         where ((b.y > 5) and (a.x = 3))"
+    );
+    for (sql, part) in [
+        (
+            "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y = a.y)",
+            "`d`.`a` semi join `d`.`b` on(",
+        ),
+        (
+            "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.y = a.y)",
+            "anti join",
+        ),
+        (
+            "SELECT x, COUNT(*) n FROM a GROUP BY x HAVING n > 2 ORDER BY n DESC LIMIT 3",
+            "select a.x AS `x`,count(0) AS `n` from `d`.`a` group by a.x having (count(0) > 2) \
+             order by count(0) desc limit 3",
+        ),
+        (
+            "SELECT (SELECT MAX(y) FROM b WHERE b.x = a.x) m FROM a",
+            "(/* select#2 */ select max(b.y) AS `MAX(y)` from `d`.`b` where (b.x = a.x))",
+        ),
+        (
+            "SELECT * FROM (SELECT DISTINCT x FROM b) d",
+            "from (/* select#2 */ select distinct b.x AS `x` from `d`.`b`) `d`",
+        ),
+        (
+            "SELECT x FROM a UNION ALL SELECT y FROM b",
+            "from `d`.`a` union all /* select#2 */ select b.y AS `y` from `d`.`b`",
+        ),
+    ] {
+        let note = note(sql);
+        assert!(note.contains(part), "{sql}: {note}");
+    }
+    // Notes may be unwanted; other statements have none.
+    db.run("SET sql_notes = 0");
+    db.rows("EXPLAIN SELECT 1");
+    assert!(db.rows("SHOW WARNINGS").is_empty());
+    db.run("SET sql_notes = 1");
+    db.rows("EXPLAIN DELETE FROM a");
+    assert!(db.rows("SHOW WARNINGS").is_empty());
+}

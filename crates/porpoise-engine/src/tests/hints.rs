@@ -57,7 +57,7 @@ impl Db {
     fn warned(&mut self, sql: &str) -> Vec<String> {
         self.rows(sql);
         let warnings = self.rows("SHOW WARNINGS");
-        let warnings = warnings.iter();
+        let warnings = warnings.iter().filter(|row| !row.starts_with("Note|"));
         warnings
             .map(|row| row.trim_start_matches("Warning|").to_string())
             .collect()

@@ -26,6 +26,7 @@ mod order;
 mod outer;
 mod pushdown;
 mod ranges;
+mod rewritten;
 mod sargs;
 mod semijoin;
 
@@ -40,11 +41,12 @@ use block::{limited, projected, select, sorted};
 pub use estimate::{is_measured_scan, rows_of};
 use order::InterestingOrder;
 pub use outer::source_slots;
+pub use rewritten::QueryTexts;
 pub use semijoin::SUBQUERY_NAME;
 
 use crate::bind::Binder;
 use crate::bind::hints::{Others, TableOrder};
-use crate::plan::{Node, RowLock, Subplan, slots_of};
+use crate::plan::{Node, RowLock, SetOperator, Subplan, slots_of};
 use crate::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::slot_set::SlotSet;
 use crate::trace;
@@ -80,6 +82,7 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             inputs,
         } => {
             let mut planned = Vec::with_capacity(inputs.len());
+            let mut texts = Vec::new();
             for mut input in inputs {
                 // The rows of each input beyond the whole's LIMIT are never asked for; sorting them
                 // is for nothing.
@@ -87,7 +90,9 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
                     input.order.clear();
                 }
                 planned.push(self::query(binder, input)?);
+                texts.push(std::mem::take(&mut binder.texts.last));
             }
+            binder.keep_union_text(op, distinct, &texts);
             Node::SetOperation {
                 slot,
                 op,
@@ -103,7 +108,10 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             working,
         } => {
             let (seed, seed_output) = self::query(binder, *seed)?;
+            let mut texts = vec![std::mem::take(&mut binder.texts.last)];
             let (step, step_output) = self::query(binder, *step)?;
+            texts.push(std::mem::take(&mut binder.texts.last));
+            binder.keep_union_text(SetOperator::Union, distinct, &texts);
             let (seed, step) = (Box::new(seed), Box::new(step));
             Node::Recursive {
                 slot,
@@ -196,8 +204,11 @@ pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         true => 1.0,
         false => binder.executions * binder.block_rows.max(1.0),
     };
+    let joined = binder.hold_joined_text();
     let planned = for_executions(binder, executions, |binder| query(binder, bound));
     let (mut node, output) = planned?;
+    binder.keep_subquery_text(number);
+    binder.return_joined_text(joined);
     if exists && !matches!(node, Node::Limit { .. }) {
         let one = Expr::literal(Value::Int(1), DataType::BIGINT);
         node = Node::Limit {
@@ -343,6 +354,7 @@ fn from(
 ) -> Result<Joined> {
     if let JoinTree::One = tree {
         plan_subqueries_of(binder, &mut conditions)?;
+        binder.keep_joined_text(&tree, &conditions);
         let node = filtered(Node::One, conditions);
         return Ok(Joined {
             node,
@@ -377,6 +389,7 @@ fn from(
     });
     failed?;
     equality::propagate(&mut conditions);
+    binder.keep_joined_text(&tree, &conditions);
     binder.trace("condition_processing", || {
         let resulting = conditions.iter().map(|condition| binder.text_of(condition));
         vec![
@@ -433,6 +446,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
         SourceKind::Derived { query } => {
             let free = free_slots(binder, &query);
             let (node, output) = prepared(binder, *query, &free)?;
+            binder.keep_derived_text(binder.materializations);
             binder.materializations += 1;
             let rows = rows_of(&node);
             SourceKind::Planned {
@@ -449,6 +463,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
             if let Some(query) = binder.common_tables.get_mut(number).and_then(Option::take) {
                 let free = free_slots(binder, &query);
                 let (node, output) = prepared(binder, query, &free)?;
+                binder.keep_derived_text(binder.materializations);
                 binder.materializations += 1;
                 let rows = rows_of(&node);
                 binder.planned_common_tables.push((

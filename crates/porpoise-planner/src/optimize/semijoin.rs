@@ -415,6 +415,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
         .collect();
     let slot = binder.new_slot(SUBQUERY_NAME, types.clone(), names);
     let (node, output) = optimize::query(binder, query)?;
+    binder.keep_derived_text(binder.materializations);
     let node = crate::plan::Node::Distinct {
         input: Box::new(node),
         keys: output.clone(),
