@@ -566,6 +566,7 @@ errors! {
     RegexpInvalidRange regexp_invalid_range() = 3697 "HY000" "The regular expression contains an [x-y] character range where x comes after y.";
     RegexpTimeout regexp_timeout() = 3699 "HY000" "Timeout exceeded in regular expression match.";
     UnsupportedMaxExecutionTime unsupported_max_execution_time() = 3125 "HY000" "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
+    RewrittenQuery rewritten_query(text) = 1003 "HY000" "{}";
     HintSyntax hint_syntax(near, line) = 1064 "42000" "Optimizer hint syntax error near '{}' at line {}";
     HintConflict hint_conflict(hint) = 3126 "HY000" "Hint {} is ignored as conflicting/duplicated";
     HintBlockUnknown hint_block_unknown(block, hint) = 3127 "HY000" "Query block name {} is not found for {} hint";

@@ -34,6 +34,7 @@ impl Ddl<'_> {
             literals: &[],
             sql: self.sql,
             contents: &porpoise_planner::UnknownContents,
+            trace: None,
         };
         let accounts = &self.shared.accounts;
         let plan =

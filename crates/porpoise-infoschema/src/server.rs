@@ -84,6 +84,17 @@ pub const TABLES: &[VirtualSource] = &[
     },
     VirtualSource {
         schema: "information_schema",
+        name: "OPTIMIZER_TRACE",
+        columns: &[
+            ("QUERY", long, false),
+            ("TRACE", long, false),
+            ("MISSING_BYTES_BEYOND_MAX_MEM_SIZE", int, false),
+            ("INSUFFICIENT_PRIVILEGES", int, false),
+        ],
+        rows: optimizer_traces,
+    },
+    VirtualSource {
+        schema: "information_schema",
         name: "PROCESSLIST",
         columns: PROCESS_COLUMNS,
         rows: processes,
@@ -169,6 +180,23 @@ fn yes_no_default() -> porpoise_types::DataType {
         length: 8,
         collation: Collation::UTF8MB3_GENERAL_CI,
     }
+}
+
+/// The session's own.
+fn optimizer_traces(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {
+    for trace in exec.session.optimizer_traces.shown().to_vec() {
+        let missing = i64::try_from(trace.missing_bytes).unwrap_or(i64::MAX);
+        row(
+            exec,
+            &[
+                Value::from(trace.query),
+                Value::from(trace.trace),
+                Value::Int(missing),
+                Value::Int(trace.insufficient_privileges.into()),
+            ],
+        )?;
+    }
+    Ok(())
 }
 
 fn engines(exec: &mut Exec<'_>, _: &Lookup, row: Sink<'_>) -> Result<()> {

@@ -37,6 +37,7 @@ pub fn view_columns(
         literals: &[],
         sql: sql.as_bytes(),
         contents: &engine.store,
+        trace: None,
     };
     let plan = planner::plan(&parsed.statement, &context).map_err(PlanError::of_definition)?;
     match plan.kind {

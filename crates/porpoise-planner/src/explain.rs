@@ -62,7 +62,7 @@ pub fn explained_statement(explain: &ast::Explain) -> Result<&ast::Statement> {
 /// The format that an EXPLAIN asks for, or `explain_format` (MySQL 8.4 manual, 15.8.2).
 ///
 /// # Errors
-/// 1235 for ANALYZE and INTO in formats that they don't go with.
+/// 1791 for a format that there isn't, 1235 for ANALYZE and INTO in formats that they don't go with.
 pub fn format(explain: &ast::Explain, session: &SessionVars) -> Result<Format> {
     let is_operators = session.get("explain_json_format_version") == Value::UInt(2);
     let json = match is_operators {
@@ -75,11 +75,14 @@ pub fn format(explain: &ast::Explain, session: &SessionVars) -> Result<Format> {
         _ if explain.analyze => Format::Tree,
         _ => Format::Traditional,
     };
-    let format = match explain.format {
+    let format = match &explain.format {
         None => usual,
         Some(ast::ExplainFormat::Traditional) => Format::Traditional,
         Some(ast::ExplainFormat::Tree) => Format::Tree,
         Some(ast::ExplainFormat::Json) => json,
+        Some(ast::ExplainFormat::Unknown(name)) => {
+            return Err(Error::unknown_explain_format(name));
+        }
     };
     let is_json = matches!(format, Format::Json | Format::JsonTree);
     match (explain.analyze, format) {
@@ -94,6 +97,11 @@ pub fn format(explain: &ast::Explain, session: &SessionVars) -> Result<Format> {
         )),
         _ => Ok(format),
     }
+}
+
+/// The operators of a plan, a line each, as the tree form has them.
+pub(crate) fn operators(plan: &Plan) -> Vec<String> {
+    tree::tree(plan, &[]).lines().map(str::to_string).collect()
 }
 
 /// The columns and rows of an EXPLAIN. `sql` is the statement's text; `measures` what the operators

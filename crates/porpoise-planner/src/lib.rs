@@ -6,7 +6,7 @@
 //!    elimination.
 //!    How many rows a condition lets pass is found by trying it on samples of tables ([`sample`]).
 //! 3. [`foreign_keys`] finds what foreign keys ask of a change.
-//! 4. [`explain`] prints what came out.
+//! 4. [`explain`] prints what came out, [`trace`] what was considered.
 //!
 //! ```text
 //! ast::Statement ─► bind ─► query::Query (join tree, conditions) ─► optimize ─► plan::Plan ─► explain
@@ -20,11 +20,13 @@ pub mod column_changes;
 pub mod explain;
 pub mod file_format;
 pub mod foreign_keys;
+mod json_text;
 mod optimize;
 pub mod plan;
 mod query;
 mod sample;
 mod slot_set;
+pub mod trace;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
 use crate::access::PlanError;
+use crate::trace::Trace;
 
 /// What a statement is planned against: definitions, the session's variables, what is known of its
 /// parameters.
@@ -56,6 +59,8 @@ pub struct Context<'a> {
     pub sql: &'a [u8],
     /// What is known of tables' contents.
     pub contents: &'a dyn TableContents,
+    /// Where the planner tells of its choices, if somebody wants to know.
+    pub trace: Option<&'a Trace>,
 }
 
 /// What the planner may know of the rows of tables. Any answer is right, good ones make good plans.

@@ -72,6 +72,8 @@ pub struct Block {
     pub distinct: bool,
     /// STRAIGHT_JOIN: tables are read in the order written.
     pub straight: bool,
+    /// The block's number in its text; 0: none.
+    pub number: u32,
     /// How the block may be evaluated, where it is a subquery.
     pub subquery: SubqueryStrategies,
 }

@@ -227,6 +227,16 @@ impl Variable {
         }
     }
 
+    /// Flags that a change gives a value which has no effect; nothing where the values are no
+    /// flags.
+    pub(super) fn flags_without_effect(&self, before: &Value, after: &Value) -> Vec<&'static str> {
+        let Kind::Flags(flags) = self.kind else {
+            return Vec::new();
+        };
+        let bits = |value: &Value| flags.changed(0, text(value)).unwrap_or(0);
+        flags.without_effect(bits(before), bits(after)).collect()
+    }
+
     /// A value as SET leaves it: of flags, those that it doesn't name stay as they are.
     pub(super) fn merged(&self, before: &Value, value: Value) -> Result<Value> {
         let (Kind::Flags(flags), Value::Text(commands)) = (self.kind, &value) else {

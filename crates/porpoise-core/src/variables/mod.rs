@@ -7,7 +7,7 @@
 //!    effect; [`unsupported`] has the options of other servers that are no variables here.
 //! 4. [`globals`] holds the global values, and hands new sessions theirs.
 //! 5. [`session`] holds what a session's values are read as, [`statement`] what lives as long as a
-//!    statement of it.
+//!    statement of it, [`traces`] what the optimizer told of its last ones.
 //! 6. [`hintable`]: what a statement sets for itself.
 //! 7. Here: which of a variable's values is meant, reading it, and changing it.
 //!
@@ -27,6 +27,7 @@ mod sql_mode;
 mod start_up;
 mod statement;
 mod table;
+mod traces;
 pub mod unsupported;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use sql_mode::SqlMode;
 pub use start_up::{OptionKind, option};
 pub use statement::StatementContext;
 pub use table::{Position, Scope, Use, VARIABLES, Variable, find};
+pub use traces::{OptimizerTraces, StatementTrace};
 
 use crate::error::{Error, Level, Result};
 
@@ -153,12 +155,9 @@ pub fn set(
         let feature = format!("{}={shown}", variable.name);
         return Err(Error::not_supported_yet(feature));
     }
-    if let Kind::Flags(flags) = variable.kind {
-        let bits = |value: &Value| flags.changed(0, text(value)).unwrap_or(0);
-        for flag in flags.without_effect(bits(&before), bits(&value)) {
-            let warning = Error::flag_has_no_effect(flag, variable.name);
-            state.warn(Level::Warning, warning.into_condition());
-        }
+    for flag in variable.flags_without_effect(&before, &value) {
+        let warning = Error::flag_has_no_effect(flag, variable.name);
+        state.warn(Level::Warning, warning.into_condition());
     }
     if variable.usage == Use::Inert && before != value {
         state.warn(

@@ -36,6 +36,13 @@ impl FlagSet {
         bits
     }
 
+    /// Whether a flag is on in a value of the variable.
+    pub fn is_on(&self, name: &str, value: &str) -> bool {
+        let bits = self.changed(0, value).unwrap_or(0);
+        let at = self.0.iter().position(|flag| flag.name == name);
+        at.is_some_and(|at| bits >> at & 1 == 1)
+    }
+
     /// As the variable's value shows them.
     pub fn text(&self, bits: u64) -> String {
         let shown = self.0.iter().enumerate().map(|(at, flag)| {
@@ -170,15 +177,15 @@ switches! {
     hash_set_operations = 26 fixed("hash_set_operations", true);
 }
 
-/// `optimizer_trace`'s flags: bit 0 is `enabled`, bit 1 `one_line`.
+/// `optimizer_trace`'s flags.
 pub static TRACE_FLAGS: FlagSet = FlagSet(&[flag("enabled", false), flag("one_line", false)]);
 
 /// `optimizer_trace_features`'s flags.
 pub static TRACE_FEATURES: FlagSet = FlagSet(&[
     flag("greedy_search", true),
     flag("range_optimizer", true),
-    flag("dynamic_range", true),
-    flag("repeated_subselect", true),
+    fixed("dynamic_range", true),
+    fixed("repeated_subselect", true),
 ]);
 
 /// What the planner goes by beside a statement and its tables. A plan is made for one of these.

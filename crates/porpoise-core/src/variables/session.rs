@@ -18,7 +18,7 @@ use porpoise_types::{
 
 use crate::error::{Condition, Error, Level, Result};
 use crate::memory::MemoryAccount;
-use crate::variables::{Isolation, PlannerSettings, SqlMode, StatementContext};
+use crate::variables::{Isolation, OptimizerTraces, PlannerSettings, SqlMode, StatementContext};
 
 /// What a session's statements read and change of it.
 pub struct SessionVars {
@@ -126,6 +126,8 @@ pub struct SessionVars {
     pub activates_all_roles: bool,
     /// What the planner goes by: `optimizer_switch` and its like.
     pub planner: PlannerSettings,
+    /// Which optimizer traces are kept, and these.
+    pub optimizer_traces: OptimizerTraces,
 }
 
 /// Where RAND()'s sequence begins: elsewhere for each connection, and for each process.
@@ -190,6 +192,7 @@ impl SessionVars {
             metadata_lock_timeout_s: 31_536_000,
             activates_all_roles: false,
             planner: PlannerSettings::default(),
+            optimizer_traces: OptimizerTraces::default(),
         }
     }
 
@@ -209,6 +212,7 @@ impl SessionVars {
             interrupt: Arc::default(),
             memory: Arc::new(self.memory.with_same_limits()),
             variables: self.variables.clone(),
+            optimizer_traces: self.optimizer_traces.without_traces(),
             ..*self
         }
     }

@@ -129,6 +129,11 @@ impl StartUp {
                 if let Some((position, value)) = companion(name, &self.values[position]) {
                     self.values[position] = value;
                 }
+                let default = variable.default_value();
+                for flag in variable.flags_without_effect(&default, &self.values[position]) {
+                    let warning = format!("option '{name}': flag '{flag}' has no effect");
+                    self.warnings.push(warning);
+                }
                 Ok(true)
             }
             Use::ReadOnly => Ok(is_held),
@@ -234,5 +239,18 @@ mod tests {
         assert_eq!(collation, Value::text("utf8mb4_general_ci"));
         assert_eq!(start(&[("no_such", "1")]).err().unwrap().number(), 1193);
         assert_eq!(start(&[("port", "x")]).err().unwrap().number(), 1231);
+    }
+
+    #[test]
+    fn flags_without_effect_are_told_of() {
+        let given = (
+            "optimizer-switch".into(),
+            "mrr=off,batched_key_access=on".into(),
+        );
+        let start_up = StartUp::new(&[given]).expect("two flags");
+        assert_eq!(
+            start_up.warnings,
+            ["option 'optimizer_switch': flag 'batched_key_access' has no effect"]
+        );
     }
 }

@@ -10,7 +10,7 @@ use porpoise_types::temporal::locale::Locale;
 use porpoise_types::{Charset, Collation, TimeZone, Value, convert};
 
 use super::kind::{Kind, text, unsigned};
-use super::optimizer::TRACE_FLAGS;
+use super::optimizer::{TRACE_FEATURES, TRACE_FLAGS};
 use super::sql_mode::SqlMode;
 use super::{Isolation, SessionVars, Switches};
 
@@ -111,6 +111,7 @@ use Kind::{Bool, Choice, Text};
 use Scope::{Both, Global, Session};
 use Use::{AtStart, DefaultAtStart, DefaultOnly, Inert, ReadOnly, SetGlobal, Settable};
 
+const I32: u64 = i32::MAX as u64;
 const U32: u64 = u32::MAX as u64;
 const U64: u64 = u64::MAX;
 /// In a start-up value: the server finds the size.
@@ -605,12 +606,42 @@ pub static VARIABLES: &[Variable] = &[
         "default",
         |s, v| s.planner.switches = Switches::of(text(v)),
     ),
-    row(
+    applied(
         "optimizer_trace",
-        Both,
         Kind::Flags(&TRACE_FLAGS),
         "default",
-        Inert,
+        |s, v| {
+            s.optimizer_traces.is_enabled = TRACE_FLAGS.is_on("enabled", text(v));
+            s.optimizer_traces.is_one_line = TRACE_FLAGS.is_on("one_line", text(v));
+        },
+    ),
+    applied(
+        "optimizer_trace_features",
+        Kind::Flags(&TRACE_FEATURES),
+        "default",
+        |s, v| {
+            s.optimizer_traces.search = TRACE_FEATURES.is_on("greedy_search", text(v));
+            s.optimizer_traces.access = TRACE_FEATURES.is_on("range_optimizer", text(v));
+        },
+    ),
+    applied("optimizer_trace_limit", int(0, I32), "1", |s, v| {
+        s.optimizer_traces.limit = unsigned(v) as usize;
+        s.optimizer_traces.clear();
+    }),
+    applied(
+        "optimizer_trace_max_mem_size",
+        int(0, U32),
+        "1048576",
+        |s, v| s.optimizer_traces.bytes_max = unsigned(v) as usize,
+    ),
+    applied(
+        "optimizer_trace_offset",
+        int(i32::MIN as i64, I32),
+        "-1",
+        |s, v| {
+            s.optimizer_traces.offset = convert::to_int(v).0;
+            s.optimizer_traces.clear();
+        },
     ),
     row("password_history", Global, int(0, U32), "0", DefaultOnly),
     row("password_require_current", Global, Bool, "0", DefaultOnly),

@@ -78,6 +78,10 @@ impl Session {
     /// Executes a text with the plan kept for its digest, or makes the plan.
     fn execute_text(&mut self, sql: &[u8], reply: &mut dyn Reply) -> Result<StatementOutcome> {
         let modes = self.modes();
+        if self.state.optimizer_traces.is_enabled {
+            // A kept plan has nothing to tell.
+            return self.execute_uncached(sql, modes, reply);
+        }
         let mut literals = std::mem::take(&mut self.literals);
         let Some(digest) = porpoise_sql::digest(sql, modes, &mut literals) else {
             self.literals = literals;
@@ -261,9 +265,7 @@ impl Session {
             | ast::Statement::Update(_)
             | ast::Statement::Delete(_) => {
                 let catalog = self.shared.catalog.load_full();
-                let context = self.context(&catalog, sql, types);
-                let plan = planner::plan(statement, &context);
-                let plan = plan.map_err(|failed| self.refuse(failed))?;
+                let plan = self.plan_traced(statement, &catalog, sql, types)?;
                 self.execute_plan(&plan, &catalog, parameters, None, reply)
             }
             ast::Statement::LoadData(load) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use porpoise_core::error::Result;
+use porpoise_core::error::{Error, Level, Result};
 use porpoise_core::reply::{Completion, Reply, ResultColumn};
 use porpoise_planner as planner;
 use porpoise_planner::explain::explained_statement;
@@ -49,9 +49,7 @@ impl Session {
         let statement = explained_statement(explain)?;
         let format = planner::explain::format(explain, &self.state)?;
         let catalog = self.shared.catalog.load_full();
-        let context = self.context(&catalog, sql, types);
-        let plan = planner::plan(statement, &context);
-        let mut plan = plan.map_err(|failed| self.refuse(failed))?;
+        let (mut plan, query) = self.plan_explained(statement, &catalog, sql, types)?;
         check::explained(&self.state, &self.shared.accounts, &plan)?;
         let (measures, commit) = match explain.analyze {
             true => {
@@ -67,6 +65,10 @@ impl Session {
         // The answer is no OK, which could be held back.
         if let Some(commit) = commit {
             commit.wait()?;
+        }
+        if !query.is_empty() {
+            let note = Error::rewritten_query(query);
+            self.state.warn(Level::Note, note.into_condition());
         }
         let text = String::from_utf8_lossy(sql);
         let (columns, rows) = planner::explain::explain(&plan, statement, &text, format, &measures);

@@ -31,6 +31,7 @@ mod prepared;
 mod set;
 mod state_changes;
 mod syntax_error;
+mod trace;
 mod transaction;
 
 use std::sync::Arc;

@@ -117,6 +117,7 @@ impl Session {
             literals: &[],
             sql,
             contents: &self.shared.store,
+            trace: None,
         }
     }
 }

@@ -203,7 +203,8 @@ impl Session {
         }
         let hints = prepared.statement.hints();
         let sets_variables = hints.is_some_and(ast::StatementHints::sets_variables);
-        if sets_variables || !plannable(&prepared.statement) {
+        let is_traced = self.state.optimizer_traces.is_enabled;
+        if sets_variables || is_traced || !plannable(&prepared.statement) {
             let (statement, sql) = (prepared.statement.clone(), prepared.sql.clone());
             let types: Vec<DataType> = parameters
                 .iter()

@@ -167,6 +167,7 @@ fn formats_are_asked_for_or_set() {
     assert!(analyzed.contains("\"actual_rows\": 1.0"), "{analyzed}");
     db.run("SET explain_format = DEFAULT");
     db.fails("EXPLAIN ANALYZE FORMAT=TRADITIONAL SELECT 1", 1235);
+    db.fails("EXPLAIN FORMAT=POETRY SELECT 1", 1791);
     db.fails("EXPLAIN INTO @plan SELECT 1", 1235);
     assert_eq!(
         db.run("EXPLAIN FORMAT=JSON INTO @plan SELECT * FROM a")
@@ -217,4 +218,129 @@ fn the_traditional_form_tells_what_operators_do() {
         distinct.starts_with("Remove duplicates by a hash table"),
         "{distinct}"
     );
+}
+
+#[test]
+fn the_optimizer_tells_of_its_choices() {
+    let mut db = tables();
+    let traces = "SELECT QUERY, TRACE, MISSING_BYTES_BEYOND_MAX_MEM_SIZE, INSUFFICIENT_PRIVILEGES \
+                  FROM information_schema.OPTIMIZER_TRACE";
+    let sql = "SELECT * FROM a JOIN b ON a.id = b.id WHERE a.x = 3";
+    db.run(sql);
+    assert!(db.rows(traces).is_empty());
+    db.run("SET optimizer_trace = 'enabled=on'");
+    db.run(sql);
+    // What reads traces leaves none.
+    for _ in 0..2 {
+        let told = &db.rows(traces)[0];
+        assert!(
+            told.starts_with(&format!("{sql}|{{\n  \"steps\": [")),
+            "{told}"
+        );
+        assert!(told.ends_with("|0|0"), "{told}");
+    }
+    let step = |db: &mut Db, path: &str| {
+        db.rows(&format!(
+            "SELECT JSON_EXTRACT(TRACE, '{path}') FROM information_schema.OPTIMIZER_TRACE"
+        ))
+        .join("\n")
+    };
+    let paths = step(&mut db, "$**.table_access.considered_access_paths");
+    assert!(paths.contains("\"index\": \"x\""), "{paths}");
+    assert!(paths.contains("\"cause\": \"least cost\""), "{paths}");
+    let order = step(&mut db, "$**.chosen_join_order.tables[*].table");
+    assert_eq!(order, "[\"a\", \"b\"]");
+    let conditions = step(&mut db, "$**.condition_processing.resulting_conditions");
+    assert_eq!(conditions, "[[\"(a.x = 3)\"]]");
+    assert!(step(&mut db, "$**.plan[0]").contains("Nested loop inner join"));
+
+    db.run("SELECT * FROM (SELECT * FROM a) d WHERE id IN (SELECT x FROM b WHERE b.y = d.y)");
+    let transformations = step(&mut db, "$**.transformation.to");
+    assert!(
+        transformations.contains("part of the query around it"),
+        "{transformations}"
+    );
+    assert!(transformations.contains("semijoin"), "{transformations}");
+
+    db.run("SET optimizer_trace_features = 'greedy_search=off,range_optimizer=off'");
+    db.run("PREPARE p FROM 'SELECT * FROM a JOIN b USING (id)'");
+    db.run("EXECUTE p");
+    assert_eq!(step(&mut db, "$**.join_step"), "NULL");
+    assert_eq!(step(&mut db, "$**.table_access"), "NULL");
+    db.run("SET optimizer_trace_max_mem_size = 10");
+    db.run(sql);
+    let told = &db.rows(traces)[0];
+    assert!(!told.ends_with("|0|0") && told.ends_with("|0"), "{told}");
+    db.run("SET optimizer_trace_max_mem_size = default, optimizer_trace = 'one_line=on'");
+    db.run("SET optimizer_trace_offset = -2, optimizer_trace_limit = 2");
+    for x in 0..3 {
+        db.run(&format!("SELECT * FROM a WHERE x = {x}"));
+    }
+    let told = db.rows("SELECT QUERY FROM information_schema.OPTIMIZER_TRACE");
+    assert_eq!(
+        told,
+        ["SELECT * FROM a WHERE x = 1", "SELECT * FROM a WHERE x = 2"]
+    );
+    let lines = "SELECT MAX(TRACE LIKE '%\n%') FROM information_schema.OPTIMIZER_TRACE";
+    assert_eq!(db.rows(lines), ["0"]);
+    db.run("SET optimizer_trace = 'enabled=off'");
+    db.run(sql);
+    assert_eq!(db.rows(traces).len(), 2);
+}
+
+#[test]
+fn a_note_has_the_query_as_it_was_rewritten() {
+    let mut db = tables();
+    let mut note = |sql: &str| {
+        db.rows(&format!("EXPLAIN {sql}"));
+        let warnings = db.rows("SHOW WARNINGS");
+        let [note] = &warnings[..] else {
+            panic!("{sql}: {warnings:?}")
+        };
+        note.trim_start_matches("Note|1003|").to_string()
+    };
+    assert_eq!(
+        note(
+            "SELECT a.id FROM (SELECT * FROM a WHERE x = 3) a LEFT JOIN b ON a.id = b.id WHERE b.y > 5"
+        ),
+        "/* select#1 */ select a.id AS `id` from `d`.`a` join `d`.`b` on((a.id = b.id)) \
+         where ((b.y > 5) and (a.x = 3))"
+    );
+    for (sql, part) in [
+        (
+            "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y = a.y)",
+            "`d`.`a` semi join `d`.`b` on(",
+        ),
+        (
+            "SELECT * FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.y = a.y)",
+            "anti join",
+        ),
+        (
+            "SELECT x, COUNT(*) n FROM a GROUP BY x HAVING n > 2 ORDER BY n DESC LIMIT 3",
+            "select a.x AS `x`,count(0) AS `n` from `d`.`a` group by a.x having (count(0) > 2) \
+             order by count(0) desc limit 3",
+        ),
+        (
+            "SELECT (SELECT MAX(y) FROM b WHERE b.x = a.x) m FROM a",
+            "(/* select#2 */ select max(b.y) AS `MAX(y)` from `d`.`b` where (b.x = a.x))",
+        ),
+        (
+            "SELECT * FROM (SELECT DISTINCT x FROM b) d",
+            "from (/* select#2 */ select distinct b.x AS `x` from `d`.`b`) `d`",
+        ),
+        (
+            "SELECT x FROM a UNION ALL SELECT y FROM b",
+            "from `d`.`a` union all /* select#2 */ select b.y AS `y` from `d`.`b`",
+        ),
+    ] {
+        let note = note(sql);
+        assert!(note.contains(part), "{sql}: {note}");
+    }
+    // Notes may be unwanted; other statements have none.
+    db.run("SET sql_notes = 0");
+    db.rows("EXPLAIN SELECT 1");
+    assert!(db.rows("SHOW WARNINGS").is_empty());
+    db.run("SET sql_notes = 1");
+    db.rows("EXPLAIN DELETE FROM a");
+    assert!(db.rows("SHOW WARNINGS").is_empty());
 }

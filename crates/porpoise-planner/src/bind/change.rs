@@ -317,6 +317,7 @@ impl Binder<'_> {
             windows: Vec::new(),
             distinct: false,
             straight: self.hints.is_fixed_order(CHANGE_BLOCK),
+            number: CHANGE_BLOCK,
             subquery: SubqueryStrategies::default(),
         };
         let node = optimize::rows(self, block, order, limit.as_ref())?;

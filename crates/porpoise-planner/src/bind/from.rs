@@ -287,6 +287,9 @@ impl Binder<'_> {
                     .collect();
                 let slot = self.new_slot(alias.clone(), types, names);
                 self.cacheable = false;
+                if let ("OPTIMIZER_TRACE", Some(trace)) = (table.name, self.context.trace) {
+                    trace.forget();
+                }
                 let source = Source {
                     slot,
                     kind: SourceKind::Virtual(table),
@@ -472,6 +475,9 @@ impl Binder<'_> {
                 conditions,
             },
         };
+        self.trace_transformation("derived table", "part of the query around it", || {
+            alias.to_string()
+        });
         self.scope().merged_order = order;
         let relation = Relation {
             alias,

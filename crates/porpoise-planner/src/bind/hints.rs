@@ -19,10 +19,10 @@ use crate::query::{IndexChoice, IndexHints, SubqueryStrategies, TableSwitch};
 use crate::slot_set::SlotSet;
 
 /// The hints of a statement, and of the views in it.
-#[derive(Default)]
 pub struct Hints {
     blocks: Vec<BlockHints>,
-    /// How many blocks come before those of the text that is being bound.
+    /// How many blocks come before those of the text that is being bound; [`NO_BLOCKS`] where that
+    /// has no hints.
     base: usize,
     /// Whether there are hints at all.
     is_used: bool,
@@ -33,6 +33,24 @@ pub struct Hints {
     /// SET_VAR: planning and execution go by values of its own.
     pub sets_variables: bool,
     warnings: Vec<Condition>,
+}
+
+/// Of a text without hints no block is found, whatever its number.
+const NO_BLOCKS: usize = usize::MAX;
+
+impl Default for Hints {
+    /// Those of a text that has none.
+    fn default() -> Hints {
+        Hints {
+            blocks: Vec::new(),
+            base: NO_BLOCKS,
+            is_used: false,
+            orders: Vec::new(),
+            max_execution_time_ms: None,
+            sets_variables: false,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// Those for one query block.
@@ -96,6 +114,7 @@ impl Hints {
     pub fn of_statement(hints: Option<&ast::StatementHints>, is_query: bool) -> Hints {
         let mut found = Hints::default();
         if let Some(hints) = hints {
+            found.base = 0;
             found.add(hints, false, is_query);
         }
         found
@@ -103,11 +122,10 @@ impl Hints {
 
     /// The hints of a view's text, which is bound next; what [`Hints::leave_view`] needs.
     pub fn enter_view(&mut self, hints: Option<&ast::StatementHints>) -> usize {
-        let outer = std::mem::replace(&mut self.base, self.blocks.len());
-        match hints {
-            Some(hints) => self.add(hints, true, true),
-            // Its blocks have none, whatever their numbers.
-            None => self.base = usize::MAX,
+        let outer = std::mem::replace(&mut self.base, NO_BLOCKS);
+        if let Some(hints) = hints {
+            self.base = self.blocks.len();
+            self.add(hints, true, true);
         }
         outer
     }

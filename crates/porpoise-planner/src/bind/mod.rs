@@ -41,10 +41,11 @@ use porpoise_types::{DataType, RowLayout, Value};
 
 use crate::access::{AccessList, Need, PlanError};
 use crate::foreign_keys::{self, ForeignKeyGraph};
+use crate::optimize::QueryTexts;
 use crate::plan::{Plan, PlanKind, Query as QueryPlan, SlotLayout, Subplan, TableUse, ViewCheck};
 use crate::query::{IndexChoice, OutputColumn, Query, WithNode};
 use crate::slot_set::SlotSet;
-use crate::{Context, UnknownContents, optimize};
+use crate::{Context, UnknownContents, explain, optimize};
 use change_target::ChangeTarget;
 use hints::{Hints, TableOrder};
 use scope::{Columns, ComputedColumn, Relation, Scope};
@@ -99,6 +100,8 @@ pub struct Binder<'a> {
     schema: Option<CompactString>,
     /// ForeignKeyGraph of the query block bound last.
     last_relations: Vec<Relation>,
+    /// Texts of the queries that are planned, where they are wanted.
+    pub texts: QueryTexts,
     /// The statement's optimizer hints.
     pub hints: Hints,
     /// Orders of tables that STRAIGHT_JOIN and JOIN_FIXED_ORDER ask for.
@@ -169,6 +172,7 @@ impl<'a> Binder<'a> {
             sql: context.sql.into(),
             schema: context.session.schema.clone(),
             last_relations: Vec::new(),
+            texts: QueryTexts::default(),
             hints: Hints::default(),
             fixed_orders: Vec::new(),
             inserted_slot: None,
@@ -421,7 +425,16 @@ impl Binder<'_> {
     /// Makes a plan of what is bound; or an error, with what had been named by then.
     fn plan(mut self, bind: impl FnOnce(&mut Self) -> Result<PlanKind>) -> Result<Plan, PlanError> {
         match bind(&mut self) {
-            Ok(kind) => Ok(self.finish(kind)),
+            Ok(kind) => {
+                let context = self.context;
+                let text = std::mem::take(&mut self.texts.last);
+                let plan = self.finish(kind);
+                if let Some(trace) = context.trace {
+                    trace.push_query(text);
+                    trace.push_plan(explain::operators(&plan));
+                }
+                Ok(plan)
+            }
             Err(error) => Err(PlanError {
                 error,
                 accesses: self.accesses.finish(),
@@ -546,6 +559,7 @@ fn bind_alone<R>(
         literals: &[],
         sql: b"",
         contents: &UnknownContents,
+        trace: None,
     };
     let mut binder = Binder::new(&context);
     let bound = bind(&mut binder)?;

@@ -402,6 +402,7 @@ impl Binder<'_> {
             windows: Vec::new(),
             distinct: select.distinct,
             straight: select.options.straight_join || self.hints.is_fixed_order(select.number),
+            number: select.number,
             subquery: self.hints.subquery(select.number, self.switches()),
         };
         let mut columns = scope.items;

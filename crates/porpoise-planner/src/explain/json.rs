@@ -14,24 +14,12 @@
 
 use porpoise_expr::Expr;
 use porpoise_sql::ast;
-use porpoise_types::json::write_quoted;
 
 use super::cost::cost_of;
 use super::traditional::{Row, Traditional, merge_text};
+use crate::json_text::{Item, Members};
 use crate::optimize;
 use crate::plan::{Access, JoinKind, Node, Plan, PlanKind, Scan, SetOperator, Subplan};
-
-/// A value of the document; an object keeps the order in which its members were written.
-pub(super) enum Item {
-    Text(String),
-    Number(u64),
-    Real(f64),
-    Bool(bool),
-    Array(Vec<Item>),
-    Object(Members),
-}
-
-pub(super) type Members = Vec<(&'static str, Item)>;
 
 /// A plan as a JSON document, indented by two spaces.
 pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
@@ -64,7 +52,7 @@ pub(super) fn json(plan: &Plan, statement: &ast::Statement) -> String {
             block.push(("insert_from", Item::Object(from)));
         }
     }
-    Item::Object(vec![("query_block", Item::Object(block))]).document()
+    Item::Object(vec![("query_block", Item::Object(block))]).document(Some(0))
 }
 
 struct Document<'p> {
@@ -488,55 +476,4 @@ fn attach(condition: &str, table: &mut Members) {
         Some(text) => *text = format!("({text} and {condition})"),
         None => table.push(("attached_condition", text(condition))),
     }
-}
-
-impl Item {
-    /// The document, indented by two spaces.
-    pub(super) fn document(&self) -> String {
-        let mut bytes = Vec::new();
-        self.write(0, &mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn write(&self, depth: usize, out: &mut Vec<u8>) {
-        match self {
-            Item::Text(text) => write_quoted(text, out),
-            Item::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Item::Real(number) => {
-                let mut text = format!("{number:.6}");
-                let zeros = text.len() - text.trim_end_matches('0').len();
-                let dropped = zeros.min(5);
-                text.truncate(text.len() - dropped);
-                out.extend_from_slice(text.as_bytes());
-            }
-            Item::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
-            Item::Array(items) => list(b"[]", items, depth, out, |item, out| {
-                item.write(depth + 1, out);
-            }),
-            Item::Object(members) => list(b"{}", members, depth, out, |(name, item), out| {
-                write_quoted(name, out);
-                out.extend_from_slice(b": ");
-                item.write(depth + 1, out);
-            }),
-        }
-    }
-}
-
-/// Items between brackets, a line each.
-fn list<T>(
-    brackets: &[u8; 2],
-    items: &[T],
-    depth: usize,
-    out: &mut Vec<u8>,
-    write: impl Fn(&T, &mut Vec<u8>),
-) {
-    out.push(brackets[0]);
-    for (number, item) in items.iter().enumerate() {
-        out.extend_from_slice(if number == 0 { b"\n" } else { b",\n" });
-        out.extend(std::iter::repeat_n(b' ', (depth + 1) * 2));
-        write(item, out);
-    }
-    out.push(b'\n');
-    out.extend(std::iter::repeat_n(b' ', depth * 2));
-    out.push(brackets[1]);
 }

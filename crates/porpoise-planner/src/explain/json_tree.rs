@@ -1,8 +1,8 @@
 //! `EXPLAIN FORMAT=JSON` in its second version: the operators of the tree form, each with those below
 //! it (MySQL 8.4 manual, `explain_json_format_version`).
 
-use super::json::{Item, Members};
 use super::tree::{self, Line};
+use crate::json_text::{Item, Members};
 use crate::plan::{Measure, Plan};
 
 /// A plan as a JSON document, with what its operators did where they were measured.
@@ -19,7 +19,7 @@ pub(super) fn json(plan: &Plan, sql: &str, measures: &[Measure]) -> String {
         }
         (None, _) => {}
     }
-    Item::Object(members).document()
+    Item::Object(members).document(Some(0))
 }
 
 /// The operators at a depth, from line `at` on, up to one that is less deep.

@@ -11,14 +11,16 @@ use porpoise_sql::ast::HintKind;
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
+use crate::json_text::{Item, Members};
 use crate::optimize::entries::on_entries;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
 use crate::optimize::sargs::{self, Sargs};
-use crate::plan::{Access, KeyRange, Node, RowLock, Scan};
+use crate::plan::{Access, KeyRange, Node, RowLock, Scan, Taken};
 use crate::query::{IndexChoice, Source};
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
+use crate::trace;
 
 /// Finding the first row of a range.
 pub(super) const SEEK: f64 = 6.0;
@@ -125,6 +127,7 @@ pub fn best(
         source,
         table,
         conditions,
+        available,
         wanted,
         rows: binder.row_count(table).max(1.0),
         sample: OnceCell::new(),
@@ -156,6 +159,8 @@ pub(super) struct TableChoice<'a> {
     pub(super) source: &'a Source,
     pub(super) table: &'a Table,
     pub(super) conditions: &'a [&'a Expr],
+    /// The slots filled before.
+    available: &'a SlotSet,
     pub(super) wanted: &'a InterestingOrder,
     /// How many rows the table has.
     pub(super) rows: f64,
@@ -203,6 +208,7 @@ impl TableChoice<'_> {
         if self.source.lock != RowLock::None && paths.iter().any(|path| self.is_lookup(path)) {
             paths.retain(|path| self.is_lookup(path));
         }
+        self.trace(&paths, None);
         let best = paths
             .into_iter()
             .min_by(|a, b| self.total_cost(a).total_cmp(&self.total_cost(b)));
@@ -223,6 +229,104 @@ impl TableChoice<'_> {
         possible.dedup();
         best.possible = possible;
         best
+    }
+
+    /// Tells of the paths that are compared, of which the cheapest is chosen unless there is
+    /// another reason.
+    fn trace(&self, paths: &[Path], reason: Option<&str>) {
+        if !self.binder.traces_access() {
+            return;
+        }
+        let costs = paths.iter().map(|path| self.total_cost(path));
+        let least = costs.fold(f64::INFINITY, f64::min);
+        let mut is_found = false;
+        let considered = paths.iter().map(|path| {
+            let cost = self.total_cost(path);
+            let is_chosen = !is_found && cost <= least;
+            is_found |= is_chosen;
+            let cause = match is_chosen {
+                true => reason.unwrap_or("least cost"),
+                false => "cost",
+            };
+            let mut members = self.path_members(path);
+            members.extend([
+                ("rows", Item::Real(path.rows)),
+                ("rows_after_conditions", Item::Real(path.passed)),
+                ("in_order", Item::Bool(path.in_order)),
+                ("cost", Item::Real(path.cost)),
+                ("cost_with_sort", Item::Real(cost)),
+                ("chosen", Item::Bool(is_chosen)),
+                ("cause", trace::text(cause)),
+            ]);
+            Item::Object(members)
+        });
+        let considered: Vec<Item> = considered.collect();
+        let alias = &self.binder.slots[self.source.slot.0 as usize].name;
+        let conditions = self.conditions.iter();
+        let conditions = conditions.map(|condition| self.binder.text_of(condition));
+        self.binder.trace("table_access", || {
+            vec![
+                ("table", trace::text(alias.as_str())),
+                ("rows_in_table", Item::Real(self.rows)),
+                (
+                    "read_before",
+                    trace::texts(self.binder.names_of(self.available)),
+                ),
+                ("conditions", trace::texts(conditions)),
+                ("considered_access_paths", Item::Array(considered)),
+            ]
+        });
+    }
+
+    /// How a path reaches rows.
+    fn path_members(&self, path: &Path) -> Members {
+        let of_index = |how: &str, index: usize, covering: bool| {
+            vec![
+                ("access_type", trace::text(how)),
+                (
+                    "index",
+                    trace::text(self.table.indexes[index].name.as_str()),
+                ),
+                ("covering", Item::Bool(covering)),
+            ]
+        };
+        match &path.access {
+            Access::Full => vec![("access_type", trace::text("scan"))],
+            Access::Point {
+                index, covering, ..
+            } => of_index("unique_key", *index, *covering),
+            Access::Index {
+                index,
+                ranges,
+                covering,
+            } => {
+                let how = match &ranges[..] {
+                    [range] if range.is_all() => "index_scan",
+                    [range] if !range.is_bounded() => "ref",
+                    _ => "range",
+                };
+                let mut members = of_index(how, *index, *covering);
+                members.push(("ranges", Item::Number(ranges.len() as u64)));
+                members
+            }
+            Access::Merge { sources, .. } => {
+                let names = sources.iter().map(|source| {
+                    let index = &self.table.indexes[source.index];
+                    index.name.to_string()
+                });
+                vec![
+                    ("access_type", trace::text("index_merge")),
+                    ("indexes", trace::texts(names)),
+                ]
+            }
+            Access::Skip(skip) => {
+                let how = match skip.taken {
+                    Taken::All => "skip_scan",
+                    Taken::Ends { .. } => "loose_index_scan",
+                };
+                of_index(how, skip.index, skip.covering)
+            }
+        }
     }
 
     /// Whether hints let an index be read by such ranges. A look-up of equal keys is none.
@@ -291,6 +395,8 @@ impl TableChoice<'_> {
                 let path = self.point(position, found, covering);
                 if index.kind == IndexKind::Primary {
                     // Nothing beats the primary key.
+                    let reason = "nothing beats a whole primary key";
+                    self.trace(std::slice::from_ref(&path), Some(reason));
                     let possible = possible_keys(self.binder, table, source, sargs);
                     return Offered::Best(Path { possible, ..path });
                 }

@@ -8,6 +8,7 @@ use porpoise_types::DataType;
 
 use crate::bind::Binder;
 use crate::optimize::order::InterestingOrder;
+use crate::optimize::rewritten::BlockText;
 use crate::optimize::skip::GroupEnds;
 use crate::optimize::{
     filtered, from, min_max, plan_subqueries_of, plan_subqueries_of_columns, rows_of, semijoin,
@@ -89,6 +90,11 @@ pub fn select(
     limit: Option<Expr>,
     offset: Option<Expr>,
 ) -> Result<(Node, Vec<Expr>)> {
+    if let Some(group) = &block.group {
+        binder.keep_grouping_text(group);
+    }
+    let (limits, offsets) = (limit.as_ref(), offset.as_ref());
+    let text = BlockText::of(binder, &block, &columns, &order, limits, offsets);
     let Block {
         from: tree,
         conditions,
@@ -97,6 +103,7 @@ pub fn select(
         windows,
         distinct,
         straight,
+        number: _,
         subquery: _,
     } = block;
     let mut wanted = match &group {
@@ -137,6 +144,7 @@ pub fn select(
     for window in windows {
         node = windowed(binder, node, window)?;
     }
+    binder.keep_block_text(&text);
     let mut output: Vec<Expr> = columns.into_iter().map(|column| column.expr).collect();
     let distinct = distinct && !skip::are_distinct(&node, &output);
     let sorts = !order.is_empty() && !in_order;

@@ -29,6 +29,7 @@ mod order;
 mod outer;
 mod pushdown;
 mod ranges;
+mod rewritten;
 mod sargs;
 mod semijoin;
 mod skip;
@@ -45,13 +46,15 @@ use block::{limited, projected, select, sorted};
 pub use estimate::{is_measured_scan, rows_of};
 use order::InterestingOrder;
 pub use outer::source_slots;
+pub use rewritten::QueryTexts;
 pub use semijoin::SUBQUERY_NAME;
 
 use crate::bind::Binder;
 use crate::bind::hints::{Others, TableOrder};
-use crate::plan::{Node, RowLock, Subplan, slots_of};
+use crate::plan::{Node, RowLock, SetOperator, Subplan, slots_of};
 use crate::query::{Block, Body, JoinTree, OutputColumn, Query, SourceKind, WithNode};
 use crate::slot_set::SlotSet;
+use crate::trace;
 
 /// Plans a query: its node, and the expressions that make its result of the node's slots.
 pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)> {
@@ -84,6 +87,7 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             inputs,
         } => {
             let mut planned = Vec::with_capacity(inputs.len());
+            let mut texts = Vec::new();
             for mut input in inputs {
                 // The rows of each input beyond the whole's LIMIT are never asked for; sorting them
                 // is for nothing.
@@ -91,7 +95,9 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
                     input.order.clear();
                 }
                 planned.push(self::query(binder, input)?);
+                texts.push(std::mem::take(&mut binder.texts.last));
             }
+            binder.keep_union_text(op, distinct, &texts);
             Node::SetOperation {
                 slot,
                 op,
@@ -107,7 +113,10 @@ pub fn query(binder: &mut Binder<'_>, query: Query) -> Result<(Node, Vec<Expr>)>
             working,
         } => {
             let (seed, seed_output) = self::query(binder, *seed)?;
+            let mut texts = vec![std::mem::take(&mut binder.texts.last)];
             let (step, step_output) = self::query(binder, *step)?;
+            texts.push(std::mem::take(&mut binder.texts.last));
+            binder.keep_union_text(SetOperator::Union, distinct, &texts);
             let (seed, step) = (Box::new(seed), Box::new(step));
             Node::Recursive {
                 slot,
@@ -203,8 +212,11 @@ pub fn plan_subqueries(binder: &mut Binder<'_>, expr: &mut Expr) -> Result<()> {
         true => 1.0,
         false => binder.executions * binder.block_rows.max(1.0),
     };
+    let joined = binder.hold_joined_text();
     let planned = for_executions(binder, executions, |binder| query(binder, bound));
     let (node, output) = planned?;
+    binder.keep_subquery_text(number);
+    binder.return_joined_text(joined);
     binder
         .subplans
         .resize_with(binder.subqueries.len(), || None);
@@ -342,6 +354,7 @@ fn from(
 ) -> Result<Joined> {
     if let JoinTree::One = tree {
         plan_subqueries_of(binder, &mut conditions)?;
+        binder.keep_joined_text(&tree, &conditions);
         let node = filtered(Node::One, conditions);
         return Ok(Joined {
             node,
@@ -385,6 +398,14 @@ fn from(
     });
     failed?;
     equality::propagate(&mut conditions);
+    binder.keep_joined_text(&tree, &conditions);
+    binder.trace("condition_processing", || {
+        let resulting = conditions.iter().map(|condition| binder.text_of(condition));
+        vec![
+            ("condition", trace::text("WHERE")),
+            ("resulting_conditions", trace::texts(resulting)),
+        ]
+    });
     let outer = outer_slots(binder, &tree, &conditions);
     join::plan(binder, &tree, conditions, &outer, wanted)
 }
@@ -434,6 +455,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
         SourceKind::Derived { query } => {
             let free = free_slots(binder, &query);
             let (node, output) = prepared(binder, *query, &free)?;
+            binder.keep_derived_text(binder.materializations);
             binder.materializations += 1;
             let rows = rows_of(&node);
             SourceKind::Planned {
@@ -451,6 +473,7 @@ fn prepare_source(binder: &mut Binder<'_>, kind: SourceKind) -> Result<SourceKin
             if let Some(query) = binder.common_tables.get_mut(number).and_then(Option::take) {
                 let free = free_slots(binder, &query);
                 let (node, output) = prepared(binder, query, &free)?;
+                binder.keep_derived_text(binder.materializations);
                 binder.materializations += 1;
                 let rows = rows_of(&node);
                 binder.planned_common_tables.push((

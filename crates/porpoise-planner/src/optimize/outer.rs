@@ -44,7 +44,12 @@ fn convert(binder: &Binder<'_>, tree: JoinTree, mut rejected: SlotSet) -> JoinTr
             let mut right_slots = SlotSet::default();
             right.for_each_source(&mut |source| right_slots.insert(source.slot));
             let kind = match kind {
-                LogicalJoin::Left if right_slots.intersects(&rejected) => LogicalJoin::Inner,
+                LogicalJoin::Left if right_slots.intersects(&rejected) => {
+                    binder.trace_transformation("outer join", "inner join", || {
+                        binder.names_of(&right_slots).join(", ")
+                    });
+                    LogicalJoin::Inner
+                }
                 kind => kind,
             };
             let mut inner = rejected.clone();

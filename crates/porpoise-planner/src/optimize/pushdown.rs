@@ -34,7 +34,15 @@ pub fn into_derived(binder: &Binder<'_>, tree: &mut JoinTree, conditions: &mut V
         return;
     }
     equality::propagate(conditions);
-    conditions.retain(|condition| !is_moved(binder, tree, condition));
+    conditions.retain(|condition| {
+        let moved = is_moved(binder, tree, condition);
+        if moved {
+            binder.trace_transformation("condition", "condition inside the derived table", || {
+                binder.text_of(condition)
+            });
+        }
+        !moved
+    });
 }
 
 /// Whether a condition needs no more be checked outside: it was moved into the one table that it

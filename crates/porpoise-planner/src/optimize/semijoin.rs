@@ -74,6 +74,9 @@ pub fn convert(
             && strategies.materialization
             && drives(binder, &tree, &kept, &join.operands, &bound)
         {
+            binder.trace_transformation("IN (SELECT)", "join with distinct rows", || {
+                binder.text_of(&condition)
+            });
             let (source, columns) = distinct_source(binder, bound)?;
             kept.extend(join.equalities(columns));
             tree = inner_join(tree, source);
@@ -84,6 +87,18 @@ pub fn convert(
             kept.push(condition);
             continue;
         }
+        let to = match join.kind {
+            LogicalJoin::Anti => "antijoin",
+            _ => "semijoin",
+        };
+        let from_subquery = match condition.kind {
+            ExprKind::Subquery {
+                kind: SubqueryKind::Exists { .. },
+                ..
+            } => "EXISTS (SELECT)",
+            _ => "IN (SELECT)",
+        };
+        binder.trace_transformation(from_subquery, to, || binder.text_of(&condition));
         tree = joined(binder, tree, join, bound, &mut kept)?;
     }
     *conditions = kept;
@@ -188,6 +203,7 @@ fn joined(
         return Ok(tree);
     };
     let Block {
+        number,
         from,
         conditions: mut on,
         ..
@@ -218,7 +234,7 @@ fn joined(
             let is_pair = |condition: &Expr| expr_slots(binder, condition).intersects(&of_outer);
             let (equalities, local): (Vec<Expr>, Vec<Expr>) =
                 on.into_iter().partition(|condition| is_pair(condition));
-            let mut query = distinct_candidate(right, local, columns);
+            let mut query = distinct_candidate(number, right, local, columns);
             if strategies.materialization && drives(binder, &tree, conditions, &outer_sides, &query)
             {
                 let (source, columns) = distinct_source(binder, query)?;
@@ -244,7 +260,12 @@ fn joined(
 }
 
 /// A subquery's rows without what they have to equal of the outer query.
-fn distinct_candidate(from: JoinTree, conditions: Vec<Expr>, columns: Vec<Expr>) -> Query {
+fn distinct_candidate(
+    number: u32,
+    from: JoinTree,
+    conditions: Vec<Expr>,
+    columns: Vec<Expr>,
+) -> Query {
     let column = |expr| OutputColumn {
         expr,
         name: CompactString::default(),
@@ -253,6 +274,7 @@ fn distinct_candidate(from: JoinTree, conditions: Vec<Expr>, columns: Vec<Expr>)
     };
     Query {
         body: Body::Select(Box::new(Block {
+            number,
             from,
             conditions,
             group: None,
@@ -473,6 +495,9 @@ pub fn to_exists(binder: &mut Binder<'_>, expr: &mut Expr, in_condition: bool) {
     {
         return;
     }
+    binder.trace_transformation("IN (SELECT)", "EXISTS (CORRELATED SELECT)", || {
+        binder.text_of(expr)
+    });
     let columns = bound.columns.iter().map(|column| &column.expr);
     let pairs = operands.into_iter().zip(columns).zip(domains);
     let looked_for: Vec<Expr> = pairs
@@ -681,6 +706,7 @@ fn distinct_source(binder: &mut Binder<'_>, mut query: Query) -> Result<(Source,
         .collect();
     let slot = binder.new_slot(SUBQUERY_NAME, types.clone(), names);
     let (node, output) = optimize::query(binder, query)?;
+    binder.keep_derived_text(binder.materializations);
     let node = crate::plan::Node::Distinct {
         input: Box::new(node),
         keys: output.clone(),

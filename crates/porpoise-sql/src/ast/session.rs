@@ -84,7 +84,7 @@ pub struct Explain {
 }
 
 /// How a plan is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExplainFormat {
     /// `FORMAT = TRADITIONAL`: a row for each table.
     Traditional,
@@ -92,6 +92,8 @@ pub enum ExplainFormat {
     Tree,
     /// `FORMAT = JSON`.
     Json,
+    /// Another name.
+    Unknown(Box<str>),
 }
 
 /// What EXPLAIN explains.

@@ -367,11 +367,12 @@ impl Parser<'_> {
         if self.at("FORMAT") && self.is_ahead(1, TokenKind::Eq) {
             self.advance();
             self.advance();
-            format = Some(match &*self.ident_or_string()?.to_ascii_uppercase() {
+            let name = self.ident_or_string()?;
+            format = Some(match &*name.to_ascii_uppercase() {
                 "TRADITIONAL" => ExplainFormat::Traditional,
                 "TREE" => ExplainFormat::Tree,
                 "JSON" => ExplainFormat::Json,
-                _ => return Err(self.syntax_error()),
+                _ => ExplainFormat::Unknown(name.as_str().into()),
             });
         }
         let into = match self.eat("INTO") {

@@ -13,6 +13,7 @@ use porpoise_expr::{Comparison, Expr, ExprKind};
 use porpoise_sql::ast::HintKind;
 
 use crate::bind::Binder;
+use crate::json_text::Item;
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::split::Split;
@@ -21,6 +22,7 @@ use crate::plan::{JoinKind, RowLock};
 use crate::query::{JoinTree, SourceKind};
 use crate::sample::Trials;
 use crate::slot_set::SlotSet;
+use crate::trace;
 
 /// Up to this many units every order is tried.
 const SEARCH_MAX: usize = 10;
@@ -43,6 +45,17 @@ pub enum Method {
     Hash,
     /// The hash table is kept for the query's next execution.
     KeptHash,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Method::Loop => "nested loop",
+            Method::Split(_) => "nested loop, the derived table computed for each row",
+            Method::Hash => "hash join",
+            Method::KeptHash => "hash join, kept for all executions",
+        }
+    }
 }
 
 /// A unit of an order.
@@ -107,36 +120,10 @@ pub fn best_order_for_result(
     wanted: &InterestingOrder,
 ) -> Order {
     let costs = Costs::default();
-    let search = Search::new(binder, units, conditions, outer, &costs);
-    let order = search.best();
-    if !wanted.whole || (wanted.sort.is_empty() && wanted.rows.is_none()) {
-        return order;
-    }
-    let part = match wanted.rows {
-        Some(asked) => (asked / order.rows.max(1.0)).min(1.0),
-        None => 1.0,
-    };
-    if wanted.sort.is_empty() {
-        let quick = Search { part, ..search }.best();
-        return match quick.cost_of_part(part) < order.cost_of_part(part) {
-            true => quick,
-            false => order,
-        };
-    }
-    let sorted_cost = order.cost + access::sort_cost(order.rows, wanted.rows);
-    let Some(first) = search.first_in_order(wanted, order.rows) else {
-        return order;
-    };
-    let in_order = Search {
-        part,
-        first: Some(first),
-        ..search
-    }
-    .best();
-    match in_order.cost_of_part(part) < sorted_cost {
-        true => in_order,
-        false => order,
-    }
+    let mut search = Search::new(binder, units, conditions, outer, &costs);
+    let order = search.best_for_result(wanted);
+    search.trace_chosen(&order);
+    order
 }
 
 /// The cheapest order found.
@@ -156,7 +143,10 @@ fn best_order_of_some(
     outer: &SlotSet,
     costs: &Costs,
 ) -> Order {
-    Search::new(binder, units, conditions, outer, costs).best()
+    let search = Search::new(binder, units, conditions, outer, costs);
+    let order = search.best();
+    search.trace_chosen(&order);
+    order
 }
 
 /// A unit, with what the search asks of it.
@@ -344,17 +334,49 @@ impl<'a, 't> Search<'a, 't> {
         }
     }
 
-    fn best(&self) -> Order {
+    /// Whether every order is tried.
+    fn is_exhaustive(&self) -> bool {
         let depth = match self.binder.session().planner.search_depth {
             0 => SEARCH_MAX,
             depth => SEARCH_MAX.min(depth.into()),
         };
-        if self.candidates.len() <= depth
+        self.candidates.len() <= depth
+    }
+
+    fn best(&self) -> Order {
+        if self.is_exhaustive()
             && let Some(order) = self.exhaustive()
         {
             return order;
         }
         self.greedy()
+    }
+
+    /// The cheapest of the orders that suit a sorted result, or one of which few rows are asked for.
+    fn best_for_result(&mut self, wanted: &InterestingOrder) -> Order {
+        let order = self.best();
+        if !wanted.whole || (wanted.sort.is_empty() && wanted.rows.is_none()) {
+            return order;
+        }
+        let asked = wanted.rows.unwrap_or(f64::INFINITY);
+        self.part = (asked / order.rows.max(1.0)).min(1.0);
+        if wanted.sort.is_empty() {
+            let quick = self.best();
+            return match quick.cost_of_part(self.part) < order.cost_of_part(self.part) {
+                true => quick,
+                false => order,
+            };
+        }
+        let sorted_cost = order.cost + access::sort_cost(order.rows, wanted.rows);
+        self.first = self.first_in_order(wanted, order.rows);
+        if self.first.is_none() {
+            return order;
+        }
+        let in_order = self.best();
+        match in_order.cost_of_part(self.part) < sorted_cost {
+            true => in_order,
+            false => order,
+        }
     }
 
     /// The unit whose rows are sorted by, if it may stand first: read by an index that has the
@@ -490,13 +512,64 @@ impl<'a, 't> Search<'a, 't> {
             JoinKind::Semi => order.rows * passed.min(1.0),
             JoinKind::Anti => order.rows * (1.0 - passed).clamp(0.1, 1.0),
         };
-        Step {
+        let step = Step {
             number,
             method: method.0,
             cost: order.cost + method.1 + method.2 + rows * PASS,
             startup: order.startup + method.1,
             rows,
-        }
+        };
+        self.binder.trace_search("join_step", || {
+            vec![
+                ("joined_before", trace::texts(self.names_in(order))),
+                ("table", trace::text(self.name_of(number))),
+                ("nested_loop_cost", Item::Real(order.rows * (open + OPEN))),
+                ("method", trace::text(method.0.name())),
+                ("cost_before_first_row", Item::Real(method.1)),
+                ("cost_of_rows", Item::Real(method.2)),
+                ("rows", Item::Real(rows)),
+                ("cost_for_prefix", Item::Real(step.cost)),
+            ]
+        });
+        step
+    }
+
+    /// The tables of a unit.
+    fn name_of(&self, number: usize) -> String {
+        let slots = &self.candidates[number].unit.slots;
+        self.binder.names_of(slots).join(", ")
+    }
+
+    /// The tables of an order, in order.
+    fn names_in(&self, order: &Order) -> Vec<String> {
+        let numbers = order.steps.iter().map(|step| step.number);
+        numbers.map(|number| self.name_of(number)).collect()
+    }
+
+    /// Tells of the order that was chosen, and why.
+    fn trace_chosen(&self, order: &Order) {
+        self.binder.trace_search("chosen_join_order", || {
+            let steps = order.steps.iter().map(|step| {
+                Item::Object(vec![
+                    ("table", trace::text(self.name_of(step.number))),
+                    ("method", trace::text(step.method.name())),
+                ])
+            });
+            let how = match self.is_exhaustive() {
+                true => "all orders, the cheapest of each set of tables kept",
+                false => "greedy",
+            };
+            vec![
+                ("search", trace::text(how)),
+                (
+                    "begins_with_sorted_table",
+                    Item::Bool(order.first_wanted.is_some()),
+                ),
+                ("tables", Item::Array(steps.collect())),
+                ("rows", Item::Real(order.rows)),
+                ("cost", Item::Real(order.cost)),
+            ]
+        });
     }
 
     fn extended(&self, order: &Order, step: Step) -> Order {

@@ -1,0 +1,267 @@
+//! A query after it was rewritten, as text: what EXPLAIN leaves as a note (1003), and a step of the
+//! optimizer trace (MySQL 8.4 manual, 10.8.3).
+//!
+//! Derived tables that were merged and subqueries that became joins are where they are now; what is
+//! computed by itself is in parentheses. Texts are made only where somebody wants them.
+
+use hashbrown::HashMap;
+use porpoise_core::quote;
+use porpoise_expr::aggregate::SortKey;
+use porpoise_expr::{Expr, SlotId};
+
+use crate::bind::Binder;
+use crate::plan::SetOperator;
+use crate::query::{Block, Grouping, JoinTree, LogicalJoin, OutputColumn, Source, SourceKind};
+
+/// The texts of the queries that were planned so far.
+#[derive(Default)]
+pub struct QueryTexts {
+    /// Of the query that was planned last.
+    pub last: String,
+    /// FROM, and the conditions, of the block that is being planned.
+    joined: (String, Vec<String>),
+    /// Of subqueries of expressions, by number.
+    subqueries: HashMap<usize, String>,
+    /// Of derived tables and common tables, by their materialisation.
+    derived: HashMap<usize, String>,
+    /// What the columns are that a grouping or a window computes.
+    pub computed: HashMap<(SlotId, usize), String>,
+}
+
+impl Binder<'_> {
+    /// What was noted of the block that is being planned, while a subquery of it is.
+    pub fn hold_joined_text(&mut self) -> (String, Vec<String>) {
+        std::mem::take(&mut self.texts.joined)
+    }
+
+    /// Goes on with the block.
+    pub fn return_joined_text(&mut self, joined: (String, Vec<String>)) {
+        self.texts.joined = joined;
+    }
+
+    /// The query that was planned last is a subquery of an expression.
+    pub fn keep_subquery_text(&mut self, number: usize) {
+        if self.context.trace.is_some() {
+            let text = std::mem::take(&mut self.texts.last);
+            self.texts.subqueries.insert(number, text);
+        }
+    }
+
+    /// The query that was planned last is a derived table's.
+    pub fn keep_derived_text(&mut self, materialization: usize) {
+        if self.context.trace.is_some() {
+            let text = std::mem::take(&mut self.texts.last);
+            self.texts.derived.insert(materialization, text);
+        }
+    }
+
+    /// Notes a block's FROM and WHERE, rewritten.
+    pub fn keep_joined_text(&mut self, tree: &JoinTree, conditions: &[Expr]) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let mut all: Vec<String> = conditions.iter().map(|c| self.text_of(c)).collect();
+        let from = self.tree_text(tree, &mut all);
+        self.texts.joined = (from, all);
+    }
+
+    fn tree_text(&self, tree: &JoinTree, conditions: &mut Vec<String>) -> String {
+        match tree {
+            JoinTree::One => String::new(),
+            JoinTree::Leaf(source) => self.source_text(source),
+            JoinTree::Filtered {
+                tree,
+                conditions: own,
+            } => {
+                conditions.extend(own.iter().map(|condition| self.text_of(condition)));
+                self.tree_text(tree, conditions)
+            }
+            JoinTree::Join {
+                left,
+                right,
+                kind,
+                on,
+            } => {
+                let left = self.tree_text(left, conditions);
+                // What an outer, semi- or anti-join holds is checked inside it.
+                let mut own: Vec<String> = on.iter().map(|on| self.text_of(on)).collect();
+                let is_inner = matches!(kind, LogicalJoin::Inner | LogicalJoin::Straight);
+                let right = match is_inner {
+                    true => self.tree_text(right, conditions),
+                    false => self.tree_text(right, &mut own),
+                };
+                let word = match kind {
+                    LogicalJoin::Inner => "join",
+                    LogicalJoin::Straight => "straight_join",
+                    LogicalJoin::Left => "left join",
+                    LogicalJoin::Semi => "semi join",
+                    LogicalJoin::Anti => "anti join",
+                };
+                let right = match right.contains(" join ") {
+                    true => format!("({right})"),
+                    false => right,
+                };
+                match own.is_empty() {
+                    true => format!("{left} {word} {right}"),
+                    false => format!("{left} {word} {right} on({})", all_of(&own)),
+                }
+            }
+        }
+    }
+
+    fn source_text(&self, source: &Source) -> String {
+        let alias = quote::name(&self.slots[source.slot.0 as usize].name);
+        match &source.kind {
+            SourceKind::Table(table) => {
+                let name = format!(
+                    "{}.{}",
+                    quote::name(&table.schema),
+                    quote::name(&table.name)
+                );
+                match table.name == self.slots[source.slot.0 as usize].name {
+                    true => name,
+                    false => format!("{name} {alias}"),
+                }
+            }
+            SourceKind::Planned { materialize, .. } => match self.texts.derived.get(materialize) {
+                Some(text) if !text.is_empty() => format!("({text}) {alias}"),
+                _ => alias,
+            },
+            _ => alias,
+        }
+    }
+
+    /// The columns that a grouping computes.
+    pub fn keep_grouping_text(&mut self, group: &Grouping) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let keys = group.keys.iter().map(|key| self.text_of(key));
+        let aggregates = group.aggregates.iter().map(|aggregate| {
+            let count =
+                aggregate.arguments.len() - aggregate.order.len().min(aggregate.arguments.len());
+            let arguments = aggregate.arguments[..count].iter();
+            let arguments: Vec<String> = arguments.map(|argument| self.text_of(argument)).collect();
+            let distinct = if aggregate.distinct { "distinct " } else { "" };
+            let name = aggregate.function.name.to_ascii_lowercase();
+            match arguments.is_empty() {
+                true => format!("{name}(0)"),
+                false => format!("{name}({distinct}{})", arguments.join(",")),
+            }
+        });
+        let computed: Vec<String> = keys.chain(aggregates).collect();
+        for (at, text) in computed.into_iter().enumerate() {
+            self.texts.computed.insert((group.slot, at), text);
+        }
+    }
+
+    /// The text of the block whose FROM was noted last.
+    pub fn keep_block_text(&mut self, block: &BlockText) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let (from, conditions) = std::mem::take(&mut self.texts.joined);
+        let mut text = format!("/* select#{} */ select ", block.number);
+        if block.distinct {
+            text.push_str("distinct ");
+        }
+        text.push_str(&block.columns.join(","));
+        let mut clause = |word: &str, what: String| {
+            if !what.is_empty() {
+                text.push_str(word);
+                text.push_str(&what);
+            }
+        };
+        clause(" from ", from);
+        clause(" where ", all_of(&conditions));
+        clause(" group by ", block.keys.join(","));
+        clause(" having ", all_of(&block.having));
+        clause(" order by ", block.order.join(","));
+        clause(" limit ", block.limit.clone());
+        self.texts.last = self.with_subqueries(text);
+    }
+
+    /// The texts of a set operation's inputs make its own.
+    pub fn keep_union_text(&mut self, op: SetOperator, distinct: bool, inputs: &[String]) {
+        if self.context.trace.is_none() {
+            return;
+        }
+        let word = match op {
+            SetOperator::Union => "union",
+            SetOperator::Intersect => "intersect",
+            SetOperator::Except => "except",
+        };
+        let all = if distinct { "" } else { " all" };
+        self.texts.last = inputs.join(&format!(" {word}{all} "));
+    }
+
+    /// Puts subqueries where their numbers stand.
+    fn with_subqueries(&self, mut text: String) -> String {
+        let mut known: Vec<(&usize, &String)> = self.texts.subqueries.iter().collect();
+        // The longest numbers first: #12 begins with #1.
+        known.sort_by_key(|(number, _)| std::cmp::Reverse(**number));
+        for (number, subquery) in known {
+            let place = format!("select #{}", number + 2);
+            if !subquery.is_empty() && text.contains(&place) {
+                text = text.replace(&place, subquery);
+            }
+        }
+        text
+    }
+}
+
+/// A block's clauses, but for FROM and WHERE.
+#[derive(Default)]
+pub struct BlockText {
+    number: u32,
+    distinct: bool,
+    columns: Vec<String>,
+    keys: Vec<String>,
+    having: Vec<String>,
+    order: Vec<String>,
+    limit: String,
+}
+
+impl BlockText {
+    /// What a block says, before it is taken apart; empty where nobody wants to know.
+    pub fn of(
+        binder: &Binder<'_>,
+        block: &Block,
+        columns: &[OutputColumn],
+        order: &[SortKey],
+        limit: Option<&Expr>,
+        offset: Option<&Expr>,
+    ) -> BlockText {
+        if binder.context.trace.is_none() {
+            return BlockText::default();
+        }
+        let column = |column: &OutputColumn| {
+            let text = binder.text_of(&column.expr);
+            format!("{text} AS {}", quote::name(&column.name))
+        };
+        let key = |key: &SortKey| {
+            let direction = if key.descending { " desc" } else { "" };
+            format!("{}{direction}", binder.text_of(&key.expr))
+        };
+        let bounds = offset.into_iter().chain(limit);
+        let bounds: Vec<String> = bounds.map(|bound| binder.text_of(bound)).collect();
+        let keys = block.group.as_ref().map_or(&[][..], |group| &group.keys);
+        BlockText {
+            number: block.number,
+            distinct: block.distinct,
+            columns: columns.iter().map(column).collect(),
+            keys: keys.iter().map(|key| binder.text_of(key)).collect(),
+            having: block.having.iter().map(|c| binder.text_of(c)).collect(),
+            order: order.iter().map(key).collect(),
+            limit: bounds.join(","),
+        }
+    }
+}
+
+fn all_of(conditions: &[String]) -> String {
+    match conditions {
+        [] => String::new(),
+        [only] => only.clone(),
+        all => format!("({})", all.join(" and ")),
+    }
+}
