@@ -20,6 +20,7 @@ mod block;
 mod disjunction;
 mod equality;
 mod estimate;
+mod histograms;
 mod join;
 mod min_max;
 mod order;

@@ -7,8 +7,8 @@ use super::expr::{Expr, VariableScope};
 use super::name::{Ident, ObjectName};
 use super::query::Query;
 use super::session::{
-    Completion, Explain, FlushTarget, IsolationLevel, LockTable, Maintenance, PrepareSource,
-    SetItem,
+    Completion, Explain, FlushTarget, HistogramChange, IsolationLevel, LockTable, Maintenance,
+    PrepareSource, SetItem,
 };
 use super::show::Show;
 
@@ -205,6 +205,8 @@ pub enum Statement {
         /// `QUICK`, `EXTENDED`, `FOR UPGRADE`… in upper case.
         options: Vec<Box<str>>,
     },
+    /// `ANALYZE TABLE … UPDATE HISTOGRAM | DROP HISTOGRAM …`.
+    Histogram(Box<HistogramChange>),
     /// `FLUSH …`.
     Flush {
         /// `NO_WRITE_TO_BINLOG`, `LOCAL`.
