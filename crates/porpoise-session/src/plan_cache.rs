@@ -50,6 +50,10 @@ pub struct CachedPlan {
 }
 
 impl CachedPlan {
+    fn uses(&self, table: TableId) -> bool {
+        self.plan.tables.iter().any(|(used, _)| used.id == table)
+    }
+
     /// Whether it may be used with this version of the catalog.
     pub fn is_good(&self, catalog_version: u64) -> bool {
         self.catalog_version == catalog_version && !self.is_retired.load(Ordering::Relaxed)
@@ -100,16 +104,29 @@ impl PlanCache {
         shard.masks.insert(shape, mask);
     }
 
+    /// How many plans that read or change a table are kept.
+    pub fn plans_of(&self, table: TableId) -> usize {
+        let of_shard = |shard: &RwLock<Shard>| {
+            let shard = shard.read();
+            shard
+                .plans
+                .values()
+                .filter(|cached| cached.uses(table))
+                .count()
+        };
+        self.shards.iter().map(of_shard).sum()
+    }
+
     /// Has plans that read or change a table made anew: what they were chosen by has changed. They
     /// leave the map; sessions that keep them too find them retired.
     pub fn retire(&self, table: TableId) {
         for shard in &self.shards {
             shard.write().plans.retain(|_, cached| {
-                let uses = cached.plan.tables.iter().any(|(used, _)| used.id == table);
-                if uses {
+                let is_retired = cached.uses(table);
+                if is_retired {
                     cached.is_retired.store(true, Ordering::Relaxed);
                 }
-                !uses
+                !is_retired
             });
         }
     }

@@ -114,14 +114,15 @@ impl Store {
     }
 
     /// About how many rows were written or deleted in the space since the store was opened. A row
-    /// that changed several times between two checkpoints counts once.
+    /// counts each time that it changes.
     pub fn changes(&self, space: SpaceId) -> u64 {
         let shared = self.shared();
         let written = shared.changes.get(space);
         let written = written.map_or(0, |count| count.load(Ordering::Relaxed));
         let epoch = shared.epoch.load();
         let newer = epoch.memtables.iter().filter_map(|m| m.spaces.get(space));
-        written + newer.map(|versions| versions.entries() as u64).sum::<u64>()
+        let newer = newer.map(|versions| versions.changes.load(Ordering::Relaxed));
+        written + newer.sum::<u64>()
     }
 
     /// Calls `hook` when a sync is done and other commits have queued meanwhile, none of them in

@@ -8,4 +8,5 @@ mod forbidden;
 mod interrupts;
 mod metadata;
 mod show;
+mod statistics;
 mod variables;

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub locks: LockTable,
     pub epoch: ArcSwap<Epoch>,
     pub counters: SpaceTable<Counter>,
-    /// How many keys checkpoints have written since the store was opened, by space.
+    /// How many changes of rows checkpoints have written since the store was opened, by space.
     pub changes: SpaceTable<AtomicU64>,
     pub next_space: AtomicU32,
     pub group: GroupCommit,
@@ -97,7 +97,8 @@ impl Shared {
     pub fn count_changes(&self, memtable: &Memtable) {
         for (space, versions) in memtable.spaces.iter() {
             let count = self.changes.get_or_insert_with(space, AtomicU64::default);
-            count.fetch_add(versions.entries() as u64, Ordering::Relaxed);
+            let changes = versions.changes.load(Ordering::Relaxed);
+            count.fetch_add(changes, Ordering::Relaxed);
         }
     }
 
