@@ -436,6 +436,8 @@ pub enum Node {
         kind: JoinKind,
         /// All must hold for a pair to match.
         condition: Vec<Expr>,
+        /// A guess of how many rows come out.
+        rows_estimate: f64,
     },
     /// Builds a hash table of the right side's rows by `right_keys`, probes with `left_keys`.
     HashJoin {
@@ -456,6 +458,8 @@ pub enum Node {
         /// The right side is the same whatever the enclosing query's rows: the hash table is made
         /// once for the statement, and kept under this number.
         kept: Option<usize>,
+        /// A guess of how many rows come out.
+        rows_estimate: f64,
     },
     /// Groups by `keys`, fills `slot` with the keys and then the aggregates.
     Group(Box<Group>),

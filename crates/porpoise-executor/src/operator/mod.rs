@@ -110,6 +110,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             right,
             kind,
             condition,
+            ..
         } => Box::new(NestedLoop::new(left, right, *kind, condition)),
         Node::HashJoin {
             left,
@@ -120,6 +121,7 @@ pub fn build(node: &Node) -> BoxedOperator<'_> {
             condition,
             right_slots,
             kept,
+            ..
         } => Box::new(HashJoin::new(
             [left, right],
             *kind,

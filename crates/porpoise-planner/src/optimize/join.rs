@@ -22,7 +22,7 @@ use porpoise_expr::{Comparison, Expr, ExprKind};
 use crate::bind::Binder;
 use crate::optimize::join::search::{Method, Order};
 use crate::optimize::order::InterestingOrder;
-use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer};
+use crate::optimize::{Joined, access, expr_slots, filtered, is_false, outer, rows_of};
 use crate::plan::slots_of;
 use crate::plan::{JoinKind, Node};
 use crate::query::{JoinTree, LogicalJoin, Source, SourceKind};
@@ -183,6 +183,7 @@ fn guarded(conditions: Vec<Expr>, node: Node) -> Node {
     let left = Box::new(filtered(Node::One, conditions));
     Node::NestedLoop {
         left,
+        rows_estimate: rows_of(&node),
         right: Box::new(node),
         kind: JoinKind::Inner,
         condition: Vec::new(),
@@ -323,8 +324,8 @@ fn build(
     let mut node: Option<Node> = None;
     let mut in_order = false;
     let mut available = SlotSet::default();
-    for &(number, method) in &order.steps {
-        let unit = &units[number];
+    for step in &order.steps {
+        let (unit, method) = (&units[step.number], step.method);
         let before = available.union(outer);
         let with = before.union(&unit.slots);
         let here: Vec<Condition> = match unit.kind {
@@ -366,16 +367,19 @@ fn build(
                     right: Box::new(right),
                     kind: unit.kind,
                     condition: Vec::new(),
+                    rows_estimate: step.rows,
                 }
             }
             Method::Hash => {
                 let (probing, filled) = (available.clone(), outer.clone());
-                hash_join(binder, unit, left, here, &probing, &filled, None)
+                let slots = (&probing, &filled);
+                hash_join(binder, unit, left, here, slots, None, step.rows)
             }
             Method::KeptHash => {
                 binder.materializations += 1;
                 let kept = Some(binder.materializations - 1);
-                hash_join(binder, unit, left, here, &before, &SlotSet::default(), kept)
+                let slots = (&before, &SlotSet::default());
+                hash_join(binder, unit, left, here, slots, kept, step.rows)
             }
         };
         if matches!(unit.kind, JoinKind::Inner | JoinKind::Left) {
@@ -406,17 +410,17 @@ fn build(
     )
 }
 
-/// Joins a unit to the rows of `left` by the equalities with slots in `probing`. Conditions that
-/// read the unit alone, and slots that are `filled` before the table is made, are checked below the
-/// join.
+/// Joins a unit to the rows of `left` by the equalities with slots in `probing`, which makes about
+/// so many rows. Conditions that read the unit alone, and slots that are `filled` before the table
+/// is made, are checked below the join.
 fn hash_join(
     binder: &mut Binder<'_>,
     unit: &Unit<'_>,
     left: Node,
     conditions: Vec<Condition>,
-    probing: &SlotSet,
-    filled: &SlotSet,
+    (probing, filled): (&SlotSet, &SlotSet),
     kept: Option<usize>,
+    rows_estimate: f64,
 ) -> Node {
     let (mut left_keys, mut right_keys) = (Vec::new(), Vec::new());
     let (mut own, mut condition) = (Vec::new(), Vec::new());
@@ -442,6 +446,7 @@ fn hash_join(
         condition,
         right_slots,
         kept,
+        rows_estimate,
     }
 }
 

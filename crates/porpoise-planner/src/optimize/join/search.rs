@@ -41,10 +41,19 @@ pub enum Method {
     KeptHash,
 }
 
+/// A unit, joined to those before it.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderStep {
+    pub number: usize,
+    pub method: Method,
+    /// How many rows there are then.
+    pub rows: f64,
+}
+
 /// Units joined one after the other.
 #[derive(Clone, Debug)]
 pub struct Order {
-    pub steps: Vec<(usize, Method)>,
+    pub steps: Vec<OrderStep>,
     pub rows: f64,
     /// Slots that the units fill.
     available: SlotSet,
@@ -251,7 +260,11 @@ impl Search<'_, '_> {
         let unit = self.candidates[step.number].unit;
         let mut steps = Vec::with_capacity(order.steps.len() + 1);
         steps.extend_from_slice(&order.steps);
-        steps.push((step.number, step.method));
+        steps.push(OrderStep {
+            number: step.number,
+            method: step.method,
+            rows: step.rows,
+        });
         let available = match unit.kind {
             JoinKind::Inner | JoinKind::Left => order.available.union(&unit.slots),
             JoinKind::Semi | JoinKind::Anti => order.available.clone(),
@@ -376,7 +389,7 @@ impl Search<'_, '_> {
     /// Joins the unit next that is cheapest now, with the fewest rows.
     fn greedy_from(&self, mut order: Order) -> Order {
         while order.steps.len() < self.candidates.len() {
-            let is_placed = |number| order.steps.iter().any(|step| step.0 == number);
+            let is_placed = |number| order.steps.iter().any(|step| step.number == number);
             let mut choices = self.next_units(&order, is_placed);
             if choices.is_empty() {
                 let mut left = (0..self.candidates.len()).filter(|number| !is_placed(*number));
