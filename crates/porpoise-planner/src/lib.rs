@@ -37,6 +37,7 @@ use porpoise_sql::ast;
 use porpoise_types::{DataType, Value};
 
 use crate::access::PlanError;
+pub use crate::optimize::cost;
 
 /// What a statement is planned against: definitions, the session's variables, what is known of its
 /// parameters.

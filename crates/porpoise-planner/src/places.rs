@@ -3,7 +3,9 @@
 //! Storage doesn't count the keys between two others, so places are spread over the keys as if these
 //! were numbers. Digits of a number written as text, say, use ten of 256 bytes; so which bytes stand
 //! at each position is learned first, from keys at places that were chosen without knowing, and
-//! places are then numbers whose digits are these bytes.
+//! places are then numbers whose digits are these bytes. Between places without a key lies a gap, as
+//! between the years of days that are written 19921231, 19930101: those count once, so that the keys
+//! behind a gap aren't read for all of it.
 //!
 //! ```text
 //! user-000 … user-999     common  'user-'      then three positions of '0' … '9'
@@ -16,6 +18,9 @@ use porpoise_storage::{Direction, Snapshot, SpaceId};
 
 /// How many positions behind the common beginning of all keys tell places apart.
 const POSITIONS: usize = 8;
+
+/// So many places more are looked at than are asked for, as some lie in gaps.
+const CANDIDATES: usize = 4;
 
 /// Keys to begin reading at, in ascending order: `count` of them or fewer. None for an empty space.
 pub fn spread(snapshot: &Snapshot, space: SpaceId, count: usize) -> Result<Vec<Vec<u8>>> {
@@ -31,11 +36,33 @@ pub fn spread(snapshot: &Snapshot, space: SpaceId, count: usize) -> Result<Vec<V
         bytes: vec![(u8::MIN, u8::MAX); POSITIONS],
     };
     let mut known = vec![first.clone(), last.clone()];
-    for place in digits.places(&first, &last, count) {
-        known.extend(key_from(snapshot, space, &place)?);
-    }
+    known.extend(found(
+        snapshot,
+        space,
+        &digits.places(&first, &last, count),
+    )?);
     digits.learn(&known);
-    Ok(digits.places(&first, &last, count))
+    let candidates = digits.places(&first, &last, count * CANDIDATES);
+    let mut found = found(snapshot, space, &candidates)?;
+    if found.len() > count {
+        let every = found.len() as f64 / count as f64;
+        let chosen = (0..count).map(|n| std::mem::take(&mut found[(n as f64 * every) as usize]));
+        found = chosen.collect();
+    }
+    Ok(found)
+}
+
+/// The first key behind each place, if it comes before the next one.
+fn found(snapshot: &Snapshot, space: SpaceId, places: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let mut found = Vec::with_capacity(places.len());
+    for (n, place) in places.iter().enumerate() {
+        if let Some(key) = key_from(snapshot, space, place)?
+            && places.get(n + 1).is_none_or(|next| key < *next)
+        {
+            found.push(key);
+        }
+    }
+    Ok(found)
 }
 
 /// The first key in the direction.
@@ -148,6 +175,19 @@ mod tests {
             .map(|n| format!("user-{n:04}").into_bytes())
             .collect();
         assert_even(&parts_below(&keys));
+    }
+
+    #[test]
+    fn keys_behind_a_gap_are_not_read_for_all_of_it() {
+        let days = |year: u32| {
+            (1..=12).flat_map(move |m| (1..=28).map(move |d| year * 10_000 + m * 100 + d))
+        };
+        let days = (1992..1999).flat_map(days);
+        let keys: Vec<Vec<u8>> = days.map(|day| day.to_be_bytes().to_vec()).collect();
+        let parts = parts_below(&keys);
+        let ahead = parts.windows(2).map(|pair| pair[1] - pair[0]);
+        let most = ahead.fold(0.0, f64::max);
+        assert!(parts.len() >= 8 && most < 0.25, "{parts:?}");
     }
 
     #[test]

@@ -56,25 +56,29 @@ pub fn of_table(store: &Store, table: &Table) -> Option<Arc<TableSample>> {
 
 fn take(snapshot: &Snapshot, table: &Table, rows: u64, sample: &mut TableSample) -> Result<()> {
     if rows <= ROWS_MAX as u64 {
-        return read(snapshot, table, Bound::Unbounded, ROWS_MAX, sample);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        return read(snapshot, table, all, ROWS_MAX, sample);
     }
     let places = places::spread(snapshot, table.space, PLACES)?;
     let at_place = ROWS_MAX / places.len().max(1);
-    for place in places {
-        read(snapshot, table, Bound::Included(&place), at_place, sample)?;
+    for (n, place) in places.iter().enumerate() {
+        let end = places
+            .get(n + 1)
+            .map_or(Bound::Unbounded, |next| Bound::Excluded(&next[..]));
+        let bounds = (Bound::Included(&place[..]), end);
+        read(snapshot, table, bounds, at_place, sample)?;
     }
     Ok(())
 }
 
-/// Adds up to `count` rows from a key on.
+/// Adds up to `count` rows.
 fn read(
     snapshot: &Snapshot,
     table: &Table,
-    from: Bound<&[u8]>,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
     count: usize,
     sample: &mut TableSample,
 ) -> Result<()> {
-    let bounds = (from, Bound::Unbounded);
     let mut cursor = snapshot.range(table.space, bounds, Direction::Forward)?;
     for _ in 0..count {
         let Some((_, row)) = cursor.next()? else {

@@ -1,6 +1,6 @@
 //! Access paths: how a table's rows can be reached, and what each path costs.
 //!
-//! Costs are in reads of a row in key order, which storage does in about 125 ns.
+//! Costs are in reads of a row in key order ([`cost`](crate::optimize::cost)).
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use porpoise_expr::{Comparison, Expr, ExprKind, SlotId};
 use smallvec::SmallVec;
 
 use crate::bind::Binder;
+use crate::optimize::cost::{COVERED, FETCH, SEEK, SORT};
 use crate::optimize::histograms::Histograms;
 use crate::optimize::order::{self, InterestingOrder};
 use crate::optimize::ranges::{self, IndexRanges};
@@ -18,15 +19,6 @@ use crate::plan::{Access, Node, RowLock, Scan};
 use crate::query::Source;
 use crate::sample::{self, Trials};
 use crate::slot_set::SlotSet;
-
-/// Finding the first row of a range.
-const SEEK: f64 = 6.0;
-/// Fetching a row by its primary key from a secondary index.
-const FETCH: f64 = 6.0;
-/// A row of a covering index is shorter than a table's.
-const COVERED: f64 = 0.8;
-/// Sorting a row, for each doubling of their number.
-const SORT: f64 = 0.15;
 
 /// A path to a table's rows.
 #[derive(Clone, Debug)]

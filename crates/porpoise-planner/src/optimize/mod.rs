@@ -17,6 +17,7 @@
 
 mod access;
 mod block;
+pub mod cost;
 mod disjunction;
 mod equality;
 mod estimate;

@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use porpoise_expr::{Comparison, Expr, ExprKind};
 
 use crate::bind::Binder;
+use crate::optimize::cost::{HASH_GET, HASH_PUT, OPEN, PASS};
 use crate::optimize::join::{Condition, Unit, take_apart};
 use crate::optimize::order::InterestingOrder;
 use crate::optimize::{access, expr_slots};
@@ -24,14 +25,6 @@ use crate::slot_set::SlotSet;
 const SEARCH_MAX: usize = 10;
 /// Beyond, so many units are tried as the first.
 const STARTS: usize = 5;
-/// Putting a row into a hash table, and looking one up.
-const HASH_PUT: f64 = 2.0;
-const HASH_GET: f64 = 1.5;
-/// Opening an operator again.
-const OPEN: f64 = 1.0;
-/// Passing a row on, and looking at it once more.
-const PASS: f64 = 0.2;
-
 /// How a unit is joined to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
